@@ -1,0 +1,335 @@
+"""Frozen, typed, validated settings; TOML overlays; dump, load and hash.
+
+Every field says its unit and its source in the string below it; `--help` prints those strings. The defaults are AlphaGo Zero's where the paper gives one.
+Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import hashlib
+import json
+import tomllib
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+
+def _check(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+@dataclass(frozen=True)
+class GameConfig:
+    """Which game, and its rules."""
+
+    name: str = "go"
+    """Name in the table of games: go, tictactoe."""
+    size: tuple[int, ...] = (19,)
+    """Go: points per side; two numbers for a rectangular board (rows columns)."""
+    komi: float = 7.5
+    """Go: points added to White's area, a multiple of 0.5; a whole number makes draws (AGZ: 7.5)."""
+    superko: Literal["positional", "situational", "simple"] = "positional"
+    """Go: which repetitions are illegal (AGZ methods: no repetition of a position of the game)."""
+    suicide: bool = False
+    """Go: several stones may capture themselves, as in Tromp-Taylor."""
+    max_moves: int | None = None
+    """Moves after which the game is scored; None is the game's own number (Go: 2 x points, AGZ: 722)."""
+
+    def options(self) -> dict[str, Any]:
+        """Return the keyword arguments of `azero.games.make` for this game."""
+        if self.name != "go":
+            return {}
+        size = self.size[0] if len(self.size) == 1 else tuple(self.size)
+        return {"size": size, "komi": self.komi, "superko": self.superko, "suicide": self.suicide, "max_moves": self.max_moves}
+
+    def __post_init__(self) -> None:
+        _check(len(self.size) in (1, 2), f"game.size is one or two numbers, not {self.size}")
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The tower and its heads (AGZ methods, 'Neural network architecture')."""
+
+    blocks: int = 20
+    """Blocks of the tower; the first one is the single convolution, so "20 blocks" has 19 residual blocks (AGZ)."""
+    filters: int = 256
+    """Filters of every 3x3 convolution (AGZ: 256)."""
+    tower: Literal["res", "conv"] = "res"
+    """Residual or plain convolutional blocks (AGZ Figure 4)."""
+    heads: Literal["dual", "sep"] = "dual"
+    """One tower for both heads, or a tower each (AGZ Figure 4)."""
+    policy_filters: int = 2
+    """Filters of the policy head's 1x1 convolution (AGZ: 2)."""
+    value_filters: int = 1
+    """Filters of the value head's 1x1 convolution (AGZ: 1)."""
+    value_hidden: int = 256
+    """Units of the value head's hidden layer (AGZ: 256)."""
+    train_dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Compute type of the tower in training; parameters, statistics and heads stay float32."""
+    inference_dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Compute type of the tower in self-play and evaluation."""
+    convolution: Literal["auto", "xla", "dots"] = "auto"
+    """How 3x3 convolutions are computed in self-play: XLA's own, three matrix products over shifted rows (for CPUs with bf16 units), or the faster of both by measurement at start-up."""
+    batch_norm_momentum: float = 0.95
+    """Share of the old running statistics kept at each training step (the paper gives none)."""
+    batch_norm_epsilon: float = 1e-5
+    """Added to the variance (the paper gives none)."""
+
+    def __post_init__(self) -> None:
+        _check(self.blocks >= 1, f"network.blocks is at least 1, not {self.blocks}")
+        _check(self.filters >= 1, f"network.filters is at least 1, not {self.filters}")
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """The tree search of self-play."""
+
+    name: Literal["puct", "gumbel", "mctx_puct", "mctx_gumbel"] = "puct"
+    """Which search: our PUCT or Gumbel, or the same through the mctx library."""
+    num_simulations: int = 1600
+    """Simulations per move (AGZ: 1600; AZ: 800; GUM: 16 to 400)."""
+    puct_form: Literal["alphago_zero", "alphazero"] = "alphago_zero"
+    """alphago_zero: constant c_puct, unvisited moves count as a draw. alphazero: c grows with visits, unvisited moves count as a loss."""
+    c_puct: float = 1.5
+    """alphago_zero: the exploration constant, for values in [-1, 1] (unpublished; 1.5 as in ELF OpenGo)."""
+    pb_c_base: float = 19652.0
+    """alphazero: c = log((N + base + 1) / base) + init (AZ pseudocode)."""
+    pb_c_init: float = 1.25
+    """alphazero: see pb_c_base; for values in [0, 1] (AZ pseudocode)."""
+    dirichlet_alpha: float = 0.03
+    """Concentration of the root noise, over the legal moves (AGZ: 0.03 at 19x19, about 10 / moves)."""
+    dirichlet_fraction: float = 0.25
+    """Share of the noise in the root's prior (AGZ: 0.25; 0 is none)."""
+    random_symmetry: bool = True
+    """Evaluate every leaf in a random symmetry (AGZ: yes; AZ: no)."""
+    max_considered: int = 16
+    """gumbel: actions drawn without replacement at the root (GUM: 16)."""
+    gumbel_scale: float = 1.0
+    """gumbel: scale of the Gumbel noise at the root (GUM: 1 in self-play, 0 in evaluation)."""
+    c_visit: float = 50.0
+    """gumbel: see c_scale (GUM: 50)."""
+    c_scale: float = 1.0
+    """gumbel: sigma(q) = (c_visit + max N) c_scale q with q in [0, 1] (GUM: 1.0 in Go and chess)."""
+    max_depth: int | None = None
+    """Longest path from the root; None is no limit other than the number of simulations."""
+
+    def __post_init__(self) -> None:
+        _check(self.num_simulations >= 1, f"search.num-simulations is at least 1, not {self.num_simulations}")
+        _check(0.0 <= self.dirichlet_fraction <= 1.0, f"search.dirichlet-fraction lies in [0, 1], not {self.dirichlet_fraction}")
+
+
+@dataclass(frozen=True)
+class SelfplayConfig:
+    """Games played at once, and how a move is chosen."""
+
+    num_games: int = 4096
+    """Games played side by side over all devices together."""
+    moves_per_dispatch: int = 16
+    """Moves of every game per compiled call; nothing leaves the devices in between."""
+    dispatches_per_iteration: int = 4
+    """Compiled calls per iteration of the loop."""
+    temperature_moves: int = 30
+    """Moves at temperature 1 from the start of a game, then 0 (AGZ: 30)."""
+    resign: bool = True
+    """Whether self-play resigns (AGZ: yes)."""
+    resign_threshold: float = -0.9
+    """Resign when the root's value and the best child's are below this; the first threshold, recalibrated as games arrive (AGZ gives only the rule)."""
+    resign_false_positives: float = 0.05
+    """Share of won games that the threshold may give up (AGZ: below 5%)."""
+    resign_disabled: float = 0.10
+    """Share of games played to the end, from which the threshold is calibrated (AGZ: 10%)."""
+    resign_min_games: int = 200
+    """Games played to the end before anything resigns (none given; below it the 5% is not measurable)."""
+    fast_simulations: int | None = None
+    """Playout-cap randomisation (KG): simulations of the fast moves; None is off."""
+    full_search_probability: float = 0.25
+    """Playout-cap randomisation (KG): share of moves that get the full search and become policy targets."""
+    policy_slots: int = 48
+    """Most probable moves kept per policy target in the replay (all of them where the game has no more)."""
+
+    def __post_init__(self) -> None:
+        _check(self.num_games >= 1, f"selfplay.num-games is at least 1, not {self.num_games}")
+        _check(self.policy_slots >= 1, f"selfplay.policy-slots is at least 1, not {self.policy_slots}")
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """The window of games that the learner samples from."""
+
+    window_games: int = 500_000
+    """Games in the window, the most recent ones (AGZ: 500,000; AZ: 1,000,000)."""
+    min_positions: int = 100_000
+    """Positions in the window before learning begins."""
+    symmetries: bool = True
+    """Draw a random symmetry for every sample (AGZ: yes; AZ: no)."""
+    prefetch: int = 4
+    """Batches made ready ahead of the learner."""
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """Equation 1 of AlphaGo Zero and its optimiser."""
+
+    batch_size: int = 2048
+    """Positions per step over all devices together (AGZ: 2048; AZ: 4096)."""
+    steps_per_iteration: int = 100
+    """Steps per iteration of the loop."""
+    optimiser: Literal["momentum", "adamw"] = "momentum"
+    """SGD with momentum (AGZ) or AdamW."""
+    momentum: float = 0.9
+    """Momentum of SGD (AGZ: 0.9)."""
+    learning_rate: tuple[tuple[int, float], ...] = ((0, 1e-2), (400_000, 1e-3), (600_000, 1e-4))
+    """Steps of the learning rate: pairs of first training step and rate (AGZ Extended Data Table 3)."""
+    warmup_steps: int = 0
+    """Steps over which the rate grows linearly from zero (the papers have none)."""
+    l2: float = 1e-4
+    """Weight of the squared parameters in the loss; with AdamW the decoupled weight decay (AGZ: 1e-4)."""
+    value_weight: float = 1.0
+    """Weight of the value loss (AGZ: 1 in reinforcement learning, 0.01 in the supervised comparison)."""
+    max_samples_per_position: float | None = None
+    """Upper bound on how often the learner sees a new position on average; None is no bound."""
+
+    def __post_init__(self) -> None:
+        steps = [first for first, _ in self.learning_rate]
+        _check(bool(steps) and steps[0] == 0 and steps == sorted(set(steps)), "learner.learning-rate is pairs (first step, rate) from step 0 upwards")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Matches against former checkpoints, and the gate."""
+
+    gate: bool = True
+    """Self-play uses the best player so far, which a new one must beat (AGZ: yes); without it always the newest (AZ)."""
+    gate_games: int = 400
+    """Games of the gate's match (AGZ: 400)."""
+    gate_win_rate: float = 0.55
+    """The new player replaces the best one above this share of wins (AGZ: 55%)."""
+    every: int = 10
+    """Iterations between evaluations (AGZ: one per 1,000 training steps); 0 is never."""
+    games: int = 0
+    """Games against the checkpoint of the previous evaluation, for the Elo curve; 0 is none (with the gate, the gate's match counts)."""
+    num_simulations: int | None = None
+    """Simulations per move in matches; None is as in self-play (AGZ: 1600)."""
+
+
+@dataclass(frozen=True)
+class CheckpointConfig:
+    """What is kept on disk."""
+
+    every: int = 10
+    """Iterations between checkpoints."""
+    keep: int = 3
+    """Most recent checkpoints kept."""
+    keep_every: int | None = None
+    """Checkpoints of every so many iterations are kept for good (players of the Elo curve)."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Length, seed and machines of a run."""
+
+    iterations: int = 7000
+    """The run ends after so many iterations in all."""
+    seed: int = 0
+    """Seed of every random draw."""
+    distributed: Literal["auto", "on", "off"] = "auto"
+    """Several hosts: found from the cluster (auto), required (on), or not looked for (off)."""
+    profile_iteration: int | None = None
+    """Write a profiler trace of this iteration into the working directory."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """All settings of one experiment."""
+
+    game: GameConfig = field(default_factory=GameConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    selfplay: SelfplayConfig = field(default_factory=SelfplayConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """Return the settings as plain dictionaries, lists and scalars."""
+    return typing.cast(dict[str, Any], json.loads(json.dumps(dataclasses.asdict(config))))
+
+
+def from_dict(data: dict[str, Any], base: Config | None = None, source: str = "settings") -> Config:
+    """Return `base` (or the defaults) with the keys of `data` replaced.
+
+    Raises:
+      ValueError: a key is unknown (the nearest one is named) or a value has the wrong type; `source` and the key are quoted.
+    """
+    return typing.cast(Config, _overlay(base if base is not None else Config(), data, "", source))
+
+
+def load_overlay(path: Path, base: Config) -> Config:
+    """Return `base` with the keys of the TOML file at `path` replaced.
+
+    Raises:
+      ValueError: the file cannot be read, is not TOML, or names a key that does not exist.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"cannot read the overlay {path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from error
+    return from_dict(data, base, source=str(path))
+
+
+def config_hash(config: Config) -> str:
+    """Return 12 hexadecimal digits that differ when any setting differs."""
+    return hashlib.sha256(json.dumps(to_dict(config), sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _overlay(base: Any, data: dict[str, Any], prefix: str, source: str) -> Any:
+    hints = typing.get_type_hints(type(base))
+    changes: dict[str, Any] = {}
+    for key, value in data.items():
+        name = key.replace("-", "_")
+        if name not in hints:
+            nearest = difflib.get_close_matches(name, hints, n=1, cutoff=0.0)[0]
+            raise ValueError(f"{source}: unknown key {prefix}{key}; the nearest one is {prefix}{nearest}")
+        current = getattr(base, name)
+        if dataclasses.is_dataclass(current):
+            if not isinstance(value, dict):
+                raise ValueError(f"{source}: {prefix}{key} is a table of settings, not {value!r}")
+            changes[name] = _overlay(current, value, f"{prefix}{key}.", source)
+        else:
+            changes[name] = _convert(value, hints[name], f"{prefix}{key}", source)
+    try:
+        return dataclasses.replace(base, **changes)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
+
+
+def _convert(value: Any, hint: Any, key: str, source: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _convert(value, next(a for a in arguments if a is not type(None)), key, source)
+    if origin is Literal:
+        if value in arguments:
+            return value
+        raise ValueError(f"{source}: {key} is one of {', '.join(map(str, arguments))}, not {value!r}")
+    if origin is tuple and isinstance(value, list | tuple):
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return tuple(_convert(item, arguments[0], key, source) for item in value)
+        if len(arguments) == len(value):
+            return tuple(_convert(item, a, key, source) for item, a in zip(value, arguments, strict=True))
+    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(hint, type) and isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+        return value
+    raise ValueError(f"{source}: {key} is of type {getattr(hint, '__name__', hint)}, not {value!r}")

@@ -1,0 +1,105 @@
+"""The Game contract: rules as pure functions of one position, and the table of games.
+
+A game is a frozen (hashable) object whose methods can be jitted and vmapped; `vmap` is applied by the callers, where the batch is born. A game may hide a
+natively batched form behind `jax.custom_batching.custom_vmap`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from azero.types import Array, PyTree
+
+
+class Game(Protocol):
+    """Rules of a two-player, zero-sum, perfect-information board game.
+
+    `State` is a pytree of fixed shapes. There are two forms of it with the same verbs: the state of a real game (from `init`), for which the legal mask is exact,
+    and the slim state of a search tree (from `search_state`), which drops what only the exact rule over a whole game needs.
+    """
+
+    name: str
+    num_actions: int
+    board_shape: tuple[int, int]
+    num_planes: int
+    max_moves: int
+    """The game ends, and is scored or drawn, after this many moves."""
+    num_frames: int
+    """How many recent positions the planes show (8 in Go, 1 in tic-tac-toe)."""
+    frame_words: int
+    """uint32 words of one packed position."""
+    num_symmetries: int
+    """Size of the symmetry group (8 for a square Go board, 4 for a rectangular one, 1 for chess); symmetry 0 is the identity."""
+
+    def init(self) -> PyTree:
+        """Return the state before the first move."""
+        ...
+
+    def step(self, state: PyTree, action: Array) -> PyTree:
+        """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
+        ...
+
+    def legal_action_mask(self, state: PyTree) -> Array:
+        """Return bool[A], True where the move is legal. All True once the game is over, so that a softmax over it stays finite."""
+        ...
+
+    def to_play(self, state: PyTree) -> Array:
+        """Return int32[]: 0 if the first mover of the game is to move, else 1."""
+        ...
+
+    def is_terminal(self, state: PyTree) -> Array:
+        """Return bool[]: the game is over."""
+        ...
+
+    def rewards(self, state: PyTree) -> Array:
+        """Return float32[2], the results of the first and the second mover: +1, -1 or 0; zero until the end."""
+        ...
+
+    def observe(self, state: PyTree) -> Array:
+        """Return the planes bool/float32[H, W, C] from the side to move, as the paper has them."""
+        ...
+
+    def search_state(self, state: PyTree) -> PyTree:
+        """Return the slim form of `state` that a search tree stores. The verbs accept it; only the whole-game repetition rule may be weaker."""
+        ...
+
+    def pack_frame(self, state: PyTree) -> Array:
+        """Return uint32[F]: the current position (not its history), enough for `observe_frames`. An all-zero frame stands for "before the game began"."""
+        ...
+
+    def observe_frames(self, frames: Array, to_play: Array) -> Array:
+        """Return the planes of `observe` from packed frames uint32[num_frames, F], newest first, and the side to move int32[]."""
+        ...
+
+    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
+        """Apply symmetry int32[] to planes [H, W, C]."""
+        ...
+
+    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
+        """Apply symmetry int32[] to an array over the actions [A], so that it fits the planes that `transform_planes` gives."""
+        ...
+
+    def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
+        """Undo `transform_policy`."""
+        ...
+
+    def format_action(self, state: PyTree, action: int) -> str:
+        """Host side: the move as people write it (D4, pass)."""
+        ...
+
+    def format_board(self, state: PyTree) -> str:
+        """Host side: the position as a diagram in text."""
+        ...
+
+
+def make(name: str, **options: Any) -> Game:
+    """Make the game `name` with its options, e.g. `make("go", size=9, komi=7.0)`.
+
+    Raises:
+      ValueError: the name is not in the table, or an option is out of range.
+    """
+    from azero.games.table import GAMES
+
+    if name not in GAMES:
+        raise ValueError(f"unknown game {name!r}; the games are: {', '.join(sorted(GAMES))}")
+    return GAMES[name](**options)

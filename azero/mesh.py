@@ -1,0 +1,83 @@
+"""Start-up of one or many hosts, the device mesh, and who is the lead host."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from azero.types import PyTree
+
+DATA_AXIS = "data"
+"""The one mesh axis: games in self-play, positions in learning."""
+
+
+def start(distributed: str = "auto") -> None:
+    """Join the other hosts of a cluster, where there are any. Call before anything touches a device.
+
+    Raises:
+      ValueError: `distributed` is "on" and no cluster was found.
+    """
+    if distributed == "off" or jax.distributed.is_initialized():
+        return
+    if distributed == "auto" and not _in_cluster():
+        return
+    jax.distributed.initialize()
+
+
+def _in_cluster() -> bool:
+    """Whether the environment names several hosts (explicit coordinator, Slurm, Open MPI, or a multi-host TPU slice)."""
+    environment = os.environ
+    tpu_hosts = [host for host in environment.get("TPU_WORKER_HOSTNAMES", "").split(",") if host]
+    return bool(
+        environment.get("JAX_COORDINATOR_ADDRESS")
+        or int(environment.get("SLURM_NTASKS", "1") or 1) > 1
+        or int(environment.get("OMPI_COMM_WORLD_SIZE", "1") or 1) > 1
+        or len(tpu_hosts) > 1
+    )
+
+
+def is_lead() -> bool:
+    """Return whether this process is the one that logs and writes the small files."""
+    return jax.process_index() == 0
+
+
+def make_mesh(devices: list[Any] | None = None) -> Mesh:
+    """Return the mesh of all devices (of all hosts) along the data axis."""
+    devices = jax.devices() if devices is None else devices
+    return Mesh(np.asarray(devices), (DATA_AXIS,), axis_types=(AxisType.Auto,))
+
+
+def replicated(mesh: Mesh) -> NamedSharding:
+    """Return the sharding of parameters: a copy on every device."""
+    return NamedSharding(mesh, PartitionSpec())
+
+
+def batch_sharded(mesh: Mesh) -> NamedSharding:
+    """Return the sharding of games and positions: split over the devices along the first axis."""
+    return NamedSharding(mesh, PartitionSpec(DATA_AXIS))
+
+
+def put(tree: PyTree, sharding: NamedSharding) -> PyTree:
+    """Place host or device arrays under `sharding` (every host passes the same global value)."""
+
+    def place(leaf: Any) -> Any:
+        if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.device_put(leaf, sharding)
+        host = np.asarray(leaf)
+        return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
+
+    return jax.tree.map(place, tree)
+
+
+def check_divides(count: int, mesh: Mesh, setting: str) -> None:
+    """Check that `count` splits evenly over the devices.
+
+    Raises:
+      ValueError: it does not; the message names the setting and both numbers.
+    """
+    if count % mesh.size:
+        raise ValueError(f"{setting} = {count} does not divide over the {mesh.size} devices; the nearest that does is {max(mesh.size, count // mesh.size * mesh.size)}")

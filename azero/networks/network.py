@@ -1,0 +1,27 @@
+"""The Network contract: five pure functions over a dictionary of variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from azero.types import Array, PyTree
+
+
+class Network(NamedTuple):
+    """A policy and value network as pure functions (the module library behind it does not show).
+
+    `variables` is {"params": ..., "batch_stats": ...}, float32. `planes` is [B, H, W, C] of any dtype (bool from a game). Logits are float32[B, A] over all
+    actions, unmasked; value is float32[B] in [-1, 1] for the side to move.
+    """
+
+    init: Callable[[Array], PyTree]
+    """key -> variables"""
+    apply: Callable[[PyTree, Array], tuple[Array, Array]]
+    """(variables, planes) -> (logits, value), with the running batch-norm statistics."""
+    train_apply: Callable[[PyTree, Array], tuple[tuple[Array, Array], PyTree]]
+    """(variables, planes) -> ((logits, value), new batch_stats), with the statistics of this (global) batch."""
+    fold: Callable[[PyTree], PyTree]
+    """variables -> inference parameters: batch norm folded into the convolutions, in the inference dtype."""
+    infer: Callable[[PyTree, Array], tuple[Array, Array]]
+    """(inference parameters, planes) -> (logits, value), the fast path of self-play."""

@@ -1,0 +1,9 @@
+"""Settings of the test session: CPU only, eight virtual devices, a persistent compilation cache, strict promotion."""
+
+import os
+from pathlib import Path
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".jax_cache"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
