@@ -1,0 +1,158 @@
+"""Self-play: many games step together in one compiled program over the device mesh.
+
+A dispatch plays K moves of every game. Nothing leaves the devices in between: search, choice of the move, resignation, rules and the restart of finished games are one `jit(shard_map)` without collectives (AGZ methods, 'Self-play').
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+from azero import mesh as mesh_lib
+from azero.config import SelfplayConfig
+from azero.games.game import Game
+from azero.play.temperature import choose
+from azero.play.trajectory import Step
+from azero.search.search import SearchFn, SearchOutput
+from azero.types import Array, PyTree
+
+
+class Carry(NamedTuple):
+    """The games in flight."""
+
+    states: PyTree
+    """State[B] of real games."""
+    ply: Array
+    """int32[B]: moves played in the game so far."""
+    can_resign: Array
+    """bool[B]: False in the share of games that is played to the end (AGZ: 10%)."""
+
+
+class Selfplay(NamedTuple):
+    """The two compiled programs of self-play."""
+
+    init: Callable[[Array], Carry]
+    """key -> fresh games, sharded over the mesh."""
+    play: Callable[[PyTree, Carry, Array, Array], tuple[Carry, Step]]
+    """(inference parameters, carry, key, resign threshold float32[]) -> (carry, Step[K, B, ...]). The carry is donated."""
+
+
+def make_selfplay(config: SelfplayConfig, game: Game, search: SearchFn, fast_search: SearchFn | None, mesh: Mesh) -> Selfplay:
+    """Make the compiled programs of self-play.
+
+    Args:
+      config: games at once, moves per dispatch, temperature, resignation.
+      game: the rules.
+      search: the full search of one batch of positions.
+      fast_search: the smaller search of playout-cap randomisation (KG section 3.1), or None.
+      mesh: the devices over which the games are spread.
+
+    Raises:
+      ValueError: the games do not divide over the devices.
+    """
+    mesh_lib.check_divides(config.num_games, mesh, "selfplay.num-games")
+    axis = mesh_lib.DATA_AXIS
+    games, chunk = PartitionSpec(axis), PartitionSpec(None, axis)
+
+    def init(key: Array) -> Carry:
+        local_key = jax.random.fold_in(key, jax.lax.axis_index(axis))
+        return new_games(config, game, local_key, config.num_games // mesh.size)
+
+    def play(params: PyTree, carry: Carry, key: Array, threshold: Array) -> tuple[Carry, Step]:
+        keys = jax.random.split(jax.random.fold_in(key, jax.lax.axis_index(axis)), config.moves_per_dispatch)
+
+        def move(carry: Carry, move_key: Array) -> tuple[Carry, Step]:
+            return _move(config, game, search, fast_search, params, carry, move_key, threshold)
+
+        return jax.lax.scan(move, carry, keys)
+
+    sharded_init = jax.shard_map(init, mesh=mesh, in_specs=PartitionSpec(), out_specs=games, check_vma=False)
+    sharded_play = jax.shard_map(
+        play, mesh=mesh, in_specs=(PartitionSpec(), games, PartitionSpec(), PartitionSpec()), out_specs=(games, chunk), check_vma=False
+    )
+    return Selfplay(init=jax.jit(sharded_init), play=jax.jit(sharded_play, donate_argnums=1))
+
+
+def new_games(config: SelfplayConfig, game: Game, key: Array, count: int) -> Carry:
+    """Return `count` games before their first move."""
+    states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), game.init())
+    can_resign = jax.random.bernoulli(key, 1.0 - config.resign_disabled, (count,))
+    return Carry(states=states, ply=jnp.zeros(count, jnp.int32), can_resign=can_resign)
+
+
+def _move(
+    config: SelfplayConfig, game: Game, search: SearchFn, fast_search: SearchFn | None, params: PyTree, carry: Carry, key: Array, threshold: Array
+) -> tuple[Carry, Step]:
+    """Play one move in each of the games and put new ones in the place of those that end."""
+    search_key, move_key, cap_key, new_key = jax.random.split(key, 4)
+    output, is_full = _capped_search(config, search, fast_search, params, search_key, cap_key, carry.states)
+    action = choose(move_key, output.visits.astype(jnp.float32), output.action, carry.ply, config.temperature_moves)
+    hopeless = (output.value < threshold) & (output.best_child_value < threshold)
+    resigned = hopeless & carry.can_resign & config.resign
+
+    to_play = jax.vmap(game.to_play)(carry.states)
+    stepped = jax.vmap(game.step)(carry.states, action)
+    finished = jax.vmap(game.is_terminal)(stepped) | resigned
+    loser_is_first = (to_play == 0)[:, None] == jnp.array([True, False])
+    resign_rewards = jnp.where(loser_is_first, jnp.float32(-1.0), jnp.float32(1.0))
+    rewards = jnp.where(resigned[:, None], resign_rewards, jax.vmap(game.rewards)(stepped))
+
+    index, weight = sparse_policy(output.weights, config.policy_slots)
+    step = Step(
+        frame=jax.vmap(game.pack_frame)(carry.states),
+        to_play=to_play.astype(jnp.uint8),
+        action=jnp.where(resigned, -1, action).astype(jnp.int16),
+        policy_index=index,
+        policy_weight=weight,
+        is_target=jnp.broadcast_to(is_full, finished.shape),
+        root_value=output.value.astype(jnp.float16),
+        best_child_value=output.best_child_value.astype(jnp.float16),
+        finished=finished,
+        resigned=resigned,
+        rewards=rewards,
+        can_resign=carry.can_resign,
+    )
+    fresh = new_games(config, game, new_key, finished.shape[0])
+    kept = Carry(states=stepped, ply=carry.ply + 1, can_resign=carry.can_resign)
+    return jax.tree.map(lambda new, old: jnp.where(_align(finished, old), new, old), fresh, kept), step
+
+
+def _capped_search(
+    config: SelfplayConfig, search: SearchFn, fast_search: SearchFn | None, params: PyTree, key: Array, cap_key: Array, states: PyTree
+) -> tuple[SearchOutput, Array]:
+    """Search in full, or for a random share of the moves only a little (one draw for all games of a device, so that the saving is real)."""
+    if fast_search is None:
+        return search(params, key, states)._replace(tree=None), jnp.array(True)
+    is_full = jax.random.bernoulli(cap_key, config.full_search_probability)
+
+    def branch(chosen: SearchFn) -> Callable[[], SearchOutput]:
+        return lambda: chosen(params, key, states)._replace(tree=None)
+
+    return jax.lax.cond(is_full, branch(search), branch(fast_search)), is_full
+
+
+def sparse_policy(weights: Array, slots: int) -> tuple[Array, Array]:
+    """Return the most probable actions of weights float32[B, A] as (int16[B, S], float16[B, S]), renormalised; empty slots have index -1."""
+    top, index = jax.lax.top_k(weights, min(slots, weights.shape[-1]))
+    top = top / jnp.maximum(top.sum(-1, keepdims=True), jnp.finfo(jnp.float32).tiny)
+    return jnp.where(top > 0, index, -1).astype(jnp.int16), top.astype(jnp.float16)
+
+
+def _align(mask: Array, leaf: Array) -> Array:
+    """Give mask bool[B] the rank of `leaf` [B, ...]."""
+    return mask.reshape(mask.shape + (1,) * (leaf.ndim - mask.ndim))
+
+
+def to_host(step: Step) -> Any:
+    """Copy this host's part of a Step[K, B, ...] into numpy arrays [K, local B, ...]."""
+
+    def local(leaf: Array) -> np.ndarray:
+        shards = {shard.index[1].start or 0: shard for shard in leaf.addressable_shards}
+        return np.concatenate([np.asarray(shards[start].data) for start in sorted(shards)], axis=1)
+
+    return jax.tree.map(local, step)
