@@ -129,6 +129,8 @@ class SelfplayConfig:
 
     num_games: int = 4096
     """Games played side by side over all devices together."""
+    search_batch: int | None = None
+    """Games of one device searched at once; fewer bound the memory of the trees. None is all of them."""
     moves_per_dispatch: int = 16
     """Moves of every game per compiled call; nothing leaves the devices in between."""
     dispatches_per_iteration: int = 4

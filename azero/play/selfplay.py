@@ -56,12 +56,17 @@ def make_selfplay(config: SelfplayConfig, game: Game, search: SearchFn, fast_sea
       ValueError: the games do not divide over the devices.
     """
     mesh_lib.check_divides(config.num_games, mesh, "selfplay.num-games")
+    local_games = config.num_games // mesh.size
+    if config.search_batch is not None and local_games > config.search_batch and local_games % config.search_batch:
+        raise ValueError(f"selfplay.search-batch = {config.search_batch} does not divide the {local_games} games of one device")
+    search = in_waves(search, config.search_batch)
+    fast_search = None if fast_search is None else in_waves(fast_search, config.search_batch)
     axis = mesh_lib.DATA_AXIS
     games, chunk = PartitionSpec(axis), PartitionSpec(None, axis)
 
     def init(key: Array) -> Carry:
         local_key = jax.random.fold_in(key, jax.lax.axis_index(axis))
-        return new_games(config, game, local_key, config.num_games // mesh.size)
+        return new_games(config, game, local_key, local_games)
 
     def play(params: PyTree, carry: Carry, key: Array, threshold: Array) -> tuple[Carry, Step]:
         keys = jax.random.split(jax.random.fold_in(key, jax.lax.axis_index(axis)), config.moves_per_dispatch)
@@ -127,13 +132,28 @@ def _capped_search(
 ) -> tuple[SearchOutput, Array]:
     """Search in full, or for a random share of the moves only a little (one draw for all games of a device, so that the saving is real)."""
     if fast_search is None:
-        return search(params, key, states)._replace(tree=None), jnp.array(True)
+        return search(params, key, states), jnp.array(True)
     is_full = jax.random.bernoulli(cap_key, config.full_search_probability)
 
-    def branch(chosen: SearchFn) -> Callable[[], SearchOutput]:
-        return lambda: chosen(params, key, states)._replace(tree=None)
+    return jax.lax.cond(is_full, search, fast_search, params, key, states), is_full
 
-    return jax.lax.cond(is_full, branch(search), branch(fast_search)), is_full
+
+def in_waves(search: SearchFn, size: int | None) -> SearchFn:
+    """Return a search of the same positions, `size` at a time, that keeps no tree: the memory of a batch of trees is the largest of a run."""
+
+    def run(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
+        count = jax.tree.leaves(roots)[0].shape[0]
+        if size is None or size >= count:
+            return search(params, key, roots)._replace(tree=None)
+
+        def wave(inputs: tuple[Array, PyTree]) -> SearchOutput:
+            return search(params, *inputs)._replace(tree=None)
+
+        parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), roots)
+        output = jax.lax.map(wave, (jax.random.split(key, count // size), parts))
+        return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:]), output)
+
+    return run
 
 
 def sparse_policy(weights: Array, slots: int) -> tuple[Array, Array]:

@@ -1,0 +1,51 @@
+"""The command line of an experiment: its settings, an overlay file, a working directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from azero.config import Config, load_overlay
+from azero.experiments.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What one start of an experiment is told."""
+
+    settings: Annotated[Config, tyro.conf.arg(name="")]
+    config: Path | None = None
+    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/)."""
+    workdir: Path | None = None
+    """Where the run lives: checkpoints, games, metrics, report. The same directory again continues the run. Default: runs/NAME."""
+
+
+def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -> Arguments:
+    """Return the settings of `experiment` under the overlay and the overrides of the command line.
+
+    Raises:
+      ValueError: the overlay is wrong. (A wrong flag ends the program with tyro's own message, which names the nearest flag.)
+    """
+    argv = list(sys.argv[1:] if argv is None else argv)
+    overlay = _overlay_path(argv)
+    settings = experiment.config if overlay is None else load_overlay(overlay, experiment.config)
+    default = Arguments(settings=settings, config=overlay)
+    arguments = tyro.cli(Arguments, prog=f"python -m azero.experiments.{experiment.name}", description=experiment.title, default=default, args=argv)
+    workdir = arguments.workdir if arguments.workdir is not None else Path("runs") / experiment.name
+    return dataclasses.replace(arguments, workdir=workdir)
+
+
+def _overlay_path(argv: Sequence[str]) -> Path | None:
+    """Find the overlay before the flags are parsed, because it changes their defaults."""
+    for position, word in enumerate(argv):
+        if word == "--config" and position + 1 < len(argv):
+            return Path(argv[position + 1])
+        if word.startswith("--config="):
+            return Path(word.removeprefix("--config="))
+    return None

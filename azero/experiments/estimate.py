@@ -1,0 +1,147 @@
+"""What a run will cost: arithmetic, time on these devices, memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from azero.config import Config
+from azero.games import make
+from azero.networks import make_network
+from azero.search import tree_bytes
+
+# Peak bf16 arithmetic per chip in FLOP/s (vendors' data sheets; TPUs also in the JAX scaling book). The longest name that is part of the device's kind counts.
+PEAK_FLOPS = {
+    "TPU v2": 46e12,
+    "TPU v3": 123e12,
+    "TPU v4": 275e12,
+    "TPU v5 lite": 197e12,
+    "TPU v5e": 197e12,
+    "TPU v5": 459e12,
+    "TPU v5p": 459e12,
+    "TPU v6 lite": 918e12,
+    "TPU v6e": 918e12,
+    "T4": 65e12,
+    "V100": 125e12,
+    "L4": 121e12,
+    "A100": 312e12,
+    "H100": 989e12,
+    "H200": 989e12,
+    "B200": 2250e12,
+}
+UTILISATION = 0.25
+"""Share of the peak that a search over a residual tower is taken to reach on an accelerator (a planning figure)."""
+UNKNOWN_ACCELERATOR = 100e12
+"""FLOP/s for an accelerator that is not in the table."""
+LIFETIME_SECONDS = 30 * 24 * 3600.0
+"""Longer than this, a start says what the run would take (AlphaGo Zero's own long run took 40 days on its machines)."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The cost of a whole run on the present devices."""
+
+    flops: float
+    """Floating-point operations of the iterations asked for."""
+    flops_per_second: float
+    """What all devices together are taken to do."""
+    tree_bytes_per_game: int
+    tree_bytes: int
+    """Trees that one device holds at once."""
+    parameters: int
+    training_bytes: int
+    """Parameters, optimiser state and gradients on every device."""
+    replay_bytes: int
+    """The full window on disk."""
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the run, by arithmetic alone."""
+        return self.flops / self.flops_per_second
+
+
+def estimate(config: Config, iterations: int | None = None) -> Estimate:
+    """Estimate the cost of `iterations` (default: all) of a run on the devices that are present."""
+    game = make(config.game.name, **config.game.options())
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    planes = jax.ShapeDtypeStruct((1, *game.board_shape, game.num_planes), jnp.float32)
+    variables = jax.eval_shape(network.init, jax.random.key(0))
+    evaluation = _flops(network.apply, variables, planes)
+    positions = config.selfplay.num_games * config.selfplay.moves_per_dispatch * config.selfplay.dispatches_per_iteration
+    simulations = _mean_simulations(config)
+    learned = config.learner.steps_per_iteration * config.learner.batch_size
+    # A training step is a forward pass and a backward pass of twice its cost.
+    flops = (positions * (simulations + 1) + 3 * learned) * evaluation * (config.run.iterations if iterations is None else iterations)
+    parameters = sum(leaf.size for leaf in jax.tree.leaves(variables["params"]))
+    local_games = max(1, config.selfplay.num_games // jax.device_count())
+    at_once = min(local_games, config.selfplay.search_batch or local_games)
+    per_game = tree_bytes(config.search, game)
+    slots = min(config.selfplay.policy_slots, game.num_actions)
+    per_position = 4 * game.frame_words + 4 * slots + 12
+    return Estimate(
+        flops=flops,
+        flops_per_second=device_flops(),
+        tree_bytes_per_game=per_game,
+        tree_bytes=per_game * at_once,
+        parameters=parameters,
+        training_bytes=4 * parameters * (3 if config.learner.optimiser == "momentum" else 4),
+        replay_bytes=config.replay.window_games * game.max_moves // 3 * per_position,
+    )
+
+
+def _mean_simulations(config: Config) -> float:
+    """Simulations per move on average, with playout-cap randomisation."""
+    full, fast, share = config.search.num_simulations, config.selfplay.fast_simulations, config.selfplay.full_search_probability
+    return full if fast is None else share * full + (1 - share) * fast
+
+
+def _flops(function: Any, *shapes: Any) -> float:
+    analysis = jax.jit(function).lower(*shapes).cost_analysis()
+    return float(analysis["flops"])
+
+
+def device_flops() -> float:
+    """Return the FLOP/s that the devices together are taken to reach: measured by a matrix product on a CPU, from the table elsewhere."""
+    devices = jax.devices()
+    if devices[0].platform == "cpu":
+        return _measured_cpu_flops()
+    kind = devices[0].device_kind
+    names = sorted((name for name in PEAK_FLOPS if name.lower() in kind.lower()), key=len)
+    return (PEAK_FLOPS[names[-1]] if names else UNKNOWN_ACCELERATOR) * UTILISATION * len(devices)
+
+
+def _measured_cpu_flops(size: int = 1024) -> float:
+    product = jax.jit(lambda a: a @ a)
+    matrix = jnp.ones((size, size), jnp.float32)
+    product(matrix).block_until_ready()
+    started = time.perf_counter()
+    product(matrix).block_until_ready()
+    return 2 * size**3 / (time.perf_counter() - started)
+
+
+def host_memory_bytes() -> int:
+    """Return the memory of this host in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def format_duration(seconds: float) -> str:
+    """Write a duration as people say it: 40 s, 12 min, 3.5 h, 20 days, 1,200 years."""
+    for limit, unit, name in ((90, 1, "s"), (5400, 60, "min"), (48 * 3600, 3600, "h"), (2 * 365 * 86400, 86400, "days")):
+        if seconds < limit:
+            value = seconds / unit
+            return f"{value:.0f} {name}" if value >= 10 or unit <= 60 else f"{value:.1f} {name}"
+    return f"{seconds / (365.25 * 86400):,.0f} years"
+
+
+def format_bytes(count: float) -> str:
+    """Write a number of bytes with its unit."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

@@ -1,0 +1,33 @@
+"""What an experiment is: a name, a claim, and complete settings with their sources."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+from azero.config import Config
+
+NAMES = ("tictactoe", "go5", "go7", "go9", "go9_gumbel", "go19", "go19_40b")
+"""The experiments: each is a module of this package with a value `EXPERIMENT`."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One run that can be started with `python -m azero.experiments.NAME`."""
+
+    name: str
+    title: str
+    """One line: what is learned, and what it shows."""
+    config: Config
+
+
+def load(name: str) -> Experiment:
+    """Return the experiment `name`.
+
+    Raises:
+      ValueError: there is none of that name.
+    """
+    if name not in NAMES:
+        raise ValueError(f"unknown experiment {name!r}; the experiments are: {', '.join(NAMES)}")
+    experiment: Experiment = importlib.import_module(f"azero.experiments.{name}").EXPERIMENT
+    return experiment

@@ -1,0 +1,36 @@
+"""5x5 Go from nothing, on two CPU cores in minutes: the demonstration (`make demo`). Black wins the whole board by opening in the centre (van der Werf 2002)."""
+
+from azero.config import CheckpointConfig, Config, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig, RunConfig, SearchConfig, SelfplayConfig
+from azero.experiments.experiment import Experiment
+
+EXPERIMENT = Experiment(
+    name="go5",
+    title="5x5 Go: from random play to the centre opening in minutes on a CPU",
+    config=Config(
+        game=GameConfig(name="go", size=(5,), komi=0.5),
+        network=NetworkConfig(blocks=4, filters=32, value_hidden=64, train_dtype="float32", inference_dtype="float32"),
+        search=SearchConfig(name="gumbel", num_simulations=16, max_considered=16),
+        selfplay=SelfplayConfig(
+            num_games=256,
+            moves_per_dispatch=16,
+            dispatches_per_iteration=2,
+            temperature_moves=0,  # the Gumbel noise explores
+            resign=False,  # games are short and every one of them is a lesson
+        ),
+        replay=ReplayConfig(window_games=8000, min_positions=8192),
+        learner=LearnerConfig(
+            batch_size=512,
+            steps_per_iteration=24,  # every new position one and a half times on average
+            optimiser="adamw",
+            learning_rate=((0, 2e-3), (1800, 1e-3), (2400, 3e-4)),
+        ),
+        evaluation=EvaluationConfig(gate=False, every=20, games=128, num_simulations=16),
+        checkpoint=CheckpointConfig(every=20, keep=3, keep_every=20),
+        run=RunConfig(iterations=120),
+    ),
+)
+
+if __name__ == "__main__":
+    from azero.experiments.run import main
+
+    main(EXPERIMENT)

@@ -1,0 +1,34 @@
+"""9x9 Go from nothing with AlphaGo Zero's search in small; sized for one accelerator, `configs/cpu.toml` for a laptop."""
+
+from azero.config import CheckpointConfig, Config, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig, RunConfig, SearchConfig, SelfplayConfig
+from azero.experiments.experiment import Experiment
+
+EXPERIMENT = Experiment(
+    name="go9",
+    title="9x9 Go with PUCT: does a 6-block net improve on itself steadily?",
+    config=Config(
+        game=GameConfig(name="go", size=(9,), komi=7.0),  # the fair komi by strong engines' 9x9 books; draws count 0
+        network=NetworkConfig(blocks=6, filters=128),  # the size of Pgx's AlphaZero example
+        search=SearchConfig(
+            name="puct",
+            num_simulations=200,  # MiniZero's 9x9 setting for AlphaZero
+            puct_form="alphazero",  # Minigo: counting unvisited moves as losses was a large gain
+            dirichlet_alpha=0.13,  # 10 / 81 points (AZ: in proportion to the number of moves)
+        ),
+        selfplay=SelfplayConfig(num_games=1024, moves_per_dispatch=16, dispatches_per_iteration=4, temperature_moves=16),  # 30 of 361 points scale to about 16 of 81 by side
+        replay=ReplayConfig(window_games=40_000, min_positions=50_000),  # MiniZero: 20 iterations of 2,000 games
+        learner=LearnerConfig(
+            batch_size=1024,  # MiniZero
+            steps_per_iteration=128,  # every new position twice on average
+            learning_rate=((0, 2e-2), (60_000, 2e-3), (100_000, 2e-4)),  # MiniZero's first rate; steps in AGZ's proportions
+        ),
+        evaluation=EvaluationConfig(gate=False, every=20, games=256, num_simulations=64),
+        checkpoint=CheckpointConfig(every=20, keep=3, keep_every=100),
+        run=RunConfig(iterations=1000),
+    ),
+)
+
+if __name__ == "__main__":
+    from azero.experiments.run import main
+
+    main(EXPERIMENT)

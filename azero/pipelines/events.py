@@ -1,0 +1,98 @@
+"""What a pipeline reports: typed events, in the order in which they happen. `experiments/run.py` alone logs, saves and plots them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What the loop begins to do now, in words for a person."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Played:
+    """A dispatch of self-play has come back from the devices."""
+
+    positions: int
+    games: int
+    """Games that ended in it."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The learner's steps of one iteration are done."""
+
+    steps: int
+    metrics: dict[str, float]
+    """Means over the steps: loss, policy_loss, value_loss, entropies, accuracy, gradient norm; the last learning rate."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A match of the current player against an earlier one."""
+
+    iteration: int
+    opponent_iteration: int
+    wins: int
+    draws: int
+    losses: int
+    promoted: bool | None
+    """With the gate: whether the current player is now the best one. None without a gate."""
+
+
+@dataclass(frozen=True)
+class SampleGame:
+    """One finished game of self-play, for people to look at."""
+
+    actions: list[int]
+    values: list[float]
+    """Root values for the side to move, one per action."""
+    result: float
+    """Reward of the first mover: 1, 0 or -1."""
+    resigned: bool
+
+
+@dataclass(frozen=True)
+class IterationDone:
+    """One iteration is complete; the state may be saved now."""
+
+    iteration: int
+    """Iterations done in all."""
+    games: int
+    positions: int
+    steps: int
+    new_games: int
+    new_positions: int
+    first_wins: int
+    """New games won by the first mover."""
+    draws: int
+    mean_length: float
+    """Moves per new game; 0 where none ended."""
+    window_games: int
+    window_positions: int
+    resign_threshold: float
+    resign_false_positives: float | None
+    """Share of won calibration games that the threshold would have given up; None before there are enough."""
+    selfplay_seconds: float
+    learner_seconds: float
+    learner_wait_seconds: float
+    samples: list[SampleGame]
+    warnings: list[str]
+
+
+Event = Phase | Played | Trained | Evaluated | IterationDone
+
+
+class NonFiniteLossError(RuntimeError):
+    """The loss is no longer a finite number."""
+
+    def __init__(self, iteration: int, step: int, metrics: dict[str, float]):
+        bad = ", ".join(f"{name} = {value}" for name, value in metrics.items() if not np.isfinite(value))
+        super().__init__(
+            f"training stopped: in iteration {iteration}, at or before step {step}, {bad}. The last checkpoint is untouched; a smaller learner.learning-rate usually helps."
+        )

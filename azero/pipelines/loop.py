@@ -1,0 +1,242 @@
+"""The one loop: self-play, learning, evaluation. AlphaGo Zero (gated) and AlphaZero (continuous) are settings of it; Gumbel is another search in it.
+
+The loop is a generator of events and does no logging, saving or plotting. Every random draw is a function of (seed, iteration, dispatch or step), so a run continued from a
+checkpoint repeats exactly what an unbroken run does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from azero import mesh as mesh_lib
+from azero.config import Config
+from azero.data.replay import Prefetcher, Replay
+from azero.data.sample import make_unpack
+from azero.evaluate.resign import ResignCalibrator
+from azero.games import make
+from azero.learn.learner import TrainState, make_learner
+from azero.networks import make_network
+from azero.pipelines.events import Evaluated, Event, IterationDone, NonFiniteLossError, Phase, Played, SampleGame, Trained
+from azero.play.match import make_match
+from azero.play.selfplay import Carry, make_selfplay, to_host
+from azero.play.trajectory import Assembler, GameRecord
+from azero.search import make_search
+from azero.search.leaf import network_leaf
+from azero.types import PyTree
+
+# What the iteration's key is folded with, so that the draws of different parts never coincide.
+_PLAY, _LEARN, _MATCH, _START = range(4)
+SAMPLE_GAMES = 2
+"""Finished games per iteration that are handed on for people to look at."""
+
+
+@dataclass
+class RunState:
+    """Everything a run is: what a checkpoint keeps."""
+
+    train: TrainState
+    best: PyTree
+    """Variables of the player that self-play uses under the gate; None without a gate (self-play then uses the newest)."""
+    rival: PyTree
+    """Variables of the player of the previous evaluation; None where evaluations meet the best player."""
+    carry: Carry
+    assembler: Assembler
+    replay: Replay
+    resign: ResignCalibrator
+    iteration: int = 0
+    dispatch: int = 0
+    """Dispatches already played in the iteration under way."""
+    games: int = 0
+    positions: int = 0
+    best_iteration: int = 0
+    rival_iteration: int = 0
+    pending: dict[str, float] = field(default_factory=dict)
+    """Sums over the iteration under way: new games, positions, wins, draws, plies."""
+
+
+class Loop:
+    """The compiled programs of one configuration, and the loop over them."""
+
+    def __init__(self, config: Config, mesh: Mesh, workdir: Path):
+        """Build the programs; nothing is compiled yet.
+
+        Raises:
+          ValueError: settings do not fit each other or the devices.
+        """
+        self.config = config
+        self.mesh = mesh
+        self.workdir = workdir
+        mesh_lib.check_divides(config.learner.batch_size, mesh, "learner.batch-size")
+        self.game = make(config.game.name, **config.game.options())
+        self.network = make_network(config.network, self.game.board_shape, self.game.num_planes, self.game.num_actions)
+        leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)
+        search = make_search(config.search, self.game, leaf)
+        fast = config.selfplay.fast_simulations
+        fast_search = None if fast is None else make_search(dataclasses.replace(config.search, num_simulations=fast, dirichlet_fraction=0.0), self.game, leaf)
+        self.selfplay = make_selfplay(config.selfplay, self.game, search, fast_search, mesh)
+        self.learner = make_learner(config.learner, self.network, self.game, mesh)
+        self.unpack = make_unpack(self.game, mesh)
+        self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
+        self.match_search = make_search(match_settings(config), self.game, leaf)
+
+    def fresh(self) -> RunState:
+        """Return the state before the first iteration."""
+        config = self.config
+        key = jax.random.fold_in(jax.random.key(config.run.seed), _START)
+        learner_key, games_key = jax.random.split(key)
+        train = self.learner.init(learner_key)
+        gated, rivals = config.evaluation.gate, config.evaluation.games > 0 and not config.evaluation.gate
+        return RunState(
+            train=train,
+            best=self.copy_variables(train) if gated else None,
+            rival=self.copy_variables(train) if rivals else None,
+            carry=self.selfplay.init(games_key),
+            assembler=Assembler(config.selfplay.num_games // jax.process_count()),
+            replay=Replay(self.workdir / "replay", self.game, config.replay, slots=config.selfplay.policy_slots),
+            resign=ResignCalibrator(config.selfplay),
+        )
+
+    def copy_variables(self, train: TrainState) -> PyTree:
+        """Return the variables of the current player as arrays of their own (the learner donates its state)."""
+        return jax.tree.map(lambda leaf: leaf.copy(), {"params": train.params, "batch_stats": train.batch_stats})
+
+    def iterate(self, state: RunState) -> Iterator[Event]:
+        """Run one iteration, or what is left of it, on `state` in place."""
+        key = jax.random.fold_in(jax.random.key(self.config.run.seed), 16 + state.iteration)
+        started = time.monotonic()
+        samples: list[SampleGame] = []
+        yield from self._play(state, jax.random.fold_in(key, _PLAY), samples)
+        played = time.monotonic()
+        wait = yield from self._learn(state)
+        learned = time.monotonic()
+        yield from self._evaluate(state, jax.random.fold_in(key, _MATCH))
+        yield self._finish(state, samples, played - started, learned - played, wait)
+
+    def _play(self, state: RunState, key: jax.Array, samples: list[SampleGame]) -> Iterator[Event]:
+        config = self.config.selfplay
+        player = state.best if state.best is not None else {"params": state.train.params, "batch_stats": state.train.batch_stats}
+        params = self.fold(player)
+        yield Phase("self-play")
+        while state.dispatch < config.dispatches_per_iteration:
+            threshold = np.float32(state.resign.threshold if config.resign else -2.0)
+            state.carry, chunk = self.selfplay.play(params, state.carry, jax.random.fold_in(key, state.dispatch), threshold)
+            games = state.assembler.add(to_host(chunk))
+            state.replay.add(games)
+            state.resign.add(games)
+            positions = config.num_games * config.moves_per_dispatch
+            self._count(state, games, positions)
+            state.dispatch += 1
+            samples.extend(_sample_game(game) for game in games[: SAMPLE_GAMES - len(samples)])
+            yield Played(positions=positions, games=len(games))
+
+    def _count(self, state: RunState, games: list[GameRecord], positions: int) -> None:
+        first = [float(game.rewards[0]) for game in games]
+        new = {"games": len(games), "positions": positions, "first_wins": sum(r > 0 for r in first), "draws": sum(r == 0 for r in first), "plies": sum(len(game.action) for game in games)}
+        for name, value in new.items():
+            state.pending[name] = state.pending.get(name, 0) + value
+        state.games += len(games)
+        state.positions += positions
+
+    def _learn(self, state: RunState) -> Iterator[Event]:
+        """Take the iteration's learning steps; returns the seconds spent waiting for data."""
+        config = self.config.learner
+        steps = self.learning_steps(state)
+        if steps == 0:
+            return 0.0
+        yield Phase("learning")
+        first = int(state.train.step)
+        collected: list[dict[str, Any]] = []
+        with Prefetcher(state.replay, config.batch_size, range(first, first + steps), seed=self.config.run.seed, depth=self.config.replay.prefetch) as batches:
+            for packed in batches:
+                state.train, metrics = self.learner.train_step(state.train, self.unpack(packed))
+                collected.append(metrics)
+            wait = batches.wait_seconds
+        means = _means(jax.device_get(collected))
+        if not all(np.isfinite(value) for value in means.values()):
+            raise NonFiniteLossError(state.iteration, first + steps, means)
+        yield Trained(steps=steps, metrics=means)
+        return wait
+
+    def learning_steps(self, state: RunState) -> int:
+        """Return how many steps this iteration takes: none before the window is filled, fewer where positions would be seen too often."""
+        config = self.config.learner
+        if state.replay.num_positions < max(self.config.replay.min_positions, 1):
+            return 0
+        if config.max_samples_per_position is None:
+            return config.steps_per_iteration
+        allowed = config.max_samples_per_position * state.pending.get("positions", 0) / config.batch_size
+        return min(config.steps_per_iteration, int(allowed))
+
+    def _evaluate(self, state: RunState, key: jax.Array) -> Iterator[Event]:
+        """Play the match that is due: against the best player (AGZ's gate) or against the player of the previous evaluation."""
+        config = self.config.evaluation
+        number = state.iteration + 1
+        count = config.gate_games if config.gate else config.games
+        if config.every == 0 or count == 0 or number % config.every:
+            return
+        yield Phase(f"match of {count} games")
+        opponent = state.best if config.gate else state.rival
+        current = self.copy_variables(state.train)
+        match = make_match(self.game, self.match_search, self.match_search, count, self.mesh)
+        result = match(self.fold(current), self.fold(opponent), key)
+        opponent_iteration = state.best_iteration if config.gate else state.rival_iteration
+        promoted = None
+        if config.gate:
+            promoted = (result.wins + result.draws / 2) / count > config.gate_win_rate
+            if promoted:
+                state.best, state.best_iteration = current, number
+        else:
+            state.rival, state.rival_iteration = current, number
+        yield Evaluated(number, opponent_iteration, result.wins, result.draws, result.losses, promoted)
+
+    def _finish(self, state: RunState, samples: list[SampleGame], selfplay_seconds: float, learner_seconds: float, wait: float) -> IterationDone:
+        pending, state.pending = state.pending, {}
+        state.iteration += 1
+        state.dispatch = 0
+        games = int(pending.get("games", 0))
+        return IterationDone(
+            iteration=state.iteration,
+            games=state.games,
+            positions=state.positions,
+            steps=int(state.train.step),
+            new_games=games,
+            new_positions=int(pending.get("positions", 0)),
+            first_wins=int(pending.get("first_wins", 0)),
+            draws=int(pending.get("draws", 0)),
+            mean_length=pending.get("plies", 0) / max(games, 1),
+            window_games=state.replay.num_games,
+            window_positions=state.replay.num_positions,
+            resign_threshold=float(state.resign.threshold),
+            resign_false_positives=state.resign.false_positives,
+            selfplay_seconds=selfplay_seconds,
+            learner_seconds=learner_seconds,
+            learner_wait_seconds=wait,
+            samples=samples,
+            warnings=state.replay.take_warnings(),
+        )
+
+
+def match_settings(config: Config) -> Any:
+    """Return the search settings of matches: no noise, no exploration (AGZ methods, 'Evaluator')."""
+    simulations = config.evaluation.num_simulations or config.search.num_simulations
+    return dataclasses.replace(config.search, num_simulations=simulations, dirichlet_fraction=0.0, gumbel_scale=0.0)
+
+
+def _sample_game(game: GameRecord) -> SampleGame:
+    actions = [int(action) for action in game.action if action >= 0]
+    return SampleGame(actions=actions, values=[round(float(value), 3) for value in game.root_value], result=float(game.rewards[0]), resigned=len(actions) < len(game.action))
+
+
+def _means(collected: list[dict[str, Any]]) -> dict[str, float]:
+    means = {name: float(np.mean([row[name] for row in collected])) for name in collected[0]}
+    means["learning_rate"] = float(collected[-1]["learning_rate"])
+    return means
