@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 
 @dataclass(frozen=True)
 class Phase:
@@ -86,13 +84,3 @@ class IterationDone:
 
 
 Event = Phase | Played | Trained | Evaluated | IterationDone
-
-
-class NonFiniteLossError(RuntimeError):
-    """The loss is no longer a finite number."""
-
-    def __init__(self, iteration: int, step: int, metrics: dict[str, float]):
-        bad = ", ".join(f"{name} = {value}" for name, value in metrics.items() if not np.isfinite(value))
-        super().__init__(
-            f"training stopped: in iteration {iteration}, at or before step {step}, {bad}. The last checkpoint is untouched; a smaller learner.learning-rate usually helps."
-        )

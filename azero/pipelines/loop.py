@@ -23,12 +23,12 @@ from azero.data.replay import Prefetcher, Replay
 from azero.data.sample import make_unpack
 from azero.evaluate.resign import ResignCalibrator
 from azero.games import make
-from azero.learn.learner import TrainState, make_learner
+from azero.learn.learner import Metrics, TrainState, check_finite, make_learner
 from azero.networks import make_network
-from azero.pipelines.events import Evaluated, Event, IterationDone, NonFiniteLossError, Phase, Played, SampleGame, Trained
+from azero.pipelines.events import Evaluated, Event, IterationDone, Phase, Played, SampleGame, Trained
 from azero.play.match import make_match
 from azero.play.selfplay import Carry, make_selfplay, to_host
-from azero.play.trajectory import Assembler, GameRecord
+from azero.play.trajectory import Assembler, Games
 from azero.search import make_search
 from azero.search.leaf import network_leaf
 from azero.types import PyTree
@@ -135,15 +135,15 @@ class Loop:
             positions = config.num_games * config.moves_per_dispatch
             self._count(state, games, positions)
             state.dispatch += 1
-            samples.extend(_sample_game(game) for game in games[: SAMPLE_GAMES - len(samples)])
-            yield Played(positions=positions, games=len(games))
+            samples.extend(_sample_games(games, SAMPLE_GAMES - len(samples)))
+            yield Played(positions=positions, games=len(games.length))
 
-    def _count(self, state: RunState, games: list[GameRecord], positions: int) -> None:
-        first = [float(game.rewards[0]) for game in games]
-        new = {"games": len(games), "positions": positions, "first_wins": sum(r > 0 for r in first), "draws": sum(r == 0 for r in first), "plies": sum(len(game.action) for game in games)}
+    def _count(self, state: RunState, games: Games, positions: int) -> None:
+        first = games.result[:, 0]
+        new = {"games": len(first), "positions": positions, "first_wins": int((first > 0).sum()), "draws": int((first == 0).sum()), "plies": len(games.action)}
         for name, value in new.items():
             state.pending[name] = state.pending.get(name, 0) + value
-        state.games += len(games)
+        state.games += len(first)
         state.positions += positions
 
     def _learn(self, state: RunState) -> Iterator[Event]:
@@ -154,16 +154,15 @@ class Loop:
             return 0.0
         yield Phase("learning")
         first = int(state.train.step)
-        collected: list[dict[str, Any]] = []
+        collected: list[Metrics] = []
         with Prefetcher(state.replay, config.batch_size, range(first, first + steps), seed=self.config.run.seed, depth=self.config.replay.prefetch) as batches:
             for packed in batches:
                 state.train, metrics = self.learner.train_step(state.train, self.unpack(packed))
                 collected.append(metrics)
             wait = batches.wait_seconds
-        means = _means(jax.device_get(collected))
-        if not all(np.isfinite(value) for value in means.values()):
-            raise NonFiniteLossError(state.iteration, first + steps, means)
-        yield Trained(steps=steps, metrics=means)
+        metrics = jax.tree.map(lambda *values: np.stack(values), *jax.device_get(collected))
+        check_finite(metrics)
+        yield Trained(steps=steps, metrics=_means(metrics))
         return wait
 
     def learning_steps(self, state: RunState) -> int:
@@ -231,12 +230,17 @@ def match_settings(config: Config) -> Any:
     return dataclasses.replace(config.search, num_simulations=simulations, dirichlet_fraction=0.0, gumbel_scale=0.0)
 
 
-def _sample_game(game: GameRecord) -> SampleGame:
-    actions = [int(action) for action in game.action if action >= 0]
-    return SampleGame(actions=actions, values=[round(float(value), 3) for value in game.root_value], result=float(game.rewards[0]), resigned=len(actions) < len(game.action))
+def _sample_games(games: Games, count: int) -> list[SampleGame]:
+    samples = []
+    for start, length, result, resigned in list(zip(games.starts, games.length, games.result, games.resigned, strict=True))[:count]:
+        actions = games.action[start : start + length - int(resigned)]
+        values = games.root_value[start : start + length]
+        samples.append(SampleGame(actions.tolist(), [round(float(value), 3) for value in values], float(result[0]), bool(resigned)))
+    return samples
 
 
-def _means(collected: list[dict[str, Any]]) -> dict[str, float]:
-    means = {name: float(np.mean([row[name] for row in collected])) for name in collected[0]}
-    means["learning_rate"] = float(collected[-1]["learning_rate"])
+def _means(metrics: dict[str, Any]) -> dict[str, float]:
+    """Return the means over the steps of an iteration, and the last learning rate."""
+    means = {name: float(np.mean(values)) for name, values in metrics.items() if name != "is_finite"}
+    means["learning_rate"] = float(metrics["learning_rate"][-1])
     return means

@@ -17,7 +17,7 @@ from azero import mesh as mesh_lib
 from azero.config import SelfplayConfig
 from azero.games.game import Game
 from azero.play.temperature import choose
-from azero.play.trajectory import Step
+from azero.play.trajectory import Step, sparse_policy
 from azero.search.search import SearchFn, SearchOutput
 from azero.types import Array, PyTree
 
@@ -154,13 +154,6 @@ def in_waves(search: SearchFn, size: int | None) -> SearchFn:
         return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:]), output)
 
     return run
-
-
-def sparse_policy(weights: Array, slots: int) -> tuple[Array, Array]:
-    """Return the most probable actions of weights float32[B, A] as (int16[B, S], float16[B, S]), renormalised; empty slots have index -1."""
-    top, index = jax.lax.top_k(weights, min(slots, weights.shape[-1]))
-    top = top / jnp.maximum(top.sum(-1, keepdims=True), jnp.finfo(jnp.float32).tiny)
-    return jnp.where(top > 0, index, -1).astype(jnp.int16), top.astype(jnp.float16)
 
 
 def _align(mask: Array, leaf: Array) -> Array:

@@ -1,0 +1,148 @@
+"""The `azero` command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import tyro
+
+
+def train(experiment: str) -> None:
+    """Start or continue an experiment; the same as `python -m azero.experiments.NAME`, whose flags may follow."""
+    from azero.experiments.experiment import load
+    from azero.experiments.run import main as run_main
+
+    run_main(load(experiment), sys.argv[3:])
+
+
+def demo(workdir: Path = Path("runs/demo")) -> None:
+    """Learn 5x5 Go from nothing on this machine in minutes, and show what came of it.
+
+    Args:
+      workdir: where the run lives; the same directory again continues it.
+    """
+    from azero.experiments.demo import run_demo
+
+    run_demo(workdir)
+
+
+def report(workdir: Path) -> None:
+    """Write one self-contained HTML page about a run, at any time, also while it goes on.
+
+    Args:
+      workdir: the run's directory.
+    """
+    from azero.report.page import write_report
+
+    print(write_report(_existing(workdir)))
+
+
+def checkpoint(workdir: Path) -> None:
+    """List the checkpoints of a run: iteration, steps, games, size, age, one digest of the whole state.
+
+    Args:
+      workdir: the run's directory.
+    """
+    from azero.checkpoint import list_checkpoints
+    from azero.report.tables import print_table
+
+    rows = list_checkpoints(_existing(workdir))
+    if not rows:
+        print(f"{workdir} has no checkpoint yet")
+        return
+    print_table(f"Checkpoints of {workdir}", rows)
+
+
+def doctor(experiment: str = "go5", compile: bool = True) -> None:
+    """Say what devices there are, what an experiment will need here in memory and compile time, and what is wrong.
+
+    Args:
+      experiment: the experiment that the figures are for.
+      compile: compile its self-play and learning step, and report the compiler's own figures.
+    """
+    from azero.experiments.doctor import examine
+
+    sys.exit(examine(experiment, compile))
+
+
+def bench(what: Literal["games", "search", "network", "loop", "replay", "tpu"], against: str | None = None) -> None:
+    """Measure a part of azero on this machine, beside a peer where one is named.
+
+    Args:
+      what: the part: games, search, network, loop, replay; tpu compiles for a TPU v5e without one.
+      against: the peer in the same run: pgx for games and loop, mctx for search.
+    """
+    from azero.bench import run_bench
+
+    run_bench(what, against)
+
+
+def match(
+    first: str,
+    second: str,
+    games: int = 400,
+    temperature_moves: int = 4,
+    size: int | None = None,
+    komi: float | None = None,
+    seed: int = 0,
+    out: Path | None = None,
+) -> None:
+    """Play a match between two players and print the score with its 95% interval.
+
+    Args:
+      first: a player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, no iteration is the newest), or "gtp:PROGRAM ARGUMENTS".
+      second: the other player.
+      games: games in all; colours alternate.
+      temperature_moves: moves at the start of each game that are drawn in proportion to the search's weights, for variety.
+      size: points per side; default the checkpoint's.
+      komi: points for White; default the checkpoint's.
+      seed: seed of every draw.
+      out: directory for the result and the game records.
+    """
+    from azero.experiments.matches import MatchRequest, play_match
+
+    play_match(MatchRequest(first=first, second=second, games=games, temperature_moves=temperature_moves, size=size, komi=komi, seed=seed, out=out))
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "train": train,
+    "demo": demo,
+    "report": report,
+    "checkpoint": checkpoint,
+    "doctor": doctor,
+    "bench": bench,
+    "match": match,
+}
+
+
+def _existing(workdir: Path) -> Path:
+    if not workdir.is_dir():
+        raise ValueError(f"there is no directory {workdir}")
+    return workdir
+
+
+
+
+def main() -> None:
+    """Run the `azero` command; a user's mistake ends in one line and exit status 2."""
+    from azero import __version__
+    from azero.checkpoint import CheckpointError
+
+    if sys.argv[1:2] in (["--version"], ["version"]):
+        print(f"azero {__version__}")
+        return
+    try:
+        if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
+            train(sys.argv[2])
+        else:
+            tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX", config=(tyro.conf.PositionalRequiredArgs,))
+    except (ValueError, CheckpointError) as error:
+        print(f"azero: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

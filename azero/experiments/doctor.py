@@ -1,0 +1,122 @@
+"""`azero doctor`: what this machine is, what an experiment will need on it, and what is wrong."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+
+from azero import mesh as mesh_lib
+from azero.config import Config
+from azero.experiments.estimate import Estimate, estimate, format_bytes, format_duration, host_memory_bytes
+from azero.experiments.experiment import load
+from azero.pipelines.loop import Loop
+from azero.report.tables import print_table
+from azero.search import bytes_per_node
+from azero.types import PyTree
+
+LIBRARIES = ("jax", "jaxlib", "flax", "optax", "mctx", "chex", "orbax-checkpoint", "numpy")
+
+
+def examine(experiment: str, compile_programs: bool) -> int:
+    """Print the findings about `experiment` on this machine; return the number of things that are wrong.
+
+    Raises:
+      ValueError: there is no such experiment.
+    """
+    config = load(experiment).config
+    cost = estimate(config)
+    print_table("This machine", _machine_rows())
+    print_table(f"What {experiment} needs", _need_rows(config, cost))
+    if compile_programs:
+        print_table("Compiling", _compile_rows(config))
+    wrong = _problems(config, cost)
+    for problem in wrong:
+        print(f"wrong: {problem}")
+    if not wrong:
+        print("nothing is wrong")
+    return len(wrong)
+
+
+def _machine_rows() -> list[dict[str, str]]:
+    devices = jax.devices()
+    rows = [
+        ("devices", f"{len(devices)} x {devices[0].device_kind} ({devices[0].platform}), {jax.process_count()} host(s)"),
+        ("host", f"{os.cpu_count()} cores, {format_bytes(host_memory_bytes())} memory, {platform.system()} {platform.machine()}"),
+        ("Python", platform.python_version()),
+        ("libraries", ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)),
+        ("compilation cache", jax.config.jax_compilation_cache_dir or "off; set JAX_COMPILATION_CACHE_DIR to compile only once"),
+    ]
+    memory = devices[0].memory_stats()
+    if memory and "bytes_limit" in memory:
+        rows.insert(1, ("memory per device", format_bytes(memory["bytes_limit"])))
+    return [{"what": name, "found": text} for name, text in rows]
+
+
+def _need_rows(config: Config, cost: Estimate) -> list[dict[str, str]]:
+    loop_game = f"{config.game.name} {'x'.join(map(str, config.game.size))}"
+    rows = [
+        ("game", loop_game),
+        ("parameters", f"{cost.parameters:,}"),
+        ("search tree per node", format_bytes(bytes_per_node_of(config))),
+        ("search tree per game", format_bytes(cost.tree_bytes_per_game)),
+        ("search trees per device", format_bytes(cost.tree_bytes)),
+        ("parameters and optimiser per device", format_bytes(cost.training_bytes)),
+        ("replay window on disk, when full", f"about {format_bytes(cost.replay_bytes)}"),
+        ("arithmetic of the run", f"{cost.flops:.2g} operations"),
+        ("time here, by arithmetic alone", f"about {format_duration(cost.seconds)} at {cost.flops_per_second / 1e9:,.0f} GFLOP/s"),
+    ]
+    return [{"what": name, "needs": text} for name, text in rows]
+
+
+def bytes_per_node_of(config: Config) -> int:
+    """Return the bytes of one tree node under `config`."""
+    from azero.games import make
+
+    return bytes_per_node(make(config.game.name, **config.game.options()))
+
+
+def _compile_rows(config: Config) -> list[dict[str, str]]:
+    """Compile self-play and one learning step for the present devices; nothing is run."""
+    mesh = mesh_lib.make_mesh()
+    with tempfile.TemporaryDirectory() as folder:
+        loop = Loop(config, mesh, Path(folder))
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    train = jax.eval_shape(loop.learner.init, key)
+    params = jax.eval_shape(loop.network.fold, {"params": train.params, "batch_stats": train.batch_stats})
+    carry = jax.eval_shape(loop.selfplay.init, key)
+    threshold = jax.ShapeDtypeStruct((), "float32")
+    rows = [_compiled("self-play", loop.selfplay.play, params, carry, key, threshold)]
+    rows.append(_compiled("learning step", loop.learner.train_step, train, loop.batch_shapes()))
+    return rows
+
+
+def _compiled(name: str, program: object, *shapes: PyTree) -> dict[str, str]:
+    started = time.monotonic()
+    compiled = program.lower(*shapes).compile()  # type: ignore[attr-defined]
+    seconds = time.monotonic() - started
+    memory = compiled.memory_analysis()
+    used = 0 if memory is None else memory.argument_size_in_bytes + memory.temp_size_in_bytes
+    return {"program": name, "compile time": format_duration(seconds), "memory per device": format_bytes(used)}
+
+
+def _problems(config: Config, cost: Estimate) -> list[str]:
+    problems = []
+    devices = jax.device_count()
+    if config.selfplay.num_games % devices:
+        problems.append(f"selfplay.num-games = {config.selfplay.num_games} does not divide over {devices} devices")
+    if config.learner.batch_size % devices:
+        problems.append(f"learner.batch-size = {config.learner.batch_size} does not divide over {devices} devices")
+    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit", host_memory_bytes())
+    if cost.tree_bytes + cost.training_bytes > 0.9 * limit:
+        problems.append(f"the trees ({format_bytes(cost.tree_bytes)}) do not fit into {format_bytes(limit)}; a smaller selfplay.search-batch makes them smaller")
+    free = shutil.disk_usage(".").free
+    if cost.replay_bytes > free:
+        problems.append(f"the full replay window needs about {format_bytes(cost.replay_bytes)} and {format_bytes(free)} are free on this disk; a smaller replay.window-games needs less")
+    return problems
