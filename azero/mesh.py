@@ -80,4 +80,6 @@ def check_divides(count: int, mesh: Mesh, setting: str) -> None:
       ValueError: it does not; the message names the setting and both numbers.
     """
     if count % mesh.size:
-        raise ValueError(f"{setting} = {count} does not divide over the {mesh.size} devices; the nearest that does is {max(mesh.size, count // mesh.size * mesh.size)}")
+        raise ValueError(
+            f"{setting} = {count} does not divide over the {mesh.size} devices; the nearest that does is {max(mesh.size, count // mesh.size * mesh.size)}"
+        )

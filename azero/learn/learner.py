@@ -1,0 +1,142 @@
+"""One train step for every stage: plain `jit` with parameters replicated and the batch split over the devices.
+
+Under `jit` the batch is one global array, so losses, gradients and batch-norm statistics are those of the whole batch on any number of devices.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import struct
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from azero.config import LearnerConfig
+from azero.data.sample import Batch
+from azero.games.game import Game
+from azero.learn.losses import Losses, batch_losses, squared_norm
+from azero.learn.schedules import make_schedule
+from azero.mesh import DATA_AXIS, batch_sharded, check_divides, replicated
+from azero.networks.network import Network
+from azero.types import Array, PyTree
+
+Metrics = dict[str, Array]
+"""Scalars on the device: loss policy_loss value_loss l2 entropy target_entropy accuracy gradient_norm learning_rate, and the bool is_finite."""
+
+
+@struct.dataclass
+class TrainState:
+    """All that training changes; arrays only, a copy on every device."""
+
+    params: PyTree
+    batch_stats: PyTree
+    opt_state: PyTree
+    step: Array
+    """int32[]: training steps done."""
+
+    @property
+    def variables(self) -> PyTree:
+        """The network's variables, as `Network.apply` and `Network.fold` take them."""
+        return {"params": self.params, "batch_stats": self.batch_stats}
+
+
+class Learner(NamedTuple):
+    """Training as pure, compiled functions. The state passed in is donated: use the one that comes back."""
+
+    init: Callable[[Array], TrainState]
+    """key -> state"""
+    train_step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]
+    """(state, batch [B, ...]) -> (state, metrics)"""
+    train_steps: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]
+    """(state, batches [T, B, ...]) -> (state, metrics [T]): T steps in one dispatch"""
+
+
+def make_learner(config: LearnerConfig, network: Network, game: Game, mesh: Mesh) -> Learner:
+    """Make the learner of `network` on the positions of `game`.
+
+    Raises:
+      ValueError: the batch does not split evenly over the devices of `mesh`.
+    """
+    check_divides(config.batch_size, mesh, "learner.batch-size")
+    optimiser, schedule = make_optimiser(config), make_schedule(config)
+    planes_shape, num_actions = (*game.board_shape, game.num_planes), game.num_actions
+
+    def init(key: Array) -> TrainState:
+        variables = network.init(key)
+        opt_state = optimiser.init(variables["params"])
+        return TrainState(params=variables["params"], batch_stats=variables["batch_stats"], opt_state=opt_state, step=jnp.zeros((), jnp.int32))
+
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+        size = batch.value.shape[0]
+        chex.assert_shape([batch.planes, batch.weights], [(size, *planes_shape), (size, num_actions)])
+        gradient_fn = jax.value_and_grad(functools.partial(_loss, config, network), has_aux=True)
+        (loss, (losses, l2, batch_stats)), gradients = gradient_fn(state.params, state.batch_stats, batch)
+        updates, opt_state = optimiser.update(gradients, state.opt_state, state.params)
+        metrics = _metrics(loss, losses, l2, optax.global_norm(gradients), schedule(state.step))
+        return TrainState(optax.apply_updates(state.params, updates), batch_stats, opt_state, state.step + 1), metrics
+
+    def steps(state: TrainState, batches: Batch) -> tuple[TrainState, Metrics]:
+        return jax.lax.scan(step, state, batches)
+
+    everywhere, split = replicated(mesh), batch_sharded(mesh)
+    stacked = NamedSharding(mesh, PartitionSpec(None, DATA_AXIS))
+    compiled = functools.partial(jax.jit, out_shardings=everywhere, donate_argnums=0)
+    return Learner(
+        init=jax.jit(init, out_shardings=everywhere),
+        train_step=compiled(step, in_shardings=(everywhere, split)),
+        train_steps=compiled(steps, in_shardings=(everywhere, stacked)),
+    )
+
+
+def make_optimiser(config: LearnerConfig) -> optax.GradientTransformation:
+    """Return SGD with momentum (AGZ; its L2 is part of the loss) or AdamW with decoupled weight decay."""
+    schedule = make_schedule(config)
+    if config.optimiser == "momentum":
+        return optax.sgd(schedule, momentum=config.momentum)
+    return optax.adamw(schedule, weight_decay=config.l2)
+
+
+def check_finite(metrics: Metrics) -> None:
+    """Stop at the first loss or gradient that is not a number. Host side; waits for the step.
+
+    Raises:
+      FloatingPointError: with the first such step (where `metrics` hold several) and the values of its metrics.
+    """
+    finite = np.atleast_1d(np.asarray(metrics["is_finite"]))
+    if finite.all():
+        return
+    first = int(np.argmin(finite))
+    values = {name: float(np.atleast_1d(np.asarray(value))[first]) for name, value in metrics.items() if name != "is_finite"}
+    listed = ", ".join(f"{name} = {value:g}" for name, value in values.items())
+    raise FloatingPointError(f"the loss is not finite at step {first + 1} of {finite.size} in this call: {listed}")
+
+
+def _loss(config: LearnerConfig, network: Network, params: PyTree, batch_stats: PyTree, batch: Batch) -> tuple[Array, tuple[Losses, Array, PyTree]]:
+    (logits, value), new_stats = network.train_apply({"params": params, "batch_stats": batch_stats}, batch.planes)
+    losses = batch_losses(logits, value, batch.weights, batch.value)
+    l2 = config.l2 * squared_norm(params)
+    loss = losses.policy + config.value_weight * losses.value
+    if config.optimiser == "momentum":
+        loss = loss + l2
+    return loss, (losses, l2, new_stats)
+
+
+def _metrics(loss: Array, losses: Losses, l2: Array, gradient_norm: Array, learning_rate: Any) -> Metrics:
+    return {
+        "loss": loss,
+        "policy_loss": losses.policy,
+        "value_loss": losses.value,
+        "l2": l2,
+        "entropy": losses.entropy,
+        "target_entropy": losses.target_entropy,
+        "accuracy": losses.accuracy,
+        "gradient_norm": gradient_norm,
+        "learning_rate": learning_rate,
+        "is_finite": jnp.isfinite(loss) & jnp.isfinite(gradient_norm),
+    }

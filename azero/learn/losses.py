@@ -1,0 +1,70 @@
+"""Equation 1 of AlphaGo Zero: (z - v)^2 - pi^T log p + c ||theta||^2. One position below, the batch above."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from azero.types import Array, PyTree
+
+
+class Losses(NamedTuple):
+    """Scalars float32[] over one batch."""
+
+    policy: Array
+    """Mean cross-entropy (nats) over the positions that have a policy target."""
+    value: Array
+    """Mean squared error of the value in [-1, 1]."""
+    entropy: Array
+    """Mean entropy (nats) of the network's policy."""
+    target_entropy: Array
+    """Mean entropy (nats) of the policy targets: what `policy` would be at best."""
+    accuracy: Array
+    """Share of positions whose most probable move is the target's."""
+
+
+def policy_loss(logits: Array, weights: Array) -> Array:
+    """Return -pi^T log p of one position; logits and weights float32[A]."""
+    return -jnp.sum(weights * jax.nn.log_softmax(logits))
+
+
+def value_loss(value: Array, target: Array) -> Array:
+    """Return (z - v)^2 of one position; both float32[]."""
+    return jnp.square(target - value)
+
+
+def entropy(probabilities: Array) -> Array:
+    """Return the entropy in nats of float32[A]; zero probabilities count zero."""
+    return -jnp.sum(jax.scipy.special.xlogy(probabilities, probabilities))
+
+
+def batch_losses(logits: Array, value: Array, weights: Array, target: Array) -> Losses:
+    """Average the losses over a (global) batch.
+
+    Args:
+      logits: float32[B, A], unmasked.
+      value: float32[B].
+      weights: float32[B, A]; a row of zeros has no policy target and is left out of the policy's averages.
+      target: float32[B].
+    """
+    has_target = jnp.any(weights > 0, axis=-1)
+    count = jnp.maximum(1, jnp.sum(has_target)).astype(jnp.float32)
+
+    def mean_with_target(per_position: Array) -> Array:
+        return jnp.sum(jnp.where(has_target, per_position, jnp.zeros_like(per_position))) / count
+
+    hits = jnp.argmax(logits, axis=-1) == jnp.argmax(weights, axis=-1)
+    return Losses(
+        policy=mean_with_target(jax.vmap(policy_loss)(logits, weights)),
+        value=jnp.mean(jax.vmap(value_loss)(value, target)),
+        entropy=jnp.mean(jax.vmap(entropy)(jax.nn.softmax(logits))),
+        target_entropy=mean_with_target(jax.vmap(entropy)(weights)),
+        accuracy=mean_with_target(hits.astype(jnp.float32)),
+    )
+
+
+def squared_norm(params: PyTree) -> Array:
+    """Return ||theta||^2 over all parameters, float32[]."""
+    return sum((jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(params)), start=jnp.zeros((), jnp.float32))

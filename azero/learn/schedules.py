@@ -1,0 +1,25 @@
+"""Learning rates as published: constant between given steps, with an optional warm-up."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import optax
+
+from azero.config import LearnerConfig
+from azero.types import Array
+
+
+def make_schedule(config: LearnerConfig) -> optax.Schedule:
+    """Return the learning rate as a function of the training step (int32[] -> float32[])."""
+    starts = [first for first, _ in config.learning_rate]
+    rates = [rate for _, rate in config.learning_rate]
+
+    def schedule(step: Array) -> Array:
+        index = jnp.sum(step >= jnp.asarray(starts, jnp.int32)) - 1
+        rate = jnp.asarray(rates, jnp.float32)[index]
+        if config.warmup_steps == 0:
+            return rate
+        done = (jnp.asarray(step, jnp.float32) + 1.0) / config.warmup_steps
+        return rate * jnp.minimum(1.0, done)
+
+    return schedule

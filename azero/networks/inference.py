@@ -1,0 +1,100 @@
+"""The fast path of self-play: batch norm folded into the convolutions, low precision, and batches cut into pieces that fit a CPU's cache."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from azero.config import NetworkConfig
+from azero.networks.convolution import CONVOLUTIONS, ConvolveFn
+from azero.networks.resnet import pointwise
+from azero.types import Array, PyTree
+
+
+def fold(config: NetworkConfig, variables: PyTree) -> PyTree:
+    """Return the inference parameters of `variables`: each convolution with its batch norm becomes {"kernel", "bias"}.
+
+    The folding is computed in float32; the kernels of the towers are then cast to the inference type. Biases and heads stay float32.
+    """
+    params, stats = variables["params"], variables["batch_stats"]
+    dtype = jnp.dtype(config.inference_dtype)
+    folded = {}
+    for name, module in params.items():
+        if name.endswith("tower"):
+            layers = _fold_tree(module, stats[name], config.batch_norm_epsilon)
+            folded[name] = jax.tree_util.tree_map_with_path(lambda path, leaf: leaf.astype(dtype) if path[-1].key == "kernel" else leaf, layers)
+        else:
+            folded[name] = {**module, "conv": _fold_layer(module["conv"], stats[name]["conv"], config.batch_norm_epsilon)}
+    return folded
+
+
+def _fold_tree(params: PyTree, stats: PyTree, epsilon: float) -> PyTree:
+    if "kernel" in params:
+        return _fold_layer(params, stats, epsilon)
+    return {name: _fold_tree(params[name], stats[name], epsilon) for name in params}
+
+
+def _fold_layer(params: PyTree, stats: PyTree, epsilon: float) -> PyTree:
+    """Fold one layer, or a stack of layers along axis 0: kernel [..., k, k, C, F], norm [..., F]."""
+    norm, running = params["norm"], stats["norm"]
+    scale = norm["scale"] * lax.rsqrt(running["var"] + epsilon)
+    return {"kernel": params["kernel"] * scale[..., None, None, None, :], "bias": norm["bias"] - running["mean"] * scale}
+
+
+def infer(config: NetworkConfig, folded: PyTree, planes: Array, piece: int | None) -> tuple[Array, Array]:
+    """Return (logits float32[B, A], value float32[B]) of planes [B, H, W, C].
+
+    `piece` is the number of positions evaluated at a time, one piece after the other; None evaluates the whole batch at once.
+    """
+    batch = planes.shape[0]
+    if piece is None or batch <= piece:
+        return _infer_piece(config, folded, planes)
+    pieces = -(-batch // piece)
+    padded = jnp.pad(planes, ((0, pieces * piece - batch), (0, 0), (0, 0), (0, 0)))
+    split = padded.reshape(pieces, piece, *planes.shape[1:])
+    logits, value = lax.map(lambda part: _infer_piece(config, folded, part), split)
+    return logits.reshape(pieces * piece, -1)[:batch], value.reshape(-1)[:batch]
+
+
+def _infer_piece(config: NetworkConfig, folded: PyTree, planes: Array) -> tuple[Array, Array]:
+    convolve = CONVOLUTIONS[config.convolution]
+    x = planes.astype(jnp.dtype(config.inference_dtype))
+    if config.heads == "dual":
+        policy_features = value_features = _tower(folded["tower"], x, convolve, config.tower == "res")
+    else:
+        policy_features = _tower(folded["policy_tower"], x, convolve, config.tower == "res")
+        value_features = _tower(folded["value_tower"], x, convolve, config.tower == "res")
+    policy, value = folded["policy"], folded["value"]
+    logits = _dense(policy["logits"], _head(policy["conv"], policy_features))
+    hidden = jax.nn.relu(_dense(value["hidden"], _head(value["conv"], value_features)))
+    return logits, jnp.tanh(_dense(value["value"], hidden))[:, 0]
+
+
+def _tower(layers: PyTree, x: Array, convolve: ConvolveFn, is_residual: bool) -> Array:
+    def layer(params: PyTree, x: Array) -> Array:
+        return _add_bias(convolve(x, params["kernel"]).astype(jnp.float32), params["bias"])
+
+    def block(x: Array, params: PyTree) -> tuple[Array, None]:
+        y = layer(params["second"], jax.nn.relu(layer(params["first"], x)).astype(x.dtype))
+        if is_residual:
+            y = y + x.astype(jnp.float32)
+        return jax.nn.relu(y).astype(x.dtype), None
+
+    x = jax.nn.relu(layer(layers["stem"], x)).astype(x.dtype)
+    return lax.scan(block, x, layers["blocks"])[0] if "blocks" in layers else x
+
+
+def _head(params: PyTree, features: Array) -> Array:
+    """Return the flattened float32[B, H W F] output of a head's 1x1 convolution."""
+    y = _add_bias(pointwise(features.astype(jnp.float32), params["kernel"][0, 0]), params["bias"])
+    return jax.nn.relu(y).reshape(features.shape[0], -1)
+
+
+def _dense(params: PyTree, x: Array) -> Array:
+    return _add_bias(jnp.dot(x, params["kernel"], precision=lax.Precision.HIGHEST), params["bias"])
+
+
+def _add_bias(x: Array, bias: Array) -> Array:
+    """Add bias [F] along the last axis of x."""
+    return x + jnp.broadcast_to(bias, x.shape)

@@ -1,0 +1,133 @@
+"""AlphaGo Zero's towers and heads in Flax Linen: dual|sep x res|conv from one definition.
+
+Source: AGZ (Nature 550) methods, 'Neural network architecture', and Figure 4. Parameters, batch-norm statistics and heads are float32; the towers compute in `dtype`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from azero.config import NetworkConfig
+from azero.networks.convolution import CONVOLUTIONS
+from azero.types import Array
+
+_HE = nn.initializers.he_normal()
+"""Initial weights of every layer before a ReLU (the paper gives none)."""
+
+
+class ConvolutionNorm(nn.Module):
+    """A convolution without bias and its batch norm: [B, H, W, C] -> float32 [B, H, W, filters]."""
+
+    config: NetworkConfig
+    filters: int
+    width: int
+    """3 in the towers, 1 in the heads."""
+    dtype: Any
+    is_training: bool
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        kernel = self.param("kernel", _HE, (self.width, self.width, x.shape[-1], self.filters), jnp.float32)
+        x, kernel = x.astype(self.dtype), kernel.astype(self.dtype)
+        y = CONVOLUTIONS[self.config.convolution](x, kernel) if self.width == 3 else pointwise(x, kernel[0, 0])
+        norm = nn.BatchNorm(
+            use_running_average=not self.is_training,
+            momentum=self.config.batch_norm_momentum,
+            epsilon=self.config.batch_norm_epsilon,
+            dtype=jnp.float32,
+            name="norm",
+        )
+        return norm(y.astype(jnp.float32))
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions, with a skip connection ('res') or without ('conv')."""
+
+    config: NetworkConfig
+    dtype: Any
+    is_training: bool
+
+    @nn.compact
+    def __call__(self, x: Array) -> tuple[Array, None]:
+        y = ConvolutionNorm(self.config, self.config.filters, 3, self.dtype, self.is_training, name="first")(x)
+        y = ConvolutionNorm(self.config, self.config.filters, 3, self.dtype, self.is_training, name="second")(nn.relu(y).astype(self.dtype))
+        if self.config.tower == "res":
+            y = y + x.astype(jnp.float32)
+        return nn.relu(y).astype(self.dtype), None
+
+
+class Tower(nn.Module):
+    """The first convolution and `config.blocks - 1` blocks, stacked along axis 0 of their parameters."""
+
+    config: NetworkConfig
+    dtype: Any
+    is_training: bool
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        y = ConvolutionNorm(self.config, self.config.filters, 3, self.dtype, self.is_training, name="stem")(x)
+        y = nn.relu(y).astype(self.dtype)
+        if self.config.blocks == 1:
+            return y
+        # A scan: twenty blocks compile as fast as one.
+        blocks = nn.scan(Block, variable_axes={"params": 0, "batch_stats": 0}, split_rngs={"params": True}, length=self.config.blocks - 1)
+        y, _ = blocks(self.config, self.dtype, self.is_training, name="blocks")(y)
+        return y
+
+
+class PolicyHead(nn.Module):
+    """1x1 convolution of 2 filters, batch norm, ReLU, and a linear layer to the logits float32[B, A]."""
+
+    config: NetworkConfig
+    num_actions: int
+    is_training: bool
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        y = ConvolutionNorm(self.config, self.config.policy_filters, 1, jnp.float32, self.is_training, name="conv")(x)
+        y = nn.relu(y).reshape(x.shape[0], -1)
+        return nn.Dense(self.num_actions, precision=lax.Precision.HIGHEST, name="logits")(y)
+
+
+class ValueHead(nn.Module):
+    """1x1 convolution of 1 filter, batch norm, ReLU, 256 units, ReLU, one unit, tanh: float32[B]."""
+
+    config: NetworkConfig
+    is_training: bool
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        y = ConvolutionNorm(self.config, self.config.value_filters, 1, jnp.float32, self.is_training, name="conv")(x)
+        y = nn.relu(y).reshape(x.shape[0], -1)
+        y = nn.relu(nn.Dense(self.config.value_hidden, precision=lax.Precision.HIGHEST, kernel_init=_HE, name="hidden")(y))
+        return jnp.tanh(nn.Dense(1, precision=lax.Precision.HIGHEST, name="value")(y))[:, 0]
+
+
+class PolicyValue(nn.Module):
+    """The whole network: planes [B, H, W, C] -> (logits float32[B, A], value float32[B])."""
+
+    config: NetworkConfig
+    num_actions: int
+    is_training: bool
+
+    @nn.compact
+    def __call__(self, planes: Array) -> tuple[Array, Array]:
+        dtype = jnp.dtype(self.config.train_dtype)
+        x = planes.astype(dtype)
+        if self.config.heads == "dual":
+            policy_features = value_features = Tower(self.config, dtype, self.is_training, name="tower")(x)
+        else:
+            policy_features = Tower(self.config, dtype, self.is_training, name="policy_tower")(x)
+            value_features = Tower(self.config, dtype, self.is_training, name="value_tower")(x)
+        logits = PolicyHead(self.config, self.num_actions, self.is_training, name="policy")(policy_features)
+        return logits, ValueHead(self.config, self.is_training, name="value")(value_features)
+
+
+def pointwise(x: Array, kernel: Array) -> Array:
+    """Apply a 1x1 convolution: x [B, H, W, C] times kernel [C, F], at full float32 precision also on TPUs."""
+    return jnp.einsum("bhwc,cf->bhwf", x, kernel, precision=jax.lax.Precision.HIGHEST)
