@@ -68,7 +68,7 @@ def play_external(
 ) -> list[ExternalGame]:
     """Play `games` games with each colour against a GTP program: first all as the first mover, then all as the second.
 
-    The program runs in a new process for every game, with another random seed. What our rules forbid loses, and so does a crash or silence; the record names it.
+    The program runs in a new process for every game, with another random seed. What our rules forbid loses, as does a crash or silence, and is named.
 
     Args:
       player: our player.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +42,7 @@ class Position:
     @classmethod
     def start(cls, game: Game) -> Position:
         """Return the position before the first move of `game`."""
-        begin, _ = _compiled(game)
+        begin, _ = _compiled(cast(Hashable, game))
         return cls._of(game, begin(), ())
 
     def play(self, action: int) -> Position:
@@ -53,7 +53,7 @@ class Position:
         """
         if self.is_over or not 0 <= action < self.game.num_actions or not self.legal[action]:
             raise ValueError(f"action {action} is not legal after the moves {list(self.actions)} of {self.game.name}")
-        _, advance = _compiled(self.game)
+        _, advance = _compiled(cast(Hashable, self.game))
         return self._of(self.game, advance(self.state, action), (*self.actions, action))
 
     def action_name(self, action: int) -> str:
@@ -80,8 +80,9 @@ class Position:
 
 
 @functools.lru_cache(maxsize=8)
-def _compiled(game: Game) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any]]:
+def _compiled(hashable_game: Hashable) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any]]:
     """Return `game`'s compiled start and step, each giving the state and what a Position says of it."""
+    game = cast(Game, hashable_game)
 
     def describe(state: PyTree) -> tuple[PyTree, Array, Array, Array, Array]:
         return state, game.to_play(state), game.is_terminal(state), game.rewards(state), game.legal_action_mask(state)
