@@ -1,0 +1,76 @@
+"""One game between two host-side players, under our own rules."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from azero.games.game import Game
+from azero.play.player import RESIGN, Clock, Move, Player, PlayerError, Position
+
+
+@dataclass(frozen=True)
+class GameRecord:
+    """A finished game."""
+
+    final: Position
+    """The last position, with the moves that led to it."""
+    names: tuple[str, str]
+    """Of the first and the second mover."""
+    rewards: tuple[float, float]
+    """Of the first and the second mover; a resignation or a failure loses."""
+    ending: str
+    """"played out", "NAME resigns", or what a player did wrong."""
+    failed: int | None
+    """Which player lost by a failure (0 the first mover), None if none did."""
+    values: tuple[float | None, ...]
+    """What each mover thought of its position, move by move."""
+    seconds: tuple[float, float]
+    """Thinking time of both."""
+
+    @property
+    def winner(self) -> int | None:
+        """0 for the first mover, 1 for the second, None for a draw."""
+        return None if self.rewards[0] == self.rewards[1] else int(self.rewards[1] > self.rewards[0])
+
+
+def play_game(game: Game, first: Player, second: Player, clock: Clock = Clock()) -> GameRecord:  # noqa: B008 (an immutable default)
+    """Play one game and return its record.
+
+    A player who raises PlayerError, or plays what our rules forbid, loses, and the record says why. Two players who fail at the start: the first one loses.
+    """
+    players = (first, second)
+    names = (first.name, second.name)
+    position = Position.start(game)
+    values: list[float | None] = []
+    seconds = [0.0, 0.0]
+
+    def finish(ending: str, loser: int | None, failed: bool = False) -> GameRecord:
+        rewards = position.rewards if loser is None else ((-1.0, 1.0) if loser == 0 else (1.0, -1.0))
+        return GameRecord(position, names, rewards, ending, loser if failed else None, tuple(values), (seconds[0], seconds[1]))
+
+    for index, player in enumerate(players):
+        try:
+            player.reset()
+        except PlayerError as error:
+            return finish(f"{player.name}: {error}", index, failed=True)
+    while not position.is_over:
+        mover = position.to_play
+        began = time.perf_counter()
+        try:
+            decision = players[mover].choose(position, clock)
+        except PlayerError as error:
+            return finish(f"{names[mover]}: {error}", mover, failed=True)
+        finally:
+            seconds[mover] += time.perf_counter() - began
+        if decision.action == RESIGN:
+            return finish(f"{names[mover]} resigns", mover)
+        if not 0 <= decision.action < game.num_actions or not position.legal[decision.action]:
+            return finish(f"{names[mover]}: illegal move {decision.action}", mover, failed=True)
+        values.append(decision.value)
+        move, position = Move(position, decision.action), position.play(decision.action)
+        try:
+            players[1 - mover].observe(move)
+        except PlayerError as error:
+            return finish(f"{names[1 - mover]}: {error}", 1 - mover, failed=True)
+    return finish("played out", None)

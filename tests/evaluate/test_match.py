@@ -1,0 +1,78 @@
+"""Matches: colours, results by hand, determinism, devices."""
+
+import jax
+import numpy as np
+import pytest
+from nim_game import Nim, nim_search
+
+from azero.mesh import make_mesh
+from azero.play.match import make_match
+from azero.play.score import MatchResult, Tally, wilson_interval
+
+
+def _other_search(params, key, roots):  # type: ignore[no-untyped-def]
+    return nim_search(params, key, roots)
+
+
+@pytest.mark.parametrize("search_b", [nim_search, _other_search], ids=["one search", "two searches"])
+def test_the_perfect_player_wins_with_either_colour(search_b) -> None:  # type: ignore[no-untyped-def]
+    match = make_match(Nim(7), nim_search, search_b, 8, moves_per_chunk=3)
+    games = match(1, 0, jax.random.key(0))
+    # A first: piles 7 6 5 3 2 0. A second: 7 6 5 4 3 2 0; A is lost at 6 until B errs at 5.
+    assert games.result == MatchResult(first=Tally(wins=4), second=Tally(wins=4))
+    assert games.actions[0].tolist() == [0, 0, 1, 0, 1, -1]
+    assert games.actions[4].tolist() == [0, 0, 0, 0, 0, 1]
+    assert games.lengths.tolist() == [5] * 4 + [6] * 4
+    assert games.values[0].tolist() == [1.0, -1.0, 1.0, -1.0, 1.0, 0.0]
+    losing = match(0, 1, jax.random.key(0))
+    assert losing.result == MatchResult(first=Tally(losses=4), second=Tally(losses=4))
+
+
+def test_every_recorded_game_replays_to_its_reward() -> None:
+    game = Nim(9)
+    games = make_match(game, nim_search, nim_search, 40, temperature_moves=4)(0, 0, jax.random.key(5))
+    assert len({tuple(row) for row in games.actions.tolist()}) > 4
+    for row, length, reward, a_first in zip(games.actions, games.lengths, games.rewards, games.a_moves_first, strict=True):
+        state = game.init()
+        for action in row[:length]:
+            assert not game.is_terminal(state)
+            state = game.step(state, action)
+        assert game.is_terminal(state) and (row[length:] == -1).all()
+        assert game.rewards(state)[0 if a_first else 1] == reward
+
+
+def test_a_match_is_determined_by_its_key() -> None:
+    match = make_match(Nim(9), nim_search, nim_search, 16, temperature_moves=9)
+    same, again, other = (match(0, 1, jax.random.key(seed)) for seed in (1, 1, 2))
+    assert (same.actions == again.actions).all() and (same.rewards == again.rewards).all()
+    assert same.actions.shape != other.actions.shape or (same.actions != other.actions).any()
+
+
+def test_games_are_split_over_devices() -> None:
+    mesh = make_mesh()
+    seen: list[tuple[int, int]] = []
+    match = make_match(Nim(7), nim_search, nim_search, 2 * mesh.size, moves_per_chunk=2, mesh=mesh)
+    games = match(1, 0, jax.random.key(0), lambda moves, finished: seen.append((moves, finished)))
+    assert games.result.total == Tally(wins=2 * mesh.size)
+    assert seen == [(2, 0), (4, 0), (6, 2 * mesh.size)]
+
+
+def test_an_odd_number_of_games_is_refused_with_both_numbers() -> None:
+    with pytest.raises(ValueError, match=r"num_games = 12 is not a multiple of 16 \(two colours on 8 devices\)"):
+        make_match(Nim(), nim_search, nim_search, 12, mesh=make_mesh())
+
+
+def test_wilson_interval_matches_published_values() -> None:
+    # Newcombe 1998 (Statistics in Medicine 17), table I: 81 of 263 and 15 of 148 and 0 of 20.
+    assert wilson_interval(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson_interval(15 / 148, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
+    assert wilson_interval(0.0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+    assert wilson_interval(0.5, 0) == (0.0, 1.0)
+    with pytest.raises(ValueError, match=r"not 1\.5"):
+        wilson_interval(1.5, 3)
+
+
+def test_result_is_written_out() -> None:
+    text = str(MatchResult(first=Tally(10, 0, 0), second=Tally(8, 1, 1)))
+    assert text.startswith("18 wins, 1 draws, 1 losses: 92.5%") and text.endswith("moving first 10-0-0, second 8-1-1")
+    assert np.isclose(MatchResult(Tally(1), Tally(0, 1, 0)).total.score, 0.75)
