@@ -89,7 +89,7 @@ def _compile_rows(config: Config) -> list[dict[str, str]]:
         loop = Loop(config, mesh, Path(folder))
     key = jax.eval_shape(lambda: jax.random.key(0))
     train = jax.eval_shape(loop.learner.init, key)
-    params = jax.eval_shape(loop.network.fold, {"params": train.params, "batch_stats": train.batch_stats})
+    params = jax.eval_shape(loop.network.fold, train.variables)
     carry = jax.eval_shape(loop.selfplay.init, key)
     threshold = jax.ShapeDtypeStruct((), "float32")
     rows = [_compiled("self-play", loop.selfplay.play, params, carry, key, threshold)]

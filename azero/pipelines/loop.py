@@ -107,7 +107,7 @@ class Loop:
 
     def copy_variables(self, train: TrainState) -> PyTree:
         """Return the variables of the current player as arrays of their own (the learner donates its state)."""
-        return jax.tree.map(lambda leaf: leaf.copy(), {"params": train.params, "batch_stats": train.batch_stats})
+        return jax.tree.map(lambda leaf: leaf.copy(), train.variables)
 
     def iterate(self, state: RunState) -> Iterator[Event]:
         """Run one iteration, or what is left of it, on `state` in place."""
@@ -123,7 +123,7 @@ class Loop:
 
     def _play(self, state: RunState, key: jax.Array, samples: list[SampleGame]) -> Iterator[Event]:
         config = self.config.selfplay
-        player = state.best if state.best is not None else {"params": state.train.params, "batch_stats": state.train.batch_stats}
+        player = state.best if state.best is not None else state.train.variables
         params = self.fold(player)
         yield Phase("self-play")
         while state.dispatch < config.dispatches_per_iteration:

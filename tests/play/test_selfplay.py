@@ -1,0 +1,111 @@
+"""Self-play: games restart in place, ends and winners are recorded, resignation and playout caps do what they say, and no collective is compiled."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azero import mesh as mesh_lib
+from azero.config import SelfplayConfig
+from azero.games import make
+from azero.play.selfplay import in_waves, make_selfplay, to_host
+from azero.play.trajectory import Assembler
+from azero.search.search import SearchOutput
+
+GAME = make("tictactoe")
+
+
+def random_search(value=0.0):
+    """A search that knows nothing: uniform weights over legal moves, a random legal action, and the value it is told (its parameter)."""
+
+    def search(params, key, roots):
+        legal = jax.vmap(GAME.legal_action_mask)(roots)
+        scores = jnp.where(legal, jax.random.uniform(key, legal.shape), -1.0)
+        weights = legal / legal.sum(-1, keepdims=True)
+        batch = legal.shape[0]
+        constant = jnp.full(batch, value, jnp.float32)
+        return SearchOutput(jnp.argmax(scores, -1), weights, legal.astype(jnp.int32), constant, constant, None)
+
+    return search
+
+
+def play(config, search, fast=None, devices=1, dispatches=2, threshold=-0.9):
+    mesh = mesh_lib.make_mesh(jax.devices()[:devices])
+    selfplay = make_selfplay(config, GAME, search, fast, mesh)
+    carry = selfplay.init(jax.random.key(0))
+    chunks = []
+    for i in range(dispatches):
+        carry, chunk = selfplay.play({}, carry, jax.random.key(i), jnp.float32(threshold))
+        chunks.append(to_host(chunk))
+    return chunks
+
+
+def replay(actions):
+    state = GAME.init()
+    for action in actions:
+        assert GAME.legal_action_mask(state)[action]
+        state = GAME.step(state, jnp.int32(action))
+    return state
+
+
+@pytest.mark.parametrize("devices", [1, 8])
+def test_games_replay_to_their_recorded_ends(devices):
+    config = SelfplayConfig(num_games=16, moves_per_dispatch=12, temperature_moves=4, resign=False)
+    assembler = Assembler(16)
+    games = [assembler.add(chunk) for chunk in play(config, random_search(), devices=devices)]
+    assert sum(len(g.length) for g in games) >= 32
+    for record in games:
+        for start, length, result in zip(record.starts, record.length, record.result, strict=True):
+            state = replay(record.action[start : start + length])
+            assert GAME.is_terminal(state)
+            np.testing.assert_array_equal(GAME.rewards(state), result)
+            np.testing.assert_array_equal(record.to_play[start : start + length], np.arange(length) % 2)
+            np.testing.assert_array_equal(record.frame[start], GAME.pack_frame(GAME.init()))
+
+
+def test_a_hopeless_game_is_resigned_by_the_side_to_move_except_where_it_is_played_out():
+    config = SelfplayConfig(num_games=64, moves_per_dispatch=9, resign=True, resign_disabled=0.5)
+    chunk = play(config, random_search(value=-0.95), dispatches=1)[0]
+    can = chunk.can_resign[0]
+    assert 10 < can.sum() < 54
+    assert chunk.finished[0][can].all() and chunk.resigned[0][can].all()
+    np.testing.assert_array_equal(chunk.rewards[0][can], np.tile([-1.0, 1.0], (can.sum(), 1)))
+    assert not chunk.resigned[0][~can].any() and not chunk.finished[0][~can].any()
+
+
+def test_a_threshold_below_the_value_resigns_nothing():
+    config = SelfplayConfig(num_games=32, moves_per_dispatch=9, resign=True, resign_disabled=0.1)
+    assert not play(config, random_search(value=-0.5), dispatches=1, threshold=-0.9)[0].resigned.any()
+
+
+def test_playout_caps_mark_the_targets():
+    config = SelfplayConfig(num_games=4, moves_per_dispatch=64, fast_simulations=1, full_search_probability=0.25, resign=False)
+    chunk = play(config, random_search(value=0.5), fast=random_search(value=0.25), dispatches=1)[0]
+    full = chunk.is_target[:, 0]
+    assert 4 <= full.sum() <= 32
+    np.testing.assert_array_equal(chunk.root_value[:, 0] == 0.5, full)
+    np.testing.assert_array_equal(chunk.is_target, np.broadcast_to(full[:, None], chunk.is_target.shape))
+
+
+def test_waves_search_every_position_once():
+    states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (12, *leaf.shape)), GAME.init())
+    output = in_waves(random_search(value=0.5), 4)({}, jax.random.key(0), states)
+    assert output.action.shape == (12,) and output.weights.shape == (12, 9) and output.tree is None
+    assert len(set(np.asarray(output.action).tolist())) > 1
+
+
+def test_no_collective_is_compiled():
+    mesh = mesh_lib.make_mesh(jax.devices())
+    selfplay = make_selfplay(SelfplayConfig(num_games=16, moves_per_dispatch=2), GAME, random_search(), None, mesh)
+    carry = selfplay.init(jax.random.key(0))
+    text = selfplay.play.lower({}, carry, jax.random.key(0), jnp.float32(-0.9)).compile().as_text()
+    for word in ("all-reduce", "all-gather", "collective-permute", "all-to-all", "reduce-scatter"):
+        assert word not in text
+
+
+def test_settings_that_do_not_divide_are_refused_with_both_numbers():
+    mesh = mesh_lib.make_mesh(jax.devices())
+    with pytest.raises(ValueError, match=r"num-games = 12 .* 8 devices"):
+        make_selfplay(SelfplayConfig(num_games=12), GAME, random_search(), None, mesh)
+    with pytest.raises(ValueError, match=r"search-batch = 3 .* 4 games"):
+        make_selfplay(SelfplayConfig(num_games=32, search_batch=3), GAME, random_search(), None, mesh)
