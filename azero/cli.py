@@ -124,8 +124,6 @@ def _existing(workdir: Path) -> Path:
     return workdir
 
 
-
-
 def main() -> None:
     """Run the `azero` command; a user's mistake ends in one line and exit status 2."""
     from azero import __version__
@@ -138,7 +136,9 @@ def main() -> None:
         if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
             train(sys.argv[2])
         else:
-            tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX", config=(tyro.conf.PositionalRequiredArgs,))
+            tyro.extras.subcommand_cli_from_dict(
+                COMMANDS, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX", config=(tyro.conf.PositionalRequiredArgs,)
+            )
     except (ValueError, CheckpointError) as error:
         print(f"azero: {error}", file=sys.stderr)
         sys.exit(2)

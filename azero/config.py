@@ -138,9 +138,7 @@ class SelfplayConfig:
     temperature_moves: int = 30
     """Moves at temperature 1 from the start of a game, then 0 (AGZ: 30)."""
     resign: bool = True
-    """Whether self-play resigns (AGZ: yes)."""
-    resign_threshold: float = -0.9
-    """Resign when the root's value and the best child's are below this; the first threshold, recalibrated as games arrive (AGZ gives only the rule)."""
+    """Whether self-play resigns: when the root's value and the best child's are below a threshold that is calibrated as games arrive (AGZ: yes)."""
     resign_false_positives: float = 0.05
     """Share of won games that the threshold may give up (AGZ: below 5%)."""
     resign_disabled: float = 0.10
@@ -217,6 +215,8 @@ class EvaluationConfig:
     """Games against the checkpoint of the previous evaluation, for the Elo curve; 0 is none (with the gate, the gate's match counts)."""
     num_simulations: int | None = None
     """Simulations per move in matches; None is as in self-play (AGZ: 1600)."""
+    temperature_moves: int = 0
+    """Moves at the start of a match game that are drawn in proportion to the search's weights, for variety (AGZ: 0, its random symmetries vary the games)."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from azero.types import PyTree
@@ -71,6 +72,13 @@ def put(tree: PyTree, sharding: NamedSharding) -> PyTree:
         return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
 
     return jax.tree.map(place, tree)
+
+
+def smallest(value: int) -> int:
+    """Return the smallest of the hosts' values, so that all of them decide alike."""
+    if jax.process_count() == 1:
+        return value
+    return int(multihost_utils.process_allgather(np.asarray(value)).min())
 
 
 def check_divides(count: int, mesh: Mesh, setting: str) -> None:

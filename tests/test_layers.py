@@ -5,7 +5,26 @@ from pathlib import Path
 
 import azero
 
-ORDER = """types config mesh games networks search play data learn checkpoint evaluate engines report pipelines experiments bench cloud cli""".split()
+ORDER = [
+    "types",
+    "config",
+    "mesh",
+    "games",
+    "networks",
+    "search",
+    "play",
+    "data",
+    "learn",
+    "checkpoint",
+    "evaluate",
+    "engines",
+    "report",
+    "pipelines",
+    "experiments",
+    "bench",
+    "cloud",
+    "cli",
+]
 EQUAL = {("networks", "games"), ("games", "networks")}
 ROOT = Path(azero.__file__).parent
 

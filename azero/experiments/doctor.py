@@ -115,8 +115,12 @@ def _problems(config: Config, cost: Estimate) -> list[str]:
         problems.append(f"learner.batch-size = {config.learner.batch_size} does not divide over {devices} devices")
     limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit", host_memory_bytes())
     if cost.tree_bytes + cost.training_bytes > 0.9 * limit:
-        problems.append(f"the trees ({format_bytes(cost.tree_bytes)}) do not fit into {format_bytes(limit)}; a smaller selfplay.search-batch makes them smaller")
+        problems.append(
+            f"the trees ({format_bytes(cost.tree_bytes)}) do not fit into {format_bytes(limit)}; a smaller selfplay.search-batch makes them smaller"
+        )
     free = shutil.disk_usage(".").free
     if cost.replay_bytes > free:
-        problems.append(f"the full replay window needs about {format_bytes(cost.replay_bytes)} and {format_bytes(free)} are free on this disk; a smaller replay.window-games needs less")
+        problems.append(
+            f"the full replay window needs about {format_bytes(cost.replay_bytes)} and {format_bytes(free)} are free on this disk; a smaller replay.window-games needs less"
+        )
     return problems

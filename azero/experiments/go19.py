@@ -1,6 +1,17 @@
 """AlphaGo Zero as published: 19x19, 20 blocks of 256, 1,600 simulations, gated self-play (Silver et al. 2017; the three-day run)."""
 
-from azero.config import CheckpointConfig, Config, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig, RunConfig, SearchConfig, SelfplayConfig
+from azero.config import (
+    CheckpointConfig,
+    Config,
+    EvaluationConfig,
+    GameConfig,
+    LearnerConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    SearchConfig,
+    SelfplayConfig,
+)
 from azero.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(

@@ -1,6 +1,17 @@
 """5x5 Go from nothing, on two CPU cores in minutes: the demonstration (`make demo`). Black wins the whole board by opening in the centre (van der Werf 2002)."""
 
-from azero.config import CheckpointConfig, Config, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig, RunConfig, SearchConfig, SelfplayConfig
+from azero.config import (
+    CheckpointConfig,
+    Config,
+    EvaluationConfig,
+    GameConfig,
+    LearnerConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    SearchConfig,
+    SelfplayConfig,
+)
 from azero.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(

@@ -1,6 +1,17 @@
 """9x9 Go from nothing with AlphaGo Zero's search in small; sized for one accelerator, `configs/cpu.toml` for a laptop."""
 
-from azero.config import CheckpointConfig, Config, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig, RunConfig, SearchConfig, SelfplayConfig
+from azero.config import (
+    CheckpointConfig,
+    Config,
+    EvaluationConfig,
+    GameConfig,
+    LearnerConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    SearchConfig,
+    SelfplayConfig,
+)
 from azero.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
@@ -15,7 +26,9 @@ EXPERIMENT = Experiment(
             puct_form="alphazero",  # Minigo: counting unvisited moves as losses was a large gain
             dirichlet_alpha=0.13,  # 10 / 81 points (AZ: in proportion to the number of moves)
         ),
-        selfplay=SelfplayConfig(num_games=1024, moves_per_dispatch=16, dispatches_per_iteration=4, temperature_moves=16),  # 30 of 361 points scale to about 16 of 81 by side
+        selfplay=SelfplayConfig(
+            num_games=1024, moves_per_dispatch=16, dispatches_per_iteration=4, temperature_moves=16
+        ),  # 30 of 361 points scale to about 16 of 81 by side
         replay=ReplayConfig(window_games=40_000, min_positions=50_000),  # MiniZero: 20 iterations of 2,000 games
         learner=LearnerConfig(
             batch_size=1024,  # MiniZero

@@ -1,6 +1,17 @@
 """Tic-tac-toe from nothing in a minute: the smoke run. Perfect play draws."""
 
-from azero.config import CheckpointConfig, Config, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig, RunConfig, SearchConfig, SelfplayConfig
+from azero.config import (
+    CheckpointConfig,
+    Config,
+    EvaluationConfig,
+    GameConfig,
+    LearnerConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    SearchConfig,
+    SelfplayConfig,
+)
 from azero.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(

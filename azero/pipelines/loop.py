@@ -1,7 +1,7 @@
-"""The one loop: self-play, learning, evaluation. AlphaGo Zero (gated) and AlphaZero (continuous) are settings of it; Gumbel is another search in it.
+"""The one loop: self-play, learning, evaluation. AlphaGo Zero (gated) and AlphaZero (continuous) are settings of it, Gumbel is another search in it.
 
-The loop is a generator of events and does no logging, saving or plotting. Every random draw is a function of (seed, iteration, dispatch or step), so a run continued from a
-checkpoint repeats exactly what an unbroken run does.
+The loop is a generator of events and does no logging, saving or plotting. Every random draw is a function of (seed, iteration, dispatch or step), so a run
+continued from a checkpoint repeats exactly what an unbroken run does.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
 from azero.config import Config
-from azero.data.replay import Prefetcher, Replay
-from azero.data.sample import make_unpack
-from azero.evaluate.resign import ResignCalibrator
+from azero.data.replay import Replay
+from azero.data.sample import Batch, Samples, unpack
+from azero.evaluate.gate import passes_gate
+from azero.evaluate.resign import NEVER, ResignCalibration, lowest_points
 from azero.games import make
 from azero.learn.learner import Metrics, TrainState, check_finite, make_learner
 from azero.networks import make_network
@@ -51,7 +52,7 @@ class RunState:
     carry: Carry
     assembler: Assembler
     replay: Replay
-    resign: ResignCalibrator
+    resign: ResignCalibration
     iteration: int = 0
     dispatch: int = 0
     """Dispatches already played in the iteration under way."""
@@ -84,26 +85,53 @@ class Loop:
         fast_search = None if fast is None else make_search(dataclasses.replace(config.search, num_simulations=fast, dirichlet_fraction=0.0), self.game, leaf)
         self.selfplay = make_selfplay(config.selfplay, self.game, search, fast_search, mesh)
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
-        self.unpack = make_unpack(self.game, mesh)
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
         self.match_search = make_search(match_settings(config), self.game, leaf)
 
-    def fresh(self) -> RunState:
-        """Return the state before the first iteration."""
+    def fresh(self, replay_state: dict[str, int] | None = None) -> RunState:
+        """Return the state before the first iteration; `replay_state` is the cursor of a checkpoint whose arrays will replace the rest.
+
+        Raises:
+          StorageError: the working directory cannot be written to.
+        """
         config = self.config
         key = jax.random.fold_in(jax.random.key(config.run.seed), _START)
         learner_key, games_key = jax.random.split(key)
         train = self.learner.init(learner_key)
         gated, rivals = config.evaluation.gate, config.evaluation.games > 0 and not config.evaluation.gate
+        replay = Replay.open(
+            self.workdir / "replay", self.game, config.replay, config.selfplay.policy_slots, state=replay_state, process_index=jax.process_index()
+        )
         return RunState(
             train=train,
             best=self.copy_variables(train) if gated else None,
             rival=self.copy_variables(train) if rivals else None,
             carry=self.selfplay.init(games_key),
             assembler=Assembler(config.selfplay.num_games // jax.process_count()),
-            replay=Replay(self.workdir / "replay", self.game, config.replay, slots=config.selfplay.policy_slots),
-            resign=ResignCalibrator(config.selfplay),
+            replay=replay,
+            resign=ResignCalibration(config.selfplay.resign_false_positives, config.selfplay.resign_min_games),
         )
+
+    def batch(self, samples: Samples) -> Batch:
+        """Place a host batch on the devices and unpack it there; every host brings its share."""
+        sharding = mesh_lib.batch_sharded(self.mesh)
+        return unpack(self.game, jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), samples))
+
+    def batch_shapes(self) -> Batch:
+        """Return the shapes of one batch of the learner."""
+        count, game = self.config.learner.batch_size, self.game
+        slots = min(self.config.selfplay.policy_slots, game.num_actions)
+        shape = jax.ShapeDtypeStruct
+        samples = Samples(
+            frames=shape((count, game.num_frames, game.frame_words), np.uint32),
+            to_play=shape((count,), np.uint8),
+            policy_index=shape((count, slots), np.int16),
+            policy_weight=shape((count, slots), np.float16),
+            is_target=shape((count,), np.bool_),
+            value=shape((count,), np.float32),
+            symmetry=shape((count,), np.uint8),
+        )
+        return jax.eval_shape(lambda packed: unpack(game, packed), samples)
 
     def copy_variables(self, train: TrainState) -> PyTree:
         """Return the variables of the current player as arrays of their own (the learner donates its state)."""
@@ -127,11 +155,11 @@ class Loop:
         params = self.fold(player)
         yield Phase("self-play")
         while state.dispatch < config.dispatches_per_iteration:
-            threshold = np.float32(state.resign.threshold if config.resign else -2.0)
+            threshold = np.float32(state.resign.threshold if config.resign else NEVER)
             state.carry, chunk = self.selfplay.play(params, state.carry, jax.random.fold_in(key, state.dispatch), threshold)
             games = state.assembler.add(to_host(chunk))
             state.replay.add(games)
-            state.resign.add(games)
+            state.resign.add(_lowest_points(games))
             positions = config.num_games * config.moves_per_dispatch
             self._count(state, games, positions)
             state.dispatch += 1
@@ -153,13 +181,13 @@ class Loop:
         if steps == 0:
             return 0.0
         yield Phase("learning")
-        first = int(state.train.step)
         collected: list[Metrics] = []
-        with Prefetcher(state.replay, config.batch_size, range(first, first + steps), seed=self.config.run.seed, depth=self.config.replay.prefetch) as batches:
-            for packed in batches:
-                state.train, metrics = self.learner.train_step(state.train, self.unpack(packed))
+        size = config.batch_size // jax.process_count()
+        with state.replay.stream(self.config.run.seed, int(state.train.step), steps, size, self.batch) as batches:
+            for batch in batches:
+                state.train, metrics = self.learner.train_step(state.train, batch)
                 collected.append(metrics)
-            wait = batches.wait_seconds
+            wait = batches.waited_s
         metrics = jax.tree.map(lambda *values: np.stack(values), *jax.device_get(collected))
         check_finite(metrics)
         yield Trained(steps=steps, metrics=_means(metrics))
@@ -168,7 +196,7 @@ class Loop:
     def learning_steps(self, state: RunState) -> int:
         """Return how many steps this iteration takes: none before the window is filled, fewer where positions would be seen too often."""
         config = self.config.learner
-        if state.replay.num_positions < max(self.config.replay.min_positions, 1):
+        if mesh_lib.smallest(int(state.replay.is_ready)) == 0:
             return 0
         if config.max_samples_per_position is None:
             return config.steps_per_iteration
@@ -185,17 +213,18 @@ class Loop:
         yield Phase(f"match of {count} games")
         opponent = state.best if config.gate else state.rival
         current = self.copy_variables(state.train)
-        match = make_match(self.game, self.match_search, self.match_search, count, self.mesh)
-        result = match(self.fold(current), self.fold(opponent), key)
+        match = make_match(self.game, self.match_search, self.match_search, count, temperature_moves=config.temperature_moves, mesh=self.mesh)
+        games = match(self.fold(current), self.fold(opponent), key)
         opponent_iteration = state.best_iteration if config.gate else state.rival_iteration
         promoted = None
         if config.gate:
-            promoted = (result.wins + result.draws / 2) / count > config.gate_win_rate
+            promoted = passes_gate(games.result, config.gate_win_rate)
             if promoted:
                 state.best, state.best_iteration = current, number
         else:
             state.rival, state.rival_iteration = current, number
-        yield Evaluated(number, opponent_iteration, result.wins, result.draws, result.losses, promoted)
+        total = games.result.total
+        yield Evaluated(number, opponent_iteration, total.wins, total.draws, total.losses, promoted)
 
     def _finish(self, state: RunState, samples: list[SampleGame], selfplay_seconds: float, learner_seconds: float, wait: float) -> IterationDone:
         pending, state.pending = state.pending, {}
@@ -212,10 +241,10 @@ class Loop:
             first_wins=int(pending.get("first_wins", 0)),
             draws=int(pending.get("draws", 0)),
             mean_length=pending.get("plies", 0) / max(games, 1),
-            window_games=state.replay.num_games,
+            window_games=state.replay.num_window_games,
             window_positions=state.replay.num_positions,
             resign_threshold=float(state.resign.threshold),
-            resign_false_positives=state.resign.false_positives,
+            resign_false_positives=state.resign.false_positives(),
             selfplay_seconds=selfplay_seconds,
             learner_seconds=learner_seconds,
             learner_wait_seconds=wait,
@@ -228,6 +257,16 @@ def match_settings(config: Config) -> Any:
     """Return the search settings of matches: no noise, no exploration (AGZ methods, 'Evaluator')."""
     simulations = config.evaluation.num_simulations or config.search.num_simulations
     return dataclasses.replace(config.search, num_simulations=simulations, dirichlet_fraction=0.0, gumbel_scale=0.0)
+
+
+def _lowest_points(games: Games) -> np.ndarray:
+    """Return the lowest points of the games that were played to the end, for the calibration of the resign threshold."""
+    played_out = np.flatnonzero(~games.can_resign)
+    lengths, starts = games.length[played_out], games.starts[played_out]
+    plies = np.arange(int(lengths.max(initial=0)))
+    rows = starts[:, None] + np.minimum(plies[None, :], lengths[:, None] - 1)
+    values, best, to_play = (column[rows] for column in (games.root_value, games.best_child_value, games.to_play))
+    return lowest_points(games.result[played_out], values.astype(np.float32), best.astype(np.float32), to_play.astype(np.int64), lengths)
 
 
 def _sample_games(games: Games, count: int) -> list[SampleGame]:

@@ -1,6 +1,7 @@
 """Self-play: many games step together in one compiled program over the device mesh.
 
-A dispatch plays K moves of every game. Nothing leaves the devices in between: search, choice of the move, resignation, rules and the restart of finished games are one `jit(shard_map)` without collectives (AGZ methods, 'Self-play').
+A dispatch plays K moves of every game. Nothing leaves the devices in between: search, choice of the move, resignation, rules and the restart of finished
+games are one `jit(shard_map)` without collectives (AGZ methods, 'Self-play').
 """
 
 from __future__ import annotations

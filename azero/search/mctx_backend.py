@@ -88,9 +88,7 @@ def make_mctx_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn
     """Make the Gumbel search by `mctx.gumbel_muzero_policy`, its Q-transform set to the paper's form for Go."""
     recurrent_fn = make_recurrent_fn(game, leaf)
     # sigma = (c_visit + max N) c_scale q with q in [0, 1] is, up to a constant, half that of a Q-value in [-1, 1].
-    qtransform = functools.partial(
-        mctx.qtransform_completed_by_mix_value, value_scale=0.5 * config.c_scale, maxvisit_init=config.c_visit, rescale_values=False
-    )
+    qtransform = functools.partial(mctx.qtransform_completed_by_mix_value, value_scale=0.5 * config.c_scale, maxvisit_init=config.c_visit, rescale_values=False)
 
     def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
         root_key, policy_key = jax.random.split(key)
