@@ -1,0 +1,101 @@
+"""Append-only files of JSON lines that survive a crash: a torn last line is passed over, and cut off before the next one is written."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+Row = dict[str, Any]
+
+
+def to_plain(value: Any) -> Any:
+    """Return `value` as JSON can hold it: arrays as lists, NumPy and JAX scalars as numbers, infinities and NaN as None."""
+    if isinstance(value, dict):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if hasattr(value, "__array__"):
+        return to_plain(np.asarray(value).tolist())
+    return str(value)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a file of JSON lines, oldest first; none if there is no such file. An incomplete last line is left out.
+
+    Raises:
+      ValueError: a line before the last is no JSON object; the file and the line's number are named.
+    """
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")[:-1]  # after the last newline there is nothing, or a torn line
+    rows: list[Row] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number} is not JSON: {line[:60].decode('utf-8', errors='replace')!r}") from error
+        if not isinstance(row, dict):
+            raise ValueError(f"{path}, line {number} is not a JSON object: {line[:60].decode('utf-8', errors='replace')!r}")
+        rows.append(row)
+    return rows
+
+
+def keep_rows(path: Path, wanted: Callable[[Row], bool]) -> int:
+    """Rewrite a file of JSON lines with the wanted rows only, atomically; return how many were dropped."""
+    rows = read_rows(path)
+    kept = [row for row in rows if wanted(row)]
+    if len(kept) < len(rows):
+        write_atomically(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in kept))
+    return len(rows) - len(kept)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a text file so that at any moment either the old or the new one is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+class RowFile:
+    """A file of JSON lines that grows; every row reaches the operating system before `append` returns."""
+
+    def __init__(self, path: Path) -> None:
+        """Open `path` for appending, and cut off a torn last line."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("ab")
+        if size := self._file.tell():
+            complete = path.read_bytes().rfind(b"\n") + 1
+            if complete < size:
+                self._file.truncate(complete)
+
+    def append(self, row: Row) -> None:
+        """Write one row."""
+        self._file.write(json.dumps(to_plain(row), allow_nan=False).encode() + b"\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
