@@ -74,8 +74,8 @@ class IterationDone:
     window_games: int
     window_positions: int
     resign_threshold: float
-    resign_false_positives: float | None
-    """Share of won calibration games that the threshold would have given up; None before there are enough."""
+    resign_false_positives: float
+    """Share of the calibration games that the threshold would have given up wrongly."""
     selfplay_seconds: float
     learner_seconds: float
     learner_wait_seconds: float

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,14 +54,31 @@ class RunState:
     replay: Replay
     resign: ResignCalibration
     iteration: int = 0
-    dispatch: int = 0
-    """Dispatches already played in the iteration under way."""
     games: int = 0
     positions: int = 0
     best_iteration: int = 0
     rival_iteration: int = 0
-    pending: dict[str, float] = field(default_factory=dict)
-    """Sums over the iteration under way: new games, positions, wins, draws, plies."""
+
+
+@dataclass
+class _Tally:
+    """What the games that end in one iteration add up to."""
+
+    games: int = 0
+    positions: int = 0
+    first_wins: int = 0
+    draws: int = 0
+    plies: int = 0
+    samples: list[SampleGame] = field(default_factory=list)
+
+    def add(self, games: Games, positions: int) -> None:
+        first = games.result[:, 0]
+        self.games += len(first)
+        self.positions += positions
+        self.first_wins += int((first > 0).sum())
+        self.draws += int((first == 0).sum())
+        self.plies += len(games.action)
+        self.samples.extend(_sample_games(games, SAMPLE_GAMES - len(self.samples)))
 
 
 class Loop:
@@ -138,46 +155,37 @@ class Loop:
         return jax.tree.map(lambda leaf: leaf.copy(), train.variables)
 
     def iterate(self, state: RunState) -> Iterator[Event]:
-        """Run one iteration, or what is left of it, on `state` in place."""
+        """Run one iteration on `state`, in place. The state is whole, and may be saved, when `IterationDone` has come."""
         key = jax.random.fold_in(jax.random.key(self.config.run.seed), 16 + state.iteration)
+        tally = _Tally()
         started = time.monotonic()
-        samples: list[SampleGame] = []
-        yield from self._play(state, jax.random.fold_in(key, _PLAY), samples)
+        yield from self._play(state, jax.random.fold_in(key, _PLAY), tally)
         played = time.monotonic()
-        wait = yield from self._learn(state)
+        wait = yield from self._learn(state, tally)
         learned = time.monotonic()
         yield from self._evaluate(state, jax.random.fold_in(key, _MATCH))
-        yield self._finish(state, samples, played - started, learned - played, wait)
+        yield self._finish(state, tally, played - started, learned - played, wait)
 
-    def _play(self, state: RunState, key: jax.Array, samples: list[SampleGame]) -> Iterator[Event]:
+    def _play(self, state: RunState, key: jax.Array, tally: _Tally) -> Iterator[Event]:
         config = self.config.selfplay
-        player = state.best if state.best is not None else state.train.variables
-        params = self.fold(player)
+        params = self.fold(state.train.variables if state.best is None else state.best)
+        positions = config.num_games * config.moves_per_dispatch
         yield Phase("self-play")
-        while state.dispatch < config.dispatches_per_iteration:
+        for dispatch in range(config.dispatches_per_iteration):
             threshold = np.float32(state.resign.threshold if config.resign else NEVER)
-            state.carry, chunk = self.selfplay.play(params, state.carry, jax.random.fold_in(key, state.dispatch), threshold)
+            state.carry, chunk = self.selfplay.play(params, state.carry, jax.random.fold_in(key, dispatch), threshold)
             games = state.assembler.add(to_host(chunk))
             state.replay.add(games)
             state.resign.add(_lowest_points(games))
-            positions = config.num_games * config.moves_per_dispatch
-            self._count(state, games, positions)
-            state.dispatch += 1
-            samples.extend(_sample_games(games, SAMPLE_GAMES - len(samples)))
+            tally.add(games, positions)
             yield Played(positions=positions, games=len(games.length))
+        state.games += tally.games
+        state.positions += tally.positions
 
-    def _count(self, state: RunState, games: Games, positions: int) -> None:
-        first = games.result[:, 0]
-        new = {"games": len(first), "positions": positions, "first_wins": int((first > 0).sum()), "draws": int((first == 0).sum()), "plies": len(games.action)}
-        for name, value in new.items():
-            state.pending[name] = state.pending.get(name, 0) + value
-        state.games += len(first)
-        state.positions += positions
-
-    def _learn(self, state: RunState) -> Iterator[Event]:
+    def _learn(self, state: RunState, tally: _Tally) -> Generator[Event, None, float]:
         """Take the iteration's learning steps; returns the seconds spent waiting for data."""
         config = self.config.learner
-        steps = self.learning_steps(state)
+        steps = self._learning_steps(state, tally)
         if steps == 0:
             return 0.0
         yield Phase("learning")
@@ -193,14 +201,14 @@ class Loop:
         yield Trained(steps=steps, metrics=_means(metrics))
         return wait
 
-    def learning_steps(self, state: RunState) -> int:
+    def _learning_steps(self, state: RunState, tally: _Tally) -> int:
         """Return how many steps this iteration takes: none before the window is filled, fewer where positions would be seen too often."""
         config = self.config.learner
         if mesh_lib.smallest(int(state.replay.is_ready)) == 0:
             return 0
         if config.max_samples_per_position is None:
             return config.steps_per_iteration
-        allowed = config.max_samples_per_position * state.pending.get("positions", 0) / config.batch_size
+        allowed = config.max_samples_per_position * tally.positions / config.batch_size
         return min(config.steps_per_iteration, int(allowed))
 
     def _evaluate(self, state: RunState, key: jax.Array) -> Iterator[Event]:
@@ -226,21 +234,18 @@ class Loop:
         total = games.result.total
         yield Evaluated(number, opponent_iteration, total.wins, total.draws, total.losses, promoted)
 
-    def _finish(self, state: RunState, samples: list[SampleGame], selfplay_seconds: float, learner_seconds: float, wait: float) -> IterationDone:
-        pending, state.pending = state.pending, {}
+    def _finish(self, state: RunState, tally: _Tally, selfplay_seconds: float, learner_seconds: float, wait: float) -> IterationDone:
         state.iteration += 1
-        state.dispatch = 0
-        games = int(pending.get("games", 0))
         return IterationDone(
             iteration=state.iteration,
             games=state.games,
             positions=state.positions,
             steps=int(state.train.step),
-            new_games=games,
-            new_positions=int(pending.get("positions", 0)),
-            first_wins=int(pending.get("first_wins", 0)),
-            draws=int(pending.get("draws", 0)),
-            mean_length=pending.get("plies", 0) / max(games, 1),
+            new_games=tally.games,
+            new_positions=tally.positions,
+            first_wins=tally.first_wins,
+            draws=tally.draws,
+            mean_length=tally.plies / max(tally.games, 1),
             window_games=state.replay.num_window_games,
             window_positions=state.replay.num_positions,
             resign_threshold=float(state.resign.threshold),
@@ -248,7 +253,7 @@ class Loop:
             selfplay_seconds=selfplay_seconds,
             learner_seconds=learner_seconds,
             learner_wait_seconds=wait,
-            samples=samples,
+            samples=tally.samples,
             warnings=state.replay.take_warnings(),
         )
 
