@@ -1,0 +1,221 @@
+"""What self-play records of every move, and how finished games are put together on the host.
+
+The device emits chunks of `Step` arrays [K, B, ...] in which the games of all slots run on side by side. The `Assembler` keeps the moves of unfinished games
+in one ring buffer along time, so that taking out all games that finished in a chunk is one gather per column, with no Python per position.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azero.types import Array
+
+HostArray = np.ndarray[Any, np.dtype[Any]]
+"""An array in the host's memory."""
+
+
+class Step(NamedTuple):
+    """One move of every game: arrays [K, B, ...] from the device, or the same as numpy arrays."""
+
+    frame: Any
+    """uint32[..., F]: the position before the move (`game.pack_frame`)."""
+    to_play: Any
+    """uint8[...]: who makes the move, 0 or 1."""
+    action: Any
+    """int16[...]: the move."""
+    policy_index: Any
+    """int16[..., S]: actions of the sparse policy target, -1 in empty slots."""
+    policy_weight: Any
+    """float16[..., S]: their weights, zero in empty slots; they sum to one up to rounding."""
+    is_target: Any
+    """bool[...]: the search was a full one, so the policy is a target."""
+    root_value: Any
+    """float16[...]: the root's value after the search, for the side to move."""
+    best_child_value: Any
+    """float16[...]: the highest value of a visited child, for the side to move at the root."""
+    finished: Any
+    """bool[...]: the game ended with this move, by the rules or by resignation."""
+    resigned: Any
+    """bool[...]: it ended by resignation of the side to move."""
+    rewards: Any
+    """float32[..., 2]: the results of both movers, where `finished`."""
+    can_resign: Any
+    """bool[...]: False in games that are played to the end to measure the resign threshold."""
+
+
+class Games(NamedTuple):
+    """Finished games as columns: T positions of all games one after the other, G games, in the order in which they ended."""
+
+    frame: HostArray
+    """uint32[T, F]"""
+    to_play: HostArray
+    """uint8[T]"""
+    action: HostArray
+    """int16[T]"""
+    policy_index: HostArray
+    """int16[T, S]"""
+    policy_weight: HostArray
+    """float16[T, S]"""
+    is_target: HostArray
+    """bool[T]"""
+    root_value: HostArray
+    """float16[T]"""
+    best_child_value: HostArray
+    """float16[T]"""
+    length: HostArray
+    """int32[G]: moves of each game."""
+    result: HostArray
+    """float32[G, 2]: +1, -1 or 0 for the first and the second mover."""
+    resigned: HostArray
+    """bool[G]"""
+    can_resign: HostArray
+    """bool[G]"""
+    number: HostArray
+    """int64[G]: running number of the game among all that this process finished, from 0."""
+
+    @property
+    def starts(self) -> HostArray:
+        """int64[G]: row of each game's first position."""
+        return np.cumsum(self.length, dtype=np.int64) - self.length
+
+
+_COLUMNS = Games._fields[:8]
+"""The fields that `Step` and `Games` share: one row per position."""
+
+
+def sparse_policy(weights: Array, slots: int) -> tuple[Array, Array]:
+    """Keep the `slots` largest weights of each policy, renormalised.
+
+    Args:
+      weights: float32[..., A], non-negative.
+      slots: how many to keep; all of them where there are no more actions.
+
+    Returns:
+      (int16[..., S], float16[..., S]) with S = min(slots, A), largest first; index -1 and weight 0 where a slot is empty.
+    """
+    values, index = jax.lax.top_k(weights, min(slots, weights.shape[-1]))
+    total = jnp.sum(values, axis=-1, keepdims=True)
+    share = (values / jnp.where(total > 0, total, 1.0)).astype(jnp.float16)
+    return jnp.where(share > 0, index, -1).astype(jnp.int16), share
+
+
+class Assembler:
+    """Joins chunks of moves into finished games.
+
+    All slots share one time axis. A slot's unfinished game covers the times from its start up to now, so the ring is as long as the longest unfinished game.
+    """
+
+    def __init__(self, num_slots: int) -> None:
+        self.num_slots = num_slots
+        self.num_games = 0
+        self._now = 0
+        self._start = np.zeros(num_slots, np.int64)
+        self._capacity = 0
+        self._columns: dict[str, HostArray] = {}
+
+    @property
+    def num_pending(self) -> int:
+        """Positions of unfinished games."""
+        return int((self._now - self._start).sum())
+
+    def add(self, chunk: Step) -> Games:
+        """Take in a chunk of moves, host arrays [K, B, ...], and return the games that it finished."""
+        chunk = Step(*(np.asarray(column) for column in chunk))
+        num_moves, num_slots = chunk.finished.shape
+        assert num_slots == self.num_slots, f"a chunk of {num_slots} games for {self.num_slots} slots"
+        self._append(chunk, num_moves)
+        move, slot = np.nonzero(chunk.finished)
+        first, last = self._spans(move, slot, num_moves)
+        length = (last - first + 1).astype(np.int32)
+        begin = np.cumsum(length, dtype=np.int64) - length
+        row = np.arange(int(length.sum()), dtype=np.int64)
+        flat = (row + np.repeat(first - begin, length)) % max(1, self._capacity) * num_slots + np.repeat(slot, length)
+        number = self.num_games + np.arange(len(move), dtype=np.int64)
+        self.num_games += len(move)
+        return Games(
+            **{name: _rows(self._columns[name])[flat] for name in _COLUMNS},
+            length=length,
+            result=chunk.rewards[move, slot],
+            resigned=chunk.resigned[move, slot],
+            can_resign=chunk.can_resign[move, slot],
+            number=number,
+        )
+
+    def state_dict(self) -> dict[str, HostArray]:
+        """Return the unfinished games as numpy arrays: lengths per slot, and their positions slot by slot."""
+        length = self._now - self._start
+        state: dict[str, HostArray] = {"length": length, "num_games": np.asarray(self.num_games, np.int64)}
+        if self._columns:
+            flat = self._pending_rows(length)
+            state |= {f"column.{name}": _rows(column)[flat] for name, column in self._columns.items()}
+        return state
+
+    def load_state_dict(self, state: dict[str, HostArray]) -> None:
+        """Continue from what `state_dict` returned.
+
+        Raises:
+          ValueError: the state is of another number of slots.
+        """
+        length = state["length"].astype(np.int64)
+        if len(length) != self.num_slots:
+            raise ValueError(f"the games in flight are those of {len(length)} slots, not of {self.num_slots}")
+        self.num_games = int(state["num_games"])
+        self._now = int(length.max(initial=0))
+        self._start = self._now - length
+        self._columns, self._capacity = {}, 0
+        columns = {name.removeprefix("column."): column for name, column in state.items() if name.startswith("column.")}
+        self._grow({name: (column.shape[1:], column.dtype) for name, column in columns.items()}, self._now)
+        flat = self._pending_rows(length) if columns else None
+        for name, column in columns.items():
+            _rows(self._columns[name])[flat] = column
+
+    def _pending_rows(self, length: HostArray) -> HostArray:
+        """Return the rows of the flattened ring that hold the unfinished games, slot by slot."""
+        begin = np.cumsum(length) - length
+        time = np.arange(int(length.sum()), dtype=np.int64) + np.repeat(self._start - begin, length)
+        return time % max(1, self._capacity) * self.num_slots + np.repeat(np.arange(self.num_slots), length)
+
+    def _append(self, chunk: Step, num_moves: int) -> None:
+        needed = self._now + num_moves - int(self._start.min(initial=self._now))
+        if needed > self._capacity:
+            self._grow({name: (getattr(chunk, name).shape[2:], getattr(chunk, name).dtype) for name in _COLUMNS}, needed)
+        at = self._now % self._capacity
+        head = min(num_moves, self._capacity - at)
+        for name, column in self._columns.items():
+            moves = getattr(chunk, name)
+            column[at : at + head] = moves[:head]
+            column[: num_moves - head] = moves[head:]
+        self._now += num_moves
+
+    def _grow(self, specs: dict[str, tuple[tuple[int, ...], Any]], needed: int) -> None:
+        """Give the ring at least `needed` times, keeping the times that are in it."""
+        capacity = max(needed, self._capacity * 5 // 4)
+        kept = np.arange(self._now - min(self._now, self._capacity), self._now)
+        for name, (shape, dtype) in specs.items():
+            column = np.zeros((capacity, self.num_slots, *shape), dtype)
+            if self._capacity:
+                column[kept % capacity] = self._columns[name][kept % self._capacity]
+            self._columns[name] = column
+        self._capacity = capacity
+
+    def _spans(self, move: HostArray, slot: HostArray, num_moves: int) -> tuple[HostArray, HostArray]:
+        """Return first and last time of the games that ended at (move, slot), and move the starts of their slots on."""
+        chunk_start = self._now - num_moves
+        last = chunk_start + move.astype(np.int64)
+        first = self._start[slot]
+        order = np.lexsort((move, slot))
+        again = np.zeros(len(slot), bool)
+        again[1:] = slot[order][1:] == slot[order][:-1]
+        # The second and later games of a slot within this chunk begin right after the one before.
+        first[order[again]] = last[order[np.flatnonzero(again) - 1]] + 1
+        self._start[slot[order]] = last[order] + 1
+        return first, last
+
+
+def _rows(column: HostArray) -> HostArray:
+    """View [T, B, ...] as [T * B, ...]."""
+    return column.reshape(-1, *column.shape[2:])
