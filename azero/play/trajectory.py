@@ -15,6 +15,7 @@ import numpy as np
 from azero.types import Array
 
 HostArray = np.ndarray[Any, np.dtype[Any]]
+"""An array in the host's memory."""
 
 
 class Step(NamedTuple):

@@ -1,0 +1,174 @@
+"""Files that are either whole or not there: a container of named arrays with a header and checksums, written to a temporary name, synced and renamed.
+
+Layout: 8 bytes of magic, uint32 length of the header, 32 bytes SHA-256 of the header, the header as JSON padded with spaces to a multiple of 64 bytes, the
+arrays (little endian, C order), each from an offset that is a multiple of 64. The header names each array's dtype, shape, offset and SHA-256, so no byte can
+change unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from azero.play.trajectory import HostArray
+
+_MAGIC = b"AZEROv1\n"
+_PREFIX = struct.Struct("<8sI32s")
+_ALIGN = 64  # a cache line; also more than any dtype's own alignment
+TEMPORARY_SUFFIX = ".tmp"
+"""Ending of files that are being written; what a killed process leaves behind carries it."""
+
+
+class StorageError(ValueError):
+    """A file could not be written; what was there before is untouched."""
+
+
+class DamagedFileError(ValueError):
+    """A file is missing, torn, or not what was written."""
+
+
+def write_atomic(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
+    """Write `chunks` to `path` so that after a crash either the old file or the whole new one is there.
+
+    Raises:
+      StorageError: the system refused (disk full, no permission, ...). The temporary file is gone and an earlier `path` is as it was.
+    """
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    try:
+        try:
+            with open(temporary, "wb") as file:
+                for chunk in chunks:
+                    file.write(chunk)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_directory(path.parent)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}; what was saved before is untouched") from error
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in `directory` (a rename, a new file) survive a power failure."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_arrays(path: Path, arrays: dict[str, HostArray], facts: dict[str, Any]) -> str:
+    """Write named arrays and JSON-able `facts` to `path`, atomically. Structured dtypes are written as their raw bytes' record layout.
+
+    Returns:
+      the SHA-256 of the header, which stands for the whole content.
+
+    Raises:
+      StorageError: see `write_atomic`.
+    """
+    entries: dict[str, Any] = {}
+    chunks: list[bytes | memoryview] = []
+    offset = 0
+    for name, array in arrays.items():
+        raw = _raw(array)
+        entries[name] = {"dtype": _dtype_to_json(array.dtype), "shape": list(array.shape), "offset": offset, "sha256": hashlib.sha256(raw).hexdigest()}
+        padding = -raw.nbytes % _ALIGN
+        chunks += [raw, bytes(padding)]
+        offset += raw.nbytes + padding
+    header = json.dumps({"facts": facts, "arrays": entries, "bytes": offset}, sort_keys=True).encode()
+    header += b" " * (-(len(header) + _PREFIX.size) % _ALIGN)
+    digest = hashlib.sha256(header)
+    write_atomic(path, [_PREFIX.pack(_MAGIC, len(header), digest.digest()), header, *chunks])
+    return digest.hexdigest()
+
+
+def read_header(path: Path) -> tuple[dict[str, Any], int, str]:
+    """Return the header of a file from `write_arrays`, the offset of its first array, and the header's SHA-256.
+
+    Raises:
+      DamagedFileError: the file is missing, torn, or its header or size is not what was written; the message names the file and what is wrong.
+    """
+    try:
+        with open(path, "rb") as file:
+            prefix = file.read(_PREFIX.size)
+            if len(prefix) < _PREFIX.size:
+                raise DamagedFileError(f"{path} is torn: {len(prefix)} bytes")
+            magic, length, digest = _PREFIX.unpack(prefix)
+            size = os.fstat(file.fileno()).st_size
+            header = file.read(min(length, size))
+    except OSError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from error
+    if magic != _MAGIC:
+        raise DamagedFileError(f"{path} is damaged: it begins with {magic!r}, not {_MAGIC!r}")
+    if hashlib.sha256(header).digest() != digest:
+        raise DamagedFileError(f"{path} is damaged: the checksum of its header does not match")
+    content = cast(dict[str, Any], json.loads(header))
+    start = _PREFIX.size + length
+    if size != start + content["bytes"]:
+        raise DamagedFileError(f"{path} is torn: {size} bytes where {start + content['bytes']} were written")
+    return content, start, digest.hex()
+
+
+def read_arrays(path: Path, expected: str | None = None) -> tuple[dict[str, HostArray], dict[str, Any]]:
+    """Return the arrays and facts of a file from `write_arrays`, all checksums verified.
+
+    Args:
+      path: the file.
+      expected: SHA-256 that `write_arrays` returned, where it is known.
+
+    Raises:
+      DamagedFileError: see `read_header`; also when an array is not what was written (it is named) or the whole file is not the one expected.
+    """
+    header, start, digest = read_header(path)
+    if expected is not None and digest != expected:
+        raise DamagedFileError(f"{path} is not the file that was written: checksum {digest[:12]}, expected {expected[:12]}")
+    try:
+        content = np.fromfile(path, np.uint8, offset=start)
+    except OSError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from error
+    arrays = {}
+    for name, entry in header["arrays"].items():
+        dtype = _dtype_from_json(entry["dtype"])
+        raw = content[entry["offset"] : entry["offset"] + dtype.itemsize * int(np.prod(entry["shape"]))]
+        if hashlib.sha256(_raw(raw)).hexdigest() != entry["sha256"]:
+            raise DamagedFileError(f"{path} is damaged: the checksum of {name!r} does not match")
+        arrays[name] = raw.view(dtype).reshape(entry["shape"])
+    return arrays, header["facts"]
+
+
+def map_array(path: Path, name: str) -> HostArray:
+    """Return one array of a file from `write_arrays`, memory-mapped for reading; its checksum is not read.
+
+    Raises:
+      DamagedFileError: see `read_header`.
+    """
+    header, start, _ = read_header(path)
+    entry = header["arrays"][name]
+    return np.memmap(path, _dtype_from_json(entry["dtype"]), "r", start + entry["offset"], tuple(entry["shape"]))
+
+
+def _raw(array: HostArray) -> memoryview:
+    """Return the bytes of `array` in C order without a copy where it already is contiguous."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return memoryview(cast(Any, flat.view(np.uint8))) if flat.size else memoryview(b"")
+
+
+def _dtype_to_json(dtype: np.dtype[Any]) -> Any:
+    if dtype.names:
+        return dtype.descr
+    return dtype.str if np.dtype(dtype.str) == dtype else dtype.name  # bfloat16 and its like are known by name only
+
+
+def _dtype_from_json(description: Any) -> np.dtype[Any]:
+    if isinstance(description, str):
+        return np.dtype(description)
+    return np.dtype([(name, kind, *map(tuple, shape)) for name, kind, *shape in description])

@@ -1,0 +1,81 @@
+"""The list of a process's shards: JSON lines, each with a checksum of its own, appended as shards come and rewritten whole when some go."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from azero.data.files import StorageError, sync_directory, write_atomic
+
+
+class ShardRecord(NamedTuple):
+    """A line of the manifest."""
+
+    shard: int
+    file: str
+    games: int
+    positions: int
+    sha256: str
+
+
+class Manifest:
+    """The shards that were written and not deleted since, by index."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the manifest at `path`, if there is one. Lines that are torn or changed are skipped, and counted in `num_damaged`."""
+        self.path = path
+        self.records: dict[int, ShardRecord] = {}
+        self.num_damaged = 0
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            record = _parse_record(line)
+            if record is not None:
+                self.records[record.shard] = record
+            elif line:
+                self.num_damaged += 1
+
+    def append(self, record: ShardRecord) -> None:
+        """Add a shard, durably.
+
+        Raises:
+          StorageError: the line could not be written; the manifest stands as it was.
+        """
+        is_new = not self.path.exists()
+        try:
+            with open(self.path, "ab") as file:
+                # The line break comes first: it parts this line from one that a full disk cut short.
+                file.write(b"\n" + _format_record(record))
+                file.flush()
+                os.fsync(file.fileno())
+            if is_new:
+                sync_directory(self.path.parent)
+        except OSError as error:
+            raise StorageError(f"cannot write {self.path}: {error.strerror or error}; what was saved before is untouched") from error
+        self.records[record.shard] = record
+
+    def retain(self, keep: Callable[[int], bool]) -> None:
+        """Drop the shards for whose index `keep` is False.
+
+        Raises:
+          StorageError: see `azero.data.files.write_atomic`.
+        """
+        kept = {index: record for index, record in self.records.items() if keep(index)}
+        write_atomic(self.path, (b"\n" + _format_record(record) for record in kept.values()))
+        self.records = kept
+
+
+def _format_record(record: ShardRecord) -> bytes:
+    body = json.dumps(record._asdict(), sort_keys=True)
+    return f"{body}\t{_checksum(body)}".encode()
+
+
+def _parse_record(line: bytes) -> ShardRecord | None:
+    body, _, checksum = line.decode("utf-8", "replace").partition("\t")
+    return ShardRecord(**json.loads(body)) if body and checksum == _checksum(body) else None
+
+
+def _checksum(body: str) -> str:
+    return hashlib.sha256(body.encode("utf-8", "replace")).hexdigest()[:16]

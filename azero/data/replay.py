@@ -1,0 +1,233 @@
+"""The replay: a window of the newest games, on disk as shards with checksums, sampled uniformly over positions.
+
+Every process of a run has its own window over the games of its own devices. What a sample contains is a function of (seed, step, games in the window) alone,
+so a run that was killed and resumed draws what an undisturbed one draws.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from azero.config import ReplayConfig
+from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, StorageError
+from azero.data.manifest import Manifest, ShardRecord
+from azero.data.sample import Samples
+from azero.data.shard import Shard, is_target, pack_rows, parse_shard_path, read_shard, row_dtype, shard_path, write_shard
+from azero.data.stream import Stream
+from azero.data.window import Snapshot, Window
+from azero.games.game import Game
+from azero.play.trajectory import Games, HostArray
+
+T = TypeVar("T")
+
+_SHARE_OF_MEMORY = 0.25
+"""Of the machine's memory, what the newest positions may take; older ones are read through the system's file cache, which gives way to others."""
+
+
+class Replay:
+    """The window of games of one process. Make it with `open`."""
+
+    def __init__(self, directory: Path, game: Game, config: ReplayConfig, slots: int, process_index: int, memory: int | None) -> None:
+        self.directory = Path(directory)
+        self.num_games = 0
+        self.num_positions_ever = 0
+        self._game = game
+        self._config = config
+        self._process = process_index
+        self._dtype = row_dtype(game.frame_words, min(slots, game.num_actions))
+        self._window = Window(self._dtype, _default_memory() if memory is None else memory)
+        self._next = 0
+        self._warnings: list[str] = []
+        self._manifest = Manifest(self.directory / f"manifest-p{process_index:03d}.jsonl")
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        game: Game,
+        config: ReplayConfig,
+        slots: int,
+        state: dict[str, int] | None = None,
+        process_index: int = 0,
+        memory: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Replay:
+        """Open the replay in `directory` as it was when `state_dict` returned `state`, or empty where there is none.
+
+        Shards written after `state`, and what a killed process left half written, are removed: the run will make the same games again. A shard that is
+        missing or damaged is left out and named by `take_warnings`.
+
+        Args:
+          directory: where the shards are; made if need be.
+          game: the rules, for the layout of a position.
+          config: size of the window, symmetries, batches ahead.
+          slots: policy slots of a position (`selfplay.policy_slots`).
+          state: from `state_dict`.
+          process_index: which process of the run this is.
+          memory: bytes for the newest positions; None is a quarter of the machine's memory.
+          progress: told (shards read, shards in all) after every shard.
+        """
+        replay = cls(directory, game, config, slots, process_index, memory)
+        replay.directory.mkdir(parents=True, exist_ok=True)
+        if replay._manifest.num_damaged:
+            replay._warnings.append(
+                f"{replay._manifest.path} has {replay._manifest.num_damaged} damaged lines; their shards are checked by their own checksums alone"
+            )
+        if state is not None:
+            replay._load(state, progress)
+        replay._remove(lambda index: index >= replay._next)
+        return replay
+
+    @property
+    def num_positions(self) -> int:
+        """Positions in the window."""
+        window = self._window.snapshot()
+        return window.last - window.first
+
+    @property
+    def num_window_games(self) -> int:
+        """Games in the window."""
+        return min(self._window.num_games, self._config.window_games)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there are enough positions for learning to begin."""
+        return self.num_positions >= max(1, self._config.min_positions)
+
+    @property
+    def bytes_per_position(self) -> int:
+        """Bytes of a position, in memory and on disk."""
+        return self._dtype.itemsize
+
+    def take_warnings(self) -> list[str]:
+        """Return what went wrong since the last call without stopping the run, a line each."""
+        warnings, self._warnings = self._warnings, []
+        return warnings
+
+    def add(self, games: Games) -> None:
+        """Write the games that finished in an iteration as one shard, and take them into the window. Without games nothing happens.
+
+        Raises:
+          StorageError: they could not be written (disk full, ...). The replay is as it was before.
+        """
+        if not len(games.length):
+            return
+        rows = pack_rows(games)
+        if rows.dtype != self._dtype:
+            raise ValueError(f"positions of {rows.dtype.itemsize} bytes do not fit a replay of {self._dtype.itemsize}-byte positions")
+        path = shard_path(self.directory, self._process, self._next)
+        digest = write_shard(path, rows, games, {"game": self._game.name, "shard": self._next, "process": self._process})
+        try:
+            self._manifest.append(ShardRecord(self._next, path.name, len(games.length), len(rows), digest))
+        except StorageError:
+            path.unlink()
+            raise
+        self._window.add(Shard(self._next, path, games.length, len(rows)), rows, self._config.window_games)
+        self._next += 1
+        self.num_games += len(games.length)
+        self.num_positions_ever += len(rows)
+
+    def sample(self, seed: int, step: int, batch_size: int) -> Samples:
+        """Return the batch of training step `step`: positions uniform over the window, and for each a uniform symmetry.
+
+        Raises:
+          ValueError: the window is empty.
+          DamagedFileError: a shard has gone from under a running process.
+        """
+        return self._sample(self._window.snapshot(), seed, step, batch_size)
+
+    def stream(self, seed: int, first_step: int, num_steps: int, batch_size: int, place: Callable[[Samples], T]) -> Stream[T]:
+        """Return `place(sample)` for the steps of an iteration, made ready ahead by threads, all from the window as it is now.
+
+        `place` runs on those threads; it is where a batch is put on the devices.
+        """
+        window = self._window.snapshot()
+        return Stream(lambda step: place(self._sample(window, seed, step, batch_size)), first_step, num_steps, self._config.prefetch)
+
+    def state_dict(self) -> dict[str, int]:
+        """Return the cursor that a checkpoint keeps: which shards the window is, and what was counted."""
+        shards = self._window.shards
+        return {
+            "first_shard": shards[0].number if shards else self._next,
+            "next_shard": self._next,
+            "num_games": self.num_games,
+            "num_positions": self.num_positions_ever,
+        }
+
+    def prune(self, keep_from: int) -> None:
+        """Delete the shards before shard `keep_from` that are not in the window.
+
+        Call it when a checkpoint is safely on disk, with the smallest `first_shard` of the checkpoints that a run may still be resumed from.
+        """
+        limit = min(keep_from, self.state_dict()["first_shard"])
+        if any(index < limit for index in self._manifest.records):
+            self._remove(lambda index: index < limit)
+
+    def _sample(self, window: Snapshot, seed: int, step: int, batch_size: int) -> Samples:
+        if window.last == window.first:
+            raise ValueError("the replay is empty; nothing can be sampled")
+        random = np.random.default_rng([seed, self._process, step])
+        position = random.integers(window.first, window.last, batch_size) if batch_size else np.zeros(0, np.int64)
+        symmetries = self._game.num_symmetries if self._config.symmetries else 1
+        symmetry = random.integers(0, symmetries, batch_size, np.uint8)
+        rows, frames = self._window.gather(window, position, self._game.num_frames)
+        return Samples(
+            frames=frames,
+            to_play=np.ascontiguousarray(rows["to_play"]),
+            policy_index=np.ascontiguousarray(rows["policy_index"]),
+            policy_weight=np.ascontiguousarray(rows["policy_weight"]),
+            is_target=is_target(rows),
+            value=rows["value"].astype(np.float32),
+            symmetry=symmetry,
+        )
+
+    def _load(self, state: dict[str, int], progress: Callable[[int, int], None] | None) -> None:
+        """Read the shards that `state` names into the window, several at a time, checksums verified."""
+        self._next, self.num_games, self.num_positions_ever = state["next_shard"], state["num_games"], state["num_positions"]
+        indices = range(state["first_shard"], state["next_shard"])
+        threads = os.cpu_count() or 1
+        with ThreadPoolExecutor(threads) as pool:
+            reads = deque(pool.submit(self._read, index) for index in indices[:threads])
+            for count, index in enumerate(indices):
+                found = reads.popleft().result()
+                if count + threads < len(indices):
+                    reads.append(pool.submit(self._read, indices[count + threads]))
+                if isinstance(found, str):
+                    self._warnings.append(f"left out shard {index} of the replay: {found}")
+                else:
+                    self._window.add(*found, self._config.window_games)
+                if progress is not None:
+                    progress(count + 1, len(indices))
+
+    def _read(self, index: int) -> tuple[Shard, HostArray] | str:
+        """Return a shard and its rows, or what is wrong with it."""
+        path = shard_path(self.directory, self._process, index)
+        record = self._manifest.records.get(index)
+        try:
+            rows, games = read_shard(path, record and record.sha256, self._game.name, self._dtype)
+        except DamagedFileError as error:
+            return str(error)
+        return Shard(index, path, np.ascontiguousarray(games["length"]), len(rows)), rows
+
+    def _remove(self, gone: Callable[[int], bool]) -> None:
+        """Delete this process's shards whose index is `gone`, and what was left half written. The manifest goes first: it never names a deleted shard."""
+        if any(gone(index) for index in self._manifest.records):
+            self._manifest.retain(lambda index: not gone(index))
+        pattern = f"games-p{self._process:03d}-*.shard"
+        for path in self.directory.glob(pattern):
+            if gone(parse_shard_path(path)[1]):
+                path.unlink()
+        for path in self.directory.glob(pattern + TEMPORARY_SUFFIX):
+            path.unlink()
+
+
+def _default_memory() -> int:
+    """Return the bytes that the newest positions may take on this machine."""
+    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * _SHARE_OF_MEMORY)
