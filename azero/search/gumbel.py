@@ -25,7 +25,6 @@ from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.search.tree import (
     Edges,
     Tree,
-    argmax_first,
     backup,
     best_child_value,
     descend,
@@ -147,7 +146,7 @@ def make_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
         edges = root_edges(tree)
         improved = jax.nn.softmax(log_priors + sigma(edges, config.c_visit, config.c_scale), axis=-1)
         return SearchOutput(
-            action=argmax_first(root_scores(edges)),
+            action=jnp.argmax(root_scores(edges), axis=-1).astype(jnp.int32),
             weights=jnp.where(legal_mask, improved, 0.0),
             visits=edges.visits.astype(jnp.int32),
             value=root_value(edges),

@@ -17,7 +17,7 @@ from azero.config import SearchConfig
 from azero.games.game import Game
 from azero.search import puct
 from azero.search.search import LeafFn, SearchFn, SearchOutput
-from azero.search.tree import ILLEGAL, Edges, argmax_first, best_child_value, best_legal, evaluate_roots, masked_priors, result_for_mover
+from azero.search.tree import ILLEGAL, Edges, best_child_value, best_legal, evaluate_roots, masked_priors, result_for_mover
 from azero.types import Array, PyTree
 
 _ILLEGAL_LOGIT = -1e30
@@ -79,7 +79,7 @@ def make_mctx_puct(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
         )
         visits = tree.summary().visit_counts
         weights = visits / jnp.sum(visits, axis=-1, keepdims=True)
-        return _output(tree, argmax_first(visits + 0.5 * priors), weights)
+        return _output(tree, jnp.argmax(visits + 0.5 * priors, axis=-1).astype(jnp.int32), weights)
 
     return search
 

@@ -15,7 +15,6 @@ from azero.search.tree import (
     Edges,
     ScoreFn,
     Tree,
-    argmax_first,
     backup,
     best_child_value,
     best_legal,
@@ -105,7 +104,7 @@ def summarize(tree: Tree) -> SearchOutput:
     """Return what PUCT plays and teaches: the visit distribution, and the most visited move (the one with the higher prior among equals)."""
     edges = root_edges(tree)
     return SearchOutput(
-        action=argmax_first(edges.visits + 0.5 * edges.priors),  # priors are at most 1, so they only break ties
+        action=jnp.argmax(edges.visits + 0.5 * edges.priors, axis=-1).astype(jnp.int32),  # priors are at most 1, so they only break ties
         weights=edges.visits / jnp.sum(edges.visits, axis=-1, keepdims=True),
         visits=edges.visits.astype(jnp.int32),
         value=root_value(edges),

@@ -105,17 +105,12 @@ def masked_priors(logits: Array, legal_mask: Array) -> Array:
     return jnp.where(legal_mask, probabilities, ILLEGAL)
 
 
-def argmax_first(scores: Array) -> Array:
-    """Return int32[...]: the first index of the highest score. (Two plain reductions, which XLA vectorises on the CPU, unlike its argmax.)"""
-    highest = jnp.max(scores, axis=-1, keepdims=True)
-    indices = jax.lax.broadcasted_iota(jnp.int32, scores.shape, scores.ndim - 1)
-    first = jnp.min(jnp.where(scores == highest, indices, scores.shape[-1]), axis=-1)
-    return jnp.minimum(first, scores.shape[-1] - 1)  # NaN scores equal nothing
-
-
 def best_legal(scores: Array, edges: Edges) -> Array:
-    """Return int32[...]: the legal move with the highest score, the first of equals."""
-    return argmax_first(jnp.where(edges.legal_mask(), scores, -jnp.inf))
+    """Return int32[...]: the legal move with the highest score, the first of equals.
+
+    (Not by a maximum and a comparison, though XLA vectorises those on the CPU: it computes the scores twice then, not always to the same last bit.)
+    """
+    return jnp.argmax(jnp.where(edges.legal_mask(), scores, -jnp.inf), axis=-1).astype(jnp.int32)
 
 
 def plant(game: Game, states: PyTree, priors: Array, values: Array, num_nodes: int) -> Tree:
