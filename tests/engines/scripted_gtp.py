@@ -1,6 +1,7 @@
 """A GTP program for tests that plays nim and can fail in every way: `python scripted_gtp.py MODE`.
 
-It answers genmove with take1, unless MODE is crash, silent, illegal, resign, garbage or child. In mode refuses it denies our moves, in mode stubborn it ignores quit.
+It answers genmove with take1, unless MODE is crash, silent, illegal, resign, garbage or child. In mode refuses it denies our moves, in mode stubborn
+it ignores quit.
 """
 
 import os

@@ -1,0 +1,140 @@
+"""Games drawn as boards: the position after every move, and an SVG with numbered stones.
+
+Only what a drawing needs is done here: stones are placed and captured. Whether a move is legal is not asked, for the games come from our own rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from azero.report.files import SampleGame
+
+DRAWN = ("go", "tictactoe")
+"""Games whose boards can be drawn; of others the report lists the moves."""
+CELL = 24
+"""Units of the SVG between two lines."""
+MARGIN = 20
+"""Units around the board, for the coordinates."""
+COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
+"""Names of the columns from the left, as on a Go board: without I."""
+
+
+def positions(game: SampleGame) -> list[str]:
+    """Return the board after 0, 1, 2 ... moves: one letter per point row by row from the top left, X for the first mover, O for the second, a dot for empty."""
+    rows, columns = game.board
+    board = ["."] * (rows * columns)
+    boards = ["".join(board)]
+    for ply, action in enumerate(game.actions):
+        if action < rows * columns:
+            stone, other = "XO" if ply % 2 == 0 else "OX"
+            board[action] = stone
+            if game.game == "go":
+                _capture(board, columns, action, other)
+        boards.append("".join(board))
+    return boards
+
+
+def _capture(board: list[str], columns: int, point: int, other: str) -> None:
+    """Take the opponent's chains that `point` left without a liberty off the board, then the own one, if it has none."""
+    for neighbour in _neighbours(point, columns, len(board)):
+        if board[neighbour] == other:
+            _remove_dead(board, columns, neighbour)
+    _remove_dead(board, columns, point)
+
+
+def _remove_dead(board: list[str], columns: int, point: int) -> None:
+    colour, chain, frontier = board[point], {point}, [point]
+    while frontier:
+        for neighbour in _neighbours(frontier.pop(), columns, len(board)):
+            if board[neighbour] == ".":
+                return
+            if board[neighbour] == colour and neighbour not in chain:
+                chain.add(neighbour)
+                frontier.append(neighbour)
+    for stone in chain:
+        board[stone] = "."
+
+
+def _neighbours(point: int, columns: int, points: int) -> list[int]:
+    row, column = divmod(point, columns)
+    near = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
+    return [r * columns + c for r, c in near if 0 <= r < points // columns and 0 <= c < columns]
+
+
+def move_names(game: SampleGame) -> list[str]:
+    """Return the moves as people write them: D4, pass."""
+    rows, columns = game.board
+    names = []
+    for action in game.actions:
+        row, column = divmod(action, columns)
+        names.append(f"{_column_name(column)}{rows - row}" if action < rows * columns else "pass")
+    return names
+
+
+def _column_name(column: int) -> str:
+    return COLUMNS[column] if column < len(COLUMNS) else str(column + 1)
+
+
+def centre(game: SampleGame, point: int) -> tuple[int, int]:
+    """Return the SVG coordinates (x, y) of a point."""
+    row, column = divmod(point, game.board[1])
+    return MARGIN + CELL // 2 + column * CELL, MARGIN + CELL // 2 + row * CELL
+
+
+def draw_board(game: SampleGame, boards: Sequence[str] | None = None) -> str:
+    """Return the final position as an SVG: every stone with the number of its move, the last one marked.
+
+    The group of class `stones` holds one group per stone, which the report's stepper draws anew for other positions.
+    """
+    rows, columns = game.board
+    boards = positions(game) if boards is None else boards
+    width, height = 2 * MARGIN + columns * CELL, 2 * MARGIN + rows * CELL
+    numbers = {action: ply + 1 for ply, action in enumerate(game.actions) if action < rows * columns}
+    last = next((action for action in reversed(game.actions) if action < rows * columns), None)
+    stones = [_draw_stone(game, point, colour, numbers.get(point), point == last) for point, colour in enumerate(boards[-1]) if colour != "."]
+    return (
+        f'<svg class="board" viewBox="0 0 {width} {height}" role="img" aria-label="position after {len(game.actions)} moves">'
+        f'<rect class="wood" x="{MARGIN - 4}" y="{MARGIN - 4}" width="{columns * CELL + 8}" height="{rows * CELL + 8}" rx="6"/>'
+        f'<path class="lines" d="{_lines(game)}"/>{_star_points(game)}{_coordinates(game)}<g class="stones">{"".join(stones)}</g></svg>'
+    )
+
+
+def _draw_stone(game: SampleGame, point: int, colour: str, number: int | None, is_last: bool) -> str:
+    x, y = centre(game, point)
+    kind = ("black" if colour == "X" else "white") + (" last" if is_last else "")
+    label = "" if number is None else f'<text x="{x}" y="{y}" dy=".35em">{number}</text>'
+    return f'<g class="{kind}"><circle cx="{x}" cy="{y}" r="{CELL * 0.46:.1f}"/>{label}</g>'
+
+
+def _lines(game: SampleGame) -> str:
+    rows, columns = game.board
+    (left, top), (right, bottom) = centre(game, 0), centre(game, rows * columns - 1)
+    if game.game != "go":  # squares, not points
+        left, top, right, bottom = left - CELL // 2, top - CELL // 2, right + CELL // 2, bottom + CELL // 2
+        rows, columns = rows + 1, columns + 1
+    across = [f"M{left} {top + row * CELL}H{right}" for row in range(rows)]
+    down = [f"M{left + column * CELL} {top}V{bottom}" for column in range(columns)]
+    return "".join(across + down)
+
+
+def _star_points(game: SampleGame) -> str:
+    rows, columns = game.board
+    if game.game != "go" or rows != columns or rows < 9 or rows % 2 == 0:
+        return ""
+    edge = 2 if rows < 13 else 3  # the 3-3 points on small boards, the 4-4 points on larger ones
+    lines = (edge, rows // 2, rows - 1 - edge)
+    points = [(r, c) for r in lines for c in lines if rows >= 15 or (r == rows // 2) == (c == rows // 2)]
+    centres = [centre(game, r * columns + c) for r, c in points]
+    return "".join(f'<circle class="star" cx="{x}" cy="{y}" r="2.5"/>' for x, y in centres)
+
+
+def _coordinates(game: SampleGame) -> str:
+    rows, columns = game.board
+    texts = []
+    for column in range(columns):
+        x, _ = centre(game, column)
+        texts.append(f'<text class="coordinate" x="{x}" y="{MARGIN - 9}">{_column_name(column)}</text>')
+    for row in range(rows):
+        _, y = centre(game, row * columns)
+        texts.append(f'<text class="coordinate" x="{MARGIN - 11}" y="{y}" dy=".35em">{rows - row}</text>')
+    return "".join(texts)

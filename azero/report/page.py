@@ -1,0 +1,221 @@
+"""The report of a run: one HTML page that needs nothing else, at any time of the run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from azero.evaluate.arena import EVALUATION, rate_checkpoints
+from azero.evaluate.rows import Row, write_atomically
+from azero.play.score import Tally
+from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, positions
+from azero.report.files import RunData, SampleGame, load_run
+from azero.report.plots import Series, line_chart
+from azero.report.tables import Cell, format_cell, format_count, format_duration
+
+REPORT = "report.html"
+CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    ("Policy loss", (("policy_loss", "loss"), ("target_entropy", "entropy of the search's policy"))),
+    ("Value loss", (("value_loss", "loss"),)),
+    ("Loss", (("loss", "loss"), ("l2_loss", "L2 penalty"))),
+    ("Entropy of the policy", (("entropy", "entropy"),)),
+    ("Moves per game", (("game_length", "moves"),)),
+    ("Results of self-play", (("first_wins", "first mover wins"), ("draws", "draws"), ("resigned", "resigned"))),
+    ("Positions per second", (("positions_per_second", "positions/s"),)),
+    ("Simulations per second", (("simulations_per_second", "simulations/s"),)),
+    ("Seconds per iteration", (("seconds", "all"), ("selfplay_seconds", "self-play"), ("learn_seconds", "learning"), ("wait_seconds", "learner waiting"))),
+    ("Resignation threshold", (("resign_threshold", "threshold"),)),
+    ("Resignation: games wrongly given up", (("resign_false_positives", "share"),)),
+)
+"""Charts by title: keys of a metrics row and their labels. A key that no chart names gets a chart of its own, further down."""
+COUNTERS = ("iteration", "time", "games", "positions", "steps")
+"""Keys that only grow: shown as numbers, not as curves."""
+MAX_SAMPLES = 12
+"""Sample games on the page: the most recent iteration's, then one of each earlier one, evenly spaced."""
+MAX_MATCHES = 40
+"""Most recent matches in the table."""
+
+
+def write_report(workdir: Path) -> Path:
+    """Write the report of the run in `workdir` and return its path.
+
+    Raises:
+      ValueError: there is no such directory, or a file in it is damaged; the file is named.
+    """
+    data = load_run(workdir)
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(files("azero.report").joinpath("page.html.j2").read_text(encoding="utf-8"))
+    samples = [_sample(index, iteration, game) for index, (iteration, game) in enumerate(_chosen_samples(data.samples))]
+    main_charts, other_charts = _charts(data.metrics)
+    page = template.render(
+        title=data.run.get("experiment", workdir.name),
+        status=_status(data),
+        tiles=_tiles(data),
+        facts=_facts(data),
+        elo=_elo_chart(data.events),
+        matches=_matches(data.events),
+        charts=main_charts,
+        other_charts=other_charts,
+        samples=samples,
+        sample_data=_script_json([sample["steps"] for sample in samples]),
+        settings=_settings(data.config),
+        written=time.strftime("%Y-%m-%d %H:%M:%S"),
+        cell=CELL,
+        margin=MARGIN,
+    )
+    path = workdir / REPORT
+    write_atomically(path, page)
+    return path
+
+
+def _status(data: RunData) -> str:
+    """Say in a line how far the run is."""
+    total = data.config.get("run", {}).get("iterations")
+    if not data.metrics:
+        return "nothing has been logged yet"
+    done = data.metrics[-1]["iteration"]
+    if total is not None and done >= total:
+        return f"finished: {done:,} iterations"
+    logged = data.metrics[-1].get("time")
+    age = f", last logged {format_duration(max(0.0, time.time() - logged))} before this page" if logged else ""
+    return f"iteration {done:,}" + (f" of {total:,}" if total is not None else "") + age
+
+
+def _tiles(data: RunData) -> list[tuple[str, str]]:
+    """Return the large numbers at the top: (name, value)."""
+    if not data.metrics:
+        return []
+    last = data.metrics[-1]
+    tiles = [(key, format_count(last[key])) for key in ("games", "positions", "steps") if last.get(key) is not None]
+    seconds = [row["seconds"] for row in data.metrics if row.get("seconds") is not None]
+    if seconds:
+        tiles.append(("time", format_duration(sum(seconds))))
+    speeds = [row["positions_per_second"] for row in data.metrics[-20:] if row.get("positions_per_second") is not None]
+    if speeds:
+        tiles.append(("positions/s", format_count(round(sum(speeds) / len(speeds)))))
+    ratings = rate_checkpoints(data.events)
+    if ratings:
+        tiles.append(("Elo since the start", f"{ratings[-1][1].elo:+.0f}"))
+    return tiles
+
+
+def _facts(data: RunData) -> list[tuple[str, str]]:
+    """Return what the run is and where it runs: (name, value)."""
+    run = data.run
+    facts: list[tuple[str, Cell]] = []
+    if "started" in run:
+        facts.append(("started", time.strftime("%Y-%m-%d %H:%M", time.localtime(run["started"]))))
+    facts += [(name, run[key]) for name, key in (("devices", "devices"), ("hosts", "hosts"), ("processor", "processor"), ("cores", "cores")) if run.get(key)]
+    versions = run.get("versions", {})
+    facts += [("versions", ", ".join(f"{name} {version}" for name, version in [("Python", run.get("python", "?")), *versions.items()]))] if versions else []
+    facts += [(name, run[key]) for name, key in (("commit", "commit"), ("settings", "config_hash")) if run.get(key)]
+    return [(name, format_cell(value)) for name, value in facts]
+
+
+def _elo_chart(events: Sequence[Row]) -> Markup | None:
+    """Draw the ratings of the checkpoints; None where fewer than two have played."""
+    ratings = rate_checkpoints(events)
+    if len(ratings) < 2:
+        return None
+    x = [iteration for iteration, _ in ratings]
+    elo, low, high = ([getattr(rating, name) for _, rating in ratings] for name in ("elo", "low", "high"))
+    return Markup(line_chart("Elo of the checkpoints", [Series("Elo", x, elo, low, high)]))
+
+
+def _matches(events: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return the most recent matches, newest first, with what the table and its bars need."""
+    matches = []
+    for row in [row for row in events if row.get("kind") == EVALUATION][-MAX_MATCHES:][::-1]:
+        total = Tally(row["wins"], row["draws"], row["losses"])
+        low, high = total.interval
+        verdict = {None: "", True: "new best player", False: "not passed"}[row.get("passed")]
+        matches.append({"row": row, "score": 100 * total.score, "low": 100 * low, "high": 100 * high, "games": total.games, "verdict": verdict})
+    return matches
+
+
+def _charts(metrics: Sequence[Row]) -> tuple[list[Markup], list[Markup]]:
+    """Return the known charts for which there are numbers, and one chart for every other number."""
+    iterations = [row["iteration"] for row in metrics]
+
+    def columns(keys: Sequence[tuple[str, str]]) -> list[Series]:
+        present = [(key, label) for key, label in keys if any(_is_number(row.get(key)) for row in metrics)]
+        return [Series(label, iterations, [row[key] if _is_number(row.get(key)) else float("nan") for row in metrics]) for key, label in present]
+
+    known = {key for _, keys in CHARTS for key, _ in keys} | set(COUNTERS)
+    others = dict.fromkeys(key for row in metrics for key, value in row.items() if key not in known and _is_number(value))
+    main = [Markup(line_chart(title, series)) for title, keys in CHARTS if (series := columns(keys))]
+    return main, [Markup(line_chart(key, columns([(key, key)]))) for key in others]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _chosen_samples(samples: Sequence[tuple[int, list[SampleGame]]]) -> list[tuple[int, SampleGame]]:
+    """Return the newest iteration's games, at most half of the page's, then first games of earlier iterations, newest first."""
+    if not samples:
+        return []
+    newest, games = samples[-1]
+    chosen = [(newest, game) for game in games[: MAX_SAMPLES // 2]]
+    earlier = [(iteration, games[0]) for iteration, games in samples[:-1] if games][::-1]
+    room = MAX_SAMPLES - len(chosen)
+    step = max(1, -(-len(earlier) // room))
+    return chosen + earlier[::step]
+
+
+def _sample(index: int, iteration: int, game: SampleGame) -> dict[str, Any]:
+    """Return what the page shows of a game, and the steps for its script."""
+    drawn = game.game in DRAWN
+    boards = positions(game) if drawn else []
+    values = [_first_view(value, ply) for ply, value in enumerate(game.values)]
+    names = move_names(game) if drawn else [str(action) for action in game.actions]
+    winner = "draw" if game.rewards[0] == game.rewards[1] else f"{'Black' if game.rewards[0] > 0 else 'White'} wins"
+    details = [winner, game.ending, f"{len(game.actions)} moves", f"komi {game.komi:g}" if game.komi is not None else ""]
+    return {
+        "index": index,
+        "heading": f"Iteration {iteration:,}" + (f": {game.names[0]} (Black), {game.names[1]} (White)" if game.names != ("first", "second") else ""),
+        "details": ", ".join(detail for detail in details if detail),
+        "board": Markup(draw_board(game, boards)) if drawn else None,
+        "names": names,
+        "values": _value_strip(values),
+        "steps": {"columns": game.board[1], "boards": boards, "actions": list(game.actions), "names": names, "values": values},
+    }
+
+
+def _first_view(value: float | None, ply: int) -> float | None:
+    """Return a value for the side to move as seen by the first mover, rounded."""
+    return None if value is None else round(value if ply % 2 == 0 else -value, 3)
+
+
+def _value_strip(values: Sequence[float | None]) -> Markup | None:
+    """Draw the first mover's value over the game as a small curve; None where no values are known."""
+    known = [(ply, value) for ply, value in enumerate(values) if value is not None]
+    if len(known) < 2:
+        return None
+    scale = 100 / max(1, len(values))
+    points = " ".join(f"{(ply + 1) * scale:.2f},{15 - 14 * value:.2f}" for ply, value in known)
+    return Markup(
+        '<svg class="values" viewBox="0 0 100 30" preserveAspectRatio="none" role="img" aria-label="value for Black over the game">'
+        f'<path class="zero" d="M0 15H100"/><polyline points="{points}"/><path class="cursor" d="M100 0V30"/></svg>'
+    )
+
+
+def _settings(config: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the settings by section: (section, [(name, value)])."""
+    return [(section, [(name, _setting(value)) for name, value in values.items()]) for section, values in config.items() if isinstance(values, dict)]
+
+
+def _setting(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, list | dict) else format_cell(value)
+
+
+def _script_json(value: Any) -> Markup:
+    """Return JSON that is safe inside a <script> element."""
+    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
