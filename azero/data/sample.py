@@ -1,23 +1,3 @@
-<<<<<<< HEAD
-"""Training targets."""
-
-from __future__ import annotations
-
-from typing import NamedTuple
-
-from azero.types import Array
-
-
-class Batch(NamedTuple):
-    """Positions with their targets."""
-
-    planes: Array
-    """bool or uint8 [B, H, W, C]"""
-    weights: Array
-    """float32[B, A]; all zero where a position has no policy target"""
-    value: Array
-    """float32[B] in [-1, 1], for the side to move"""
-=======
 """Packed samples of the replay, and how they become a training batch on the device."""
 
 from __future__ import annotations
@@ -84,4 +64,3 @@ def unpack(game: Game, samples: Samples) -> Batch:
         return Batch(game.transform_planes(planes, symmetry), game.transform_policy(weights, symmetry), sample.value.astype(jnp.float32))
 
     return jax.vmap(one)(samples)
->>>>>>> data

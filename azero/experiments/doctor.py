@@ -14,10 +14,10 @@ import jax
 
 from azero import mesh as mesh_lib
 from azero.config import Config
-from azero.experiments.estimate import Estimate, estimate, format_bytes, format_duration, host_memory_bytes
+from azero.experiments.estimate import Estimate, estimate, host_memory_bytes
 from azero.experiments.experiment import load
 from azero.pipelines.loop import Loop
-from azero.report.tables import print_table
+from azero.report.tables import format_bytes, format_duration, print_table
 from azero.search import bytes_per_node
 from azero.types import PyTree
 

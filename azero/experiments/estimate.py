@@ -127,21 +127,3 @@ def _measured_cpu_flops(size: int = 1024) -> float:
 def host_memory_bytes() -> int:
     """Return the memory of this host in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def format_duration(seconds: float) -> str:
-    """Write a duration as people say it: 40 s, 12 min, 3.5 h, 20 days, 1,200 years."""
-    for limit, unit, name in ((90, 1, "s"), (5400, 60, "min"), (48 * 3600, 3600, "h"), (2 * 365 * 86400, 86400, "days")):
-        if seconds < limit:
-            value = seconds / unit
-            return f"{value:.0f} {name}" if value >= 10 or unit <= 60 else f"{value:.1f} {name}"
-    return f"{seconds / (365.25 * 86400):,.0f} years"
-
-
-def format_bytes(count: float) -> str:
-    """Write a number of bytes with its unit."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from azero.play.score import MatchResult
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -36,9 +38,8 @@ class Evaluated:
 
     iteration: int
     opponent_iteration: int
-    wins: int
-    draws: int
-    losses: int
+    result: MatchResult
+    """Of the current player."""
     promoted: bool | None
     """With the gate: whether the current player is now the best one. None without a gate."""
 

@@ -231,8 +231,7 @@ class Loop:
                 state.best, state.best_iteration = current, number
         else:
             state.rival, state.rival_iteration = current, number
-        total = games.result.total
-        yield Evaluated(number, opponent_iteration, total.wins, total.draws, total.losses, promoted)
+        yield Evaluated(number, opponent_iteration, games.result, promoted)
 
     def _finish(self, state: RunState, tally: _Tally, selfplay_seconds: float, learner_seconds: float, wait: float) -> IterationDone:
         state.iteration += 1
