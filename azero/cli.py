@@ -46,14 +46,9 @@ def checkpoint(workdir: Path) -> None:
     Args:
       workdir: the run's directory.
     """
-    from azero.checkpoint import list_checkpoints
-    from azero.report.tables import print_table
+    from azero.experiments.saving import print_checkpoints
 
-    rows = list_checkpoints(_existing(workdir))
-    if not rows:
-        print(f"{workdir} has no checkpoint yet")
-        return
-    print_table(f"Checkpoints of {workdir}", rows)
+    print_checkpoints(_existing(workdir))
 
 
 def doctor(experiment: str = "go5", compile: bool = True) -> None:

@@ -9,15 +9,19 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import jax
+from rich.console import Console
 
 from azero import mesh as mesh_lib
 from azero.config import Config
+from azero.games import make
 from azero.experiments.estimate import Estimate, estimate, host_memory_bytes
 from azero.experiments.experiment import load
 from azero.pipelines.loop import Loop
-from azero.report.tables import format_bytes, format_duration, print_table
+from azero.report.progress import working
+from azero.report.tables import Cell, facts_table, format_bytes, format_duration, make_table
 from azero.search import bytes_per_node
 from azero.types import PyTree
 
@@ -32,57 +36,50 @@ def examine(experiment: str, compile_programs: bool) -> int:
     """
     config = load(experiment).config
     cost = estimate(config)
-    print_table("This machine", _machine_rows())
-    print_table(f"What {experiment} needs", _need_rows(config, cost))
+    console = Console()
+    console.print(facts_table("This machine", _machine_facts()))
+    console.print(facts_table(f"What {experiment} needs", _needs(config, cost)))
     if compile_programs:
-        print_table("Compiling", _compile_rows(config))
+        with working("compiling", console):
+            rows = _compile_rows(config)
+        console.print(make_table("Compiled for these devices", ("program", "compile time", "memory per device"), rows))
     wrong = _problems(config, cost)
     for problem in wrong:
-        print(f"wrong: {problem}")
+        console.print(f"wrong: {problem}", style="red")
     if not wrong:
-        print("nothing is wrong")
+        console.print("nothing is wrong", style="green")
     return len(wrong)
 
 
-def _machine_rows() -> list[dict[str, str]]:
+def _machine_facts() -> dict[str, Cell]:
     devices = jax.devices()
-    rows = [
-        ("devices", f"{len(devices)} x {devices[0].device_kind} ({devices[0].platform}), {jax.process_count()} host(s)"),
-        ("host", f"{os.cpu_count()} cores, {format_bytes(host_memory_bytes())} memory, {platform.system()} {platform.machine()}"),
-        ("Python", platform.python_version()),
-        ("libraries", ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)),
-        ("compilation cache", jax.config.jax_compilation_cache_dir or "off; set JAX_COMPILATION_CACHE_DIR to compile only once"),
-    ]
-    memory = devices[0].memory_stats()
-    if memory and "bytes_limit" in memory:
-        rows.insert(1, ("memory per device", format_bytes(memory["bytes_limit"])))
-    return [{"what": name, "found": text} for name, text in rows]
+    memory = devices[0].memory_stats() or {}
+    return {
+        "devices": f"{len(devices)} x {devices[0].device_kind} ({devices[0].platform}), {jax.process_count()} host(s)",
+        "memory per device": format_bytes(memory["bytes_limit"]) if "bytes_limit" in memory else "that of the host",
+        "host": f"{os.cpu_count()} cores, {format_bytes(host_memory_bytes())} memory, {platform.system()} {platform.machine()}",
+        "Python": platform.python_version(),
+        "libraries": ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
+        "compilation cache": jax.config.jax_compilation_cache_dir or "off; set JAX_COMPILATION_CACHE_DIR to compile only once",
+    }
 
 
-def _need_rows(config: Config, cost: Estimate) -> list[dict[str, str]]:
-    loop_game = f"{config.game.name} {'x'.join(map(str, config.game.size))}"
-    rows = [
-        ("game", loop_game),
-        ("parameters", f"{cost.parameters:,}"),
-        ("search tree per node", format_bytes(bytes_per_node_of(config))),
-        ("search tree per game", format_bytes(cost.tree_bytes_per_game)),
-        ("search trees per device", format_bytes(cost.tree_bytes)),
-        ("parameters and optimiser per device", format_bytes(cost.training_bytes)),
-        ("replay window on disk, when full", f"about {format_bytes(cost.replay_bytes)}"),
-        ("arithmetic of the run", f"{cost.flops:.2g} operations"),
-        ("time here, by arithmetic alone", f"about {format_duration(cost.seconds)} at {cost.flops_per_second / 1e9:,.0f} GFLOP/s"),
-    ]
-    return [{"what": name, "needs": text} for name, text in rows]
+def _needs(config: Config, cost: Estimate) -> dict[str, Cell]:
+    game = make(config.game.name, **config.game.options())
+    return {
+        "game": f"{config.game.name} {'x'.join(map(str, game.board_shape))}",
+        "parameters": cost.parameters,
+        "search tree per node": format_bytes(bytes_per_node(game, config.search.num_simulations + 1)),
+        "search tree per game": format_bytes(cost.tree_bytes_per_game),
+        "search trees per device": format_bytes(cost.tree_bytes),
+        "parameters and optimiser per device": format_bytes(cost.training_bytes),
+        "replay window on disk, when full": f"about {format_bytes(cost.replay_bytes)}",
+        "arithmetic of the run": f"{cost.flops:.2g} operations",
+        "time here, by arithmetic alone": f"about {format_duration(cost.seconds)} at {cost.flops_per_second / 1e9:,.0f} GFLOP/s",
+    }
 
 
-def bytes_per_node_of(config: Config) -> int:
-    """Return the bytes of one tree node under `config`."""
-    from azero.games import make
-
-    return bytes_per_node(make(config.game.name, **config.game.options()))
-
-
-def _compile_rows(config: Config) -> list[dict[str, str]]:
+def _compile_rows(config: Config) -> list[tuple[Cell, ...]]:
     """Compile self-play and one learning step for the present devices; nothing is run."""
     mesh = mesh_lib.make_mesh()
     with tempfile.TemporaryDirectory() as folder:
@@ -97,13 +94,13 @@ def _compile_rows(config: Config) -> list[dict[str, str]]:
     return rows
 
 
-def _compiled(name: str, program: object, *shapes: PyTree) -> dict[str, str]:
+def _compiled(name: str, program: Any, *shapes: PyTree) -> tuple[Cell, ...]:
     started = time.monotonic()
-    compiled = program.lower(*shapes).compile()  # type: ignore[attr-defined]
+    compiled = program.lower(*shapes).compile()
     seconds = time.monotonic() - started
     memory = compiled.memory_analysis()
     used = 0 if memory is None else memory.argument_size_in_bytes + memory.temp_size_in_bytes
-    return {"program": name, "compile time": format_duration(seconds), "memory per device": format_bytes(used)}
+    return (name, format_duration(seconds), format_bytes(used))
 
 
 def _problems(config: Config, cost: Estimate) -> list[str]:

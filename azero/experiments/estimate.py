@@ -73,14 +73,14 @@ def estimate(config: Config, iterations: int | None = None) -> Estimate:
     variables = jax.eval_shape(network.init, jax.random.key(0))
     evaluation = _flops(network.apply, variables, planes)
     positions = config.selfplay.num_games * config.selfplay.moves_per_dispatch * config.selfplay.dispatches_per_iteration
-    simulations = _mean_simulations(config)
+    simulations = mean_simulations(config)
     learned = config.learner.steps_per_iteration * config.learner.batch_size
     # A training step is a forward pass and a backward pass of twice its cost.
     flops = (positions * (simulations + 1) + 3 * learned) * evaluation * (config.run.iterations if iterations is None else iterations)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(variables["params"]))
     local_games = max(1, config.selfplay.num_games // jax.device_count())
     at_once = min(local_games, config.selfplay.search_batch or local_games)
-    per_game = tree_bytes(config.search, game)
+    per_game = tree_bytes(config.search.num_simulations, game)
     slots = min(config.selfplay.policy_slots, game.num_actions)
     per_position = 4 * game.frame_words + 4 * slots + 12
     return Estimate(
@@ -94,7 +94,7 @@ def estimate(config: Config, iterations: int | None = None) -> Estimate:
     )
 
 
-def _mean_simulations(config: Config) -> float:
+def mean_simulations(config: Config) -> float:
     """Simulations per move on average, with playout-cap randomisation."""
     full, fast, share = config.search.num_simulations, config.selfplay.fast_simulations, config.selfplay.full_search_probability
     return full if fast is None else share * full + (1 - share) * fast

@@ -1,0 +1,265 @@
+"""Running an experiment: start or resume, log, save, stop. All input and output of a run is here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import jax
+from rich.console import Console
+
+from azero import mesh as mesh_lib
+from azero.checkpoint import CheckpointError
+from azero.config import Config
+from azero.evaluate.arena import evaluation_row
+from azero.experiments.arguments import parse_arguments
+from azero.experiments.estimate import LIFETIME_SECONDS, estimate, mean_simulations
+from azero.experiments.experiment import Experiment
+from azero.experiments.saving import Saver
+from azero.pipelines.events import Evaluated, IterationDone, Phase, Played, SampleGame, Trained
+from azero.pipelines.loop import Loop, RunState
+from azero.report import files
+from azero.report.metrics import MetricsWriter
+from azero.report.page import write_report
+from azero.report.progress import Progress, working
+from azero.report.tables import format_bytes, format_duration
+
+EXIT_MISTAKE = 2
+"""Exit status where something has to be changed before the run can go on."""
+EXIT_INTERRUPTED = 75
+"""Exit status after SIGTERM or SIGINT: the run is saved and the same command continues it (EX_TEMPFAIL of sysexits.h)."""
+GRACE_SECONDS = 25.0
+"""An iteration that is still running so long after SIGTERM is given up: spot machines are taken away after 30 seconds."""
+
+
+def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
+    """Run `experiment` with the flags in `argv` (default: the command line) and end the process with its status."""
+    try:
+        arguments = parse_arguments(experiment, argv)
+        assert arguments.workdir is not None
+        status = run(experiment, arguments.settings, arguments.workdir)
+    except (ValueError, CheckpointError, FloatingPointError) as error:
+        if os.environ.get("AZERO_TRACEBACK"):
+            raise
+        print(f"azero: {error}", file=sys.stderr)
+        status = EXIT_MISTAKE
+    sys.exit(status)
+
+
+def run(experiment: Experiment, config: Config, workdir: Path, console: Console | None = None) -> int:
+    """Start or continue the run in `workdir`; return its exit status.
+
+    Raises:
+      ValueError: settings do not fit each other, the devices, or what is in `workdir`.
+      CheckpointError: no checkpoint can be read, or one cannot be written.
+      StorageError: the disk is full or cannot be written to.
+      FloatingPointError: the loss is no longer finite.
+    """
+    mesh_lib.start(config.run.distributed)
+    use_compilation_cache()
+    console = console or Console(quiet=not mesh_lib.is_lead())
+    mesh = mesh_lib.make_mesh()
+    _announce(experiment, config, workdir, console)
+    with working("preparing the run", console):
+        workdir.mkdir(parents=True, exist_ok=True)
+        saver = Saver(workdir, config)
+        loop = Loop(saver.settings(), mesh, workdir)
+        state = saver.restore(loop)
+    for line in saver.take_notes() + state.replay.take_warnings():
+        console.print(line, style="yellow")
+    if state.iteration:
+        console.print(f"continuing after iteration {state.iteration} ({state.games:,} games, {int(state.train.step):,} steps)")
+    if mesh_lib.is_lead():
+        files.write_config(workdir, loop.config)
+        files.write_run(workdir, experiment.name, loop.config)
+    with stop_on_signals(workdir) as stop:
+        finished = _iterate(loop, state, saver, workdir, stop, console)
+    return _conclude(finished, state, workdir, console)
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled programs between runs, in the user's cache directory unless another is set."""
+    if jax.config.jax_compilation_cache_dir is None:
+        home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+        jax.config.update("jax_compilation_cache_dir", str(home / "azero" / "jax"))
+
+
+def _announce(experiment: Experiment, config: Config, workdir: Path, console: Console) -> None:
+    """Say what will run, where, and what it would take."""
+    devices = jax.devices()
+    console.print(f"[bold]{experiment.name}[/bold]  {experiment.title}")
+    console.print(f"devices: {len(devices)} x {devices[0].device_kind}; working directory: {workdir}")
+    cost = estimate(config)
+    if cost.seconds < LIFETIME_SECONDS:
+        return
+    small = "cpu" if devices[0].platform == "cpu" else "one_gpu"
+    console.print(
+        f"The whole run would take about {format_duration(cost.seconds)} on this machine (by arithmetic alone: {cost.flops:.2g} operations at "
+        f"{cost.flops_per_second / 1e9:,.0f} GFLOP/s; trees of {format_bytes(cost.tree_bytes)}). It starts all the same, and can be stopped and continued at "
+        f"any time. To see it learn here, take a smaller one: --config configs/{small}.toml, or python -m azero.experiments.go5",
+        style="yellow",
+    )
+
+
+class StopRequest:
+    """Whether the run has been asked to end."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+
+    def agreed(self) -> bool:
+        """Return whether any host has been asked to stop."""
+        return mesh_lib.smallest(-int(self.is_set)) < 0
+
+
+@contextlib.contextmanager
+def stop_on_signals(workdir: Path) -> Iterator[StopRequest]:
+    """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration; one that does not end in time is given up."""
+    stop = StopRequest()
+
+    def give_up() -> None:
+        print(f"\nthe iteration under way did not end within {GRACE_SECONDS:.0f} s; its work is lost, the checkpoints in {workdir} are whole", file=sys.stderr)
+        os._exit(EXIT_INTERRUPTED)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stop.is_set:
+            give_up()
+        stop.is_set = True
+        print(f"\n{signal.Signals(number).name}: saving at the end of this iteration", file=sys.stderr)
+        timer = threading.Timer(GRACE_SECONDS, give_up)
+        timer.daemon = True
+        timer.start()
+        timers.append(timer)
+
+    timers: list[threading.Timer] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for timer in timers:
+            timer.cancel()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _iterate(loop: Loop, state: RunState, saver: Saver, workdir: Path, stop: StopRequest, console: Console) -> bool:
+    """Run iterations until the last one or a request to stop; return whether the run is finished."""
+    total = loop.config.run.iterations
+    with MetricsWriter(workdir, state.iteration) as metrics, Progress(total, state.iteration, console) as progress:
+        while state.iteration < total and not stop.agreed():
+            with _profiled(loop.config, state.iteration + 1, workdir):
+                _one_iteration(loop, state, metrics, progress, workdir)
+            if state.iteration % loop.config.checkpoint.every == 0 or state.iteration == total:
+                with progress.working("saving"):
+                    saver.save(state)
+                metrics.event("checkpoint", state.iteration)
+        finished = state.iteration >= total
+        if not finished:
+            with progress.working("saving"):
+                saver.save(state)
+        with progress.working("waiting for the last checkpoint"):
+            saver.wait()
+    return finished
+
+
+def _one_iteration(loop: Loop, state: RunState, metrics: MetricsWriter, progress: Progress, workdir: Path) -> None:
+    """Run one iteration, showing and recording its events."""
+    started = time.monotonic()
+    losses: dict[str, float] = {}
+    with contextlib.ExitStack() as phase:
+        for event in loop.iterate(state):
+            match event:
+                case Phase(text):
+                    phase.close()
+                    phase.enter_context(progress.working(text if state.iteration > 0 else f"{text} (compiling at first)"))
+                case Played():
+                    pass
+                case Trained(metrics=losses):
+                    pass
+                case Evaluated(iteration, opponent, result, promoted):
+                    metrics.event_row(evaluation_row(iteration, opponent, result, promoted))
+                    progress.note(f"iteration {iteration} against iteration {opponent}: {result}{_verdict(promoted)}")
+                case IterationDone():
+                    row = _row(loop.config, event, losses, time.monotonic() - started)
+                    metrics.write(row)
+                    progress.update(row)
+                    if event.samples and mesh_lib.is_lead():
+                        files.write_samples(workdir, event.iteration, [_sample(loop, event.iteration, game) for game in event.samples])
+                    for warning in event.warnings:
+                        progress.note(warning)
+
+
+def _verdict(promoted: bool | None) -> str:
+    return {None: "", True: "; it is the new best player", False: "; the best player stays"}[promoted]
+
+
+def _row(config: Config, event: IterationDone, losses: dict[str, float], seconds: float) -> dict[str, Any]:
+    """Return the metrics row of an iteration."""
+    games = max(event.new_games, 1)
+    speed = event.new_positions / event.selfplay_seconds
+    return {
+        "iteration": event.iteration,
+        "games": event.games,
+        "positions": event.positions,
+        "steps": event.steps,
+        "window_games": event.window_games,
+        "window_positions": event.window_positions,
+        "first_wins": event.first_wins / games,
+        "draws": event.draws / games,
+        "game_length": event.mean_length,
+        "seconds": seconds,
+        "selfplay_seconds": event.selfplay_seconds,
+        "learn_seconds": event.learner_seconds,
+        "wait_seconds": event.learner_wait_seconds,
+        "positions_per_second": speed,
+        "simulations_per_second": speed * mean_simulations(config),
+        **({"resign_threshold": event.resign_threshold, "resign_false_positives": event.resign_false_positives} if config.selfplay.resign else {}),
+        **losses,
+    }
+
+
+def _sample(loop: Loop, iteration: int, game: SampleGame) -> files.SampleGame:
+    ending = "resignation" if game.resigned else "played out"
+    return files.SampleGame(
+        game=loop.config.game.name,
+        board=loop.game.board_shape,
+        actions=tuple(game.actions),
+        rewards=(game.result, -game.result),
+        ending=ending,
+        values=tuple(game.values[: len(game.actions)]),
+        komi=loop.config.game.komi if loop.config.game.name == "go" else None,
+        names=(f"iteration {iteration}", f"iteration {iteration}"),
+    )
+
+
+@contextlib.contextmanager
+def _profiled(config: Config, iteration: int, workdir: Path) -> Iterator[None]:
+    """Write a profiler trace of the iteration that the settings name."""
+    if config.run.profile_iteration != iteration:
+        yield
+        return
+    with jax.profiler.trace(str(workdir / "profile")):
+        yield
+
+
+def _conclude(finished: bool, state: RunState, workdir: Path, console: Console) -> int:
+    """Write the report and say how the run ended."""
+    if mesh_lib.is_lead():
+        console.print(f"report: {write_report(workdir)}")
+    if finished:
+        console.print(f"finished: {state.iteration} iterations, {state.games:,} games, {state.positions:,} positions, {int(state.train.step):,} steps")
+        return 0
+    console.print(f"stopped and saved after iteration {state.iteration}; the same command continues the run", style="yellow")
+    return EXIT_INTERRUPTED
+
