@@ -1,8 +1,8 @@
 """Files that are either whole or not there: a container of named arrays with a header and checksums, written to a temporary name, synced and renamed.
 
 Layout: 8 bytes of magic, uint32 length of the header, 32 bytes SHA-256 of the header, the header as JSON padded with spaces to a multiple of 64 bytes, the
-arrays (little endian, C order), each from an offset that is a multiple of 64. The header names each array's dtype, shape, offset and SHA-256, so no byte can
-change unnoticed.
+arrays (little endian, C order), each from an offset that is a multiple of 64. The header names each array's dtype, shape, offset and SHA-256, and of the
+padding behind it, so no byte can change unnoticed.
 """
 
 from __future__ import annotations
@@ -80,15 +80,17 @@ def write_arrays(path: Path, arrays: dict[str, HostArray], facts: dict[str, Any]
     offset = 0
     for name, array in arrays.items():
         raw = _raw(array)
-        entries[name] = {"dtype": _dtype_to_json(array.dtype), "shape": list(array.shape), "offset": offset, "sha256": hashlib.sha256(raw).hexdigest()}
-        padding = -raw.nbytes % _ALIGN
-        chunks += [raw, bytes(padding)]
-        offset += raw.nbytes + padding
+        padding = bytes(-raw.nbytes % _ALIGN)
+        digest = hashlib.sha256(raw)
+        digest.update(padding)
+        entries[name] = {"dtype": _dtype_to_json(array.dtype), "shape": list(array.shape), "offset": offset, "sha256": digest.hexdigest()}
+        chunks += [raw, padding]
+        offset += raw.nbytes + len(padding)
     header = json.dumps({"facts": facts, "arrays": entries, "bytes": offset}, sort_keys=True).encode()
     header += b" " * (-(len(header) + _PREFIX.size) % _ALIGN)
-    digest = hashlib.sha256(header)
-    write_atomic(path, [_PREFIX.pack(_MAGIC, len(header), digest.digest()), header, *chunks])
-    return digest.hexdigest()
+    whole = hashlib.sha256(header)
+    write_atomic(path, [_PREFIX.pack(_MAGIC, len(header), whole.digest()), header, *chunks])
+    return whole.hexdigest()
 
 
 def read_header(path: Path) -> tuple[dict[str, Any], int, str]:
@@ -138,10 +140,11 @@ def read_arrays(path: Path, expected: str | None = None) -> tuple[dict[str, Host
     arrays = {}
     for name, entry in header["arrays"].items():
         dtype = _dtype_from_json(entry["dtype"])
-        raw = content[entry["offset"] : entry["offset"] + dtype.itemsize * int(np.prod(entry["shape"]))]
+        size = dtype.itemsize * int(np.prod(entry["shape"]))
+        raw = content[entry["offset"] : entry["offset"] + size + -size % _ALIGN]
         if hashlib.sha256(_raw(raw)).hexdigest() != entry["sha256"]:
             raise DamagedFileError(f"{path} is damaged: the checksum of {name!r} does not match")
-        arrays[name] = raw.view(dtype).reshape(entry["shape"])
+        arrays[name] = raw[:size].view(dtype).reshape(entry["shape"])
     return arrays, header["facts"]
 
 

@@ -1,0 +1,97 @@
+"""Looking at the checkpoints of a run from outside of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from azero.checkpoint import store
+from azero.checkpoint.record import CheckpointError, DamagedCheckpointError, digest_json
+from azero.config import Config, from_dict
+from azero.data.files import DamagedFileError, read_header
+from azero.types import PyTree
+
+
+class CheckpointRow(NamedTuple):
+    """What there is to say about a checkpoint without reading its arrays."""
+
+    iteration: int
+    games: int | None
+    steps: int | None
+    """Training steps."""
+    num_bytes: int
+    age_s: float
+    """Seconds since it was saved."""
+    digest: str
+    """12 digits of the digest of the whole state: arrays, counters, games in flight, replay cursor. Equal states have equal digests."""
+    problem: str
+    """What is wrong with it, where it cannot be used; else empty."""
+
+
+def list_checkpoints(workdir: Path) -> list[CheckpointRow]:
+    """Return the checkpoints of the run in `workdir`, oldest first. Only their records are read and verified, not their arrays."""
+    root = store.root_directory(workdir)
+    return [_row(root, iteration) for iteration in store.list_iterations(root)]
+
+
+def load_variables(workdir: Path, iteration: int | None = None, part: str | None = None) -> tuple[PyTree, Config]:
+    """Return a player: network variables {"params": ..., "batch_stats": ...} as numpy arrays, digests verified, and the settings of its run.
+
+    Args:
+      workdir: the run's directory.
+      iteration: which checkpoint; None is the newest that is whole, and those passed over are logged as warnings.
+      part: the part of the state that holds the player; None is "best" (the player that passed the gate) where there is one, else "train" (the newest).
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or it is damaged; those that there are are named.
+    """
+    root = store.root_directory(workdir)
+    present = store.list_iterations(root)
+    if not present:
+        raise CheckpointError(f"{workdir} has no checkpoint")
+    if iteration is not None:
+        if iteration not in present:
+            raise CheckpointError(f"{workdir} has no checkpoint {iteration}; it has {', '.join(map(str, present))}")
+        return _load(root, iteration, part)
+    for candidate in reversed(present):
+        try:
+            return _load(root, candidate, part)
+        except DamagedCheckpointError as error:
+            logging.getLogger(__name__).warning("checkpoint %d is damaged: %s", candidate, error)
+    raise CheckpointError(f"no checkpoint in {root} is whole; it has {', '.join(map(str, present))}")
+
+
+def _load(root: Path, iteration: int, part: str | None) -> tuple[PyTree, Config]:
+    record = store.read_record(root, iteration)
+    leaves = record["leaves"]
+    if part is None:
+        part = "best" if "best" in leaves else "train"
+    if part not in leaves:
+        raise CheckpointError(f"checkpoint {iteration} in {root} has no part {part!r}; it has {', '.join(sorted(leaves))}")
+    arrays = store.read_item(root, iteration, part, leaves[part])
+    variables: dict[str, Any] = {}
+    for path, array in arrays.items():
+        *parents, name = path.split("/")
+        if parents and parents[0] in ("params", "batch_stats"):
+            level = variables
+            for parent in parents:
+                level = level.setdefault(parent, {})
+            level[name] = array
+    return variables, from_dict(record["config"], source=f"checkpoint {iteration}")
+
+
+def _row(root: Path, iteration: int) -> CheckpointRow:
+    folder = store.steps_directory(root) / str(iteration)
+    hosts = sorted(store.host_path(root, iteration, 0).parent.glob(f"{iteration}.p*.host"))
+    size = sum(path.stat().st_size for path in hosts) + sum(os.path.getsize(os.path.join(top, name)) for top, _, names in os.walk(folder) for name in names)
+    try:
+        record = store.read_record(root, iteration)
+        digests = [read_header(store.host_path(root, iteration, process))[2] for process in range(record["num_processes"])]
+    except (CheckpointError, DamagedFileError) as error:
+        return CheckpointRow(iteration, None, None, size, time.time() - folder.stat().st_mtime, "", str(error))
+    digest = digest_json([record["state"], *digests])[:12]
+    meta = record["meta"]
+    return CheckpointRow(iteration, meta.get("games"), meta.get("steps"), size, time.time() - record["info"]["saved_at"], digest, "")

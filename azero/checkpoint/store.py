@@ -1,0 +1,129 @@
+"""The directories of a run's checkpoints, and reading them through Orbax.
+
+Layout: `steps/N` is Orbax's checkpoint of iteration N (one item per part of the state, and the record); `hosts/N.p000.host` is what only process 0 knows;
+`damaged/` holds checkpoints that failed their digests.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orbax.checkpoint as ocp
+
+from azero.checkpoint.record import DamagedCheckpointError, check_leaf, open_record
+from azero.data.files import DamagedFileError, read_arrays, read_header, sync_directory
+from azero.play.trajectory import HostArray
+
+RECORD = "record"
+"""Item with the record (no part of a state may have this name)."""
+
+
+def root_directory(workdir: Path) -> Path:
+    """Return where a run keeps its checkpoints."""
+    return Path(workdir).absolute() / "checkpoints"
+
+
+def steps_directory(root: Path) -> Path:
+    """Return where Orbax's checkpoints are."""
+    return root / "steps"
+
+
+def host_path(root: Path, iteration: int, process_index: int) -> Path:
+    """Return the file of one process's own state."""
+    return root / "hosts" / f"{iteration}.p{process_index:03d}.host"
+
+
+def list_iterations(root: Path) -> list[int]:
+    """Return the iterations that have a complete checkpoint, in order. Directories under another name (being written, left over) do not count."""
+    directory = steps_directory(root)
+    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdecimal() and path.is_dir()) if directory.is_dir() else []
+
+
+def read_record(root: Path, iteration: int) -> dict[str, Any]:
+    """Return the record of a checkpoint.
+
+    Raises:
+      DamagedCheckpointError: it cannot be read or is not what was written.
+      CheckpointError: it is of another version.
+    """
+    record = _restore(root, iteration, RECORD, ocp.handlers.JsonCheckpointHandler(), ocp.args.JsonRestore())
+    return open_record(record)
+
+
+def read_item(root: Path, iteration: int, item: str, entries: dict[str, Any]) -> dict[str, HostArray]:
+    """Return the arrays of one item by path, compared with the digests in the record.
+
+    Raises:
+      DamagedCheckpointError: something is missing or was changed; the first such leaf is named.
+    """
+    empty = {path: np.zeros(entry["shape"], entry["dtype"]) for path, entry in entries.items() if 0 in entry["shape"]}
+    shapes = {path: np.broadcast_to(np.zeros((), entry["dtype"]), entry["shape"]) for path, entry in entries.items() if path not in empty}
+    arrays = _restore(root, iteration, item, ocp.handlers.StandardCheckpointHandler(), ocp.args.StandardRestore(shapes)) if shapes else {}
+    arrays = {path: np.asarray(array) for path, array in arrays.items()} | empty
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        list(pool.map(lambda path: check_leaf(arrays[path], entries[path], f"{item}/{path}"), entries))
+    return arrays
+
+
+def read_host(root: Path, iteration: int, process_index: int, state: str) -> tuple[dict[str, HostArray], dict[str, int]]:
+    """Return the arrays and the cursor of one process, verified, of the checkpoint whose digest is `state`.
+
+    Raises:
+      DamagedCheckpointError: the file is missing, was changed, or belongs to another checkpoint.
+    """
+    path = host_path(root, iteration, process_index)
+    try:
+        arrays, facts = read_arrays(path)
+    except DamagedFileError as error:
+        raise DamagedCheckpointError(str(error)) from error
+    if facts["state"] != state:
+        raise DamagedCheckpointError(f"{path} belongs to another checkpoint of iteration {iteration}")
+    return arrays, facts["cursor"]
+
+
+def read_cursor(root: Path, iteration: int, process_index: int) -> dict[str, int]:
+    """Return the cursor of one process without reading its arrays.
+
+    Raises:
+      DamagedFileError: the file is missing or torn, or its header was changed.
+    """
+    header, _, _ = read_header(host_path(root, iteration, process_index))
+    cursor: dict[str, int] = header["facts"]["cursor"]
+    return cursor
+
+
+def sync_tree(directory: Path) -> None:
+    """Make everything under `directory`, and its own name, survive a power failure (Orbax renames, but promises no fsync)."""
+    for folder, _, files in os.walk(directory):
+        for name in files:
+            descriptor = os.open(os.path.join(folder, name), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_directory(Path(folder))
+    sync_directory(directory.parent)
+
+
+def one_line(error: BaseException) -> str:
+    """Return the reason of a failure as one line: a system error's own words where the text has them, else its beginning."""
+    text = " ".join(str(error).split())
+    for code in ("No space left on device", "Permission denied", "Read-only file system", "Input/output error", "Disk quota exceeded"):
+        if code in text:
+            return code
+    return text[:300] or type(error).__name__
+
+
+def _restore(root: Path, iteration: int, item: str, handler: Any, args: Any) -> Any:
+    path = steps_directory(root) / str(iteration) / item
+    if not path.is_dir():
+        raise DamagedCheckpointError(f"{path} is missing")
+    try:
+        with ocp.Checkpointer(handler) as checkpointer:
+            return checkpointer.restore(path, args=args)
+    except Exception as error:  # Orbax and its storage raise many types; every one means that this item cannot be read.
+        raise DamagedCheckpointError(f"{path} cannot be read: {one_line(error)}") from error
