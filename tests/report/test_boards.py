@@ -50,7 +50,7 @@ def test_tictactoe_captures_nothing() -> None:
 
 def test_moves_are_named_as_on_a_go_board() -> None:
     assert move_names(_go(9, 9, 0, 8, 72, 40, 81)) == ["A9", "J9", "A1", "E5", "pass"]
-    assert move_names(SampleGame("go", (2, 30), (29,), (0.0, 0.0))) == ["302"]
+    assert move_names(SampleGame("go", (2, 30), (29,), (0.0, 0.0))) == ["AE2"]
 
 
 def test_a_drawing_numbers_what_is_left_and_marks_the_last_stone() -> None:
