@@ -116,8 +116,8 @@ class StopRequest:
     def __init__(self) -> None:
         self.is_set = False
 
-    def agreed(self) -> bool:
-        """Return whether any host has been asked to stop."""
+    def agree(self) -> bool:
+        """Return whether any host has been asked to stop; every host asks at the same moment."""
         return mesh_lib.smallest(-int(self.is_set)) < 0
 
 
@@ -158,20 +158,18 @@ def _iterate(loop: Loop, state: RunState, saver: Saver, workdir: Path, stop: Sto
     """Run iterations until the last one or a request to stop; return whether the run is finished."""
     total = loop.config.run.iterations
     with MetricsWriter(workdir, state.iteration) as metrics, Progress(total, state.iteration, console) as progress:
-        while state.iteration < total and not stop.agreed():
+        stopping = False
+        while state.iteration < total and not stopping:
             with _profiled(loop.config, state.iteration + 1, workdir):
                 _one_iteration(loop, state, metrics, progress, workdir)
-            if state.iteration % loop.config.checkpoint.every == 0 or state.iteration == total:
+            stopping = stop.agree()
+            if state.iteration % loop.config.checkpoint.every == 0 or state.iteration == total or stopping:
                 with progress.working("saving"):
                     saver.save(state)
                 metrics.event("checkpoint", state.iteration)
-        finished = state.iteration >= total
-        if not finished:
-            with progress.working("saving"):
-                saver.save(state)
         with progress.working("waiting for the last checkpoint"):
-            saver.wait()
-    return finished
+            saver.close()
+    return state.iteration >= total
 
 
 def _one_iteration(loop: Loop, state: RunState, metrics: MetricsWriter, progress: Progress, workdir: Path) -> None:
