@@ -80,7 +80,6 @@ def match(
     second: str,
     games: int = 400,
     temperature_moves: int = 4,
-    size: int | None = None,
     komi: float | None = None,
     seed: int = 0,
     out: Path | None = None,
@@ -92,14 +91,13 @@ def match(
       second: the other player.
       games: games in all; colours alternate.
       temperature_moves: moves at the start of each game that are drawn in proportion to the search's weights, for variety.
-      size: points per side; default the checkpoint's.
       komi: points for White; default the checkpoint's.
       seed: seed of every draw.
       out: directory for the result and the game records.
     """
     from azero.experiments.matches import MatchRequest, play_match
 
-    play_match(MatchRequest(first=first, second=second, games=games, temperature_moves=temperature_moves, size=size, komi=komi, seed=seed, out=out))
+    play_match(MatchRequest(first=first, second=second, games=games, temperature_moves=temperature_moves, komi=komi, seed=seed, out=out))
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {

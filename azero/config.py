@@ -73,8 +73,8 @@ class NetworkConfig:
     """Compute type of the tower in training; parameters, statistics and heads stay float32."""
     inference_dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """Compute type of the tower in self-play and evaluation."""
-    convolution: Literal["auto", "xla", "dots"] = "auto"
-    """How 3x3 convolutions are computed in self-play: XLA's own, three matrix products over shifted rows (for CPUs with bf16 units), or the faster of both by measurement at start-up."""
+    convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
+    """How 3x3 convolutions are computed: XLA's own, matrix products over unrolled rows (CPUs with bf16 units), minimal filtering (other CPUs), or the fastest by measurement."""
     batch_norm_momentum: float = 0.95
     """Share of the old running statistics kept at each training step (the paper gives none)."""
     batch_norm_epsilon: float = 1e-5

@@ -38,7 +38,7 @@ def measure_ours(config: Config, iterations: int) -> dict[str, Any]:
     done: list[IterationDone] = []
     with tempfile.TemporaryDirectory() as folder:
         loop = Loop(config, mesh_lib.make_mesh(), Path(folder))
-        state = loop.fresh()
+        state = loop.state(loop.fresh_arrays())
         for _ in range(iterations + 2):
             done.extend(event for event in loop.iterate(state) if isinstance(event, IterationDone))
     timed = done[2:]

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from azero.engines.external import GtpPlayer
+from azero.evaluate.sgf import format_result, format_sgf
 from azero.games.game import Game
 from azero.play.player import Clock, Player
-from azero.play.referee import GameRecord, play_game
+from azero.play.referee import PLAYED_OUT, GameRecord, play_game
 from azero.play.score import MatchResult, Tally
 
 GNU_GO = "gnugo --mode gtp --level {level} --chinese-rules --positional-superko --capture-all-dead --seed {seed}"
@@ -51,6 +52,14 @@ class ExternalGame:
             "actions": list(position.actions),
             "seconds": [round(seconds, 2) for seconds in record.seconds],
         }
+
+    def sgf(self, komi: float) -> str:
+        """Return the game as SGF text, with our player's values as comments."""
+        record = self.record
+        reason = "" if record.ending == PLAYED_OUT else "R" if record.failed is None else "F"
+        comments = [None if value is None else f"value {value:+.2f}" for value in record.values]
+        shape = record.final.game.board_shape
+        return format_sgf(record.final.actions, shape, komi, record.names, format_result(record.rewards, reason), comments)
 
 
 def play_external(

@@ -23,7 +23,7 @@ from azero.evaluate.arena import evaluation_row
 from azero.experiments.arguments import parse_arguments
 from azero.experiments.estimate import LIFETIME_SECONDS, estimate, mean_simulations
 from azero.experiments.experiment import Experiment
-from azero.experiments.saving import Saver
+from azero.experiments.saving import Saver, settle
 from azero.pipelines.events import Evaluated, IterationDone, Phase, Played, SampleGame, Trained
 from azero.pipelines.loop import Loop, RunState
 from azero.report import files
@@ -70,8 +70,9 @@ def run(experiment: Experiment, config: Config, workdir: Path, console: Console 
     _announce(experiment, config, workdir, console)
     with working("preparing the run", console):
         workdir.mkdir(parents=True, exist_ok=True)
+        config = settle(config, workdir)
+        loop = Loop(config, mesh, workdir)
         saver = Saver(workdir, config)
-        loop = Loop(saver.settings(), mesh, workdir)
         state = saver.restore(loop)
     for line in saver.take_notes() + state.replay.take_warnings():
         console.print(line, style="yellow")
@@ -262,4 +263,3 @@ def _conclude(finished: bool, state: RunState, workdir: Path, console: Console) 
         return 0
     console.print(f"stopped and saved after iteration {state.iteration}; the same command continues the run", style="yellow")
     return EXIT_INTERRUPTED
-

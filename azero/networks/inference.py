@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from azero.config import NetworkConfig
-from azero.networks.convolution import CONVOLUTIONS, ConvolveFn
+from azero.networks.convolution import CONVOLUTIONS
 from azero.networks.resnet import pointwise
 from azero.types import Array, PyTree
 
 
-def fold(config: NetworkConfig, variables: PyTree) -> PyTree:
-    """Return the inference parameters of `variables`: each convolution with its batch norm becomes {"kernel", "bias"}.
+import os
+_UNROLL = int(os.environ.get('UNROLL', '1'))
 
-    The folding is computed in float32; the kernels of the towers are then cast to the inference type. Biases and heads stay float32.
+def fold(config: NetworkConfig, board_width: int, variables: PyTree) -> PyTree:
+    """Return the inference parameters of `variables`: each convolution with its batch norm becomes {"weights", "bias"}.
+
+    Everything is computed in float32; the weights of the towers are then cast to the inference type. Biases and heads stay float32.
     """
     params, stats = variables["params"], variables["batch_stats"]
-    dtype = jnp.dtype(config.inference_dtype)
-    folded = {}
-    for name, module in params.items():
-        if name.endswith("tower"):
-            layers = _fold_tree(module, stats[name], config.batch_norm_epsilon)
-            folded[name] = jax.tree_util.tree_map_with_path(lambda path, leaf: leaf.astype(dtype) if path[-1].key == "kernel" else leaf, layers)
-        else:
-            folded[name] = {**module, "conv": _fold_layer(module["conv"], stats[name]["conv"], config.batch_norm_epsilon)}
-    return folded
+    prepare, dtype = CONVOLUTIONS[config.convolution].prepare, jnp.dtype(config.inference_dtype)
+
+    def fold_tower(layers: PyTree, running: PyTree) -> PyTree:
+        if "kernel" not in layers:
+            return {name: fold_tower(layers[name], running[name]) for name in layers}
+        kernel, bias = _fold_layer(layers, running, config.batch_norm_epsilon)
+        return {"weights": prepare(kernel, board_width).astype(dtype), "bias": bias}
+
+    def fold_head(head: PyTree, running: PyTree) -> PyTree:
+        kernel, bias = _fold_layer(head["conv"], running["conv"], config.batch_norm_epsilon)
+        return {**head, "conv": {"weights": kernel[0, 0], "bias": bias}}
+
+    return {name: (fold_tower if name.endswith("tower") else fold_head)(module, stats[name]) for name, module in params.items()}
 
 
-def _fold_tree(params: PyTree, stats: PyTree, epsilon: float) -> PyTree:
-    if "kernel" in params:
-        return _fold_layer(params, stats, epsilon)
-    return {name: _fold_tree(params[name], stats[name], epsilon) for name in params}
-
-
-def _fold_layer(params: PyTree, stats: PyTree, epsilon: float) -> PyTree:
-    """Fold one layer, or a stack of layers along axis 0: kernel [..., k, k, C, F], norm [..., F]."""
-    norm, running = params["norm"], stats["norm"]
-    scale = norm["scale"] * lax.rsqrt(running["var"] + epsilon)
-    return {"kernel": params["kernel"] * scale[..., None, None, None, :], "bias": norm["bias"] - running["mean"] * scale}
+def _fold_layer(layer: PyTree, running: PyTree, epsilon: float) -> tuple[Array, Array]:
+    """Return the kernel [..., k, k, C, F] and the bias [..., F] of a convolution (or a stack of them) with its batch norm folded in."""
+    norm, statistics = layer["norm"], running["norm"]
+    scale = norm["scale"] * lax.rsqrt(statistics["var"] + epsilon)
+    return layer["kernel"] * scale[..., None, None, None, :], norm["bias"] - statistics["mean"] * scale
 
 
 def infer(config: NetworkConfig, folded: PyTree, planes: Array, piece: int | None) -> tuple[Array, Array]:
@@ -58,7 +61,7 @@ def infer(config: NetworkConfig, folded: PyTree, planes: Array, piece: int | Non
 
 
 def _infer_piece(config: NetworkConfig, folded: PyTree, planes: Array) -> tuple[Array, Array]:
-    convolve = CONVOLUTIONS[config.convolution]
+    convolve = CONVOLUTIONS[config.convolution].apply
     x = planes.astype(jnp.dtype(config.inference_dtype))
     if config.heads == "dual":
         policy_features = value_features = _tower(folded["tower"], x, convolve, config.tower == "res")
@@ -71,9 +74,9 @@ def _infer_piece(config: NetworkConfig, folded: PyTree, planes: Array) -> tuple[
     return logits, jnp.tanh(_dense(value["value"], hidden))[:, 0]
 
 
-def _tower(layers: PyTree, x: Array, convolve: ConvolveFn, is_residual: bool) -> Array:
+def _tower(layers: PyTree, x: Array, convolve: Callable[[Array, Array], Array], is_residual: bool) -> Array:
     def layer(params: PyTree, x: Array) -> Array:
-        return _add_bias(convolve(x, params["kernel"]).astype(jnp.float32), params["bias"])
+        return _add_bias(convolve(x, params["weights"]).astype(jnp.float32), params["bias"])
 
     def block(x: Array, params: PyTree) -> tuple[Array, None]:
         y = layer(params["second"], jax.nn.relu(layer(params["first"], x)).astype(x.dtype))
@@ -82,12 +85,12 @@ def _tower(layers: PyTree, x: Array, convolve: ConvolveFn, is_residual: bool) ->
         return jax.nn.relu(y).astype(x.dtype), None
 
     x = jax.nn.relu(layer(layers["stem"], x)).astype(x.dtype)
-    return lax.scan(block, x, layers["blocks"])[0] if "blocks" in layers else x
+    return lax.scan(block, x, layers["blocks"], unroll=_UNROLL)[0] if "blocks" in layers else x
 
 
 def _head(params: PyTree, features: Array) -> Array:
     """Return the flattened float32[B, H W F] output of a head's 1x1 convolution."""
-    y = _add_bias(pointwise(features.astype(jnp.float32), params["kernel"][0, 0]), params["bias"])
+    y = _add_bias(pointwise(features.astype(jnp.float32), params["weights"]), params["bias"])
     return jax.nn.relu(y).reshape(features.shape[0], -1)
 
 

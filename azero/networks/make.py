@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +22,7 @@ def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes
     Settings that say "auto" are taken from `resolve`.
     """
     config = resolve(config)
-    piece = 64 if jax.default_backend() == "cpu" else None
+    piece = int(os.environ.get("PIECE","64"))
     frozen = PolicyValue(config, num_actions, is_training=False)
     training = PolicyValue(config, num_actions, is_training=True)
 
@@ -36,7 +37,7 @@ def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes
         init=init,
         apply=frozen.apply,
         train_apply=train_apply,
-        fold=functools.partial(inference.fold, config),
+        fold=functools.partial(inference.fold, config, board_shape[1]),
         infer=functools.partial(inference.infer, config, piece=piece),
     )
 

@@ -1,6 +1,7 @@
 """AlphaGo Zero's towers and heads in Flax Linen: dual|sep x res|conv from one definition.
 
-Source: AGZ (Nature 550) methods, 'Neural network architecture', and Figure 4. Parameters, batch-norm statistics and heads are float32; the towers compute in `dtype`.
+Source: AGZ (Nature 550) methods, 'Neural network architecture', and Figure 4.
+Parameters, batch-norm statistics and heads are float32; the towers compute in `dtype`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ class ConvolutionNorm(nn.Module):
     def __call__(self, x: Array) -> Array:
         kernel = self.param("kernel", _HE, (self.width, self.width, x.shape[-1], self.filters), jnp.float32)
         x, kernel = x.astype(self.dtype), kernel.astype(self.dtype)
-        y = CONVOLUTIONS[self.config.convolution](x, kernel) if self.width == 3 else pointwise(x, kernel[0, 0])
+        if self.width == 3:
+            convolution = CONVOLUTIONS[self.config.convolution]
+            y = convolution.apply(x, convolution.prepare(kernel, x.shape[2]))
+        else:
+            y = pointwise(x, kernel[0, 0])
         norm = nn.BatchNorm(
             use_running_average=not self.is_training,
             momentum=self.config.batch_norm_momentum,

@@ -59,6 +59,11 @@ class RunState:
     best_iteration: int = 0
     rival_iteration: int = 0
 
+    def arrays(self) -> dict[str, PyTree]:
+        """Return what is on the devices."""
+        parts = {"train": self.train, "carry": self.carry, "best": self.best, "rival": self.rival}
+        return {name: part for name, part in parts.items() if part is not None}
+
 
 @dataclass
 class _Tally:
@@ -105,27 +110,33 @@ class Loop:
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
         self.match_search = make_search(match_settings(config), self.game, leaf)
 
-    def fresh(self, replay_state: dict[str, int] | None = None) -> RunState:
-        """Return the state before the first iteration; `replay_state` is the cursor of a checkpoint whose arrays will replace the rest.
+    def fresh_arrays(self) -> dict[str, PyTree]:
+        """Return the arrays of a run before its first iteration, as `RunState.arrays` names them."""
+        evaluation = self.config.evaluation
+        learner_key, games_key = jax.random.split(jax.random.fold_in(jax.random.key(self.config.run.seed), _START))
+        train = self.learner.init(learner_key)
+        arrays: dict[str, PyTree] = {"train": train, "carry": self.selfplay.init(games_key)}
+        if evaluation.gate:
+            arrays["best"] = self.copy_variables(train)
+        elif evaluation.games > 0:
+            arrays["rival"] = self.copy_variables(train)
+        return arrays
+
+    def state(self, arrays: dict[str, PyTree], cursor: dict[str, int] | None = None) -> RunState:
+        """Return the state of a run with `arrays`; the games of the window are those of the replay's `cursor`, or none.
 
         Raises:
           StorageError: the working directory cannot be written to.
         """
         config = self.config
-        key = jax.random.fold_in(jax.random.key(config.run.seed), _START)
-        learner_key, games_key = jax.random.split(key)
-        train = self.learner.init(learner_key)
-        gated, rivals = config.evaluation.gate, config.evaluation.games > 0 and not config.evaluation.gate
-        replay = Replay.open(
-            self.workdir / "replay", self.game, config.replay, config.selfplay.policy_slots, state=replay_state, process_index=jax.process_index()
-        )
+        slots, process = config.selfplay.policy_slots, jax.process_index()
         return RunState(
-            train=train,
-            best=self.copy_variables(train) if gated else None,
-            rival=self.copy_variables(train) if rivals else None,
-            carry=self.selfplay.init(games_key),
+            train=arrays["train"],
+            best=arrays.get("best"),
+            rival=arrays.get("rival"),
+            carry=arrays["carry"],
             assembler=Assembler(config.selfplay.num_games // jax.process_count()),
-            replay=replay,
+            replay=Replay.open(self.workdir / "replay", self.game, config.replay, slots, state=cursor, process_index=process),
             resign=ResignCalibration(config.selfplay.resign_false_positives, config.selfplay.resign_min_games),
         )
 

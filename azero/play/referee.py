@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from azero.games.game import Game
 from azero.play.player import RESIGN, Clock, Move, Player, PlayerError, Position
 
+PLAYED_OUT = "played out"
+"""The ending of a game that our rules have scored."""
+
 
 @dataclass(frozen=True)
 class GameRecord:
@@ -20,7 +23,7 @@ class GameRecord:
     rewards: tuple[float, float]
     """Of the first and the second mover; a resignation or a failure loses."""
     ending: str
-    """"played out", "NAME resigns", or what a player did wrong."""
+    """PLAYED_OUT, "NAME resigns", or what a player did wrong."""
     failed: int | None
     """Which player lost by a failure (0 the first mover), None if none did."""
     values: tuple[float | None, ...]
@@ -73,4 +76,4 @@ def play_game(game: Game, first: Player, second: Player, clock: Clock = Clock())
             players[1 - mover].observe(move)
         except PlayerError as error:
             return finish(f"{names[1 - mover]}: {error}", 1 - mover, failed=True)
-    return finish("played out", None)
+    return finish(PLAYED_OUT, None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from azero.games.go.text import column_name, format_vertex
 from azero.report.files import SampleGame
 
 DRAWN = ("go", "tictactoe")
@@ -15,8 +16,6 @@ CELL = 24
 """Units of the SVG between two lines."""
 MARGIN = 20
 """Units around the board, for the coordinates."""
-COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
-"""Names of the columns from the left, as on a Go board: without I."""
 
 
 def positions(game: SampleGame) -> list[str]:
@@ -63,16 +62,7 @@ def _neighbours(point: int, columns: int, points: int) -> list[int]:
 
 def move_names(game: SampleGame) -> list[str]:
     """Return the moves as people write them: D4, pass."""
-    rows, columns = game.board
-    names = []
-    for action in game.actions:
-        row, column = divmod(action, columns)
-        names.append(f"{_column_name(column)}{rows - row}" if action < rows * columns else "pass")
-    return names
-
-
-def _column_name(column: int) -> str:
-    return COLUMNS[column] if column < len(COLUMNS) else str(column + 1)
+    return [format_vertex(action, game.board) for action in game.actions]
 
 
 def centre(game: SampleGame, point: int) -> tuple[int, int]:
@@ -133,7 +123,7 @@ def _coordinates(game: SampleGame) -> str:
     texts = []
     for column in range(columns):
         x, _ = centre(game, column)
-        texts.append(f'<text class="coordinate" x="{x}" y="{MARGIN - 9}">{_column_name(column)}</text>')
+        texts.append(f'<text class="coordinate" x="{x}" y="{MARGIN - 9}">{column_name(column)}</text>')
     for row in range(rows):
         _, y = centre(game, row * columns)
         texts.append(f'<text class="coordinate" x="{MARGIN - 11}" y="{y}" dy=".35em">{rows - row}</text>')

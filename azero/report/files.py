@@ -52,8 +52,8 @@ class SampleGame:
     values: tuple[float | None, ...] = ()
     """The search's value at each move, for the side to move; may be empty."""
     komi: float | None = None
-    names: tuple[str, str] = ("first", "second")
-    """Who played, e.g. "iteration 40"."""
+    names: tuple[str, str] = ("self-play", "self-play")
+    """Who played, first mover first, e.g. "iteration 40" and "GNU Go"."""
 
 
 @dataclass(frozen=True)

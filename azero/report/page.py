@@ -39,8 +39,8 @@ COUNTERS = ("iteration", "time", "games", "positions", "steps")
 """Keys that only grow: shown as numbers, not as curves."""
 MAX_SAMPLES = 12
 """Sample games on the page: the most recent iteration's, then one of each earlier one, evenly spaced."""
-MAX_MATCHES = 40
-"""Most recent matches in the table."""
+SHOWN_MATCHES = 10
+"""Most recent matches in the open table; the others are folded away."""
 
 
 def write_report(workdir: Path) -> Path:
@@ -61,6 +61,7 @@ def write_report(workdir: Path) -> Path:
         facts=_facts(data),
         elo=_elo_chart(data.events),
         matches=_matches(data.events),
+        shown_matches=SHOWN_MATCHES,
         charts=main_charts,
         other_charts=other_charts,
         samples=samples,
@@ -130,9 +131,9 @@ def _elo_chart(events: Sequence[Row]) -> Markup | None:
 
 
 def _matches(events: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the most recent matches, newest first, with what the table and its bars need."""
+    """Return the matches, newest first, with what the table and its bars need."""
     matches = []
-    for row in [row for row in events if row.get("kind") == EVALUATION][-MAX_MATCHES:][::-1]:
+    for row in [row for row in events if row.get("kind") == EVALUATION][::-1]:
         total = Tally(row["wins"], row["draws"], row["losses"])
         low, high = total.interval
         verdict = {None: "", True: "new best player", False: "not passed"}[row.get("passed")]
@@ -180,11 +181,11 @@ def _sample(index: int, iteration: int, game: SampleGame) -> dict[str, Any]:
     details = [winner, game.ending, f"{len(game.actions)} moves", f"komi {game.komi:g}" if game.komi is not None else ""]
     return {
         "index": index,
-        "heading": f"Iteration {iteration:,}" + (f": {game.names[0]} (Black), {game.names[1]} (White)" if game.names != ("first", "second") else ""),
+        "heading": f"Iteration {iteration:,}" + (f": {game.names[0]} (Black), {game.names[1]} (White)" if game.names[0] != game.names[1] else ""),
         "details": ", ".join(detail for detail in details if detail),
         "board": Markup(draw_board(game, boards)) if drawn else None,
         "names": names,
-        "values": _value_strip(values),
+        "strip": _value_strip(values),
         "steps": {"columns": game.board[1], "boards": boards, "actions": list(game.actions), "names": names, "values": values},
     }
 

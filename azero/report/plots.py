@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -43,9 +44,9 @@ def line_chart(title: str, series: Sequence[Series], x_label: str = "iteration")
     """
     if len(series) > len(SERIES_COLOURS):
         raise ValueError(f"at most {len(SERIES_COLOURS)} lines fit one chart, not {len(series)}")
-    settings = {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "font.size": 9, "path.simplify": True}
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "font.size": 9, "path.simplify": True}
     with matplotlib.rc_context(settings):
-        figure = Figure(figsize=(5.2, 2.7), layout="constrained")
+        figure = Figure(figsize=(4.4, 2.4), layout="constrained")
         axes = figure.add_subplot()
         for line, colour in zip(series, SERIES_COLOURS, strict=False):
             _draw(axes, line, colour)
@@ -74,6 +75,7 @@ def _dress(axes: matplotlib.axes.Axes, title: str, x_label: str, legend: bool) -
     for side in axes.spines.values():
         side.set_visible(False)
     if legend:
+        axes.margins(y=0.25)  # room for the legend between the lines
         axes.legend(frameon=False, labelcolor=INK, fontsize=8, loc="best")
 
 

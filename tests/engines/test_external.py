@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 from nim_game import Nim, nim_search
 
+from azero.config import SearchConfig
 from azero.engines.external import GtpPlayer, GtpProgram, find_program
 from azero.engines.external_match import external_result, gnu_go_command, play_external
+from azero.games import make
 from azero.play.player import Clock, PlayerError, SearchPlayer
 from azero.play.referee import play_game
 from azero.play.score import MatchResult, Tally
+from azero.search import make_search, uniform_leaf
 
 SCRIPT = str(Path(__file__).parent / "scripted_gtp.py")
 
@@ -130,7 +133,10 @@ def test_drawn_moves_make_games_differ() -> None:
     assert len(games) > 2
 
 
-@pytest.mark.skipif(shutil.which("gnugo", path="/usr/bin:/usr/games:/usr/local/games") is None, reason="GNU Go is not installed (Debian: gnugo)")
+needs_gnu_go = pytest.mark.skipif(shutil.which("gnugo", path="/usr/bin:/usr/games:/usr/local/games") is None, reason="GNU Go is not installed (Debian: gnugo)")
+
+
+@needs_gnu_go
 def test_gnu_go_answers() -> None:
     command = [word.replace("{seed}", "1") for word in gnu_go_command(1)]
     with GtpProgram(command) as program:
@@ -140,3 +146,16 @@ def test_gnu_go_answers() -> None:
         assert program.ask("genmove black") == "C3"
         with pytest.raises(PlayerError, match="refused 'play white C3': illegal move"):
             program.ask("play white C3")
+
+
+@needs_gnu_go
+def test_gnu_go_beats_a_search_that_knows_nothing() -> None:
+    game = make("go", size=5, komi=0.5)
+    search = make_search(SearchConfig(num_simulations=4, dirichlet_fraction=0.0), game, uniform_leaf(game))
+    games = play_external(SearchPlayer(search, ()), gnu_go_command(1), 1, game, size=5, komi=0.5, program_name="GNU Go")
+    for played in games:
+        assert played.record.failed is None and played.record.ending in ("played out", "GNU Go resigns"), played.record.ending
+        assert played.row()["winner"] == "GNU Go"
+        text = played.sgf(0.5)
+        assert text.count(";B[") + text.count(";W[") == played.row()["moves"] and "SZ[5]KM[0.5]" in text
+    assert "PB[azero]PW[GNU Go]RE[W+]" in games[0].sgf(0.5) and "PB[GNU Go]PW[azero]RE[B+]" in games[1].sgf(0.5)

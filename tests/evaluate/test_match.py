@@ -1,13 +1,19 @@
 """Matches: colours, results by hand, determinism, devices."""
 
+import functools
+from typing import Literal
+
 import jax
 import numpy as np
 import pytest
 from nim_game import Nim, nim_search
 
+from azero.config import SearchConfig
+from azero.games import make
 from azero.mesh import make_mesh
-from azero.play.match import make_match
+from azero.play.match import _compile, _think, make_match
 from azero.play.score import MatchResult, Tally, wilson_interval
+from azero.search import SearchFn, make_search, rollout_leaf
 
 
 def _other_search(params, key, roots):  # type: ignore[no-untyped-def]
@@ -55,6 +61,26 @@ def test_games_are_split_over_devices() -> None:
     games = match(1, 0, jax.random.key(0), lambda moves, finished: seen.append((moves, finished)))
     assert games.result.total == Tally(wins=2 * mesh.size)
     assert seen == [(2, 0), (4, 0), (6, 2 * mesh.size)]
+
+
+def test_players_do_not_talk_to_each_other_across_devices() -> None:
+    """The compiled moves of a match hold no collective: no device waits for another one."""
+    mesh, game = make_mesh(), Nim(7)
+    think = functools.partial(_think, game, nim_search, _other_search, 2)
+    start, chunk, _ = _compile(game, think, mesh.size, 4, mesh)
+    text = chunk.lower(1, 0, start(jax.random.split(jax.random.key(0), mesh.size))).compile().as_text()
+    assert not [name for name in ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter") if name in text]
+
+
+@pytest.mark.parametrize("name", ["puct", "gumbel"])
+def test_more_simulations_win_at_tictactoe(name: Literal["puct", "gumbel"]) -> None:
+    game = make("tictactoe")
+
+    def search(simulations: int) -> SearchFn:
+        return make_search(SearchConfig(name=name, num_simulations=simulations, dirichlet_fraction=0.0), game, rollout_leaf(game))
+
+    result = make_match(game, search(64), search(1), 64, temperature_moves=1, moves_per_chunk=10)((), (), jax.random.key(0)).result
+    assert result.total.interval[0] > 0.65 and result.first.score > result.second.score
 
 
 def test_an_odd_number_of_games_is_refused_with_both_numbers() -> None:

@@ -1,0 +1,58 @@
+"""`azero demo`: learn 5x5 Go from nothing, then show what was learned."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+from rich.console import Console
+
+from azero.engines.external import find_program
+from azero.engines.external_match import gnu_go_command
+from azero.experiments import go5
+from azero.experiments.matches import MatchRequest, play_match
+from azero.experiments.players import CheckpointSpec, Loaded, load_player
+from azero.experiments.run import run
+
+VISITS = 64
+"""Simulations per move when the demonstration plays."""
+GNU_GO_GAMES = 20
+"""Games against GNU Go, half with each colour."""
+
+
+def run_demo(workdir: Path) -> None:
+    """Train `go5` in `workdir`, print the opening it came to, and play GNU Go where that is installed.
+
+    Raises:
+      ValueError, CheckpointError: see `azero.experiments.run.run`.
+    """
+    console = Console()
+    status = run(go5.EXPERIMENT, go5.EXPERIMENT.config, workdir, console)
+    if status:
+        sys.exit(status)
+    _show_opening(load_player(CheckpointSpec(workdir, visits=VISITS)), console)
+    try:
+        find_program("gnugo")
+    except ValueError:
+        console.print("GNU Go is not installed (Debian: apt-get install gnugo); with it, the demonstration ends with a match against it")
+    else:
+        program = " ".join(gnu_go_command())
+        request = MatchRequest(f"checkpoint:{workdir}?visits={VISITS}", f"gtp:{program}", GNU_GO_GAMES, out=workdir / "gnugo")
+        play_match(request, console)
+    console.print(f"\nthe report, with curves and games: {workdir / 'report.html'}")
+    console.print("to go on with this run:            .venv/bin/python -m azero.experiments.go5 --workdir " + f"{workdir} --run.iterations 1000")
+    console.print("the next larger board:             .venv/bin/python -m azero.experiments.go7")
+
+
+def _show_opening(player: Loaded, console: Console) -> None:
+    """Print the search's policy on the empty board, as percentages."""
+    root = jax.tree.map(lambda leaf: leaf[None], player.game.init())
+    output = jax.jit(player.search)(player.params, jax.random.key(0), root)
+    weights, value, action = jax.device_get((output.weights[0], output.value[0], output.action[0]))
+    rows, columns = player.game.board_shape
+    console.print(f"\nthe opening, in percent ({VISITS} simulations), and Black's value {value:+.2f}:")
+    for line in np.round(100 * weights[: rows * columns]).astype(int).reshape(rows, columns):
+        console.print("  " + " ".join(f"{share:3d}" for share in line))
+    console.print(f"it opens at {player.game.format_action(player.game.init(), int(action))}")

@@ -1,0 +1,125 @@
+"""What of a run goes into a checkpoint, and how it comes back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import jax
+from rich.console import Console
+
+from azero.checkpoint import Checkpointer, list_checkpoints
+from azero.config import Config
+from azero.networks import resolve
+from azero.pipelines.loop import Loop, RunState
+from azero.report.files import CONFIG
+from azero.report.tables import format_bytes, format_duration, make_table
+
+_RESIGN = "resign."
+_ASSEMBLER = "assembler."
+
+
+def settle(config: Config, workdir: Path) -> Config:
+    """Return `config` with what it leaves open decided: as the run in `workdir` decided it before, else by measuring.
+
+    A run must not change how it computes when it is continued, or it would not end as one that was never stopped.
+    """
+    if config.network.convolution != "auto":
+        return dataclasses.replace(config, network=resolve(config.network))
+    with_choice = config.network
+    path = workdir / CONFIG
+    if path.exists():
+        earlier = json.loads(path.read_text(encoding="utf-8")).get("network", {})
+        with_choice = dataclasses.replace(with_choice, **{name: earlier[name] for name in ("convolution", "inference_dtype") if name in earlier})
+    return dataclasses.replace(config, network=resolve(with_choice))
+
+
+class Saver:
+    """The checkpoints of one run."""
+
+    def __init__(self, workdir: Path, config: Config):
+        """Open the checkpoints in `workdir`.
+
+        Raises:
+          CheckpointError: the directory cannot be used.
+        """
+        self._checkpointer = Checkpointer(workdir, config)
+        self._notes: list[str] = []
+
+    def restore(self, loop: Loop) -> RunState:
+        """Return the newest state that is whole, or the state before the first iteration.
+
+        Raises:
+          CheckpointError: the newest state does not fit the settings, or none is whole.
+          StorageError: the working directory cannot be written to.
+        """
+        arrays = loop.fresh_arrays()
+        restored = self._checkpointer.restore(arrays)
+        self._notes += self._checkpointer.take_warnings()
+        if restored is None:
+            return loop.state(arrays)
+        if restored.changed:
+            self._notes.append(f"settings that differ from those of the checkpoint: {'; '.join(restored.changed)}")
+        state = loop.state(restored.arrays, restored.cursor)
+        state.assembler.load_state_dict(_part(restored.host, _ASSEMBLER))
+        state.resign.restore(_part(restored.host, _RESIGN))
+        state.iteration = restored.iteration
+        for name in ("games", "positions", "best_iteration", "rival_iteration"):
+            setattr(state, name, restored.meta[name])
+        return state
+
+    def save(self, state: RunState) -> None:
+        """Copy the state and write it in the background; then let go of games that no checkpoint needs any more.
+
+        Raises:
+          CheckpointError: the save before this one failed.
+        """
+        self._checkpointer.wait()
+        cursors = self._checkpointer.cursors()
+        if cursors:
+            state.replay.prune(min(cursor["first_shard"] for cursor in cursors))
+        meta = {
+            "games": state.games,
+            "positions": state.positions,
+            "steps": int(state.train.step),
+            "best_iteration": state.best_iteration,
+            "rival_iteration": state.rival_iteration,
+        }
+        host = {_ASSEMBLER + name: array for name, array in state.assembler.state_dict().items()}
+        host |= {_RESIGN + name: array for name, array in state.resign.state().items()}
+        self._checkpointer.save(state.iteration, state.arrays(), meta, host=host, cursor=state.replay.state_dict(), info={"devices": jax.device_count()})
+
+    def wait(self) -> None:
+        """Wait until the last checkpoint is on disk.
+
+        Raises:
+          CheckpointError: it could not be written; those before it are untouched.
+        """
+        self._checkpointer.wait()
+
+    def close(self) -> None:
+        """Wait for the last checkpoint and let go of the threads."""
+        self._checkpointer.close()
+
+    def take_notes(self) -> list[str]:
+        """Return what a person should know of the restored checkpoint, a line each."""
+        notes, self._notes = self._notes, []
+        return notes
+
+
+def print_checkpoints(workdir: Path) -> None:
+    """Print the checkpoints of the run in `workdir`."""
+    rows = [
+        (row.iteration, row.games, row.steps, format_bytes(row.num_bytes), f"{format_duration(row.age_s)} ago", row.digest or f"damaged: {row.problem}")
+        for row in list_checkpoints(workdir)
+    ]
+    console = Console()
+    if rows:
+        console.print(make_table(f"Checkpoints of {workdir}", ("iteration", "games", "steps", "size", "saved", "digest of the whole state"), rows))
+    else:
+        console.print(f"{workdir} has no checkpoint yet")
+
+
+def _part(host: dict[str, object], prefix: str) -> dict[str, object]:
+    return {name.removeprefix(prefix): array for name, array in host.items() if name.startswith(prefix)}

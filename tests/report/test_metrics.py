@@ -1,0 +1,48 @@
+"""The record of a run: rows, TensorBoard files, and what a resumed run forgets."""
+
+import json
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+
+from azero.config import Config
+from azero.report.files import SampleGame, describe_machine, load_run, write_run, write_samples
+from azero.report.metrics import MetricsWriter
+
+
+def test_rows_of_any_number_type_come_back(tmp_path: Path) -> None:
+    with MetricsWriter(tmp_path) as writer:
+        writer.write({"iteration": 1, "loss": jnp.float32(0.5), "steps": np.int64(7), "bad": float("inf"), "name": "x", "flag": True, "list": [1, 2]})
+        row = load_run(tmp_path).metrics[0]  # while the writer is still open
+    assert {key: row[key] for key in row if key != "time"} == {"iteration": 1, "loss": 0.5, "steps": 7, "bad": None, "name": "x", "flag": True, "list": [1, 2]}
+    assert row["time"] > 1.7e9
+    events = list((tmp_path / "tensorboard").glob("events.out.tfevents.*"))
+    assert len(events) == 1 and b"loss" in events[0].read_bytes()
+
+
+def test_a_resumed_run_forgets_what_it_will_play_again(tmp_path: Path) -> None:
+    with MetricsWriter(tmp_path) as writer:
+        for iteration in range(1, 8):
+            writer.write({"iteration": iteration})
+            writer.event("checkpoint", iteration)
+            write_samples(tmp_path, iteration, [SampleGame("go", (3, 3), (4,), (1.0, -1.0))])
+    with (tmp_path / "metrics.jsonl").open("a") as torn:
+        torn.write('{"iteration": 8, "lo')
+    with MetricsWriter(tmp_path, resume_iteration=5) as writer:
+        writer.write({"iteration": 6, "again": 1})
+    data = load_run(tmp_path)
+    assert [row["iteration"] for row in data.metrics] == [1, 2, 3, 4, 5, 6] and data.metrics[-1]["again"] == 1
+    assert [row["iteration"] for row in data.events] == [1, 2, 3, 4, 5]
+    assert [iteration for iteration, _ in data.samples] == [1, 2, 3, 4, 5]
+
+
+def test_the_machine_is_described_and_the_start_stays(tmp_path: Path) -> None:
+    facts = describe_machine()
+    assert facts["backend"] == "cpu" and facts["devices"].endswith("cpu") and "jax" in facts["versions"]
+    write_run(tmp_path, "go5", Config())
+    run = json.loads((tmp_path / "run.json").read_text())
+    run["started"] = 1.0
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    write_run(tmp_path, "go5", Config())
+    assert load_run(tmp_path).run["started"] == 1.0 and load_run(tmp_path).run["experiment"] == "go5"

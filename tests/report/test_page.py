@@ -1,0 +1,141 @@
+"""The report page: self-contained, well formed, at any stage of a run."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from azero.config import Config
+from azero.evaluate.arena import evaluation_row
+from azero.play.score import MatchResult, Tally
+from azero.report.files import SampleGame, load_run, write_config, write_run, write_samples
+from azero.report.metrics import MetricsWriter
+from azero.report.page import write_report
+
+VOID = {"meta", "input", "br", "hr", "img", "link"}
+
+
+class _Checker(HTMLParser):
+    """Collects unbalanced tags, outside references, and texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.problems: list[str] = []
+        self.text = ""
+        self.count: dict[str, int] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.count[tag] = self.count.get(tag, 0) + 1
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            outside = name in ("src", "href", "xlink:href", "action", "srcset") and not (value or "").startswith("#")
+            if outside or re.search(r"url\((?!#)", value or "") or ("http" in (value or "") and not name.startswith("xmlns")):
+                self.problems.append(f"<{tag} {name}={value}>")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.problems.append(f"</{tag}> closes nothing")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def _check(path: Path) -> tuple[str, _Checker]:
+    page = path.read_text(encoding="utf-8")
+    checker = _Checker()
+    checker.feed(page)
+    checker.close()
+    assert checker.problems == [] and checker.open == []
+    assert "@import" not in page and not re.search(r"url\(\s*[\"']?http", page)
+    return page, checker
+
+
+def _row(iteration: int) -> dict[str, float]:
+    row = {"games": 100 * iteration, "positions": 3000 * iteration, "seconds": 2.0, "policy_loss": 3 / iteration, "value_loss": 1 / iteration, "odd_number": 7}
+    return {"iteration": iteration, "positions_per_second": 940.0, **row}
+
+
+def test_a_whole_run_is_on_the_page(tmp_path: Path) -> None:
+    write_config(tmp_path, Config())
+    write_run(tmp_path, "go5", Config())
+    with MetricsWriter(tmp_path) as writer:
+        for iteration in range(1, 6):
+            writer.write(_row(iteration))
+        writer.event_row(evaluation_row(2, 0, MatchResult(Tally(9, 0, 1), Tally(8, 1, 1))))
+        writer.event_row(evaluation_row(4, 2, MatchResult(Tally(6, 0, 4), Tally(6, 0, 4)), passed=True))
+        writer.event("checkpoint", 4, path="checkpoints/4")
+    games = [
+        SampleGame("go", (5, 5), (12, 7, 25, 25), (1.0, -1.0), "two passes", (0.1, -0.2, None, 0.3), 0.5),
+        SampleGame("chess", (8, 8), (100, 200), (0.0, 0.0)),
+    ]
+    write_samples(tmp_path, 4, games)
+    assert load_run(tmp_path).samples == [(4, games)]
+    page, checker = _check(write_report(tmp_path))
+    for text in (
+        "go5",
+        "iteration 5 of 7,000",
+        "Policy loss",
+        "Value loss",
+        "odd_number",
+        "Elo of the checkpoints",
+        "new best player",
+        "60.0%",
+        "two passes",
+        "komi 0.5",
+        "C3",
+    ):
+        assert text in checker.text, text
+    assert "learning_rate" in checker.text and "num_simulations" in checker.text and "500" in checker.text
+    # Charts: policy loss, value loss, positions/s, seconds, one other number, Elo; then a board and its values.
+    assert checker.count["svg"] == 6 + 2
+    steps = json.loads(re.search(r'id="games">(.*?)</script>', page, re.S).group(1))  # type: ignore[union-attr]
+    assert steps[0]["boards"][2] == "." * 7 + "O" + "." * 4 + "X" + "." * 12 and steps[0]["values"] == [0.1, 0.2, None, -0.3]
+    assert steps[1]["boards"] == []
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_almost_nothing_is_enough(tmp_path: Path, rows: int) -> None:
+    if rows:
+        with MetricsWriter(tmp_path) as writer:
+            writer.write({"iteration": 1})
+    _, checker = _check(write_report(tmp_path))
+    assert ("iteration 1" if rows else "nothing has been logged yet") in checker.text
+    assert tmp_path.name in checker.text
+
+
+def test_texts_are_escaped(tmp_path: Path) -> None:
+    write_run(tmp_path, "<script>alert(1)</script>", Config())
+    write_samples(tmp_path, 1, [SampleGame("go", (3, 3), (4,), (1.0, -1.0), "</script><b>", (), None, ("<i>", "x"))])
+    page, _ = _check(write_report(tmp_path))
+    assert "<script>alert" not in page and "<b>," not in page and "<i>" not in page
+
+
+def test_the_newest_samples_and_some_of_the_earlier_ones_are_shown(tmp_path: Path) -> None:
+    for iteration in range(1, 101):
+        write_samples(tmp_path, iteration, [SampleGame("go", (2, 2), (0, 3), (1.0, -1.0))] * 8)
+    page, checker = _check(write_report(tmp_path))
+    shown = [int(number) for number in re.findall(r"<h3>Iteration (\d+)", page)]
+    assert shown[:7] == [100] * 6 + [99] and 9 <= len(shown) <= 12 and shown[-1] < 30
+    assert checker.count["article"] == len(shown)
+
+
+def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no working directory .*nowhere"):
+        write_report(tmp_path / "nowhere")
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json is not valid JSON"):
+        write_report(tmp_path)
+    (tmp_path / "config.json").unlink()
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "3.json").write_text('[{"game": "go"}]')
+    with pytest.raises(ValueError, match=r"3\.json does not hold sample games"):
+        write_report(tmp_path)
