@@ -166,18 +166,14 @@ def test_damaged_checkpoint_is_named_and_the_one_before_taken(tmp_path: Path, da
 
 
 def test_flipped_byte_names_the_leaf(tmp_path: Path) -> None:
-    """Of two checkpoints, a flip wherever it falls in the stored array is named as that array or as unreadable; here it must be the array."""
     save(tmp_path, 1)
     stored = largest_file(tmp_path / "checkpoints" / "steps" / "1" / "train")
     size = stored.stat().st_size
-    reasons = set()
     for at in (size // 4, size // 2, 3 * size // 4):
         flip(stored, at)
-        with pytest.raises(CheckpointError, match="no checkpoint in") as caught:
+        with pytest.raises(CheckpointError, match=r"no checkpoint in .* is whole: checkpoint 1 is damaged: the digest of train/params/Conv_0/kernel"):
             Checkpointer(tmp_path, CONFIG).restore(abstract(make_state(8)))
-        reasons.add(str(caught.value).split("damaged: ")[1]); print(reasons)
         flip(stored, at)
-    assert any("train/params/Conv_0/kernel" in reason or "cannot be read" in reason for reason in reasons)
     assert Checkpointer(tmp_path, CONFIG).restore(abstract(make_state(8))) is not None
 
 
