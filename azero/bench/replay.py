@@ -1,0 +1,170 @@
+"""The replay: bytes per position, positions per second in and out, and the share of its time that the learner waits for data."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from azero import mesh as mesh_lib
+from azero.config import Config, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig
+from azero.data.replay import Replay
+from azero.data.sample import Batch, Samples, unpack
+from azero.games import make
+from azero.games.game import Game
+from azero.learn.learner import make_learner
+from azero.networks import make_network, resolve
+from azero.play.trajectory import Assembler, Games, Step
+
+COMMAND = "azero bench replay"
+
+_SLOTS = 48
+"""Policy slots per position (`selfplay.policy_slots`)."""
+_CHUNK = (16, 256)
+"""Moves and games of one chunk from the devices."""
+
+
+def bench_configs() -> list[Config]:
+    """Return the measured boards with nets that learn faster than those of the experiments, so that the learner's waiting is overstated."""
+    small = NetworkConfig(blocks=2, filters=32, value_hidden=32)
+    return [
+        Config(game=GameConfig(size=(19,)), network=small, learner=LearnerConfig(batch_size=256)),
+        Config(game=GameConfig(size=(5,)), network=small, learner=LearnerConfig(batch_size=512)),
+    ]
+
+
+def run(positions: int = 200_000, steps: int = 40) -> list[dict[str, Any]]:
+    """Measure the replay on each board.
+
+    Args:
+      positions: how many positions to put in.
+      steps: how many learning steps to take.
+    """
+    return [_measure(config, positions, steps) for config in bench_configs()]
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print what `run` measures.
+
+    Raises:
+      ValueError: arguments were given; there is no peer to compare with.
+    """
+    if arguments:
+        raise ValueError(f"{COMMAND} takes no arguments, not {' '.join(arguments)}")
+    for row in run():
+        print(f"{row['board']}: {row['bytes per position']} bytes a position ({row['bytes on disk']:.1f} on disk)")
+        for name in ("assembled", "added", "sampled from memory", "sampled from files", "unpacked"):
+            print(f"  {name:<20} {row[name]:>12,.0f} positions/s")
+        print(f"  the learner waits {row['learner waits']:.1%} of its time at {row['learned']:,.0f} positions/s, batch {row['batch']}")
+
+
+def _measure(config: Config, positions: int, steps: int) -> dict[str, Any]:
+    game = make(config.game.name, **config.game.options())
+    size = config.learner.batch_size
+    random = np.random.default_rng(0)
+    chunks = [random_chunk(random, game, *_CHUNK) for _ in range(8)]
+    assembled_s, finished = _assemble(chunks, positions)
+    count = sum(len(games.action) for games in finished)
+    with tempfile.TemporaryDirectory() as folder:
+        replay = _open(Path(folder), game, None)
+        added_s = _seconds(lambda: [replay.add(games) for games in finished])
+        on_disk = sum(path.stat().st_size for path in Path(folder).glob("*.shard")) / count
+        from_files = _open(Path(folder), game, replay.state_dict(), memory=0)
+        hot, cold = (_per_second(lambda step, source=source: source.sample(0, step, size), size) for source in (replay, from_files))
+        samples = jax.device_put(replay.sample(0, 0, size))
+        dense = _per_second(lambda _: jax.block_until_ready(unpack(game, samples)), size)
+        learned, waits = _learn(config, game, replay, steps)
+    return {
+        "board": "x".join(map(str, game.board_shape)),
+        "bytes per position": replay.bytes_per_position,
+        "bytes on disk": on_disk,
+        "assembled": count / assembled_s,
+        "added": count / added_s,
+        "sampled from memory": hot,
+        "sampled from files": cold,
+        "unpacked": dense,
+        "batch": size,
+        "learned": learned,
+        "learner waits": waits,
+    }
+
+
+def random_chunk(random: np.random.Generator, game: Game, moves: int, games: int) -> Step:
+    """Return a chunk of random numbers as self-play would send it; games end at the usual length, once per point of the board on average."""
+    shape, slots = (moves, games), min(_SLOTS, game.num_actions)
+    finished = random.random(shape) < 2.0 / game.max_moves
+    return Step(
+        frame=random.integers(0, 2**32, (*shape, game.frame_words), np.uint32),
+        to_play=random.integers(0, 2, shape, np.uint8),
+        action=random.integers(0, game.num_actions, shape, np.int16),
+        policy_index=np.broadcast_to(np.arange(slots, dtype=np.int16), (*shape, slots)),
+        policy_weight=random.random((*shape, slots)).astype(np.float16),
+        is_target=np.ones(shape, bool),
+        root_value=random.uniform(-1, 1, shape).astype(np.float16),
+        best_child_value=random.uniform(-1, 1, shape).astype(np.float16),
+        finished=finished,
+        resigned=np.zeros(shape, bool),
+        rewards=random.choice([-1.0, 1.0], (*shape, 1)).astype(np.float32) * np.asarray([1, -1], np.float32),
+        can_resign=np.ones(shape, bool),
+    )
+
+
+def _assemble(chunks: list[Step], positions: int) -> tuple[float, list[Games]]:
+    """Feed chunks until so many positions are finished; returns the processor's seconds and the games."""
+    assembler, finished, count, turn = Assembler(_CHUNK[1]), [], 0, 0
+    started = time.process_time()
+    while count < positions:
+        games = assembler.add(chunks[turn % len(chunks)])
+        turn += 1
+        count += len(games.action)
+        if len(games.length):
+            finished.append(games)
+    return time.process_time() - started, finished
+
+
+def _learn(config: Config, game: Game, replay: Replay, steps: int) -> tuple[float, float]:
+    """Return positions/s of the learner fed by the replay, and the share of the time it waited for batches."""
+    mesh = mesh_lib.make_mesh(jax.devices()[:1])
+    network = make_network(resolve(config.network), game.board_shape, game.num_planes, game.num_actions)
+    learner = make_learner(dataclasses.replace(config.learner, learning_rate=((0, 1e-3),)), network, game, mesh)
+    size = config.learner.batch_size
+
+    def place(samples: Samples) -> Batch:
+        return unpack(game, jax.device_put(samples, mesh_lib.batch_sharded(mesh)))
+
+    state = learner.init(jax.random.key(0))
+    state, _ = learner.train_step(state, place(replay.sample(0, 0, size)))  # compiles
+    jax.block_until_ready(state)
+    started = time.perf_counter()
+    with replay.stream(0, 1, steps, size, place) as batches:
+        for batch in batches:
+            state, _ = learner.train_step(state, batch)
+            jax.block_until_ready(state)
+        seconds = time.perf_counter() - started
+        return steps * size / seconds, batches.waited_s / seconds
+
+
+def _open(directory: Path, game: Game, state: dict[str, int] | None, memory: int | None = None) -> Replay:
+    return Replay.open(directory, game, ReplayConfig(), _SLOTS, state, memory=memory)
+
+
+def _per_second(call: Callable[[int], Any], size: int, seconds: float = 1.0) -> float:
+    """Return positions/s of a call that makes `size` of them, after one that does not count."""
+    call(0)
+    started, calls = time.perf_counter(), 0
+    while time.perf_counter() - started < seconds:
+        calls += 1
+        call(calls)
+    return calls * size / (time.perf_counter() - started)
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started

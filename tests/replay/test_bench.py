@@ -1,0 +1,16 @@
+"""The benchmark runs and its figures are those the README promises."""
+
+from __future__ import annotations
+
+import pytest
+
+from azero.bench import replay
+
+
+@pytest.mark.slow
+def test_figures() -> None:
+    for row in replay.run(positions=20_000, steps=2):
+        assert row["bytes per position"] <= 300
+        assert row["bytes on disk"] <= 310  # small shards: headers weigh more
+        assert row["sampled from memory"] > row["sampled from files"] / 2
+        assert 0 <= row["learner waits"] <= 1
