@@ -31,7 +31,7 @@ def test_every_overlay_fits_every_experiment_it_names():
 def test_an_unknown_key_names_the_nearest_one(tmp_path):
     path = tmp_path / "wrong.toml"
     path.write_text("[search]\nnum_simulation = 3\n")
-    with pytest.raises(ValueError, match=r"wrong.toml: unknown key search.num_simulation; the nearest one is search.num_simulations"):
+    with pytest.raises(ValueError, match=r"wrong\.toml: unknown key search\.num_simulation; the nearest one is search\.num_simulations"):
         load_overlay(path, Config())
 
 
@@ -49,7 +49,7 @@ def test_an_unknown_key_names_the_nearest_one(tmp_path):
 def test_mistakes_in_an_overlay_are_quoted(tmp_path, text, message):
     path = tmp_path / "o.toml"
     path.write_text(text)
-    with pytest.raises(ValueError, match="o.toml") as caught:
+    with pytest.raises(ValueError, match=r"o\.toml") as caught:
         load_overlay(path, Config())
     assert message in str(caught.value)
 

@@ -81,7 +81,11 @@ def measure(config: SearchConfig, game: Game, leaf: LeafFn, params: PyTree, root
     """Time one search and its plays and evaluations alone."""
     batch = jax.tree.leaves(roots)[0].shape[0]
     search = make_search(config, game, leaf)
-    phases = halving_schedule(min(config.max_considered, game.num_actions), config.num_simulations) if config.name == "gumbel" else (Phase(1, config.num_simulations),)
+    phases = (
+        halving_schedule(min(config.max_considered, game.num_actions), config.num_simulations)
+        if config.name == "gumbel"
+        else (Phase(1, config.num_simulations),)
+    )
     whole = best_time(lambda key: search(params, key, roots)._replace(tree=None), repeats)
     alone = best_time(functools.partial(play_and_evaluate, game, leaf, phases, params, roots), repeats)
     return Result(

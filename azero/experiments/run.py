@@ -86,9 +86,15 @@ def run(experiment: Experiment, config: Config, workdir: Path, console: Console 
     return _conclude(finished, state, workdir, console)
 
 
+def compilation_cache() -> str | None:
+    """Return the directory of compiled programs, if one is in use."""
+    directory: str | None = jax.config.values["jax_compilation_cache_dir"]
+    return directory
+
+
 def use_compilation_cache() -> None:
     """Keep compiled programs between runs, in the user's cache directory unless another is set."""
-    if jax.config.jax_compilation_cache_dir is None:
+    if compilation_cache() is None:
         home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
         jax.config.update("jax_compilation_cache_dir", str(home / "azero" / "jax"))
 

@@ -13,6 +13,7 @@ from azero.checkpoint import Checkpointer, list_checkpoints
 from azero.config import Config
 from azero.networks import resolve
 from azero.pipelines.loop import Loop, RunState
+from azero.play.trajectory import HostArray
 from azero.report.files import CONFIG
 from azero.report.tables import format_bytes, format_duration, make_table
 
@@ -27,12 +28,12 @@ def settle(config: Config, workdir: Path) -> Config:
     """
     if config.network.convolution != "auto":
         return dataclasses.replace(config, network=resolve(config.network))
-    with_choice = config.network
+    network = config.network
     path = workdir / CONFIG
     if path.exists():
         earlier = json.loads(path.read_text(encoding="utf-8")).get("network", {})
-        with_choice = dataclasses.replace(with_choice, **{name: earlier[name] for name in ("convolution", "inference_dtype") if name in earlier})
-    return dataclasses.replace(config, network=resolve(with_choice))
+        network = dataclasses.replace(network, **{name: earlier[name] for name in ("convolution", "inference_dtype") if name in earlier})
+    return dataclasses.replace(config, network=resolve(network))
 
 
 class Saver:
@@ -121,5 +122,5 @@ def print_checkpoints(workdir: Path) -> None:
         console.print(f"{workdir} has no checkpoint yet")
 
 
-def _part(host: dict[str, object], prefix: str) -> dict[str, object]:
+def _part(host: dict[str, HostArray], prefix: str) -> dict[str, HostArray]:
     return {name.removeprefix(prefix): array for name, array in host.items() if name.startswith(prefix)}

@@ -82,7 +82,9 @@ def minimal_filter(outputs: int) -> tuple[Matrix, Matrix, Matrix]:
     """
     points = [Fraction(point) for point in _POINTS[outputs]]
     others = [[other for other in points if other != point] for point in points]
-    scale = [functools.reduce(lambda product, other, point=point: product * (point - other), rest, Fraction(1)) for point, rest in zip(points, others, strict=True)]
+    scale = [
+        functools.reduce(lambda product, other, point=point: product * (point - other), rest, Fraction(1)) for point, rest in zip(points, others, strict=True)
+    ]
     infinity = Fraction(0)
     inverse = [[*(point**power for point in points), Fraction(power == outputs - 1)] for power in range(outputs)]
     kernel = [[point**power / factor for power in range(3)] for point, factor in zip(points, scale, strict=True)] + [[infinity, infinity, Fraction(1)]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import jax
@@ -13,9 +14,8 @@ from azero.networks.convolution import CONVOLUTIONS
 from azero.networks.resnet import pointwise
 from azero.types import Array, PyTree
 
+_UNROLL = int(os.environ.get("UNROLL", "1"))
 
-import os
-_UNROLL = int(os.environ.get('UNROLL', '1'))
 
 def fold(config: NetworkConfig, board_width: int, variables: PyTree) -> PyTree:
     """Return the inference parameters of `variables`: each convolution with its batch norm becomes {"weights", "bias"}.

@@ -22,7 +22,7 @@ def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes
     Settings that say "auto" are taken from `resolve`.
     """
     config = resolve(config)
-    piece = int(os.environ.get("PIECE","64"))
+    piece = int(os.environ.get("PIECE", "64"))
     frozen = PolicyValue(config, num_actions, is_training=False)
     training = PolicyValue(config, num_actions, is_training=True)
 

@@ -1,6 +1,7 @@
 """Runs: every experiment runs, is resumed bit for bit, survives kill -9 and SIGTERM, and says in one line what is wrong."""
 
 import dataclasses
+import functools
 import json
 import os
 import random
@@ -61,7 +62,9 @@ def test_two_iterations_of_every_experiment(name, tmp_path):
 @pytest.mark.parametrize("gate", [False, True])
 def test_k_and_k_iterations_equal_2k_bit_for_bit(gate, tmp_path):
     config = tiny(load("tictactoe").config, iterations=6)
-    config = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, gate=gate), selfplay=dataclasses.replace(config.selfplay, resign=True))
+    config = dataclasses.replace(
+        config, evaluation=dataclasses.replace(config.evaluation, gate=gate), selfplay=dataclasses.replace(config.selfplay, resign=True)
+    )
     half = dataclasses.replace(config, run=RunConfig(iterations=3))
     quiet_run("tictactoe", config, tmp_path / "whole")
     quiet_run("tictactoe", half, tmp_path / "parts")
@@ -95,6 +98,15 @@ def start(workdir: Path, *extra: str) -> subprocess.Popen:
     return subprocess.Popen([*command, *extra], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+def num_rows(workdir: Path) -> int:
+    path = workdir / "metrics.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def has_rows(workdir: Path, count: int) -> bool:
+    return num_rows(workdir) >= count
+
+
 def finish(process: subprocess.Popen) -> str:
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
@@ -117,12 +129,12 @@ def test_a_run_killed_at_random_moments_ends_like_one_never_killed(tmp_path):
     workdir, killed = tmp_path / "killed", 0
     while killed < KILLS:
         process = start(workdir)
-        before = (workdir / "metrics.jsonl").read_bytes().count(b"\n") if (workdir / "metrics.jsonl").exists() else 0
+        before = num_rows(workdir)
         # Most of a start is importing and compiling; half of the kills come right there, the others among the iterations.
         if chance.random() < 0.5:
             time.sleep(chance.uniform(0.0, 4.0))
         elif before < 25:
-            wait_for(lambda: (workdir / "metrics.jsonl").exists() and (workdir / "metrics.jsonl").read_bytes().count(b"\n") > before + 1, process)
+            wait_for(functools.partial(has_rows, workdir, before + 2), process)
             time.sleep(chance.uniform(0.0, 0.05))
         process.kill()
         process.communicate()
