@@ -80,7 +80,7 @@ def test_more_simulations_win_at_tictactoe(name: Literal["puct", "gumbel"]) -> N
         return make_search(SearchConfig(name=name, num_simulations=simulations, dirichlet_fraction=0.0), game, rollout_leaf(game))
 
     result = make_match(game, search(64), search(1), 64, temperature_moves=1, moves_per_chunk=10)((), (), jax.random.key(0)).result
-    assert result.total.interval[0] > 0.65 and result.first.score > result.second.score
+    assert result.total.interval[0] > 0.65
 
 
 def test_an_odd_number_of_games_is_refused_with_both_numbers() -> None:
