@@ -117,5 +117,5 @@ def _unpack(word: Array) -> Array:
 
 def _has_line(boards: Array) -> Array:
     """Return bool[2]: who has three in a row."""
-    lines = jnp.array(_LINES, jnp.uint32)
+    lines = jnp.array(_LINES, jnp.uint32)[None]
     return ((boards[:, None] & lines) == lines).any(axis=1)

@@ -1,0 +1,37 @@
+"""Functions that are written for a whole batch, behind the one-position contract of a game."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
+
+from azero.types import PyTree
+
+
+def batch_native(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    """Return a function of one position that calls `function`, which is written for arrays [B, ...], once for the whole batch.
+
+    Without `vmap` the batch has one position. Under `vmap`, also nested, all mapped axes become the one batch axis, so that a loop inside `function` has a scalar
+    condition instead of a select over its whole carry.
+    """
+
+    @custom_vmap
+    def call(*arguments: jax.Array) -> PyTree:
+        return function(*arguments)
+
+    @call.def_vmap
+    def _merge(axis_size: int, in_batched: list[bool], *arguments: jax.Array) -> tuple[PyTree, PyTree]:
+        mapped = [a if is_mapped else jnp.broadcast_to(a[None], (axis_size, *a.shape)) for a, is_mapped in zip(arguments, in_batched, strict=True)]
+        inner = mapped[0].shape[1]
+        output = call(*[a.reshape(axis_size * inner, *a.shape[2:]) for a in mapped])
+        output = jax.tree.map(lambda a: a.reshape(axis_size, inner, *a.shape[1:]), output)
+        return output, jax.tree.map(lambda _: True, output)
+
+    def for_one(*arguments: Any) -> PyTree:
+        return jax.tree.map(lambda a: a[0], call(*[jnp.asarray(a)[None] for a in arguments]))
+
+    return for_one

@@ -1,0 +1,262 @@
+"""The rules of Go (Tromp-Taylor), as the papers play it: area scoring, superko, two passes or a move limit end the game."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from azero.games import bits
+from azero.games import symmetry as symmetries
+from azero.games.go import encoding, setup, stones, text
+from azero.games.go.stones import MAX_POINTS, Stones
+from azero.types import Array
+
+Superko = Literal["positional", "situational", "simple"]
+MAX_SIDE = 31
+"""A row of points fits a 32-bit word with a free bit beside it."""
+
+
+@struct.dataclass
+class GoState:
+    """A position with its past; K = ceil(H*W / 32) words hold one set of points."""
+
+    frames: Array
+    """uint32[8, 2K]: the eight newest boards, newest first, Black's words before White's; zeros before the start"""
+    atari: Array
+    """uint32[K]: stones of chains with exactly one liberty"""
+    sums: Array
+    """uint32[2, T]: sums of codes of Black's and White's stones in past positions, newest first. T covers the whole game, or eight boards in a search tree."""
+    to_play: Array
+    """int32[]: 0 Black, 1 White"""
+    num_passes: Array
+    """int32[]: passes in a row"""
+    num_moves: Array
+    """int32[]: moves played, passes included"""
+
+
+@dataclass(frozen=True, init=False)
+class Go:
+    """Go on a board of any size. Actions 0..N-1 are the points row by row from the top left; N is pass.
+
+    Repetition. `superko` says what a stone (with its captures) must not recreate: "positional" any earlier board of the game; "situational" any earlier board with the
+    same side to move (passes count as moves); "simple" the board before the opponent's last move. Passing is always legal. In the slim state of a search tree the
+    rule sees the eight newest boards only (`search_state`).
+
+    Suicide. With `suicide` a move may remove its own chain (Tromp-Taylor). A single stone that dies leaves the board as it was: forbidden as a repetition under
+    positional superko and under simple ko, and under situational superko when the other side has been to move here before.
+    """
+
+    board_shape: tuple[int, int]
+    komi: float
+    """points added to White's area"""
+    superko: Superko
+    suicide: bool
+    max_moves: int
+
+    name: ClassVar[str] = "go"
+    num_planes: ClassVar[int] = encoding.NUM_PLANES
+    num_frames: ClassVar[int] = encoding.NUM_FRAMES
+
+    def __init__(
+        self,
+        size: int | tuple[int, int] = 19,
+        komi: float = 7.5,  # AGZ methods
+        superko: Superko = "positional",
+        suicide: bool = False,
+        max_moves: int | None = None,
+    ) -> None:
+        """Fix the rules. `max_moves` None is two moves a point, as AlphaGo Zero's 722 (AGZ methods).
+
+        Raises:
+          ValueError: an option is out of range; it is quoted with what is allowed.
+        """
+        height, width = (size, size) if isinstance(size, int) else size
+        if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE and height * width <= MAX_POINTS):
+            raise ValueError(f"size {size}: sides are 1 to {MAX_SIDE}")
+        if (2 * komi) % 1 or not np.isfinite(komi):
+            raise ValueError(f"komi {komi}: allowed are multiples of 0.5")
+        if superko not in typing.get_args(Superko):
+            raise ValueError(f"superko {superko!r}: allowed are {', '.join(typing.get_args(Superko))}")
+        if max_moves is not None and max_moves < 1:
+            raise ValueError(f"max_moves {max_moves}: at least 1")
+        for field, value in {
+            "board_shape": (height, width),
+            "komi": float(komi),
+            "superko": superko,
+            "suicide": bool(suicide),
+            "max_moves": 2 * height * width if max_moves is None else max_moves,
+        }.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def num_points(self) -> int:
+        """Points of the board, N."""
+        return self.board_shape[0] * self.board_shape[1]
+
+    @property
+    def num_actions(self) -> int:
+        """Points and pass."""
+        return self.num_points + 1
+
+    @property
+    def num_symmetries(self) -> int:
+        """8 on a square board, 4 on a rectangular one."""
+        return symmetries.count(self.board_shape)
+
+    @property
+    def frame_words(self) -> int:
+        """uint32 words of one board: 24 at 19x19."""
+        return 2 * bits.num_words(self.num_points)
+
+    @property
+    def _stones(self) -> Stones:
+        return Stones(self.board_shape, self.suicide)
+
+    def init(self) -> GoState:
+        """Return the empty board, Black to move."""
+        return self.setup((), (), to_play=0)
+
+    def setup(self, black_points: Sequence[int], white_points: Sequence[int], to_play: int) -> GoState:
+        """Return a game that begins with stones on the board (point numbers), `to_play` 0 for Black or 1 for White.
+
+        Raises:
+          ValueError: a point is off the board or used twice, or a chain has no liberty.
+        """
+        board = setup.board_of(black_points, white_points, self.board_shape)
+        words = np.concatenate([bits.pack_host(board == 1), bits.pack_host(board == -1)])
+        codes = stones.codes(self.num_points)
+        sums = [codes[board.reshape(-1) == colour].sum(dtype=np.uint32) for colour in (1, -1)]
+        past = 2 if self.superko == "simple" else self.max_moves + 1
+        return GoState(
+            frames=jnp.zeros((self.num_frames, self.frame_words), jnp.uint32).at[0].set(words),
+            atari=jnp.asarray(bits.pack_host(setup.atari_of(board))),
+            sums=jnp.zeros((2, past), jnp.uint32).at[:, 0].set(jnp.array(sums, jnp.uint32)),
+            to_play=jnp.int32(to_play),
+            num_passes=jnp.int32(0),
+            num_moves=jnp.int32(0),
+        )
+
+    def fixed_handicap(self, count: int) -> GoState:
+        """Return a game with `count` handicap stones on the usual points (GTP's fixed_handicap), White to move.
+
+        Raises:
+          ValueError: the board has no such handicap; what is allowed is named.
+        """
+        return self.setup(setup.handicap_points(count, self.board_shape), (), to_play=1)
+
+    def step(self, state: GoState, action: Array) -> GoState:
+        """Play `action` (int32[], legal). A finished game stays as it is."""
+        is_over = self.is_terminal(state)
+        action = jnp.asarray(action, jnp.int32)
+        point = jnp.where(is_over, self.num_points, action)
+        placed = self._stones.place(state.frames[0], state.atari, point, state.to_play)
+        played = GoState(
+            frames=jnp.concatenate([placed.board[None], state.frames[:-1]]),
+            atari=placed.atari,
+            sums=jnp.concatenate([(state.sums[:, 0] + placed.change)[:, None], state.sums[:, :-1]], axis=1),
+            to_play=1 - state.to_play,
+            num_passes=jnp.where(action == self.num_points, state.num_passes + 1, 0),
+            num_moves=state.num_moves + 1,
+        )
+        return jax.tree.map(lambda old, new: jnp.where(is_over, old, new), state, played)
+
+    def legal_action_mask(self, state: GoState) -> Array:
+        """Return bool[N + 1]: legal points and pass; all True once the game is over."""
+        words = self._stones.legal(state.frames[0], state.atari, state.sums, self._checked(state), state.to_play)
+        points = bits.unpack(words, self.num_points)
+        return jnp.concatenate([points, jnp.ones(1, bool)]) | self.is_terminal(state)
+
+    def _checked(self, state: GoState) -> Array:
+        """Return bool[T]: the past positions, newest first, that a stone must not recreate."""
+        age = jnp.arange(state.sums.shape[1], dtype=jnp.int32)
+        exists = age <= state.num_moves
+        if self.superko == "simple":
+            return exists & (age <= 1)
+        if self.superko == "situational":
+            return exists & (age % 2 == 1)
+        return exists
+
+    def to_play(self, state: GoState) -> Array:
+        """Return int32[]: 0 for Black, 1 for White."""
+        return state.to_play
+
+    def is_terminal(self, state: GoState) -> Array:
+        """Return bool[]: two passes in a row, or `max_moves` moves."""
+        return (state.num_passes >= 2) | (state.num_moves >= self.max_moves)
+
+    def rewards(self, state: GoState) -> Array:
+        """Return float32[2] for Black and White: +1, -1, or 0 for a draw; zero until the end."""
+        is_over = self.is_terminal(state)
+        result = jnp.where(is_over, jnp.sign(self._score(state, is_over)), 0.0)
+        return jnp.stack([result, -result])
+
+    def score(self, state: GoState) -> Array:
+        """Return float32[]: Black's area minus White's area (stones, and empty points that reach only them) minus komi."""
+        return self._score(state, jnp.ones((), bool))
+
+    def _score(self, state: GoState, wanted: Array) -> Array:
+        black, white = self._areas(state, wanted)
+        points = [jnp.bitwise_count(area).sum(dtype=jnp.int32) for area in (black, white)]
+        return (points[0] - points[1]).astype(jnp.float32) - self.komi
+
+    def ownership(self, state: GoState) -> Array:
+        """Return int8[H, W]: 1 for Black's area, -1 for White's, 0 for neither's (Tromp-Taylor: dead stones count as alive)."""
+        black, white = (bits.unpack(area, self.num_points) for area in self._areas(state, jnp.ones((), bool)))
+        return (black.astype(jnp.int8) - white.astype(jnp.int8)).reshape(self.board_shape)
+
+    def _areas(self, state: GoState, wanted: Array) -> tuple[Array, Array]:
+        black, white = jnp.split(state.frames[0], 2)
+        black_territory, white_territory = self._stones.territory(state.frames[0], wanted)
+        return black | black_territory, white | white_territory
+
+    def observe(self, state: GoState) -> Array:
+        """Return the planes bool[H, W, 17] (AGZ methods, 'Neural network architecture')."""
+        return self.observe_frames(state.frames, state.to_play)
+
+    def search_state(self, state: GoState) -> GoState:
+        """Return the state with the sums of the eight newest boards only.
+
+        A search then allows a move that repeats an older position. A cycle of play that returns to a position takes at least two moves and mostly fewer than eight, so this
+        concerns long cycles only: `python -m azero.bench.rules` counts them.
+        """
+        return state.replace(sums=state.sums[:, : self.num_frames])
+
+    def pack_frame(self, state: GoState) -> Array:
+        """Return uint32[2K]: the board, Black's words before White's."""
+        return state.frames[0]
+
+    def observe_frames(self, frames: Array, to_play: Array) -> Array:
+        """Return the planes bool[H, W, 17] of eight frames uint32[8, 2K], newest first."""
+        return encoding.planes_from_frames(frames, to_play, self.board_shape)
+
+    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
+        """Apply symmetry int32[] to planes [H, W, C]."""
+        return symmetries.transform(planes, symmetry)
+
+    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
+        """Apply symmetry int32[] to an array [N + 1]; pass stays."""
+        return symmetries.transform_policy(policy, symmetry, self.board_shape)
+
+    def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
+        """Undo `transform_policy`."""
+        return symmetries.inverse_transform_policy(policy, symmetry, self.board_shape)
+
+    def format_action(self, state: GoState, action: int) -> str:
+        """Return the vertex (D4) or "pass"."""
+        return text.format_vertex(int(action), self.board_shape)
+
+    def board(self, state: GoState) -> np.ndarray:
+        """Host side: return the board int8[H, W], 1 for Black's stones, -1 for White's."""
+        black, white = (bits.unpack_host(words, self.num_points) for words in np.split(np.asarray(state.frames[0]), 2))
+        return (black.astype(np.int8) - white.astype(np.int8)).reshape(self.board_shape)
+
+    def format_board(self, state: GoState) -> str:
+        """Return the diagram with coordinates, X for Black and O for White."""
+        return text.format_diagram(self.board(state))

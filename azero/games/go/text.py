@@ -1,0 +1,73 @@
+"""Go in text: vertices (D4, pass) and board diagrams. Host side only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
+"""Columns of a board from the left; there is no I (GTP version 2, section 2.11)."""
+
+
+def column_name(column: int) -> str:
+    """Return the letters of a column: A to Z without I, then AA, AB, ..."""
+    return LETTERS[column] if column < len(LETTERS) else LETTERS[column // len(LETTERS) - 1] + LETTERS[column % len(LETTERS)]
+
+
+def format_vertex(action: int, shape: tuple[int, int]) -> str:
+    """Return the vertex of an action: a column letter and the row counted from the bottom, or "pass"."""
+    height, width = shape
+    if not 0 <= action <= height * width:
+        raise ValueError(f"action {action} is not on a {height}x{width} board: 0 to {height * width - 1} are points, {height * width} is pass")
+    if action == height * width:
+        return "pass"
+    row, column = divmod(action, width)
+    return f"{column_name(column)}{height - row}"
+
+
+def parse_vertex(vertex: str, shape: tuple[int, int]) -> int:
+    """Return the action of a vertex, upper or lower case.
+
+    Raises:
+      ValueError: it is no vertex of this board; the text and the allowed range are quoted.
+    """
+    height, width = shape
+    text = vertex.strip().upper()
+    if text == "PASS":
+        return height * width
+    letters = text.rstrip("0123456789")
+    names = [column_name(column) for column in range(width)]
+    digits = text[len(letters) :]
+    if letters not in names or not digits.isdecimal() or not 1 <= int(digits) <= height:
+        raise ValueError(f"{vertex!r} is not a vertex of a {height}x{width} board: A1 to {names[-1]}{height} without the letter I, or pass")
+    return (height - int(digits)) * width + names.index(letters)
+
+
+def format_diagram(board: np.ndarray, mark: int | None = None) -> str:
+    """Return the diagram of a board int8[H, W] (1 Black X, -1 White O) with coordinates; the stone at point `mark`, the last move, stands in brackets."""
+    height, width = board.shape
+    names = [column_name(column) for column in range(width)]
+    lines = ["   " + " ".join(f"{name:>1}" for name in names)]
+    for row in range(height):
+        cells = ["X" if value > 0 else "O" if value < 0 else "." for value in board[row]]
+        text = " " + " ".join(cells) + " "
+        if mark is not None and mark // width == row:
+            place = 2 * (mark % width)
+            text = f"{text[:place]}({text[place + 1]}){text[place + 3 :]}"
+        lines.append(f"{height - row:>2}{text}{height - row}")
+    return "\n".join([*lines, lines[0]])
+
+
+def parse_diagram(lines: Sequence[str]) -> np.ndarray:
+    """Return the board int8[H, W] of rows of X (Black), O (White) and dots; blanks do not matter.
+
+    Raises:
+      ValueError: a row has another length or another letter.
+    """
+    values = {"X": 1, "O": -1, ".": 0, "+": 0}
+    rows = ["".join(line.split()).upper() for line in lines]
+    for row in rows:
+        if len(row) != len(rows[0]) or not set(row) <= set(values):
+            raise ValueError(f"{row!r} is not a board row of {len(rows[0])} letters out of X, O and '.'")
+    return np.array([[values[letter] for letter in row] for row in rows], np.int8)
