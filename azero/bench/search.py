@@ -1,7 +1,7 @@
 """Speed of the searches on mid-game Go positions, beside mctx: `python -m azero.bench.search --against mctx`.
 
-Three times are taken of each search. The whole search; the same search's plays and evaluations without a tree ("game and leaf": as many calls with as many
-positions each); their difference is what the tree costs.
+Two times are taken of each search: of the whole, and of its plays and evaluations alone (as many calls, with as many positions each). The difference is what
+the tree costs. PUCT stands beside two opponents: `mctx.muzero_policy`, the library's own PUCT, and `mctx_puct`, our rule on the library's tree.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import mctx
 import tyro
 from rich.console import Console
 from rich.table import Table
@@ -22,12 +23,16 @@ from rich.table import Table
 from azero.config import NetworkConfig, SearchConfig
 from azero.games import Game, make
 from azero.networks import make_network
-from azero.search import LeafFn, make_search, network_leaf, tree_bytes
+from azero.search import LeafFn, SearchFn, SearchOutput, make_search, network_leaf, tree_bytes
 from azero.search.gumbel import Phase, halving_schedule
+from azero.search.mctx_backend import ILLEGAL_LOGIT, make_recurrent_fn, read_output
+from azero.search.tree import CPU_PIECE, evaluate_roots
 from azero.types import Array, PyTree
 
 OPENING_PLIES = 20
 """Random moves before the measured positions, so that boards are neither empty nor full."""
+STAND_IN_SCALE = 0.15
+"""Standard deviation of the stand-in's weights: its logits then spread by 2, so that priors are peaked, and lines deep, as with a trained network."""
 MCTX_BYTES_PER_ACTION = 24
 """mctx keeps child index, prior logit, visits, reward, discount and value of every edge, four bytes each."""
 MCTX_BYTES_PER_NODE = 20
@@ -46,6 +51,8 @@ class Result:
     calls: int
     """Calls of the leaf per search."""
     bytes_per_game: int
+    ours_faster: float | None = None
+    """How many times as fast our search of the same kind is, in the same run; None on the lines of ours."""
 
 
 def run(
@@ -71,16 +78,47 @@ def run(
     roots = jax.jit(functools.partial(mid_game_positions, game, batch))(jax.random.key(1))
     results = []
     for name in searches:
-        for full_name in [name, f"mctx_{name}"] if against == "mctx" else [name]:
-            config = SearchConfig(name=full_name, num_simulations=num_simulations, random_symmetry=False)  # type: ignore[arg-type]
-            results.append(measure(config, game, leaf, params, roots, repeats))
+        config = SearchConfig(name=name, num_simulations=num_simulations, random_symmetry=False)  # type: ignore[arg-type]
+        ours = measure(config, game, make_search(config, game, leaf), leaf, params, roots, repeats)
+        results.append(ours)
+        for theirs, search in mctx_twins(config, game, leaf).items() if against == "mctx" else ():
+            result = measure(dataclasses.replace(config, name=f"mctx_{name}"), game, search, leaf, params, roots, repeats)  # type: ignore[arg-type]
+            results.append(dataclasses.replace(result, search=theirs, ours_faster=ours.simulations_per_second / result.simulations_per_second))
     return results
 
 
-def measure(config: SearchConfig, game: Game, leaf: LeafFn, params: PyTree, roots: PyTree, repeats: int) -> Result:
-    """Time one search and its plays and evaluations alone."""
+def mctx_twins(config: SearchConfig, game: Game, leaf: LeafFn) -> dict[str, SearchFn]:
+    """Return the searches of mctx that do what `config.name` does, by the name they get in the table."""
+    if config.name == "gumbel":
+        return {"mctx_gumbel (mctx.gumbel_muzero_policy)": make_search(dataclasses.replace(config, name="mctx_gumbel"), game, leaf)}
+    own_rule = make_search(dataclasses.replace(config, name="mctx_puct"), game, leaf)
+    return {"mctx_puct (our rule, mctx.search)": own_rule, "mctx.muzero_policy": muzero_policy(config, game, leaf)}
+
+
+def muzero_policy(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
+    """Return `mctx.muzero_policy` as the library has it, to be timed: its own rule, noise over all moves, Q-values rescaled by those of the siblings."""
+
+    def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
+        root_key, policy_key = jax.random.split(key)
+        states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
+        policy = mctx.muzero_policy(
+            params,
+            policy_key,
+            mctx.RootFnOutput(prior_logits=jnp.where(legal_mask, logits, ILLEGAL_LOGIT), value=values, embedding=states),
+            make_recurrent_fn(game, leaf),
+            config.num_simulations,
+            invalid_actions=(~legal_mask).astype(jnp.float32),
+            dirichlet_fraction=config.dirichlet_fraction,
+            dirichlet_alpha=config.dirichlet_alpha,
+        )
+        return read_output(policy.search_tree, policy.action, policy.action_weights)
+
+    return search
+
+
+def measure(config: SearchConfig, game: Game, search: SearchFn, leaf: LeafFn, params: PyTree, roots: PyTree, repeats: int) -> Result:
+    """Time `search`, which `config` describes, and its plays and evaluations alone."""
     batch = jax.tree.leaves(roots)[0].shape[0]
-    search = make_search(config, game, leaf)
     phases = (
         halving_schedule(min(config.max_considered, game.num_actions), config.num_simulations)
         if config.name == "gumbel"
@@ -112,34 +150,35 @@ def best_time(function: Callable[[Array], Any], repeats: int) -> float:
 def play_and_evaluate(game: Game, leaf: LeafFn, phases: tuple[Phase, ...], params: PyTree, roots: PyTree, key: Array) -> Array:
     """Do what a search does besides its tree: evaluate the roots, then for every round one move and one evaluation of all its positions."""
     states = jax.vmap(game.search_state)(roots)
+    batch = jax.tree.leaves(states)[0].shape[0]
     logits, values = leaf(params, key, states)
-    total = jnp.sum(values)
+
+    def one_round(carry: tuple[PyTree, Array, Array], _: None) -> tuple[tuple[PyTree, Array, Array], None]:
+        states, logits, total = carry
+        masked = jnp.where(jax.vmap(game.legal_action_mask)(states), logits, -jnp.inf)
+        states = jax.vmap(game.step)(states, jnp.argmax(masked, axis=-1).astype(jnp.int32))
+        logits, values = leaf(params, key, states)
+        values = jnp.where(jax.vmap(game.is_terminal)(states), jax.vmap(game.rewards)(states)[:, 0], values)
+        return (states, logits, total + jnp.sum(values)), None
+
+    carry = (states, logits, jnp.sum(values))
     for width, rounds in phases:
-
-        def one_round(carry: tuple[PyTree, Array, Array], _: None) -> tuple[tuple[PyTree, Array, Array], None]:
-            states, logits, total = carry
-            masked = jnp.where(jax.vmap(game.legal_action_mask)(states), logits, -jnp.inf)
-            states = jax.vmap(game.step)(states, jnp.argmax(masked, axis=-1).astype(jnp.int32))
-            logits, values = leaf(params, key, states)
-            ends = jax.vmap(game.is_terminal)(states)
-            values = jnp.where(ends, jax.vmap(game.rewards)(states)[:, 0], values)
-            return (states, logits, total + jnp.sum(values)), None
-
-        wide = jax.tree.map(functools.partial(jnp.repeat, repeats=width, axis=0), (states, logits))
-        (wide_states, wide_logits, total), _ = jax.lax.scan(one_round, (*wide, total), None, length=rounds)
-        states, logits = jax.tree.map(lambda array, width=width: array[::width], (wide_states, wide_logits))
-    return total
+        at_once = max(1, min(width, CPU_PIECE // batch) if jax.default_backend() == "cpu" else width)  # the pieces in which the search evaluates too
+        wide = (*jax.tree.map(lambda array, n=at_once: jnp.repeat(array, n, axis=0), carry[:2]), carry[2])
+        wide, _ = jax.lax.scan(one_round, wide, None, length=rounds * width // at_once)
+        carry = (*jax.tree.map(lambda array, n=at_once: array[::n], wide[:2]), wide[2])
+    return carry[2]
 
 
 def make_leaf(game: Game, network: str) -> tuple[LeafFn, PyTree]:
     """Return a leaf over the network that `network` names, and its parameters."""
     if network == "stand-in":
         features = game.board_shape[0] * game.board_shape[1] * game.num_planes
-        weights = jax.random.normal(jax.random.key(7), (features, game.num_actions + 1)) / features**0.5
+        weights = STAND_IN_SCALE * jax.random.normal(jax.random.key(7), (features, game.num_actions + 1))
 
         def infer(params: Array, planes: Array) -> tuple[Array, Array]:
             product = planes.reshape(planes.shape[0], -1).astype(jnp.float32) @ params
-            return product[:, :-1], jnp.tanh(product[:, -1])
+            return product[:, :-1], jnp.tanh(0.25 * product[:, -1])  # values of about +-0.5
 
         return network_leaf(game, infer, random_symmetry=False), weights
     blocks, times, filters = network.partition("x")
@@ -170,16 +209,14 @@ def mctx_tree_bytes(num_simulations: int, game: Game) -> int:
 
 
 def table(results: list[Result], title: str) -> Table:
-    """Return the results as a table to print, each search beside its twin in mctx."""
-    speeds = {result.search: result.simulations_per_second for result in results}
+    """Return the results as a table to print, ours above its opponents."""
     out = Table(title=title)
-    for column in ("search", "simulations/s", "against mctx", "tree's share", "leaf calls", "KB per game"):
+    for column in ("search", "simulations/s", "ours is faster", "tree's share", "leaf calls", "KB per game"):
         out.add_column(column, justify="left" if column == "search" else "right")
     for result in results:
-        twin = speeds.get(f"mctx_{result.search}")
-        ratio = f"{result.simulations_per_second / twin:.1f} x" if twin else ""
+        factor = f"{result.ours_faster:.1f} x" if result.ours_faster else ""
         share, kilobytes = f"{result.tree_share:.0%}", f"{result.bytes_per_game / 1000:,.0f}"
-        out.add_row(result.search, f"{result.simulations_per_second:,.0f}", ratio, share, str(result.calls), kilobytes)
+        out.add_row(result.search, f"{result.simulations_per_second:,.0f}", factor, share, str(result.calls), kilobytes)
     return out
 
 
