@@ -8,6 +8,7 @@ All three take and give [B, H, W, C], stride 1, zero padding, no bias.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import jax
@@ -14,12 +13,7 @@ from azero.networks.convolution import CONVOLUTIONS
 from azero.networks.resnet import pointwise
 from azero.types import Array, PyTree
 
-_UNROLL = int(os.environ.get("UNROLL", "1"))
 
-<<<<<<< HEAD
-
-=======
->>>>>>> nets
 def fold(config: NetworkConfig, board_width: int, variables: PyTree) -> PyTree:
     """Return the inference parameters of `variables`: each convolution with its batch norm becomes {"weights", "bias"}.
 
