@@ -25,14 +25,16 @@ MAX_SIDE = 31
 
 @struct.dataclass
 class GoState:
-    """A position with its past; K = ceil(H*W / 32) words hold one set of points."""
+    """A position with its past; K = ceil(H*W / 32) words hold one set of points; codes are those of `stones.mix`."""
 
     frames: Array
     """uint32[8, 2K]: the eight newest boards, newest first, Black's words before White's; zeros before the start"""
     atari: Array
     """uint32[K]: stones of chains with exactly one liberty"""
     sums: Array
-    """uint32[2, T]: sums of codes of Black's and White's stones in past positions, newest first. T covers the whole game, or eight boards in a search tree."""
+    """uint32[2, 8]: sums of codes of Black's and of White's stones on the boards of `frames`"""
+    history: Array | None
+    """uint32[2, max_moves + 1]: the same of all positions of the game, oldest first; None in a search tree, and where simple ko needs none"""
     to_play: Array
     """int32[]: 0 Black, 1 White"""
     num_passes: Array
@@ -133,11 +135,13 @@ class Go:
         words = np.concatenate([bits.pack_host(board == 1), bits.pack_host(board == -1)])
         codes = stones.codes(self.num_points)
         sums = [codes[board.reshape(-1) == colour].sum(dtype=np.uint32) for colour in (1, -1)]
-        past = 2 if self.superko == "simple" else self.max_moves + 1
+        first = jnp.array(sums, jnp.uint32)
+        history = None if self.superko == "simple" else jnp.zeros((2, self.max_moves + 1), jnp.uint32).at[:, 0].set(first)
         return GoState(
             frames=jnp.zeros((self.num_frames, self.frame_words), jnp.uint32).at[0].set(words),
             atari=jnp.asarray(bits.pack_host(setup.atari_of(board))),
-            sums=jnp.zeros((2, past), jnp.uint32).at[:, 0].set(jnp.array(sums, jnp.uint32)),
+            sums=jnp.zeros((2, self.num_frames), jnp.uint32).at[:, 0].set(first),
+            history=history,
             to_play=jnp.int32(to_play),
             num_passes=jnp.int32(0),
             num_moves=jnp.int32(0),
@@ -157,31 +161,43 @@ class Go:
         action = jnp.asarray(action, jnp.int32)
         point = jnp.where(is_over, self.num_points, action)
         placed = self._stones.place(state.frames[0], state.atari, point, state.to_play)
+        now = state.sums[:, 0] + placed.change
+        num_moves = state.num_moves + 1
+        history = state.history
+        if history is not None:
+            history = jnp.where(jnp.arange(history.shape[1], dtype=jnp.int32)[None] == num_moves, now[:, None], history)
         played = GoState(
             frames=jnp.concatenate([placed.board[None], state.frames[:-1]]),
             atari=placed.atari,
-            sums=jnp.concatenate([(state.sums[:, 0] + placed.change)[:, None], state.sums[:, :-1]], axis=1),
+            sums=jnp.concatenate([now[:, None], state.sums[:, :-1]], axis=1),
+            history=history,
             to_play=1 - state.to_play,
             num_passes=jnp.where(action == self.num_points, state.num_passes + 1, 0),
-            num_moves=state.num_moves + 1,
+            num_moves=num_moves,
         )
         return jax.tree.map(lambda old, new: jnp.where(is_over, old, new), state, played)
 
     def legal_action_mask(self, state: GoState) -> Array:
         """Return bool[N + 1]: legal points and pass; all True once the game is over."""
-        words = self._stones.legal(state.frames[0], state.atari, state.sums, self._checked(state), state.to_play)
+        past, checked = self._past(state)
+        words = self._stones.legal(state.frames[0], state.atari, state.sums[:, 0], past, checked, state.to_play)
         points = bits.unpack(words, self.num_points)
         return jnp.concatenate([points, jnp.ones(1, bool)]) | self.is_terminal(state)
 
-    def _checked(self, state: GoState) -> Array:
-        """Return bool[T]: the past positions, newest first, that a stone must not recreate."""
-        age = jnp.arange(state.sums.shape[1], dtype=jnp.int32)
-        exists = age <= state.num_moves
+    def _past(self, state: GoState) -> tuple[Array, Array]:
+        """Return the sums uint32[2, T] of past positions and which of them a stone must not recreate, bool[T]."""
+        if state.history is None:
+            past = state.sums
+            age = jnp.arange(self.num_frames, dtype=jnp.int32)
+        else:
+            past = state.history
+            age = state.num_moves - jnp.arange(past.shape[1], dtype=jnp.int32)
+        exists = (age >= 0) & (age <= state.num_moves)
         if self.superko == "simple":
-            return exists & (age <= 1)
+            return past, exists & (age <= 1)
         if self.superko == "situational":
-            return exists & (age % 2 == 1)
-        return exists
+            return past, exists & (age % 2 == 1)
+        return past, exists
 
     def to_play(self, state: GoState) -> Array:
         """Return int32[]: 0 for Black, 1 for White."""
@@ -221,12 +237,12 @@ class Go:
         return self.observe_frames(state.frames, state.to_play)
 
     def search_state(self, state: GoState) -> GoState:
-        """Return the state with the sums of the eight newest boards only.
+        """Return the state without the history of the whole game: what is left knows the eight newest boards.
 
         A search then allows a move that repeats an older position. A cycle of play that returns to a position takes at least two moves and mostly fewer than eight, so this
         concerns long cycles only: `python -m azero.bench.rules` counts them.
         """
-        return state.replace(sums=state.sums[:, : self.num_frames])
+        return state.replace(history=None)
 
     def pack_frame(self, state: GoState) -> Array:
         """Return uint32[2K]: the board, Black's words before White's."""

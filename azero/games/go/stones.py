@@ -9,6 +9,7 @@ one subtraction per past position tells the only point that could recreate it.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -19,6 +20,7 @@ import numpy as np
 
 from azero.games import bits
 from azero.games.batching import batch_native
+from azero.games.bits import Rows, each
 from azero.types import Array
 
 MAX_POINTS = 1022
@@ -46,14 +48,14 @@ def codes(num_points: int) -> np.ndarray:
     return (code & ~np.uint32(_LOW)) | low
 
 
-def sum_codes(rows: Array, shape: tuple[int, int]) -> Array:
-    """Return the sum of the codes uint32[B] of the points in rows uint32[H, B]."""
-    height, width = shape
-    table = codes(height * width).reshape(height, width, 1)
-    total = jnp.zeros(rows.shape, jnp.uint32)
-    for column in range(width):
-        total = total + (-((rows >> column) & 1) & jnp.asarray(table[:, column]))
-    return total.sum(axis=0, dtype=jnp.uint32)
+def sum_codes(rows: Rows, shape: tuple[int, int]) -> Array:
+    """Return the sum of the codes uint32[B] of the points in rows uint32[B]."""
+    table = codes(shape[0] * shape[1]).reshape(shape)
+    total = jnp.zeros_like(rows[0])
+    for row, row_codes in zip(rows, table, strict=True):
+        for column, code in enumerate(row_codes):
+            total = total + (-((row >> column) & 1) & code)
+    return total
 
 
 class Placed(NamedTuple):
@@ -83,138 +85,145 @@ class Stones:
         """Place a stone of `to_play` at `point` (int32[], legal; num_points places none) on board uint32[2K] with atari uint32[K]."""
         return Placed(*batch_native(partial(_place, self))(board, atari, point, to_play))
 
-    def legal(self, board: Array, atari: Array, sums: Array, checked: Array, to_play: Array) -> Array:
+    def legal(self, board: Array, atari: Array, now: Array, past: Array, checked: Array, to_play: Array) -> Array:
         """Return the words uint32[K] of the legal points.
 
-        `sums` uint32[2, T] are the sums of past positions, newest (the current one) first; `checked` bool[T] says which must not be recreated.
+        `now` uint32[2] and `past` uint32[2, T] are sums of codes, Black's and White's, of this board and of past ones; `checked` bool[T] says which of those must not
+        be recreated.
         """
-        return batch_native(partial(_legal, self))(board, atari, sums, checked, to_play)
+        return batch_native(partial(_legal, self))(board, atari, now, past, checked, to_play)
 
     def territory(self, board: Array, wanted: Array) -> tuple[Array, Array]:
         """Return the words uint32[K] of the empty points that reach only Black's stones and only White's; none where `wanted` bool[] is False (that is free)."""
         return batch_native(partial(_territory, self))(board, wanted)
 
 
-def _colours(stones: Stones, board: Array) -> tuple[Array, Array]:
-    """Return Black's and White's rows uint32[H, B] of boards uint32[B, 2K]."""
+def _colours(stones: Stones, board: Array, is_swapped: Array | None = None) -> tuple[Rows, Rows]:
+    """Return Black's and White's rows of boards uint32[B, 2K], exchanged where `is_swapped` bool[B]."""
     black, white = jnp.split(board.T, 2)
+    if is_swapped is not None:
+        black, white = jnp.where(is_swapped[None], white, black), jnp.where(is_swapped[None], black, white)
     return bits.rows_from_words(black, stones.shape), bits.rows_from_words(white, stones.shape)
 
 
-def _full(stones: Stones) -> Array:
-    return jnp.uint32(bits.full_row(stones.shape[1]))
+def _empty(stones: Stones, own: Rows, other: Rows) -> Rows:
+    full = jnp.uint32(bits.full_row(stones.shape[1]))
+    return each(lambda a, b: ~(a | b) & full, own, other)
 
 
 def _place(stones: Stones, board: Array, atari_words: Array, point: Array, to_play: Array) -> tuple[Array, Array, Array]:
-    shape = stones.shape
-    is_white = (to_play == 1)[None]
-    black, white = _colours(stones, board)
-    own, other = jnp.where(is_white, white, black), jnp.where(is_white, black, white)
+    shape, is_white = stones.shape, to_play == 1
+    own, other = _colours(stones, board, is_white)
     atari = bits.rows_from_words(atari_words.T, shape)
     stone = bits.point_rows(point, shape)
-    own = own | stone
+    own = each(jnp.bitwise_or, own, stone)
 
     # The stone's chain, then the chains of the other colour above, below, left and right of it.
-    seeds = jnp.stack([stone] + [seed & other for seed in (bits.from_above(stone), bits.from_below(stone), stone << 1, stone >> 1)], axis=1)
-    chains = bits.flood(seeds, jnp.stack([own] + 4 * [other], axis=1))
-    is_captured = bits.union(seeds & atari[:, None])[None] != 0
-    captured = bits.any_of(jnp.where(is_captured, chains, jnp.uint32(0))[:, 1:])
-    other = other & ~captured
+    beside = [bits.from_above(stone), bits.from_below(stone), [row << 1 for row in stone], [row >> 1 for row in stone]]
+    seeds = each(lambda *rows: jnp.stack([rows[0], *(row & rows[1] for row in rows[2:])]), stone, other, *beside)
+    chains = bits.flood(seeds, each(lambda a, b: jnp.stack([a, b, b, b, b]), own, other))
+    is_captured = bits.union(each(lambda seed, row: seed & row[None], seeds, atari))[1:] != 0
+    captured = bits.any_of([jnp.where(is_captured, row[1:], jnp.uint32(0)) for row in chains])
+    other = each(lambda a, b: a & ~b, other, captured)
 
-    empty = ~(own | other) & _full(stones)
-    liberties = bits.neighbours(chains) & empty[:, None]
-    in_atari = bits.counts_one(liberties)[None] & ~is_captured
-    freed_seeds, freed_mask = own & atari & ~chains[:, 0] & bits.neighbours(captured), own
-    removed = jnp.zeros_like(own)
+    empty = _empty(stones, own, other)
+    liberties = each(lambda near, free: near & free[None], bits.neighbours(chains), empty)
+    in_atari = bits.counts_one(liberties) & jnp.concatenate([jnp.ones_like(is_captured[:1]), ~is_captured])
+    own_chain = [row[0] for row in chains]
+    freed_seeds = each(lambda o, a, c, n: o & a & ~c & n, own, atari, own_chain, bits.neighbours(captured))
+    freed_mask, removed = own, None
     if stones.suicide:
-        is_dead = (bits.union(liberties[:, 0]) == 0)[None]
-        removed = jnp.where(is_dead, chains[:, 0], jnp.uint32(0))
-        freed_seeds = jnp.where(is_dead, other & atari & bits.neighbours(removed), freed_seeds)
-        freed_mask = jnp.where(is_dead, other, own)
-        in_atari = in_atari & ~is_dead[:, None]
+        is_dead = bits.union([row[0] for row in liberties]) == 0
+        removed = bits.where(is_dead, own_chain)
+        freed_seeds = bits.select(is_dead, each(lambda o, a, n: o & a & n, other, atari, bits.neighbours(removed)), freed_seeds)
+        freed_mask = bits.select(is_dead, other, own)
         # The other chains beside a dead stone keep the liberties they had.
-        chains = jnp.where(is_dead[:, None], chains * jnp.array([1, 0, 0, 0, 0], jnp.uint32).reshape(1, 5, 1), chains)
-        own = own & ~removed
+        in_atari = in_atari & ~is_dead[None]
+        chains = [jnp.concatenate([row[:1], jnp.where(is_dead[None], jnp.uint32(0), row[1:])]) for row in chains]
+        own = each(lambda a, b: a & ~b, own, removed)
     freed = bits.flood(freed_seeds, freed_mask)
-    touched = bits.any_of(chains) | freed | captured
-    atari = (atari & ~touched) | bits.any_of(jnp.where(in_atari, chains, jnp.uint32(0)))
+    unchanged = each(lambda row, *gone: row & ~functools.reduce(jnp.bitwise_or, gone), atari, bits.any_of(chains), freed, captured)
+    atari = each(jnp.bitwise_or, unchanged, bits.any_of([jnp.where(in_atari, row, jnp.uint32(0)) for row in chains]))
 
-    own_change = mix(point) * (point < stones.num_points) if not stones.suicide else sum_codes(stone, shape) - sum_codes(removed, shape)
-    other_change = -sum_codes(captured, shape)
-    black, white = jnp.where(is_white, other, own), jnp.where(is_white, own, other)
-    words = [bits.words_from_rows(rows, shape) for rows in (black, white, atari)]
-    change = jnp.where(is_white, jnp.stack([other_change, own_change]), jnp.stack([own_change, other_change]))
-    return jnp.concatenate(words[:2]).T, words[2].T, change.T
+    own_change = jnp.where(point < stones.num_points, mix(point), jnp.uint32(0))
+    if removed is not None:
+        own_change = own_change - sum_codes(removed, shape)
+    change = jnp.stack([own_change, -sum_codes(captured, shape)], axis=1)
+    words = [bits.words_from_rows(rows, shape).T for rows in (own, other, atari)]
+    swapped = is_white[:, None]
+    board = jnp.concatenate([jnp.where(swapped, words[1], words[0]), jnp.where(swapped, words[0], words[1])], axis=1)
+    return board, words[2], jnp.where(swapped, change[:, ::-1], change)
 
 
-def _legal(stones: Stones, board: Array, atari_words: Array, sums: Array, checked: Array, to_play: Array) -> Array:
-    shape = stones.shape
-    is_white = to_play == 1
-    black, white = _colours(stones, board)
-    own, other = jnp.where(is_white[None], white, black), jnp.where(is_white[None], black, white)
+def _legal(stones: Stones, board: Array, atari_words: Array, now: Array, past: Array, checked: Array, to_play: Array) -> Array:
+    shape, is_white = stones.shape, to_play == 1
+    own, other = _colours(stones, board, is_white)
     atari = bits.rows_from_words(atari_words.T, shape)
-    empty = ~(own | other) & _full(stones)
+    empty = _empty(stones, own, other)
     # A stone lives if it touches an empty point or an own chain with a second liberty, or if it takes another chain's last liberty.
-    lives = empty & bits.neighbours(empty | (own & ~atari) | (other & atari))
+    helping = each(lambda e, s, o, a: e | (s & ~a) | (o & a), empty, own, other, atari)
+    lives = each(jnp.bitwise_and, empty, bits.neighbours(helping))
 
-    own_sums = jnp.where(is_white[:, None], sums[:, 1], sums[:, 0])
-    other_sums = jnp.where(is_white[:, None], sums[:, 0], sums[:, 1])
-    added = own_sums - own_sums[:, :1]
-    taken = other_sums[:, :1] - other_sums
-    legal = lives & ~_recreating(stones, other, atari, added, taken, checked)
+    swapped = is_white[:, None]
+    now, past = jnp.where(swapped, now[:, ::-1], now), jnp.where(swapped[..., None], past[:, ::-1], past)
+    added, taken = past[:, 0] - now[:, :1], now[:, 1:] - past[:, 1]
+    repeats = _recreating(stones, other, atari, added, taken, checked)
+    legal = each(lambda a, b: a & ~b, lives, repeats)
     if stones.suicide:
-        legal = legal | _suicides(stones, own, empty & ~lives, added, taken, checked)
+        dying = each(lambda a, b: a & ~b, empty, lives)
+        legal = each(jnp.bitwise_or, legal, _suicides(stones, own, dying, added, taken, checked))
     return bits.words_from_rows(legal, shape).T
 
 
-def _recreating(stones: Stones, other: Array, atari: Array, added: Array, taken: Array, checked: Array) -> Array:
+def _recreating(stones: Stones, other: Rows, atari: Rows, added: Array, taken: Array, checked: Array) -> Rows:
     """Return rows of the points whose stone, with what it captures, gives a checked past position: it adds one stone and takes a known sum from the other side.
 
-    `added`, `taken` uint32[B, T]: own sum then minus now, the other's now minus then.
+    `added`, `taken` uint32[B, T]: own sum then minus now, the other's now minus then. The loop takes one candidate point of each position at a time, the highest first;
+    there is mostly one at most, where a single stone was captured a move ago.
     """
     point = (added & _LOW).astype(jnp.int32) - 1
-    pending = checked & (added == mix(point)) & (point >= 0) & (point < stones.num_points)
+    point = jnp.where(checked & (added == mix(point)) & (point < stones.num_points), point, -1)
 
-    def resolve(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        pending, found = carry
-        this = jnp.where(pending, point, -1).max(axis=1)
+    def resolve(carry: tuple[Array, Rows]) -> tuple[Array, Rows]:
+        this, found = carry
         stone = bits.point_rows(jnp.where(this >= 0, this, stones.num_points), stones.shape)
-        captured = bits.flood(bits.neighbours(stone) & other & atari, other)
-        same = pending & (point == this[:, None])
-        is_repeat = (same & (taken == sum_codes(captured, stones.shape)[:, None])).any(axis=1)
-        return pending & ~same, found | jnp.where(is_repeat[None], stone, jnp.uint32(0))
+        seeds = each(lambda near, o, a: near & o & a, bits.neighbours(stone), other, atari)
+        captured = sum_codes(bits.flood(seeds, other), stones.shape)
+        is_repeat = ((point == this[:, None]) & (taken == captured[:, None])).any(axis=1)
+        return jnp.where(point < this[:, None], point, -1).max(axis=1), each(jnp.bitwise_or, found, bits.where(is_repeat, stone))
 
-    return jax.lax.while_loop(lambda carry: carry[0].any(), resolve, (pending, jnp.zeros_like(other)))[1]
+    nothing = [jnp.zeros_like(row) for row in other]
+    return jax.lax.while_loop(lambda carry: (carry[0] >= 0).any(), resolve, (point.max(axis=1), nothing))[1]
 
 
-def _suicides(stones: Stones, own: Array, points: Array, added: Array, taken: Array, checked: Array) -> Array:
+def _suicides(stones: Stones, own: Rows, points: Rows, added: Array, taken: Array, checked: Array) -> Rows:
     """Return rows of those suicidal `points` that do not recreate a checked past position.
 
-    A single stone leaves the position as it was: a repetition wherever index 0, the position itself, is checked (positional superko, and simple ko, where it would
-    be a second pass); under situational superko, wherever the other side has been to move in it.
+    A single stone leaves the position as it was: a repetition wherever the position itself is checked (positional superko, and simple ko, where it would be a second
+    pass); under situational superko, wherever the other side has been to move in it.
     """
-    several = points & bits.neighbours(own)
-    unchanged = (checked & (added == 0) & (taken == 0)).any(axis=1)
-    single = jnp.where(unchanged[None], jnp.uint32(0), points & ~several)
+    several = each(jnp.bitwise_and, points, bits.neighbours(own))
+    is_unchanged = (checked & (added == 0) & (taken == 0)).any(axis=1)
+    single = bits.where(~is_unchanged, each(lambda a, b: a & ~b, points, several))
     suspects = checked & (taken == 0) & (added != 0)
 
-    def resolve(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def resolve(carry: tuple[Rows, Rows]) -> tuple[Rows, Rows]:
         remaining, found = carry
         stone = bits.lowest(remaining)
-        removed = bits.flood(bits.neighbours(stone) & own, own)
+        removed = bits.flood(each(jnp.bitwise_and, bits.neighbours(stone), own), own)
         is_repeat = (suspects & (added == -sum_codes(removed, stones.shape)[:, None])).any(axis=1)
-        return remaining & ~stone, found | jnp.where(is_repeat[None], stone, jnp.uint32(0))
+        return each(lambda a, b: a & ~b, remaining, stone), each(jnp.bitwise_or, found, bits.where(is_repeat, stone))
 
-    remaining = jnp.where(suspects.any(axis=1)[None], several, jnp.uint32(0))
-    repeats = jax.lax.while_loop(lambda carry: (carry[0] != 0).any(), resolve, (remaining, jnp.zeros_like(own)))[1]
-    return single | (several & ~repeats)
+    remaining, nothing = bits.where(suspects.any(axis=1), several), [jnp.zeros_like(row) for row in own]
+    repeats = jax.lax.while_loop(lambda carry: (bits.union(carry[0]) != 0).any(), resolve, (remaining, nothing))[1]
+    return each(lambda a, b, c: a | (b & ~c), single, several, repeats)
 
 
 def _territory(stones: Stones, board: Array, wanted: Array) -> tuple[Array, Array]:
     black, white = _colours(stones, board)
-    empty = ~(black | white) & _full(stones) & jnp.where(wanted[None], _full(stones), jnp.uint32(0))
-    colours = jnp.stack([black, white], axis=1)
-    masks = jnp.stack([empty, empty], axis=1)
-    reached = bits.flood(bits.neighbours(colours) & masks, masks)
-    only = reached & ~reached[:, ::-1]
-    return bits.words_from_rows(only[:, 0], stones.shape).T, bits.words_from_rows(only[:, 1], stones.shape).T
+    empty = bits.where(wanted, _empty(stones, black, white))
+    masks = [jnp.stack([row, row]) for row in empty]
+    seeds = each(jnp.bitwise_and, bits.neighbours(each(lambda a, b: jnp.stack([a, b]), black, white)), masks)
+    reached = bits.flood(seeds, masks)
+    only = [row & ~row[::-1] for row in reached]
+    return bits.words_from_rows([row[0] for row in only], stones.shape).T, bits.words_from_rows([row[1] for row in only], stones.shape).T
