@@ -1,7 +1,7 @@
 """Three ways to a 3x3 convolution: XLA's own, matrix products over unrolled rows, and minimal filtering (Winograd) along the rows.
 
-GPUs and TPUs want XLA's. On CPUs it runs at the speed of the vector units at best, and its gradient far below: bf16 matrix units are only reached through matrix
-products ("dots"), and without them the float32 path gains from fewer multiplications ("winograd").
+GPUs and TPUs want XLA's. On CPUs it runs at the speed of the vector units at best, and its gradient far below: bf16 matrix units are only reached through
+matrix products ("dots"), and without them the float32 path gains from fewer multiplications ("winograd").
 All three take and give [B, H, W, C], stride 1, zero padding, no bias.
 """
 
@@ -85,9 +85,7 @@ def minimal_filter(outputs: int) -> tuple[Matrix, Matrix, Matrix]:
     """
     points = [Fraction(point) for point in _POINTS[outputs]]
     others = [[other for other in points if other != point] for point in points]
-    scale = [
-        functools.reduce(lambda product, other, point=point: product * (point - other), rest, Fraction(1)) for point, rest in zip(points, others, strict=True)
-    ]
+    scale = [math.prod((point - other for other in rest), start=Fraction(1)) for point, rest in zip(points, others, strict=True)]
     infinity = Fraction(0)
     inverse = [[*(point**power for point in points), Fraction(int(power == outputs - 1))] for power in range(outputs)]
     kernel = [[point**power / factor for power in range(3)] for point, factor in zip(points, scale, strict=True)] + [[infinity, infinity, Fraction(1)]]
@@ -153,7 +151,7 @@ CONVOLUTIONS: dict[str, Convolution] = {
 def convolve(name: str, x: Array, kernel: Array) -> Array:
     """Convolve x [B, H, W, C] with kernel [3, 3, C, F] in the way `name`, for training.
 
-    The input's gradient is written as a convolution too, with the kernel turned round: the transposed slices and concatenations that autodiff finds are slow on CPUs.
+    The input's gradient is a convolution too, with the kernel turned round: the transposed slices and concatenations that autodiff finds are slow on CPUs.
     """
     convolution = CONVOLUTIONS[name]
     return convolution.apply(x, convolution.prepare(kernel, x.shape[2]))

@@ -47,8 +47,8 @@ def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes
         return frozen.init(key, jnp.zeros((1, *board_shape, num_planes), jnp.float32))
 
     def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:
-        logits, value = frozen.apply(variables, planes)
-        return logits, value
+        outputs, _ = frozen.apply(variables, planes, mutable=[])
+        return outputs
 
     def train_apply(variables: PyTree, planes: Array) -> tuple[tuple[Array, Array], PyTree]:
         outputs, changed = training.apply(variables, planes, mutable=["batch_stats"])
@@ -67,8 +67,8 @@ def piece_size(config: NetworkConfig, board_shape: tuple[int, int]) -> int:
 def resolve(config: NetworkConfig) -> NetworkConfig:
     """Return `config` without "auto", by the kind of device alone.
 
-    GPUs and TPUs take XLA's convolution. CPUs with bf16 units take matrix products, other CPUs minimal filtering, which needs float32: with it both compute types
-    are float32, whatever the settings say.
+    GPUs and TPUs take XLA's convolution. CPUs with bf16 units take matrix products, other CPUs minimal filtering, which needs float32: with it both
+    compute types are float32, whatever the settings say.
     """
     convolution = config.convolution
     if convolution == "auto":
