@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import tyro
+from tyro.conf import Positional
 
 
-def train(experiment: str) -> None:
+def train(experiment: Positional[str]) -> None:
     """Start or continue an experiment; the same as `python -m azero.experiments.NAME`, whose flags may follow."""
     from azero.experiments.experiment import load
     from azero.experiments.run import main as run_main
@@ -29,7 +30,7 @@ def demo(workdir: Path = Path("runs/demo")) -> None:
     run_demo(workdir)
 
 
-def report(workdir: Path) -> None:
+def report(workdir: Positional[Path]) -> None:
     """Write one self-contained HTML page about a run, at any time, also while it goes on.
 
     Args:
@@ -40,7 +41,7 @@ def report(workdir: Path) -> None:
     print(write_report(_existing(workdir)))
 
 
-def checkpoint(workdir: Path) -> None:
+def checkpoint(workdir: Positional[Path]) -> None:
     """List the checkpoints of a run: iteration, steps, games, size, age, one digest of the whole state.
 
     Args:
@@ -51,7 +52,7 @@ def checkpoint(workdir: Path) -> None:
     print_checkpoints(_existing(workdir))
 
 
-def doctor(experiment: str = "go5", compile: bool = True) -> None:
+def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
     """Say what devices there are, what an experiment will need here in memory and compile time, and what is wrong.
 
     Args:
@@ -63,7 +64,7 @@ def doctor(experiment: str = "go5", compile: bool = True) -> None:
     sys.exit(examine(experiment, compile))
 
 
-def bench(what: Literal["games", "search", "network", "loop", "replay", "tpu"], against: str | None = None) -> None:
+def bench(what: Positional[Literal["games", "search", "network", "loop", "replay", "tpu"]], against: str | None = None) -> None:
     """Measure a part of azero on this machine, beside a peer where one is named.
 
     Args:
@@ -129,9 +130,7 @@ def main() -> None:
         if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
             train(sys.argv[2])
         else:
-            tyro.extras.subcommand_cli_from_dict(
-                COMMANDS, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX", config=(tyro.conf.PositionalRequiredArgs,)
-            )
+            tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX")
     except (ValueError, CheckpointError) as error:
         print(f"azero: {error}", file=sys.stderr)
         sys.exit(2)

@@ -275,18 +275,32 @@ def from_dict(data: dict[str, Any], base: Config | None = None, source: str = "s
 
 
 def load_overlay(path: Path, base: Config) -> Config:
-    """Return `base` with the keys of the TOML file at `path` replaced.
+    """Return `base` with the keys of the TOML file at `path` replaced; its table [about] is for people and for `overlay_experiments`.
 
     Raises:
       ValueError: the file cannot be read, is not TOML, or names a key that does not exist.
     """
+    data = _read_toml(path)
+    data.pop("about", None)
+    return from_dict(data, base, source=str(path))
+
+
+def overlay_experiments(path: Path) -> list[str]:
+    """Return the names of the experiments that the overlay at `path` is made for.
+
+    Raises:
+      ValueError: the file cannot be read or is not TOML.
+    """
+    return list(_read_toml(path).get("about", {}).get("experiments", []))
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"cannot read the overlay {path}: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
-    return from_dict(data, base, source=str(path))
 
 
 def config_hash(config: Config) -> str:

@@ -50,8 +50,9 @@ def measure_ours(config: Config, iterations: int) -> dict[str, Any]:
 
 def measure_pgx(config: Config, iterations: int) -> dict[str, Any]:
     """Return the same of the plain loop, in one pass over each iteration's positions with the same batch size."""
-    env = load_pgx_go(config.game.size[0], config.game.komi)
-    network = make_network(_plain(config.network), config.game.size * 2, 17, config.game.size[0] ** 2 + 1)
+    size = config.game.size[0]
+    env = load_pgx_go(size, config.game.komi)
+    network = make_network(_plain(config.network), (size, size), 17, size**2 + 1)
     moves = config.selfplay.moves_per_dispatch * config.selfplay.dispatches_per_iteration
     peer = make_peer_loop(env, network, config.selfplay.num_games, moves, config.search.num_simulations, config.learner.batch_size)
     variables = network.init(jax.random.key(0))

@@ -16,9 +16,10 @@ from rich.console import Console
 
 from azero import mesh as mesh_lib
 from azero.config import Config
-from azero.games import make
 from azero.experiments.estimate import Estimate, estimate, host_memory_bytes
 from azero.experiments.experiment import load
+from azero.experiments.run import compilation_cache
+from azero.games import make
 from azero.pipelines.loop import Loop
 from azero.report.progress import working
 from azero.report.tables import Cell, facts_table, format_bytes, format_duration, make_table
@@ -60,7 +61,7 @@ def _machine_facts() -> dict[str, Cell]:
         "host": f"{os.cpu_count()} cores, {format_bytes(host_memory_bytes())} memory, {platform.system()} {platform.machine()}",
         "Python": platform.python_version(),
         "libraries": ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
-        "compilation cache": jax.config.jax_compilation_cache_dir or "off; set JAX_COMPILATION_CACHE_DIR to compile only once",
+        "compilation cache": compilation_cache() or "off; set JAX_COMPILATION_CACHE_DIR to compile only once",
     }
 
 
@@ -117,7 +118,8 @@ def _problems(config: Config, cost: Estimate) -> list[str]:
         )
     free = shutil.disk_usage(".").free
     if cost.replay_bytes > free:
+        needed = format_bytes(cost.replay_bytes)
         problems.append(
-            f"the full replay window needs about {format_bytes(cost.replay_bytes)} and {format_bytes(free)} are free on this disk; a smaller replay.window-games needs less"
+            f"the full replay window needs about {needed}, and {format_bytes(free)} are free on this disk; a smaller replay.window-games needs less"
         )
     return problems

@@ -101,7 +101,7 @@ def mean_simulations(config: Config) -> float:
 
 
 def _flops(function: Any, *shapes: Any) -> float:
-    analysis = jax.jit(function).lower(*shapes).cost_analysis()
+    analysis: Any = jax.jit(function).lower(*shapes).cost_analysis()
     return float(analysis["flops"])
 
 

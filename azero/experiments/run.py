@@ -86,9 +86,15 @@ def run(experiment: Experiment, config: Config, workdir: Path, console: Console 
     return _conclude(finished, state, workdir, console)
 
 
+def compilation_cache() -> str | None:
+    """Return the directory of compiled programs, if one is in use."""
+    directory: str | None = jax.config.values["jax_compilation_cache_dir"]
+    return directory
+
+
 def use_compilation_cache() -> None:
     """Keep compiled programs between runs, in the user's cache directory unless another is set."""
-    if jax.config.jax_compilation_cache_dir is None:
+    if compilation_cache() is None:
         home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
         jax.config.update("jax_compilation_cache_dir", str(home / "azero" / "jax"))
 
@@ -116,8 +122,8 @@ class StopRequest:
     def __init__(self) -> None:
         self.is_set = False
 
-    def agreed(self) -> bool:
-        """Return whether any host has been asked to stop."""
+    def agree(self) -> bool:
+        """Return whether any host has been asked to stop; every host asks at the same moment."""
         return mesh_lib.smallest(-int(self.is_set)) < 0
 
 
@@ -158,20 +164,18 @@ def _iterate(loop: Loop, state: RunState, saver: Saver, workdir: Path, stop: Sto
     """Run iterations until the last one or a request to stop; return whether the run is finished."""
     total = loop.config.run.iterations
     with MetricsWriter(workdir, state.iteration) as metrics, Progress(total, state.iteration, console) as progress:
-        while state.iteration < total and not stop.agreed():
+        stopping = False
+        while state.iteration < total and not stopping:
             with _profiled(loop.config, state.iteration + 1, workdir):
                 _one_iteration(loop, state, metrics, progress, workdir)
-            if state.iteration % loop.config.checkpoint.every == 0 or state.iteration == total:
+            stopping = stop.agree()
+            if state.iteration % loop.config.checkpoint.every == 0 or state.iteration == total or stopping:
                 with progress.working("saving"):
                     saver.save(state)
                 metrics.event("checkpoint", state.iteration)
-        finished = state.iteration >= total
-        if not finished:
-            with progress.working("saving"):
-                saver.save(state)
         with progress.working("waiting for the last checkpoint"):
-            saver.wait()
-    return finished
+            saver.close()
+    return state.iteration >= total
 
 
 def _one_iteration(loop: Loop, state: RunState, metrics: MetricsWriter, progress: Progress, workdir: Path) -> None:

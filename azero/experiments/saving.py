@@ -11,8 +11,10 @@ from rich.console import Console
 
 from azero.checkpoint import Checkpointer, list_checkpoints
 from azero.config import Config
-from azero.networks import resolve
+from azero.games import make
+from azero.networks import choose
 from azero.pipelines.loop import Loop, RunState
+from azero.play.trajectory import HostArray
 from azero.report.files import CONFIG
 from azero.report.tables import format_bytes, format_duration, make_table
 
@@ -25,14 +27,13 @@ def settle(config: Config, workdir: Path) -> Config:
 
     A run must not change how it computes when it is continued, or it would not end as one that was never stopped.
     """
-    if config.network.convolution != "auto":
-        return dataclasses.replace(config, network=resolve(config.network))
-    with_choice = config.network
     path = workdir / CONFIG
-    if path.exists():
-        earlier = json.loads(path.read_text(encoding="utf-8")).get("network", {})
-        with_choice = dataclasses.replace(with_choice, **{name: earlier[name] for name in ("convolution", "inference_dtype") if name in earlier})
-    return dataclasses.replace(config, network=resolve(with_choice))
+    network = config.network
+    if network.convolution == "auto" and path.exists():
+        earlier = json.loads(path.read_text(encoding="utf-8"))["network"]
+        network = dataclasses.replace(network, **{name: earlier[name] for name in ("convolution", "train_dtype", "inference_dtype")})
+    game = make(config.game.name, **config.game.options())
+    return dataclasses.replace(config, network=choose(network, game.board_shape, game.num_planes, game.num_actions).config)
 
 
 class Saver:
@@ -121,5 +122,5 @@ def print_checkpoints(workdir: Path) -> None:
         console.print(f"{workdir} has no checkpoint yet")
 
 
-def _part(host: dict[str, object], prefix: str) -> dict[str, object]:
+def _part(host: dict[str, HostArray], prefix: str) -> dict[str, HostArray]:
     return {name.removeprefix(prefix): array for name, array in host.items() if name.startswith(prefix)}

@@ -1,16 +1,19 @@
 """Three ways to a 3x3 convolution: XLA's own, matrix products over unrolled rows, and minimal filtering (Winograd) along the rows.
 
-GPUs and TPUs want XLA's. On CPUs XLA's runs at the speed of the vector units at best: bf16 matrix units are only reached through matrix products ("dots"), and without them
-the float32 path gains from fewer multiplications ("winograd"). All three take and give [B, H, W, C], stride 1, zero padding, no bias.
+GPUs and TPUs want XLA's. On CPUs it runs at the speed of the vector units at best, and its gradient far below: bf16 matrix units are only reached through matrix
+products ("dots"), and without them the float32 path gains from fewer multiplications ("winograd").
+All three take and give [B, H, W, C], stride 1, zero padding, no bias.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -82,13 +85,18 @@ def minimal_filter(outputs: int) -> tuple[Matrix, Matrix, Matrix]:
     """
     points = [Fraction(point) for point in _POINTS[outputs]]
     others = [[other for other in points if other != point] for point in points]
-    scale = [functools.reduce(lambda product, other, point=point: product * (point - other), rest, Fraction(1)) for point, rest in zip(points, others, strict=True)]
+    scale = [
+        functools.reduce(lambda product, other, point=point: product * (point - other), rest, Fraction(1)) for point, rest in zip(points, others, strict=True)
+    ]
     infinity = Fraction(0)
-    inverse = [[*(point**power for point in points), Fraction(power == outputs - 1)] for power in range(outputs)]
+    inverse = [[*(point**power for point in points), Fraction(int(power == outputs - 1))] for power in range(outputs)]
     kernel = [[point**power / factor for power in range(3)] for point, factor in zip(points, scale, strict=True)] + [[infinity, infinity, Fraction(1)]]
     forward = [[*_polynomial(rest), infinity] for rest in others] + [_polynomial(points)]
-    to_floats = lambda matrix: tuple(tuple(float(entry) for entry in row) for row in matrix)  # noqa: E731
-    return to_floats(inverse), to_floats(kernel), to_floats(forward)
+    return _floats(inverse), _floats(kernel), _floats(forward)
+
+
+def _floats(matrix: Sequence[Sequence[Fraction | int]]) -> Matrix:
+    return tuple(tuple(float(entry) for entry in row) for row in matrix)
 
 
 def _polynomial(roots: list[Fraction]) -> list[Fraction]:
@@ -139,3 +147,28 @@ CONVOLUTIONS: dict[str, Convolution] = {
     "dots": Convolution(_prepare_dots, _apply_dots),
     "winograd": Convolution(_prepare_winograd, _apply_winograd),
 }
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def convolve(name: str, x: Array, kernel: Array) -> Array:
+    """Convolve x [B, H, W, C] with kernel [3, 3, C, F] in the way `name`, for training.
+
+    The input's gradient is written as a convolution too, with the kernel turned round: the transposed slices and concatenations that autodiff finds are slow on CPUs.
+    """
+    convolution = CONVOLUTIONS[name]
+    return convolution.apply(x, convolution.prepare(kernel, x.shape[2]))
+
+
+def _convolve_forward(name: str, x: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
+    return convolve(name, x, kernel), (x, kernel)
+
+
+def _convolve_backward(name: str, saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    x, kernel = saved
+    convolution = CONVOLUTIONS[name]
+    turned = kernel[::-1, ::-1].swapaxes(2, 3)
+    _, transpose = jax.vjp(lambda kernel: convolution.apply(x, convolution.prepare(kernel, x.shape[2])), kernel)
+    return convolution.apply(gradient, convolution.prepare(turned, x.shape[2])), transpose(gradient)[0]
+
+
+convolve.defvjp(_convolve_forward, _convolve_backward)

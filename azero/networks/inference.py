@@ -14,9 +14,6 @@ from azero.networks.resnet import pointwise
 from azero.types import Array, PyTree
 
 
-import os
-_UNROLL = int(os.environ.get('UNROLL', '1'))
-
 def fold(config: NetworkConfig, board_width: int, variables: PyTree) -> PyTree:
     """Return the inference parameters of `variables`: each convolution with its batch norm becomes {"weights", "bias"}.
 
@@ -85,7 +82,7 @@ def _tower(layers: PyTree, x: Array, convolve: Callable[[Array, Array], Array], 
         return jax.nn.relu(y).astype(x.dtype), None
 
     x = jax.nn.relu(layer(layers["stem"], x)).astype(x.dtype)
-    return lax.scan(block, x, layers["blocks"], unroll=_UNROLL)[0] if "blocks" in layers else x
+    return lax.scan(block, x, layers["blocks"])[0] if "blocks" in layers else x
 
 
 def _head(params: PyTree, features: Array) -> Array:

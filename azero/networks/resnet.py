@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from azero.config import NetworkConfig
-from azero.networks.convolution import CONVOLUTIONS
+from azero.networks.convolution import convolve
 from azero.types import Array
 
 _HE = nn.initializers.he_normal()
@@ -35,11 +35,7 @@ class ConvolutionNorm(nn.Module):
     def __call__(self, x: Array) -> Array:
         kernel = self.param("kernel", _HE, (self.width, self.width, x.shape[-1], self.filters), jnp.float32)
         x, kernel = x.astype(self.dtype), kernel.astype(self.dtype)
-        if self.width == 3:
-            convolution = CONVOLUTIONS[self.config.convolution]
-            y = convolution.apply(x, convolution.prepare(kernel, x.shape[2]))
-        else:
-            y = pointwise(x, kernel[0, 0])
+        y = convolve(self.config.convolution, x, kernel) if self.width == 3 else pointwise(x, kernel[0, 0])
         norm = nn.BatchNorm(
             use_running_average=not self.is_training,
             momentum=self.config.batch_norm_momentum,

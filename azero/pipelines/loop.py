@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
@@ -183,7 +184,7 @@ class Loop:
         positions = config.num_games * config.moves_per_dispatch
         yield Phase("self-play")
         for dispatch in range(config.dispatches_per_iteration):
-            threshold = np.float32(state.resign.threshold if config.resign else NEVER)
+            threshold = jnp.float32(state.resign.threshold if config.resign else NEVER)
             state.carry, chunk = self.selfplay.play(params, state.carry, jax.random.fold_in(key, dispatch), threshold)
             games = state.assembler.add(to_host(chunk))
             state.replay.add(games)

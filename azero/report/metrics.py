@@ -10,6 +10,7 @@ from typing import Any, Self
 from tensorboardX import SummaryWriter
 
 from azero.evaluate.rows import Row, RowFile
+from azero.mesh import is_lead
 from azero.report.files import EVENTS, METRICS, forget_after
 
 TENSORBOARD = "tensorboard"
@@ -17,10 +18,16 @@ TENSORBOARD = "tensorboard"
 
 
 class MetricsWriter:
-    """Writes `metrics.jsonl`, `events.jsonl` and TensorBoard files; every row is on its way to the disk when its method returns."""
+    """Writes `metrics.jsonl`, `events.jsonl` and TensorBoard files; every row is on its way to the disk when its method returns.
+
+    Of several hosts only the lead writes; on the others the methods do nothing, for they would write the same rows into the same files.
+    """
 
     def __init__(self, workdir: Path, resume_iteration: int = 0) -> None:
         """Open the files of `workdir` to go on after `resume_iteration`; rows and samples of later iterations, which will be played again, are dropped."""
+        self._writes = is_lead()
+        if not self._writes:
+            return
         forget_after(workdir, resume_iteration)
         self._metrics = RowFile(workdir / METRICS)
         self._events = RowFile(workdir / EVENTS)
@@ -31,6 +38,8 @@ class MetricsWriter:
 
         Keys that the report knows how to draw are listed in `azero.report.page.CHARTS`; it draws any other number, too.
         """
+        if not self._writes:
+            return
         step = int(row["iteration"])
         self._metrics.append({"time": time.time(), **row})
         for key, value in row.items():
@@ -40,7 +49,8 @@ class MetricsWriter:
 
     def event(self, kind: str, iteration: int, **facts: Any) -> None:
         """Write an event of the given kind: "evaluation" (see `azero.evaluate.arena.evaluation_row`), "checkpoint", "resume", "best" ..."""
-        self._events.append({"time": time.time(), **facts, "kind": kind, "iteration": iteration})
+        if self._writes:
+            self._events.append({"time": time.time(), **facts, "kind": kind, "iteration": iteration})
 
     def event_row(self, row: Row) -> None:
         """Write an event that is already a row with its kind and iteration."""
@@ -48,6 +58,8 @@ class MetricsWriter:
 
     def close(self) -> None:
         """Close all files."""
+        if not self._writes:
+            return
         self._metrics.close()
         self._events.close()
         self._board.close()

@@ -13,6 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 from azero.evaluate.arena import EVALUATION, rate_checkpoints
+from azero.evaluate.resign import NEVER
 from azero.evaluate.rows import Row, write_atomically
 from azero.play.score import Tally
 from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, positions
@@ -24,8 +25,9 @@ REPORT = "report.html"
 CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("Policy loss", (("policy_loss", "loss"), ("target_entropy", "entropy of the search's policy"))),
     ("Value loss", (("value_loss", "loss"),)),
-    ("Loss", (("loss", "loss"), ("l2_loss", "L2 penalty"))),
-    ("Entropy of the policy", (("entropy", "entropy"),)),
+    ("Loss", (("loss", "loss"), ("l2", "L2 penalty"))),
+    ("Entropy of the network's policy", (("entropy", "entropy"),)),
+    ("Agreement with the search's first choice", (("accuracy", "share of positions"),)),
     ("Moves per game", (("game_length", "moves"),)),
     ("Results of self-play", (("first_wins", "first mover wins"), ("draws", "draws"), ("resigned", "resigned"))),
     ("Positions per second", (("positions_per_second", "positions/s"),)),
@@ -35,8 +37,8 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("Resignation: games wrongly given up", (("resign_false_positives", "share"),)),
 )
 """Charts by title: keys of a metrics row and their labels. A key that no chart names gets a chart of its own, further down."""
-COUNTERS = ("iteration", "time", "games", "positions", "steps")
-"""Keys that only grow: shown as numbers, not as curves."""
+COUNTERS = ("iteration", "time", "games", "positions", "steps", "window_games", "window_positions")
+"""Counts: the first ones are shown as numbers; none is a curve worth drawing."""
 MAX_SAMPLES = 12
 """Sample games on the page: the most recent iteration's, then one of each earlier one, evenly spaced."""
 SHOWN_MATCHES = 10
@@ -146,17 +148,18 @@ def _charts(metrics: Sequence[Row]) -> tuple[list[Markup], list[Markup]]:
     iterations = [row["iteration"] for row in metrics]
 
     def columns(keys: Sequence[tuple[str, str]]) -> list[Series]:
-        present = [(key, label) for key, label in keys if any(_is_number(row.get(key)) for row in metrics)]
-        return [Series(label, iterations, [row[key] if _is_number(row.get(key)) else float("nan") for row in metrics]) for key, label in present]
+        present = [(key, label) for key, label in keys if any(_is_number(key, row.get(key)) for row in metrics)]
+        return [Series(label, iterations, [row[key] if _is_number(key, row.get(key)) else float("nan") for row in metrics]) for key, label in present]
 
     known = {key for _, keys in CHARTS for key, _ in keys} | set(COUNTERS)
-    others = dict.fromkeys(key for row in metrics for key, value in row.items() if key not in known and _is_number(value))
+    others = dict.fromkeys(key for row in metrics for key, value in row.items() if key not in known and _is_number(key, value))
     main = [Markup(line_chart(title, series)) for title, keys in CHARTS if (series := columns(keys))]
     return main, [Markup(line_chart(key, columns([(key, key)]))) for key in others]
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_number(key: str, value: Any) -> bool:
+    """Whether a metric has a value to draw; "nobody resigns" is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and not (key == "resign_threshold" and value <= NEVER)
 
 
 def _chosen_samples(samples: Sequence[tuple[int, list[SampleGame]]]) -> list[tuple[int, SampleGame]]:

@@ -20,7 +20,7 @@ from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.search.tree import ILLEGAL, Edges, best_child_value, best_legal, evaluate_roots, masked_priors, result_for_mover
 from azero.types import Array, PyTree
 
-_ILLEGAL_LOGIT = -1e30
+ILLEGAL_LOGIT = -1e30
 """Prior logit of an illegal move: finite, since mctx adds Q-values to it."""
 
 
@@ -35,7 +35,7 @@ def make_recurrent_fn(game: Game, leaf: LeafFn) -> mctx.RecurrentFn:
         output = mctx.RecurrentFnOutput(
             reward=jnp.zeros_like(values),
             discount=jnp.where(same_side, 1.0, -1.0),
-            prior_logits=jnp.where(jax.vmap(game.legal_action_mask)(states), logits.astype(jnp.float32), _ILLEGAL_LOGIT),
+            prior_logits=jnp.where(jax.vmap(game.legal_action_mask)(states), logits.astype(jnp.float32), ILLEGAL_LOGIT),
             value=values,
         )
         return output, states
@@ -47,7 +47,7 @@ def edges_of(tree: mctx.Tree, node: Array | int) -> Edges:
     """Return the edges of one node of an mctx tree without its batch axis."""
     logits = tree.children_prior_logits[node]
     visits = tree.children_visits[node].astype(jnp.float32)
-    priors = jnp.where(logits > 0.5 * _ILLEGAL_LOGIT, jax.nn.softmax(logits), ILLEGAL)
+    priors = jnp.where(logits > 0.5 * ILLEGAL_LOGIT, jax.nn.softmax(logits), ILLEGAL)
     return Edges(priors, visits, visits * tree.qvalues(node), tree.raw_values[node])
 
 
@@ -65,7 +65,7 @@ def make_mctx_puct(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
         root_key, noise_key, tree_key = jax.random.split(key, 3)
         states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
         priors = puct.mix_dirichlet(noise_key, masked_priors(logits, legal_mask), config.dirichlet_alpha, config.dirichlet_fraction)
-        prior_logits = jnp.where(legal_mask, jnp.log(jnp.maximum(priors, jnp.finfo(jnp.float32).tiny)), _ILLEGAL_LOGIT)
+        prior_logits = jnp.where(legal_mask, jnp.log(jnp.maximum(priors, jnp.finfo(jnp.float32).tiny)), ILLEGAL_LOGIT)
         tree = mctx.search(
             params,
             tree_key,
@@ -79,7 +79,7 @@ def make_mctx_puct(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
         )
         visits = tree.summary().visit_counts
         weights = visits / jnp.sum(visits, axis=-1, keepdims=True)
-        return _output(tree, jnp.argmax(visits + 0.5 * priors, axis=-1).astype(jnp.int32), weights)
+        return read_output(tree, jnp.argmax(visits + 0.5 * priors, axis=-1).astype(jnp.int32), weights)
 
     return search
 
@@ -93,7 +93,7 @@ def make_mctx_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn
     def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
         root_key, policy_key = jax.random.split(key)
         states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
-        logits = jnp.where(legal_mask, logits, _ILLEGAL_LOGIT)
+        logits = jnp.where(legal_mask, logits, ILLEGAL_LOGIT)
         policy = mctx.gumbel_muzero_policy(
             params,
             policy_key,
@@ -106,12 +106,12 @@ def make_mctx_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn
             max_num_considered_actions=min(config.max_considered, game.num_actions),
             gumbel_scale=config.gumbel_scale,
         )
-        return _output(policy.search_tree, policy.action, jnp.where(legal_mask, policy.action_weights, 0.0))
+        return read_output(policy.search_tree, policy.action, jnp.where(legal_mask, policy.action_weights, 0.0))
 
     return search
 
 
-def _output(tree: Any, action: Array, weights: Array) -> SearchOutput:
+def read_output(tree: Any, action: Array, weights: Array) -> SearchOutput:
     """Read the rest of a `SearchOutput` off an mctx tree."""
     summary = tree.summary()
     edges = jax.vmap(edges_of, in_axes=(0, None))(tree, tree.ROOT_INDEX)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from azero.games.game import Game
 from azero.search.search import LeafFn, SearchFn, SearchOutput
-from azero.search.tree import argmax_first, evaluate_roots
+from azero.search.tree import evaluate_roots
 from azero.types import Array, PyTree
 
 
@@ -17,6 +17,6 @@ def make_policy(game: Game, leaf: LeafFn) -> SearchFn:
     def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
         _, logits, legal_mask, values = evaluate_roots(game, leaf, params, key, roots)
         weights = jnp.where(legal_mask, jax.nn.softmax(logits, axis=-1), 0.0)
-        return SearchOutput(argmax_first(logits), weights, jnp.zeros(logits.shape, jnp.int32), values, values, None)
+        return SearchOutput(jnp.argmax(logits, axis=-1).astype(jnp.int32), weights, jnp.zeros(logits.shape, jnp.int32), values, values, None)
 
     return search

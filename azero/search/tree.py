@@ -10,6 +10,7 @@ A terminal position gets no node: the edge into it is marked TERMINAL, and each 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -30,6 +31,8 @@ ILLEGAL = -1.0
 """Prior of an illegal move, so that no separate mask is stored; legal moves have priors in [0, 1]."""
 ROOT = 0
 """Index of the root among the nodes of a game."""
+CPU_PIECE = 256
+"""Positions that the CPU plays and evaluates at once; more overflow its cache (measured: 4,096 positions of 9x9 Go took twice as long each)."""
 
 
 @struct.dataclass
@@ -185,11 +188,53 @@ def descend(tree: Tree, action: Array, valid: Array, score: ScoreFn, max_depth: 
     return Path(end.node, end.action, end.child, valid)
 
 
+class _Evaluated(NamedTuple):
+    """What `expand` learns about P new positions."""
+
+    states: PyTree
+    players: Array
+    terminal: Array
+    priors: Array
+    values: Array
+    """float32[P], for the side to move: the leaf's, or the exact result where the game is over."""
+
+
+def _play_and_evaluate(game: Game, leaf: LeafFn, params: PyTree, key: Array, before: PyTree, action: Array) -> _Evaluated:
+    """Play moves int32[P] on states [P, ...] and evaluate what arises."""
+    states = jax.vmap(game.step)(before, action)
+    logits, values = leaf(params, key, states)
+    terminal = jax.vmap(game.is_terminal)(states)
+    return _Evaluated(
+        states,
+        players=jax.vmap(game.to_play)(states),
+        terminal=terminal,
+        priors=masked_priors(logits, jax.vmap(game.legal_action_mask)(states)),
+        values=jnp.where(terminal, result_for_mover(game, states), values.astype(jnp.float32)),
+    )
+
+
+def _in_pieces(game: Game, leaf: LeafFn, params: PyTree, key: Array, before: PyTree, action: Array) -> _Evaluated:
+    """Do the same piece by piece, for a machine whose cache a wide batch would overflow."""
+    size = action.shape[0]
+    pieces = next(count for count in range(1, size + 1) if size % count == 0 and size // count <= CPU_PIECE)
+
+    def cut(array: Array) -> Array:
+        return array.reshape(pieces, size // pieces, *array.shape[1:])
+
+    def evaluate(piece: tuple[Array, PyTree, Array]) -> _Evaluated:
+        return _play_and_evaluate(game, leaf, params, *piece)
+
+    evaluated = jax.lax.map(evaluate, (jax.random.split(key, pieces), jax.tree.map(cut, before), cut(action)))
+    return jax.tree.map(lambda array: array.reshape(size, *array.shape[2:]), evaluated)
+
+
 def expand(game: Game, leaf: LeafFn, params: PyTree, key: Array, tree: Tree, path: Path, slot: int | Array) -> tuple[Tree, Array]:
-    """Play the last move of every lane, evaluate the positions in one call of `leaf`, and store them in nodes `slot` to `slot` + L - 1.
+    """Play the last move of every lane, evaluate the positions, and store them in nodes `slot` to `slot` + L - 1.
+
+    The leaf sees all B x L positions in one call (on the CPU in pieces of at most CPU_PIECE).
 
     Returns:
-      The tree, and the values float32[B, L] of the new positions for the first mover of the game: the leaf's, or the exact result where the game is over.
+      The tree, and the values float32[B, L] of the new positions for the first mover of the game.
     """
     batch, lanes = path.node.shape
 
@@ -201,27 +246,26 @@ def expand(game: Game, leaf: LeafFn, params: PyTree, key: Array, tree: Tree, pat
         return jax.lax.dynamic_update_slice(array, rows, (0, slot, *([0] * (array.ndim - 2))))
 
     before = jax.tree.map(lambda array: flat(_at(array, path.node)), tree.states)
-    states = jax.vmap(game.step)(before, flat(path.action))  # games and lanes are one batch from here to the leaf
-    players = jax.vmap(game.to_play)(states)
-    terminal = jax.vmap(game.is_terminal)(states)
-    logits, value = leaf(params, key, states)
-    priors = masked_priors(logits, jax.vmap(game.legal_action_mask)(states))
-    value = jnp.where(terminal, result_for_mover(game, states), value.astype(jnp.float32))
+    at_once, in_pieces = (functools.partial(how, game, leaf) for how in (_play_and_evaluate, _in_pieces))
+    if batch * lanes <= CPU_PIECE:
+        new = at_once(params, key, before, flat(path.action))
+    else:
+        new = jax.lax.platform_dependent(params, key, before, flat(path.action), cpu=in_pieces, default=at_once)
 
-    new_child = jnp.where(terminal.reshape(batch, lanes), TERMINAL, slot + jnp.arange(lanes, dtype=jnp.int32))
+    new_child = jnp.where(new.terminal.reshape(batch, lanes), TERMINAL, slot + jnp.arange(lanes, dtype=jnp.int32))
     child = jnp.where(path.child == UNVISITED, new_child, path.child)
     node = jnp.where(path.valid, path.node, tree.parents.shape[1])  # out of range is dropped
     tree = dataclasses.replace(
         tree,
-        states=jax.tree.map(write, tree.states, states),
-        players=write(tree.players, players),
-        raw_values=write(tree.raw_values, value),
+        states=jax.tree.map(write, tree.states, new.states),
+        players=write(tree.players, new.players),
+        raw_values=write(tree.raw_values, new.values),
         parents=write(tree.parents, path.node),
         actions=write(tree.actions, path.action),
         children=tree.children.at[_games(node), node, path.action].set(child.astype(tree.children.dtype), mode="drop", unique_indices=True),
-        priors=write(tree.priors, priors),
+        priors=write(tree.priors, new.priors),
     )
-    return tree, (value * (1.0 - 2.0 * players.astype(jnp.float32))).reshape(batch, lanes)
+    return tree, (new.values * (1.0 - 2.0 * new.players.astype(jnp.float32))).reshape(batch, lanes)
 
 
 def backup(tree: Tree, path: Path, value: Array) -> Tree:

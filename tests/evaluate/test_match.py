@@ -1,7 +1,6 @@
 """Matches: colours, results by hand, determinism, devices."""
 
 import functools
-from typing import Literal
 
 import jax
 import numpy as np
@@ -72,15 +71,14 @@ def test_players_do_not_talk_to_each_other_across_devices() -> None:
     assert not [name for name in ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter") if name in text]
 
 
-@pytest.mark.parametrize("name", ["puct", "gumbel"])
-def test_more_simulations_win_at_tictactoe(name: Literal["puct", "gumbel"]) -> None:
+def test_more_simulations_win_at_tictactoe() -> None:
     game = make("tictactoe")
 
     def search(simulations: int) -> SearchFn:
-        return make_search(SearchConfig(name=name, num_simulations=simulations, dirichlet_fraction=0.0), game, rollout_leaf(game))
+        return make_search(SearchConfig(num_simulations=simulations, dirichlet_fraction=0.0), game, rollout_leaf(game))
 
     result = make_match(game, search(64), search(1), 64, temperature_moves=1, moves_per_chunk=10)((), (), jax.random.key(0)).result
-    assert result.total.interval[0] > 0.65 and result.first.score > result.second.score
+    assert result.total.interval[0] > 0.65
 
 
 def test_an_odd_number_of_games_is_refused_with_both_numbers() -> None:

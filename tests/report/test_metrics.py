@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from azero.config import Config
 from azero.report.files import SampleGame, describe_machine, load_run, write_run, write_samples
@@ -46,3 +47,11 @@ def test_the_machine_is_described_and_the_start_stays(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps(run))
     write_run(tmp_path, "go5", Config())
     assert load_run(tmp_path).run["started"] == 1.0 and load_run(tmp_path).run["experiment"] == "go5"
+
+
+def test_only_the_lead_host_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jax.process_index", lambda: 1)
+    with MetricsWriter(tmp_path) as writer:
+        writer.write({"iteration": 1})
+        writer.event("checkpoint", 1)
+    assert list(tmp_path.iterdir()) == []

@@ -9,6 +9,7 @@ import pytest
 
 from azero.config import Config
 from azero.evaluate.arena import evaluation_row
+from azero.evaluate.resign import NEVER
 from azero.play.score import MatchResult, Tally
 from azero.report.files import SampleGame, load_run, write_config, write_run, write_samples
 from azero.report.metrics import MetricsWriter
@@ -69,7 +70,7 @@ def test_a_whole_run_is_on_the_page(tmp_path: Path) -> None:
     write_run(tmp_path, "go5", Config())
     with MetricsWriter(tmp_path) as writer:
         for iteration in range(1, 6):
-            writer.write(_row(iteration))
+            writer.write({**_row(iteration), "resign_threshold": NEVER})
         writer.event_row(evaluation_row(2, 0, MatchResult(Tally(9, 0, 1), Tally(8, 1, 1))))
         writer.event_row(evaluation_row(4, 2, MatchResult(Tally(6, 0, 4), Tally(6, 0, 4)), passed=True))
         writer.event("checkpoint", 4, path="checkpoints/4")
@@ -95,7 +96,7 @@ def test_a_whole_run_is_on_the_page(tmp_path: Path) -> None:
     ):
         assert text in checker.text, text
     assert "learning_rate" in checker.text and "num_simulations" in checker.text and "500" in checker.text
-    # Charts: policy loss, value loss, positions/s, seconds, one other number, Elo; then a board and its values.
+    # Charts: policy loss, value loss, positions/s, seconds, one other number, Elo (nobody resigned yet); then a board and its values.
     assert checker.count["svg"] == 6 + 2
     steps = json.loads(re.search(r'id="games">(.*?)</script>', page, re.S).group(1))  # type: ignore[union-attr]
     assert steps[0]["boards"][2] == "." * 7 + "O" + "." * 4 + "X" + "." * 12 and steps[0]["values"] == [0.1, 0.2, None, -0.3]

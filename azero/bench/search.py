@@ -1,0 +1,252 @@
+"""Speed of the searches on mid-game Go positions, beside mctx: `python -m azero.bench.search --against mctx`.
+
+Two times are taken of each search: of the whole, and of its plays and evaluations alone (as many calls, with as many positions each). The difference is what
+the tree costs. PUCT stands beside two opponents: `mctx.muzero_policy`, the library's own PUCT, and `mctx_puct`, our rule on the library's tree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import mctx
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from azero.config import NetworkConfig, SearchConfig
+from azero.games import Game, make
+from azero.networks import make_network
+from azero.search import LeafFn, SearchFn, SearchOutput, make_search, network_leaf, tree_bytes
+from azero.search.gumbel import Phase, halving_schedule
+from azero.search.mctx_backend import ILLEGAL_LOGIT, make_recurrent_fn, read_output
+from azero.search.tree import CPU_PIECE, evaluate_roots
+from azero.types import Array, PyTree
+
+OPENING_PLIES = 20
+"""Random moves before the measured positions, so that boards are neither empty nor full."""
+STAND_IN_SCALE = 0.15
+"""Standard deviation of the stand-in's weights: its logits then spread by 2, so that priors are peaked, and lines deep, as with a trained network."""
+MCTX_BYTES_PER_ACTION = 24
+"""mctx keeps child index, prior logit, visits, reward, discount and value of every edge, four bytes each."""
+MCTX_BYTES_PER_NODE = 20
+"""mctx keeps visits, raw value, value, parent and action of every node, four bytes each."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table."""
+
+    search: str
+    simulations_per_second: float
+    """Simulations of all games together."""
+    tree_share: float
+    """Share of the time that is not game and leaf, from 0 to 1."""
+    calls: int
+    """Calls of the leaf per search."""
+    bytes_per_game: int
+    ours_faster: float | None = None
+    """How many times as fast our search of the same kind is, in the same run; None on the lines of ours."""
+
+
+def run(
+    against: Literal["mctx", "none"] = "mctx",
+    size: int = 9,
+    batch: int = 256,
+    num_simulations: int = 64,
+    network: str = "stand-in",
+    searches: tuple[str, ...] = ("puct", "gumbel"),
+    repeats: int = 3,
+) -> list[Result]:
+    """Time each of `searches`, and its twin in mctx if `against` says so, on the same positions.
+
+    Args:
+      network: "stand-in", one small matrix product, or BLOCKSxFILTERS, such as "6x96".
+      repeats: the best of so many runs counts.
+
+    Raises:
+      ValueError: the network or the game is not understood.
+    """
+    game = make("go", size=size)
+    leaf, params = make_leaf(game, network)
+    roots = jax.jit(functools.partial(mid_game_positions, game, batch))(jax.random.key(1))
+    results = []
+    for name in searches:
+        config = SearchConfig(name=name, num_simulations=num_simulations, random_symmetry=False)  # type: ignore[arg-type]
+        ours = measure(config, game, make_search(config, game, leaf), leaf, params, roots, repeats)
+        results.append(ours)
+        for theirs, search in mctx_twins(config, game, leaf).items() if against == "mctx" else ():
+            result = measure(dataclasses.replace(config, name=f"mctx_{name}"), game, search, leaf, params, roots, repeats)  # type: ignore[arg-type]
+            results.append(dataclasses.replace(result, search=theirs, ours_faster=ours.simulations_per_second / result.simulations_per_second))
+    return results
+
+
+def mctx_twins(config: SearchConfig, game: Game, leaf: LeafFn) -> dict[str, SearchFn]:
+    """Return the searches of mctx that do what `config.name` does, by the name they get in the table."""
+    if config.name == "gumbel":
+        return {"mctx_gumbel (mctx.gumbel_muzero_policy)": make_search(dataclasses.replace(config, name="mctx_gumbel"), game, leaf)}
+    own_rule = make_search(dataclasses.replace(config, name="mctx_puct"), game, leaf)
+    return {"mctx_puct (our rule, mctx.search)": own_rule, "mctx.muzero_policy": muzero_policy(config, game, leaf)}
+
+
+def muzero_policy(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
+    """Return `mctx.muzero_policy` as the library has it, to be timed: its own rule, noise over all moves, Q-values rescaled by those of the siblings."""
+
+    def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
+        root_key, policy_key = jax.random.split(key)
+        states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
+        policy = mctx.muzero_policy(
+            params,
+            policy_key,
+            mctx.RootFnOutput(prior_logits=jnp.where(legal_mask, logits, ILLEGAL_LOGIT), value=values, embedding=states),
+            make_recurrent_fn(game, leaf),
+            config.num_simulations,
+            invalid_actions=(~legal_mask).astype(jnp.float32),
+            dirichlet_fraction=config.dirichlet_fraction,
+            dirichlet_alpha=config.dirichlet_alpha,
+        )
+        return read_output(policy.search_tree, policy.action, policy.action_weights)
+
+    return search
+
+
+def measure(config: SearchConfig, game: Game, search: SearchFn, leaf: LeafFn, params: PyTree, roots: PyTree, repeats: int) -> Result:
+    """Time `search`, which `config` describes, and its plays and evaluations alone."""
+    batch = jax.tree.leaves(roots)[0].shape[0]
+    phases = (
+        halving_schedule(min(config.max_considered, game.num_actions), config.num_simulations)
+        if config.name == "gumbel"
+        else (Phase(1, config.num_simulations),)
+    )
+    whole = best_time(lambda key: search(params, key, roots)._replace(tree=None), repeats)
+    alone = best_time(functools.partial(play_and_evaluate, game, leaf, phases, params, roots), repeats)
+    return Result(
+        search=config.name,
+        simulations_per_second=batch * config.num_simulations / whole,
+        tree_share=max(0.0, 1.0 - alone / whole),
+        calls=1 + sum(phase.rounds for phase in phases),
+        bytes_per_game=mctx_tree_bytes(config.num_simulations, game) if config.name.startswith("mctx") else tree_bytes(config.num_simulations, game),
+    )
+
+
+def best_time(function: Callable[[Array], Any], repeats: int) -> float:
+    """Return the seconds of the fastest of `repeats` calls, after one that compiles."""
+    compiled = jax.jit(function)
+    jax.block_until_ready(compiled(jax.random.key(0)))
+    seconds = []
+    for i in range(repeats):
+        start = time.perf_counter()
+        jax.block_until_ready(compiled(jax.random.key(i)))
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def play_and_evaluate(game: Game, leaf: LeafFn, phases: tuple[Phase, ...], params: PyTree, roots: PyTree, key: Array) -> Array:
+    """Do what a search does besides its tree: evaluate the roots, then for every round one move and one evaluation of all its positions."""
+    states = jax.vmap(game.search_state)(roots)
+    batch = jax.tree.leaves(states)[0].shape[0]
+    logits, values = leaf(params, key, states)
+
+    def one_round(carry: tuple[PyTree, Array, Array], _: None) -> tuple[tuple[PyTree, Array, Array], None]:
+        states, logits, total = carry
+        masked = jnp.where(jax.vmap(game.legal_action_mask)(states), logits, -jnp.inf)
+        states = jax.vmap(game.step)(states, jnp.argmax(masked, axis=-1).astype(jnp.int32))
+        logits, values = leaf(params, key, states)
+        values = jnp.where(jax.vmap(game.is_terminal)(states), jax.vmap(game.rewards)(states)[:, 0], values)
+        return (states, logits, total + jnp.sum(values)), None
+
+    carry = (states, logits, jnp.sum(values))
+    for width, rounds in phases:
+        at_once = max(1, min(width, CPU_PIECE // batch) if jax.default_backend() == "cpu" else width)  # the pieces in which the search evaluates too
+        wide = (*jax.tree.map(lambda array, n=at_once: jnp.repeat(array, n, axis=0), carry[:2]), carry[2])
+        wide, _ = jax.lax.scan(one_round, wide, None, length=rounds * width // at_once)
+        carry = (*jax.tree.map(lambda array, n=at_once: array[::n], wide[:2]), wide[2])
+    return carry[2]
+
+
+def make_leaf(game: Game, network: str) -> tuple[LeafFn, PyTree]:
+    """Return a leaf over the network that `network` names, and its parameters."""
+    if network == "stand-in":
+        features = game.board_shape[0] * game.board_shape[1] * game.num_planes
+        weights = STAND_IN_SCALE * jax.random.normal(jax.random.key(7), (features, game.num_actions + 1))
+
+        def infer(params: Array, planes: Array) -> tuple[Array, Array]:
+            product = planes.reshape(planes.shape[0], -1).astype(jnp.float32) @ params
+            return product[:, :-1], jnp.tanh(0.25 * product[:, -1])  # values of about +-0.5
+
+        return network_leaf(game, infer, random_symmetry=False), weights
+    blocks, times, filters = network.partition("x")
+    if not (times and blocks.isdecimal() and filters.isdecimal()):
+        raise ValueError(f"the network is stand-in or BLOCKSxFILTERS such as 6x96, not {network!r}")
+    settings = NetworkConfig(blocks=int(blocks), filters=int(filters))
+    functions = make_network(settings, game.board_shape, game.num_planes, game.num_actions)
+    return network_leaf(game, functions.infer, random_symmetry=False), functions.fold(functions.init(jax.random.key(7)))
+
+
+def mid_game_positions(game: Game, batch: int, key: Array) -> PyTree:
+    """Return `batch` positions after OPENING_PLIES random legal moves."""
+    states = jax.vmap(lambda _: game.init())(jnp.arange(batch))
+
+    def play(states: PyTree, key: Array) -> tuple[PyTree, None]:
+        draws = jax.random.uniform(key, (batch, game.num_actions))
+        action = jnp.argmax(jnp.where(jax.vmap(game.legal_action_mask)(states), draws, -1.0), axis=-1).astype(jnp.int32)
+        return jax.vmap(game.step)(states, action), None
+
+    return jax.lax.scan(play, states, jax.random.split(key, OPENING_PLIES))[0]
+
+
+def mctx_tree_bytes(num_simulations: int, game: Game) -> int:
+    """Return the bytes of mctx's tree of one game: the slim state, six numbers an action and five a node."""
+    state = jax.eval_shape(lambda: game.search_state(game.init()))
+    state_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    return (num_simulations + 1) * (state_bytes + MCTX_BYTES_PER_ACTION * game.num_actions + MCTX_BYTES_PER_NODE)
+
+
+def table(results: list[Result], title: str) -> Table:
+    """Return the results as a table to print, ours above its opponents."""
+    out = Table(title=title)
+    for column in ("search", "simulations/s", "ours is faster", "tree's share", "leaf calls", "KB per game"):
+        out.add_column(column, justify="left" if column == "search" else "right")
+    for result in results:
+        factor = f"{result.ours_faster:.1f} x" if result.ours_faster else ""
+        share, kilobytes = f"{result.tree_share:.0%}", f"{result.bytes_per_game / 1000:,.0f}"
+        out.add_row(result.search, f"{result.simulations_per_second:,.0f}", factor, share, str(result.calls), kilobytes)
+    return out
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Time the searches on mid-game Go positions."""
+
+    against: Literal["mctx", "none"] = "mctx"
+    """Also time the same search through mctx."""
+    size: int = 9
+    """Points per side of the board."""
+    batch: int = 256
+    """Games searched at once."""
+    num_simulations: int = 64
+    """Simulations per move."""
+    network: str = "stand-in"
+    """stand-in (one small matrix product), or BLOCKSxFILTERS such as 6x96."""
+    searches: tuple[str, ...] = ("puct", "gumbel")
+    """Which of ours to time."""
+    repeats: int = 3
+    """The best of so many runs counts."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table of `run`; `--help` lists the arguments."""
+    chosen = tyro.cli(Arguments, args=arguments)
+    results = run(**dataclasses.asdict(chosen))
+    title = f"{chosen.batch} games of {chosen.size}x{chosen.size}, {chosen.num_simulations} simulations, {chosen.network} network, {jax.default_backend()}"
+    Console().print(table(results, title))
+
+
+if __name__ == "__main__":
+    main()

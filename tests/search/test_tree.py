@@ -1,0 +1,181 @@
+"""The tree itself: a golden tree, exact ends, legality, memory, and what it compiles to."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec
+from search_toys import RandomTree, random_leaf
+
+from azero.config import SearchConfig
+from azero.games.tictactoe import TicTacToe, TicTacToeState
+from azero.mesh import make_mesh
+from azero.search import SearchOutput, bytes_per_node, make_search, tree_bytes, uniform_leaf
+from azero.search.tree import TERMINAL, UNVISITED, Tree, index_dtype
+
+OURS = ["puct", "gumbel"]
+
+
+def config(name: str, **changes: Any) -> SearchConfig:
+    return SearchConfig(**{"name": name, "dirichlet_fraction": 0.0, "gumbel_scale": 0.0, **changes})
+
+
+def position(*squares: int) -> TicTacToeState:
+    """Return the tic-tac-toe position after these moves, as a batch of one."""
+    game = TicTacToe()
+    state = game.init()
+    for square in squares:
+        state = game.step(state, jnp.int32(square))
+    return jax.tree.map(lambda x: x[None], state)
+
+
+def search_tictactoe(name: str, roots: TicTacToeState, simulations: int, **changes: Any) -> SearchOutput:
+    game = TicTacToe()
+    return jax.jit(make_search(config(name, num_simulations=simulations, **changes), game, uniform_leaf(game)))({}, jax.random.key(0), roots)
+
+
+def draw(tree: Tree, node: int = 0, indent: str = "") -> list[str]:
+    """Return the visited part of the first game's tree as text: move, visits, mean value for the side that moves, and what is behind the edge."""
+    lines = []
+    for action in np.flatnonzero(np.asarray(tree.visits[0, node])):
+        child = int(tree.children[0, node, action])
+        count = int(tree.visits[0, node, action])
+        behind = "end" if child == TERMINAL else f"#{child}"
+        lines.append(f"{indent}{action}: N={count} Q={float(tree.value_sums[0, node, action]) / count:+.2f} {behind}")
+        if child > 0:
+            lines += draw(tree, child, indent + "  ")
+    return lines
+
+
+def test_golden_tree() -> None:
+    """X . . / O O . / . . X with X to move; AlphaGo Zero's rule, c = 1, equal priors, twelve simulations, worked out by hand.
+
+    Five empty squares get one visit each, then a second, since every value is still 0; O answers with the first empty square. The third visits go to 1 and 2,
+    where O's second answer, square 5, completes its row: worth +1 to O, so -1/3 to X.
+    """
+    out = search_tictactoe("puct", position(0, 3, 8, 4), 12, c_puct=1.0)
+    assert draw(out.tree) == [
+        "1: N=3 Q=-0.33 #1",
+        "  2: N=1 Q=+0.00 #6",
+        "  5: N=1 Q=+1.00 end",
+        "2: N=3 Q=-0.33 #2",
+        "  1: N=1 Q=+0.00 #7",
+        "  5: N=1 Q=+1.00 end",
+        "5: N=2 Q=+0.00 #3",
+        "  1: N=1 Q=+0.00 #8",
+        "6: N=2 Q=+0.00 #4",
+        "  1: N=1 Q=+0.00 #9",
+        "7: N=2 Q=+0.00 #5",
+        "  1: N=1 Q=+0.00 #10",
+    ]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_an_end_has_no_node_and_keeps_its_exact_value(name: str) -> None:
+    out = search_tictactoe(name, position(0, 3, 1, 4), 40)
+    assert int(out.tree.children[0, 0, 2]) == TERMINAL
+    assert int(out.tree.visits[0, 0, 2]) >= 10
+    assert float(out.tree.value_sums[0, 0, 2]) == float(out.tree.visits[0, 0, 2])
+    assert int(out.action[0]) == 2
+    assert float(out.best_child_value[0]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("moves", "value", "good"),
+    [
+        ((0, 3, 1, 4), 1.0, {2}),  # X X . / O O . : X wins at once
+        ((0, 3, 8, 4), 0.0, {5}),  # X must stop O's row
+        ((0, 4), 0.0, {1, 2, 3, 5, 6, 7, 8}),  # a corner answered by the centre is a draw
+        ((0, 1), 1.0, {3, 4, 6}),  # a corner answered by an edge loses: these three win
+    ],
+)
+def test_solves_tictactoe(moves: tuple[int, ...], value: float, good: set[int]) -> None:
+    """With nothing but the rules to go by, enough simulations find the value and a move that keeps it."""
+    out = search_tictactoe("puct", position(*moves), 1500, c_puct=0.7)
+    assert int(out.action[0]) in good
+    assert float(out.best_child_value[0]) == pytest.approx(value, abs=0.15)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_illegal_moves_are_never_visited(name: str) -> None:
+    """Not at the root and not below it, where a legal move with a bad value scores below an unvisited one."""
+    game = RandomTree(legal_share=0.4)
+    roots = jax.vmap(game.init)(jnp.arange(32))
+    out = jax.jit(make_search(config(name, num_simulations=100), game, random_leaf(game)))({}, jax.random.key(0), roots)
+    tree = out.tree
+    legal = np.asarray(jax.vmap(jax.vmap(game.legal_action_mask))(tree.states))
+    assert (np.asarray(tree.visits)[~legal] == 0).all()
+    assert (np.asarray(tree.children)[~legal] == UNVISITED).all()
+    assert (np.asarray(out.weights)[~legal[:, 0]] == 0).all()
+    np.testing.assert_allclose(np.asarray(out.weights).sum(-1), 1.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_root_takes_its_legal_moves_from_the_real_game(name: str) -> None:
+    """A rule over the whole game (superko) may forbid at the root what the slim state allows."""
+
+    class Stricter(TicTacToe):
+        def legal_action_mask(self, state: Any) -> Any:
+            real = isinstance(state, tuple)
+            mask = super().legal_action_mask(state[0] if real else state)
+            return mask & (jnp.arange(9) != 4) if real else mask
+
+        def search_state(self, state: Any) -> Any:
+            return state[0]
+
+    game = Stricter()
+    out = jax.jit(make_search(config(name, num_simulations=60, max_considered=9), game, uniform_leaf(game)))({}, jax.random.key(0), (position(),))
+    assert int(out.visits[0, 4]) == 0
+    assert int(np.asarray(out.tree.visits[0, 1:, 4]).sum()) > 0
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_finished_root_keeps_its_value(name: str) -> None:
+    out = search_tictactoe(name, position(0, 3, 1, 4, 2), 5)  # X has won, and O is to move
+    assert float(out.value[0]) == -1.0
+    assert np.isfinite(np.asarray(out.weights)).all()
+
+
+def test_counts_fit_their_type() -> None:
+    assert index_dtype(32_767) == jnp.int16
+    assert index_dtype(32_768) == jnp.int32
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_bytes_are_those_of_the_arrays(name: str) -> None:
+    out = search_tictactoe(name, position(), 30)
+    total = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(out.tree))
+    assert total == tree_bytes(30, TicTacToe()) == 31 * bytes_per_node(TicTacToe(), 31)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_no_loop_copies_the_tree(name: str) -> None:
+    """The compiled search has no copy of an edge array, neither per simulation nor per step of a path."""
+    game = RandomTree(num_actions=7)
+    search = make_search(config(name, num_simulations=29, max_considered=4), game, random_leaf(game))
+    text = jax.jit(search).lower({}, jax.random.key(0), jax.vmap(game.init)(jnp.arange(5))).compile().as_text()
+    assert "[5,30,7]" in text
+    assert not re.findall(r"\w+\[5,30,7\]\S* copy\(.*", text)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_eight_devices_search_without_talking(name: str) -> None:
+    """Under shard_map the results are those of one device, and the program has no collective."""
+    game = RandomTree()
+    search = make_search(config(name, num_simulations=20), game, random_leaf(game))
+    roots = jax.vmap(game.init)(jnp.arange(16))
+
+    def visits(params: Any, key: Any, states: Any) -> Any:
+        return search(params, key, states).visits
+
+    data, copied = PartitionSpec("data"), PartitionSpec()
+    sharded = jax.jit(jax.shard_map(visits, mesh=make_mesh(), in_specs=(copied, copied, data), out_specs=data, check_vma=False))
+    np.testing.assert_array_equal(sharded({}, jax.random.key(0), roots), jax.jit(visits)({}, jax.random.key(0), roots))
+    text = sharded.lower({}, jax.random.key(0), roots).compile().as_text()
+    assert len(jax.devices()) == 8
+    assert not re.findall(r"all-(?:reduce|gather|to-all)|collective-permute|reduce-scatter", text)

@@ -1,0 +1,99 @@
+"""Settings: overlays, overrides, mistakes that are named."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from azero.config import Config, config_hash, from_dict, load_overlay, overlay_experiments, to_dict
+from azero.experiments.arguments import parse_arguments
+from azero.experiments.experiment import NAMES, load
+
+CONFIGS = sorted((Path(__file__).parents[1] / "configs").glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_survives_the_round_trip(name):
+    config = load(name).config
+    assert from_dict(to_dict(config)) == config
+
+
+def test_every_overlay_fits_every_experiment_it_names():
+    assert CONFIGS
+    for path in CONFIGS:
+        names = overlay_experiments(path)
+        assert names, path
+        for name in names:
+            base = load(name).config
+            assert load_overlay(path, base).game == base.game
+
+
+def test_an_unknown_key_names_the_nearest_one(tmp_path):
+    path = tmp_path / "wrong.toml"
+    path.write_text("[search]\nnum_simulation = 3\n")
+    with pytest.raises(ValueError, match=r"wrong\.toml: unknown key search\.num_simulation; the nearest one is search\.num_simulations"):
+        load_overlay(path, Config())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[search]\nnum_simulations = 0\n", "at least 1, not 0"),
+        ('[search]\nname = "alphabeta"\n', "search.name is one of puct, gumbel"),
+        ("[search]\nnum_simulations = 1.5\n", "search.num_simulations is of type int, not 1.5"),
+        ("search = 3\n", "search is a table of settings, not 3"),
+        ("[learner]\nlearning_rate = [[10, 0.1]]\n", "from step 0 upwards"),
+        ("[[[", "is not valid TOML"),
+    ],
+)
+def test_mistakes_in_an_overlay_are_quoted(tmp_path, text, message):
+    path = tmp_path / "o.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"o\.toml") as caught:
+        load_overlay(path, Config())
+    assert message in str(caught.value)
+
+
+def test_a_missing_overlay_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"cannot read the overlay .*nowhere.toml: No such file"):
+        load_overlay(tmp_path / "nowhere.toml", Config())
+
+
+def test_the_command_line_wins_over_the_overlay_and_the_overlay_over_the_experiment():
+    experiment = load("go9")
+    arguments = parse_arguments(experiment, ["--config", str(CONFIGS[0]), "--search.num-simulations", "7", "--workdir", "w"])
+    overlay = load_overlay(CONFIGS[0], experiment.config)
+    assert arguments.settings == dataclasses.replace(overlay, search=dataclasses.replace(overlay.search, num_simulations=7))
+    assert arguments.workdir == Path("w")
+    assert parse_arguments(experiment, []).settings == experiment.config
+
+
+def test_an_unknown_flag_names_the_nearest_one(capsys):
+    with pytest.raises(SystemExit):
+        parse_arguments(load("go5"), ["--search.num-simulation", "7"])
+    assert "--search.num-simulations" in capsys.readouterr().err
+
+
+def test_help_explains_settings_with_their_sources(capsys):
+    with pytest.raises(SystemExit) as end:
+        parse_arguments(load("go19"), ["--help"])
+    assert end.value.code == 0
+    text = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "Simulations per move (AGZ: 1600; AZ: 800; GUM: 16 to 400)." in text
+
+
+def test_the_hash_tells_settings_apart():
+    assert config_hash(Config()) == config_hash(Config())
+    assert config_hash(Config()) != config_hash(dataclasses.replace(Config(), run=dataclasses.replace(Config().run, seed=1)))
+
+
+def test_go19_has_the_published_numbers():
+    """AlphaGo Zero, methods and Extended Data Table 3."""
+    config = load("go19").config
+    assert (config.network.blocks, config.network.filters, config.search.num_simulations) == (20, 256, 1600)
+    assert (config.learner.batch_size, config.learner.momentum, config.learner.l2) == (2048, 0.9, 1e-4)
+    assert config.learner.learning_rate == ((0, 1e-2), (400_000, 1e-3), (600_000, 1e-4))
+    assert config.run.iterations * config.learner.steps_per_iteration == 700_000
+    assert (config.evaluation.gate_games, config.evaluation.gate_win_rate, config.evaluation.every * config.learner.steps_per_iteration) == (400, 0.55, 1000)
+    assert (config.replay.window_games, config.selfplay.temperature_moves, config.search.dirichlet_alpha) == (500_000, 30, 0.03)
+    assert load("go19_40b").config.network.blocks == 40
