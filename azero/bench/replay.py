@@ -73,10 +73,11 @@ def _measure(config: Config, positions: int, steps: int) -> dict[str, Any]:
     count = sum(len(games.action) for games in finished)
     with tempfile.TemporaryDirectory() as folder:
         replay = _open(Path(folder), game, None)
-        added_s = _seconds(lambda: [replay.add(games) for games in finished])
+        added_s = _seconds(lambda: _fill(replay, finished))
         on_disk = sum(path.stat().st_size for path in Path(folder).glob("*.shard")) / count
         from_files = _open(Path(folder), game, replay.state_dict(), memory=0)
-        hot, cold = (_per_second(lambda step, source=source: source.sample(0, step, size), size) for source in (replay, from_files))
+        hot = _per_second(lambda step: replay.sample(0, step, size), size)
+        cold = _per_second(lambda step: from_files.sample(0, step, size), size)
         samples = jax.device_put(replay.sample(0, 0, size))
         dense = _per_second(lambda _: jax.block_until_ready(unpack(game, samples)), size)
         learned, waits = _learn(config, game, replay, steps)
@@ -117,7 +118,8 @@ def random_chunk(random: np.random.Generator, game: Game, moves: int, games: int
 
 def _assemble(chunks: list[Step], positions: int) -> tuple[float, list[Games]]:
     """Feed chunks until so many positions are finished; returns the processor's seconds and the games."""
-    assembler, finished, count, turn = Assembler(_CHUNK[1]), [], 0, 0
+    assembler, count, turn = Assembler(_CHUNK[1]), 0, 0
+    finished: list[Games] = []
     started = time.process_time()
     while count < positions:
         games = assembler.add(chunks[turn % len(chunks)])
@@ -162,6 +164,12 @@ def _per_second(call: Callable[[int], Any], size: int, seconds: float = 1.0) -> 
         calls += 1
         call(calls)
     return calls * size / (time.perf_counter() - started)
+
+
+def _fill(replay: Replay, finished: list[Games]) -> None:
+    for games in finished:
+        replay.add(games)
+    replay.state_dict()  # waits for the last one
 
 
 def _seconds(call: Callable[[], Any]) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,14 +36,16 @@ class Replay:
 
     def __init__(self, directory: Path, game: Game, config: ReplayConfig, slots: int, process_index: int, memory: int | None) -> None:
         self.directory = Path(directory)
-        self.num_games = 0
-        self.num_positions_ever = 0
+        self._num_games = 0
+        self._num_positions = 0
         self._game = game
         self._config = config
         self._process = process_index
         self._dtype = row_dtype(game.frame_words, min(slots, game.num_actions))
         self._window = Window(self._dtype, _default_memory() if memory is None else memory)
         self._next = 0
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="shards")
+        self._pending: Future[tuple[Shard, HostArray]] | None = None
         self._warnings: list[str] = []
         self._manifest = Manifest(self.directory / f"manifest-p{process_index:03d}.jsonl")
 
@@ -86,14 +88,22 @@ class Replay:
         return replay
 
     @property
+    def num_games(self) -> int:
+        """Games ever taken in, also by the runs before this one was resumed."""
+        self._settle()
+        return self._num_games
+
+    @property
     def num_positions(self) -> int:
         """Positions in the window."""
+        self._settle()
         window = self._window.snapshot()
         return window.last - window.first
 
     @property
     def num_window_games(self) -> int:
         """Games in the window."""
+        self._settle()
         return min(self._window.num_games, self._config.window_games)
 
     @property
@@ -112,27 +122,22 @@ class Replay:
         return warnings
 
     def add(self, games: Games) -> None:
-        """Write the games that finished in an iteration as one shard, and take them into the window. Without games nothing happens.
+        """Take in the games that finished in an iteration: one shard, written in the background. Without games nothing happens.
+
+        They are part of the replay for every call that follows, which waits for the shard to be on disk first.
 
         Raises:
-          StorageError: they could not be written (disk full, ...). The replay is as it was before.
+          StorageError: the shard before this one could not be written (disk full, ...). That is also raised by whichever call comes first after an `add`; the
+            replay is then as it was before that `add`.
+          ValueError: the positions are of another layout.
         """
+        self._settle()
         if not len(games.length):
             return
-        rows = pack_rows(games)
-        if rows.dtype != self._dtype:
-            raise ValueError(f"positions of {rows.dtype.itemsize} bytes do not fit a replay of {self._dtype.itemsize}-byte positions")
-        path = shard_path(self.directory, self._process, self._next)
-        digest = write_shard(path, rows, games, {"game": self._game.name, "shard": self._next, "process": self._process})
-        try:
-            self._manifest.append(ShardRecord(self._next, path.name, len(games.length), len(rows), digest))
-        except StorageError:
-            path.unlink()
-            raise
-        self._window.add(Shard(self._next, path, games.length, len(rows)), rows, self._config.window_games)
-        self._next += 1
-        self.num_games += len(games.length)
-        self.num_positions_ever += len(rows)
+        layout = row_dtype(games.frame.shape[1], games.policy_index.shape[1])
+        if layout != self._dtype:
+            raise ValueError(f"positions of {layout.itemsize} bytes do not fit a replay of {self._dtype.itemsize}-byte positions")
+        self._pending = self._pool.submit(self._write, self._next, games)
 
     def sample(self, seed: int, step: int, batch_size: int) -> Samples:
         """Return the batch of training step `step`: positions uniform over the window, and for each a uniform symmetry.
@@ -141,6 +146,7 @@ class Replay:
           ValueError: the window is empty.
           DamagedFileError: a shard has gone from under a running process.
         """
+        self._settle()
         return self._sample(self._window.snapshot(), seed, step, batch_size)
 
     def stream(self, seed: int, first_step: int, num_steps: int, batch_size: int, place: Callable[[Samples], T]) -> Stream[T]:
@@ -148,17 +154,19 @@ class Replay:
 
         `place` runs on those threads; it is where a batch is put on the devices.
         """
+        self._settle()
         window = self._window.snapshot()
         return Stream(lambda step: place(self._sample(window, seed, step, batch_size)), first_step, num_steps, self._config.prefetch)
 
     def state_dict(self) -> dict[str, int]:
         """Return the cursor that a checkpoint keeps: which shards the window is, and what was counted."""
+        self._settle()
         shards = self._window.shards
         return {
             "first_shard": shards[0].number if shards else self._next,
             "next_shard": self._next,
-            "num_games": self.num_games,
-            "num_positions": self.num_positions_ever,
+            "num_games": self._num_games,
+            "num_positions": self._num_positions,
         }
 
     def prune(self, keep_from: int) -> None:
@@ -188,9 +196,31 @@ class Replay:
             symmetry=symmetry,
         )
 
+    def _write(self, index: int, games: Games) -> tuple[Shard, HostArray]:
+        """Write a shard and its line in the manifest; either both are there in the end, or neither."""
+        rows = pack_rows(games)
+        path = shard_path(self.directory, self._process, index)
+        digest = write_shard(path, rows, games, {"game": self._game.name, "shard": index, "process": self._process})
+        try:
+            self._manifest.append(ShardRecord(index, path.name, len(games.length), len(rows), digest))
+        except StorageError:
+            path.unlink()
+            raise
+        return Shard(index, path, games.length, len(rows)), rows
+
+    def _settle(self) -> None:
+        """Wait for the shard that is being written, and take it into the window."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            shard, rows = pending.result()
+            self._window.add(shard, rows, self._config.window_games)
+            self._next += 1
+            self._num_games += len(shard.lengths)
+            self._num_positions += len(rows)
+
     def _load(self, state: dict[str, int], progress: Callable[[int, int], None] | None) -> None:
         """Read the shards that `state` names into the window, several at a time, checksums verified."""
-        self._next, self.num_games, self.num_positions_ever = state["next_shard"], state["num_games"], state["num_positions"]
+        self._next, self._num_games, self._num_positions = state["next_shard"], state["num_games"], state["num_positions"]
         indices = range(state["first_shard"], state["next_shard"])
         threads = os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:

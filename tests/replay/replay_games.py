@@ -93,10 +93,11 @@ def open_replay(directory: Path, state: dict[str, int] | None = None, window: in
 
 
 def fill(replay: Replay, shards: int, games: int = 10, seed: int = 0) -> None:
-    """Add shards of games of 1 to 20 moves, the same for the same seed and shard."""
+    """Add shards of games of 1 to 20 moves, the same for the same seed and shard, and wait until they are on disk."""
     for _ in range(shards):
         random = np.random.default_rng([seed, replay.state_dict()["next_shard"]])
         replay.add(random_games(random, random.integers(1, 21, games).tolist(), first_number=replay.num_games))
+    replay.state_dict()  # waits until they are on disk
 
 
 def assert_equal(one: Samples, other: Samples) -> None:

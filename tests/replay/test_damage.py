@@ -129,6 +129,7 @@ def test_really_full_disk(tmp_path: Path) -> None:
         fill(replay, 1)
         with pytest.raises(StorageError, match="No space left on device"):
             replay.add(random_games(np.random.default_rng(0), [20] * 1000))
+            replay.state_dict()
         assert [path.name for path in sorted(tmp_path.iterdir())] == ["games-p000-00000000.shard", "manifest-p000.jsonl"]
         assert open_replay(tmp_path, replay.state_dict()).take_warnings() == []
     finally:
