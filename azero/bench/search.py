@@ -90,9 +90,9 @@ def run(
 def mctx_twins(config: SearchConfig, game: Game, leaf: LeafFn) -> dict[str, SearchFn]:
     """Return the searches of mctx that do what `config.name` does, by the name they get in the table."""
     if config.name == "gumbel":
-        return {"mctx_gumbel (mctx.gumbel_muzero_policy)": make_search(dataclasses.replace(config, name="mctx_gumbel"), game, leaf)}
+        return {"mctx_gumbel": make_search(dataclasses.replace(config, name="mctx_gumbel"), game, leaf)}
     own_rule = make_search(dataclasses.replace(config, name="mctx_puct"), game, leaf)
-    return {"mctx_puct (our rule, mctx.search)": own_rule, "mctx.muzero_policy": muzero_policy(config, game, leaf)}
+    return {"mctx_puct": own_rule, "muzero_policy": muzero_policy(config, game, leaf)}
 
 
 def muzero_policy(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
@@ -211,7 +211,7 @@ def mctx_tree_bytes(num_simulations: int, game: Game) -> int:
 def table(results: list[Result], title: str) -> Table:
     """Return the results as a table to print, ours above its opponents."""
     out = Table(title=title)
-    for column in ("search", "simulations/s", "ours is faster", "tree's share", "leaf calls", "KB per game"):
+    for column in ("search", "sims/s", "ours faster", "tree share", "leaf calls", "KB/game"):
         out.add_column(column, justify="left" if column == "search" else "right")
     for result in results:
         factor = f"{result.ours_faster:.1f} x" if result.ours_faster else ""

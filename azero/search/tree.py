@@ -213,10 +213,16 @@ def _play_and_evaluate(game: Game, leaf: LeafFn, params: PyTree, key: Array, bef
     )
 
 
+def num_pieces(size: int) -> int:
+    """Return into how many equal pieces the CPU cuts a batch of `size`: as few as fit CPU_PIECE, or one if only slivers would divide it (a prime number)."""
+    pieces = next(count for count in range(1, size + 1) if size % count == 0 and size // count <= CPU_PIECE)
+    return pieces if size // pieces >= CPU_PIECE // 8 or size <= CPU_PIECE else 1
+
+
 def _in_pieces(game: Game, leaf: LeafFn, params: PyTree, key: Array, before: PyTree, action: Array) -> _Evaluated:
     """Do the same piece by piece, for a machine whose cache a wide batch would overflow."""
     size = action.shape[0]
-    pieces = next(count for count in range(1, size + 1) if size % count == 0 and size // count <= CPU_PIECE)
+    pieces = num_pieces(size)
 
     def cut(array: Array) -> Array:
         return array.reshape(pieces, size // pieces, *array.shape[1:])
@@ -247,7 +253,7 @@ def expand(game: Game, leaf: LeafFn, params: PyTree, key: Array, tree: Tree, pat
 
     before = jax.tree.map(lambda array: flat(_at(array, path.node)), tree.states)
     at_once, in_pieces = (functools.partial(how, game, leaf) for how in (_play_and_evaluate, _in_pieces))
-    if batch * lanes <= CPU_PIECE:
+    if num_pieces(batch * lanes) == 1:
         new = at_once(params, key, before, flat(path.action))
     else:
         new = jax.lax.platform_dependent(params, key, before, flat(path.action), cpu=in_pieces, default=at_once)

@@ -16,7 +16,7 @@ from azero.config import SearchConfig
 from azero.games.tictactoe import TicTacToe, TicTacToeState
 from azero.mesh import make_mesh
 from azero.search import SearchOutput, bytes_per_node, make_search, tree_bytes, uniform_leaf
-from azero.search.tree import TERMINAL, UNVISITED, Tree, index_dtype
+from azero.search.tree import TERMINAL, UNVISITED, Tree, index_dtype, num_pieces
 
 OURS = ["puct", "gumbel"]
 
@@ -139,6 +139,11 @@ def test_a_finished_root_keeps_its_value(name: str) -> None:
     out = search_tictactoe(name, position(0, 3, 1, 4, 2), 5)  # X has won, and O is to move
     assert float(out.value[0]) == -1.0
     assert np.isfinite(np.asarray(out.weights)).all()
+
+
+@pytest.mark.parametrize(("size", "pieces"), [(1, 1), (256, 1), (512, 2), (256 * 16, 16), (300, 2), (257, 1), (2 * 257, 1)])
+def test_pieces_divide_the_batch_and_are_not_slivers(size: int, pieces: int) -> None:
+    assert num_pieces(size) == pieces
 
 
 def test_counts_fit_their_type() -> None:
