@@ -78,7 +78,7 @@ def make_learner(config: LearnerConfig, network: Network, game: Game, mesh: Mesh
         gradient_fn = jax.value_and_grad(functools.partial(_loss, config, network), has_aux=True)
         (loss, (losses, l2, batch_stats)), gradients = gradient_fn(state.params, state.batch_stats, batch)
         updates, opt_state = optimiser.update(gradients, state.opt_state, state.params)
-        metrics = _metrics(loss, losses, l2, optax.global_norm(gradients), schedule(state.step))
+        metrics = _metrics(loss, losses, l2, jnp.sqrt(squared_norm(gradients)), schedule(state.step))
         return TrainState(optax.apply_updates(state.params, updates), batch_stats, opt_state, state.step + 1), metrics
 
     def steps(state: TrainState, batches: Batch) -> tuple[TrainState, Metrics]:

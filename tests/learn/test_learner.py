@@ -1,0 +1,147 @@
+"""The train step: the same on any number of devices, able to learn, donated, strict about types."""
+
+import dataclasses
+import functools
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azero.config import LearnerConfig, NetworkConfig
+from azero.data.sample import Batch
+from azero.learn.learner import Learner, TrainState, check_finite, make_learner
+from azero.mesh import batch_sharded, make_mesh, put
+from azero.networks import make_network
+
+NETWORK = NetworkConfig(blocks=2, filters=8, train_dtype="float32", inference_dtype="float32", convolution="winograd")
+GAME: Any = SimpleNamespace(board_shape=(3, 3), num_planes=5, num_actions=10)
+"""All that the learner asks of a game."""
+CONFIG = LearnerConfig(batch_size=32, learning_rate=((0, 0.02),))
+
+
+@functools.cache
+def make(config: LearnerConfig = CONFIG, network: NetworkConfig = NETWORK, devices: int = 1) -> Learner:
+    net = make_network(network, GAME.board_shape, GAME.num_planes, GAME.num_actions)
+    return make_learner(config, net, GAME, make_mesh(jax.devices()[:devices]))
+
+
+def draw_batch(seed: int, size: int = 32) -> Batch:
+    rng = np.random.default_rng(seed)
+    weights = rng.dirichlet(np.full(GAME.num_actions, 0.3), size).astype(np.float32)
+    weights[::5] = 0.0
+    planes: Any = rng.random((size, *GAME.board_shape, GAME.num_planes)) < 0.4
+    value: Any = rng.choice([-1.0, 0.0, 1.0], size).astype(np.float32)
+    return Batch(planes, weights, value)  # type: ignore[arg-type]
+
+
+def train(learner: Learner, batches: list[Batch], devices: int = 1) -> tuple[TrainState, list[float]]:
+    mesh = make_mesh(jax.devices()[:devices])
+    state, losses = learner.init(jax.random.key(0)), []
+    for batch in batches:
+        state, metrics = learner.train_step(state, put(batch, batch_sharded(mesh)))
+        losses.append(float(metrics["loss"]))
+    return state, losses
+
+
+def test_eight_devices_and_one_give_the_same_losses() -> None:
+    batches = [draw_batch(seed) for seed in range(20)]
+    one, losses_of_one = train(make(), batches)
+    eight, losses_of_eight = train(make(devices=8), batches, devices=8)
+    np.testing.assert_allclose(losses_of_one, losses_of_eight, atol=1e-5)
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(eight), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+@pytest.mark.parametrize(("optimiser", "rate"), [("momentum", 0.05), ("adamw", 0.01)])
+def test_learns_a_batch_by_heart(optimiser: Any, rate: float) -> None:
+    learner = make(dataclasses.replace(CONFIG, optimiser=optimiser, learning_rate=((0, rate),)))
+    state, batch = learner.init(jax.random.key(0)), draw_batch(0)
+    first = None
+    for _ in range(150):
+        state, metrics = learner.train_step(state, batch)
+        first = metrics if first is None else first
+    assert first is not None
+    assert float(metrics["value_loss"]) < 0.05 < float(first["value_loss"])
+    excess = float(metrics["policy_loss"] - metrics["target_entropy"])
+    assert excess < 0.25 * float(first["policy_loss"] - first["target_entropy"])
+    assert float(metrics["accuracy"]) > 0.8
+
+
+def test_bfloat16_trains() -> None:
+    learner = make(dataclasses.replace(CONFIG, learning_rate=((0, 0.05),)), dataclasses.replace(NETWORK, convolution="dots", train_dtype="bfloat16"))
+    state, losses = train(learner, [draw_batch(0)] * 40)
+    assert losses[-1] < 0.8 * losses[0]
+    assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves((state.params, state.batch_stats)))
+
+
+def test_several_steps_at_once_are_the_same_steps() -> None:
+    batches = [draw_batch(seed) for seed in range(3)]
+    state, losses = train(make(), batches)
+    learner = make()
+    together, metrics = learner.train_steps(learner.init(jax.random.key(0)), jax.tree.map(lambda *leaves: np.stack(leaves), *batches))
+    np.testing.assert_allclose(metrics["loss"], losses, atol=1e-6)
+    assert int(together.step) == int(state.step) == 3
+
+
+def test_state_is_donated() -> None:
+    learner = make()
+    state = learner.init(jax.random.key(0))
+    learner.train_step(state, draw_batch(0))
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state.params))
+
+
+def test_step_has_no_implicit_promotion() -> None:
+    # With momentum: optax's AdamW raises a float to an integer power.
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        train(make(dataclasses.replace(CONFIG, warmup_steps=3)), [draw_batch(0)])
+
+
+def test_l2_covers_all_parameters_and_is_in_the_loss_of_momentum_only() -> None:
+    parts = {}
+    for optimiser in ("momentum", "adamw"):
+        learner = make(dataclasses.replace(CONFIG, optimiser=optimiser, value_weight=0.5, l2=1e-3))
+        state = learner.init(jax.random.key(0))
+        squares = sum(float(np.sum(np.square(leaf))) for leaf in jax.tree.leaves(state.params))
+        _, metrics = learner.train_step(state, draw_batch(0))
+        assert float(metrics["l2"]) == pytest.approx(1e-3 * squares, rel=1e-5)
+        parts[optimiser] = float(metrics["loss"] - metrics["policy_loss"] - 0.5 * metrics["value_loss"])
+    assert parts["momentum"] == pytest.approx(1e-3 * squares, rel=1e-4)
+    assert parts["adamw"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_momentum_accumulates() -> None:
+    """With no gradient but the L2's, g = 2 c theta, the first two updates are -r g and -r (g' + m g)."""
+    learner = make(dataclasses.replace(CONFIG, learning_rate=((0, 0.1),), value_weight=0.0, l2=0.5, momentum=0.9))
+    state = learner.init(jax.random.key(0))
+    # The value head's last kernel has no other gradient once the value's weight is zero.
+    before = np.asarray(state.params["value"]["value"]["kernel"])
+    batch = draw_batch(0)
+    state, _ = learner.train_step(state, batch)
+    first = np.asarray(state.params["value"]["value"]["kernel"])
+    state, _ = learner.train_step(state, batch)
+    np.testing.assert_allclose(first, 0.9 * before, atol=1e-6)
+    np.testing.assert_allclose(state.params["value"]["value"]["kernel"], first - 0.1 * (first + 0.9 * before), atol=1e-6)
+
+
+def test_a_loss_that_is_not_finite_is_named() -> None:
+    learner = make()
+    _, metrics = learner.train_step(learner.init(jax.random.key(0)), draw_batch(0))
+    check_finite(metrics)
+    broken = draw_batch(0)
+    broken.value[3] = np.nan  # type: ignore[index]
+    batches = jax.tree.map(lambda a, b: np.stack([a, b]), draw_batch(1), broken)
+    _, metrics = learner.train_steps(learner.init(jax.random.key(0)), batches)
+    with pytest.raises(FloatingPointError, match=r"step 2 of 2 .*value_loss = nan"):
+        check_finite(metrics)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"learner\.batch-size = 30 .* 8 devices"):
+        make(dataclasses.replace(CONFIG, batch_size=30), devices=8)
+    learner = make()
+    batch = draw_batch(0)
+    with pytest.raises(AssertionError, match="shape"):
+        learner.train_step(learner.init(jax.random.key(0)), batch._replace(weights=batch.weights[:, 1:]))

@@ -1,0 +1,76 @@
+"""The folded network against the original, after training has moved the statistics."""
+
+import dataclasses
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azero.config import NetworkConfig
+from azero.networks import make_network
+from azero.networks.network import Network
+from azero.types import PyTree
+
+CONFIG = NetworkConfig(blocks=3, filters=16, train_dtype="float32", inference_dtype="float32", convolution="xla", batch_norm_momentum=0.5)
+
+
+def trained(network: Network, planes: np.ndarray) -> PyTree:
+    """Variables with random batch-norm parameters and the statistics of a few batches."""
+    variables = network.init(jax.random.key(1))
+    rng = np.random.default_rng(2)
+
+    def shake(path: tuple, leaf: jax.Array) -> jax.Array:
+        is_norm = any(getattr(part, "key", None) == "norm" for part in path)
+        return leaf + jnp.asarray(rng.normal(scale=0.3, size=leaf.shape), jnp.float32) if is_norm else leaf
+
+    params = jax.tree_util.tree_map_with_path(shake, variables["params"])
+    stats = variables["batch_stats"]
+    step = jax.jit(network.train_apply)
+    for _ in range(3):
+        _, stats = step({"params": params, "batch_stats": stats}, planes)
+    return {"params": params, "batch_stats": stats}
+
+
+def draw_planes(batch: int, size: int) -> np.ndarray:
+    return np.random.default_rng(0).random((batch, size, size, 17)) < 0.3
+
+
+def differences(config: NetworkConfig, size: int, batch: int) -> tuple[float, float]:
+    """Largest difference of the probabilities and of the value between `apply` in float32 and `infer`; logits are compared through a softmax in bf16 only."""
+    planes = draw_planes(batch, size)
+    network = make_network(config, (size, size), 17, size * size + 1)
+    variables = trained(network, planes)
+    logits, value = jax.jit(network.apply)(variables, planes)
+    folded_logits, folded_value = jax.jit(network.infer)(jax.jit(network.fold)(variables), planes)
+    if config.inference_dtype == "bfloat16":
+        logits, folded_logits = jax.nn.softmax(logits), jax.nn.softmax(folded_logits)
+    return float(jnp.abs(logits - folded_logits).max()), float(jnp.abs(value - folded_value).max())
+
+
+@pytest.mark.parametrize("size", [5, 9, 19])
+@pytest.mark.parametrize("convolution", ["xla", "dots", "winograd"])
+def test_float32_agrees_to_1e_5(convolution: str, size: int) -> None:
+    assert max(differences(dataclasses.replace(CONFIG, convolution=convolution), size, 16)) < 1e-5
+
+
+@pytest.mark.parametrize("convolution", ["xla", "dots"])
+def test_bfloat16_agrees_to_2e_2(convolution: str) -> None:
+    assert max(differences(dataclasses.replace(CONFIG, convolution=convolution, inference_dtype="bfloat16"), 5, 16)) < 2e-2
+
+
+@pytest.mark.parametrize(("tower", "heads", "blocks"), [*itertools.product(["res", "conv"], ["dual", "sep"], [2]), ("res", "dual", 1)])
+def test_every_kind_of_net_folds(tower: str, heads: str, blocks: int) -> None:
+    assert max(differences(dataclasses.replace(CONFIG, tower=tower, heads=heads, blocks=blocks), 5, 8)) < 1e-5
+
+
+def test_batches_larger_than_a_piece_and_not_a_multiple_of_it() -> None:
+    # 16 filters at 9x9: pieces of 64 positions (256 KB / 5 KB, rounded to a power of two).
+    network = make_network(dataclasses.replace(CONFIG, convolution="winograd"), (9, 9), 17, 82)
+    planes = draw_planes(150, 9)
+    folded = network.fold(network.init(jax.random.key(0)))
+    whole = jax.jit(network.infer)(folded, planes)
+    parts = [jax.jit(network.infer)(folded, planes[start : start + 10]) for start in range(0, 150, 10)]
+    for joined, separate in zip(whole, zip(*parts, strict=True), strict=True):
+        np.testing.assert_allclose(joined, np.concatenate(separate), atol=1e-5)

@@ -1,0 +1,108 @@
+"""Layers and parameters against the paper's description (AGZ methods, 'Neural network architecture'; Figure 4)."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azero.config import NetworkConfig
+from azero.networks import make_network
+from azero.types import PyTree
+
+SMALL = NetworkConfig(blocks=3, filters=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
+
+
+def abstract(config: NetworkConfig, size: int = 19) -> PyTree:
+    network = make_network(config, (size, size), 17, size * size + 1)
+    return jax.eval_shape(network.init, jax.random.key(0))
+
+
+def count_parameters(blocks: int, filters: int, points: int = 361, planes: int = 17) -> int:
+    """Count from the description: convolutions without bias, each followed by a batch norm of a scale and a shift per filter."""
+
+    def convolution(inputs: int, outputs: int, width: int) -> int:
+        return width * width * inputs * outputs + 2 * outputs
+
+    def linear(inputs: int, outputs: int) -> int:
+        return inputs * outputs + outputs
+
+    tower = convolution(planes, filters, 3) + 2 * (blocks - 1) * convolution(filters, filters, 3)
+    policy = convolution(filters, 2, 1) + linear(2 * points, points + 1)
+    value = convolution(filters, 1, 1) + linear(points, 256) + linear(256, 1)
+    return tower + policy + value
+
+
+def count_layers(tree: PyTree) -> int:
+    """Weight layers: kernels, where a stack of blocks counts each of its layers."""
+    kernels = [leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree) if path[-1].key == "kernel"]
+    return sum(leaf.shape[0] if leaf.ndim == 5 else 1 for leaf in kernels)
+
+
+@pytest.mark.parametrize(("blocks", "tower_layers", "parameters"), [(20, 39, 22_827_877), (40, 79, 46_441_317)])
+def test_published_sizes(blocks: int, tower_layers: int, parameters: int) -> None:
+    params = abstract(NetworkConfig(blocks=blocks, filters=256))["params"]
+    assert (count_layers(params["tower"]), count_layers(params["policy"]), count_layers(params["value"])) == (tower_layers, 2, 3)
+    total = sum(leaf.size for leaf in jax.tree.leaves(params))
+    assert total == count_parameters(blocks, 256) == parameters
+    assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
+
+
+def test_figure_4_nets_have_the_same_towers() -> None:
+    for tower in ("res", "conv"):
+        dual = abstract(dataclasses.replace(SMALL, tower=tower))["params"]
+        separate = abstract(dataclasses.replace(SMALL, tower=tower, heads="sep"))["params"]
+        assert count_layers(dual["tower"]) == 5
+        for name in ("policy_tower", "value_tower"):
+            assert jax.tree.map(lambda leaf: leaf.shape, separate[name]) == jax.tree.map(lambda leaf: leaf.shape, dual["tower"])
+
+
+def test_residual_blocks_pass_their_input_on() -> None:
+    """With its second batch norm at zero, a residual block is the identity after a ReLU, and a plain block gives zero."""
+    planes = np.random.default_rng(0).random((2, 5, 5, 17)) < 0.5
+    logits = {}
+    for tower in ("res", "conv"):
+        config = dataclasses.replace(SMALL, tower=tower)
+        network = make_network(config, (5, 5), 17, 26)
+        variables = network.init(jax.random.key(0))
+        second = variables["params"]["tower"]["blocks"]["second"]["norm"]
+        second["scale"] = jnp.zeros_like(second["scale"])
+        logits[tower] = network.apply(variables, planes)[0]
+        stem_only = make_network(dataclasses.replace(config, blocks=1), (5, 5), 17, 26)
+        without = jax.tree.map(lambda leaf: leaf, variables)
+        for collection in without.values():
+            del collection["tower"]["blocks"]
+        expected = stem_only.apply(without, planes)[0]
+        if tower == "res":
+            np.testing.assert_allclose(logits[tower], expected, atol=1e-6)
+        else:
+            assert np.ptp(logits[tower], axis=0).max() < 1e-6 < np.ptp(expected, axis=0).max()
+
+
+def test_separate_towers_share_nothing() -> None:
+    network = make_network(dataclasses.replace(SMALL, heads="sep"), (5, 5), 17, 26)
+    variables = network.init(jax.random.key(0))
+    planes = np.random.default_rng(0).random((2, 5, 5, 17)) < 0.5
+    gradient = jax.grad(lambda params: jnp.sum(network.apply({**variables, "params": params}, planes)[1]))(variables["params"])
+    assert all(not leaf.any() for leaf in jax.tree.leaves(gradient["policy_tower"]))
+    assert any(leaf.any() for leaf in jax.tree.leaves(gradient["value_tower"]))
+
+
+def test_training_normalises_with_the_batch_and_keeps_a_running_average() -> None:
+    network = make_network(SMALL, (5, 5), 17, 26)
+    variables = network.init(jax.random.key(0))
+    planes = np.random.default_rng(0).random((64, 5, 5, 17)) < 0.3
+    _, stats = jax.jit(network.train_apply)(variables, planes)
+    kernel = variables["params"]["tower"]["stem"]["kernel"]
+    stem = jax.lax.conv_general_dilated(planes.astype(np.float32), kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    norm = stats["tower"]["stem"]["norm"]
+    np.testing.assert_allclose(norm["mean"], 0.05 * stem.mean((0, 1, 2)), atol=1e-6)
+    np.testing.assert_allclose(norm["var"], 0.95 + 0.05 * stem.var((0, 1, 2)), atol=1e-5)
+
+
+def test_outputs_are_float32_logits_and_values_in_range() -> None:
+    network = make_network(dataclasses.replace(SMALL, train_dtype="bfloat16"), (5, 5), 17, 26)
+    logits, value = network.apply(network.init(jax.random.key(0)), np.ones((3, 5, 5, 17), bool))
+    assert (logits.shape, logits.dtype, value.shape, value.dtype) == ((3, 26), jnp.float32, (3,), jnp.float32)
+    assert np.all(np.abs(value) <= 1.0)
