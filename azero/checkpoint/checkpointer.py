@@ -230,7 +230,8 @@ class Checkpointer:
             write_arrays(store.host_path(self.directory, iteration, self._process), host, facts)
             stored = {item: {path: array for path, array in arrays.items() if array.size} for item, arrays in flat.items()}
             items = {item: ocp.args.StandardSave(arrays) for item, arrays in stored.items() if arrays}
-            self._manager.save(iteration, args=ocp.args.Composite(**items, **{store.RECORD: ocp.args.JsonSave(record)}))
+            with store.quiet():
+                self._manager.save(iteration, args=ocp.args.Composite(**items, **{store.RECORD: ocp.args.JsonSave(record)}))
             if self._process == 0:
                 store.sync_tree(store.steps_directory(self.directory) / str(iteration))
         except Exception as error:  # Orbax and its storage raise many types; whatever it is, the checkpoint was not saved.

@@ -6,7 +6,12 @@ Layout: `steps/N` is Orbax's checkpoint of iteration N (one item per part of the
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
+import sys
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +23,8 @@ from azero.checkpoint.record import DamagedCheckpointError, check_leaf, open_rec
 from azero.data.files import DamagedFileError, read_arrays, read_header, sync_directory
 from azero.play.trajectory import HostArray
 
+_LATE_READS_S = 0.2
+"""After one array could not be read, the reads of the others still end within about this time."""
 RECORD = "record"
 """Item with the record (no part of a state may have this name)."""
 
@@ -118,12 +125,37 @@ def one_line(error: BaseException) -> str:
     return text[:300] or type(error).__name__
 
 
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Orbax's threads from printing what it also raises here, where it becomes one line."""
+    absl = logging.getLogger("absl")
+    hook = sys.unraisablehook
+
+    def is_ours(record: logging.LogRecord) -> bool:
+        return record.levelno < logging.ERROR or "orbax" not in record.pathname
+
+    def drop_late_reads(unraisable: Any) -> None:
+        if str(unraisable.exc_value) != "Event loop is closed":
+            hook(unraisable)
+
+    absl.addFilter(is_ours)
+    sys.unraisablehook = drop_late_reads
+    try:
+        yield
+    except Exception:
+        time.sleep(_LATE_READS_S)
+        raise
+    finally:
+        sys.unraisablehook = hook
+        absl.removeFilter(is_ours)
+
+
 def _restore(root: Path, iteration: int, item: str, handler: Any, args: Any) -> Any:
     path = steps_directory(root) / str(iteration) / item
     if not path.is_dir():
         raise DamagedCheckpointError(f"{path} is missing")
     try:
-        with ocp.Checkpointer(handler) as checkpointer:
+        with quiet(), ocp.Checkpointer(handler) as checkpointer:
             return checkpointer.restore(path, args=args)
     except Exception as error:  # Orbax and its storage raise many types; every one means that this item cannot be read.
         raise DamagedCheckpointError(f"{path} cannot be read: {one_line(error)}") from error

@@ -44,7 +44,7 @@ def test_killed_while_saving(tmp_path: Path) -> None:
         assert leftovers == []
 
 
-def test_full_disk(tmp_path: Path) -> None:
+def test_full_disk(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A tiny file system of memory has room for one checkpoint, not for two."""
     if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=6m tmpfs {tmp_path} 2>/dev/null") != 0:
         pytest.skip("mounting a small file system needs root")
@@ -56,6 +56,7 @@ def test_full_disk(tmp_path: Path) -> None:
         checkpointer.save(2, {"train": {"a": noise}}, {})
         with pytest.raises(CheckpointError, match=r"cannot save checkpoint 2 in .*: No space left on device; what was saved before is untouched"):
             checkpointer.wait()
+        assert "Traceback" not in capfd.readouterr().err
         assert [row.iteration for row in list_checkpoints(tmp_path)] == [1]
         restored = checkpointer.restore({"train": {"a": noise}})
         assert restored is not None
