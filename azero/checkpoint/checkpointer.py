@@ -76,6 +76,8 @@ class Checkpointer:
         try:
             for part in (store.steps_directory(self.directory), store.host_path(self.directory, 0, 0).parent):
                 part.mkdir(parents=True, exist_ok=True)
+            if self._process == 0:
+                store.remove_unfinished(self.directory)
             self._manager = _make_manager(store.steps_directory(self.directory), config)
         except OSError as error:
             raise CheckpointError(f"cannot use {self.directory} for checkpoints: {error.strerror or error}") from error
@@ -262,7 +264,6 @@ def _make_manager(directory: Path, config: Config) -> ocp.CheckpointManager:
         policies.append(ocp.checkpoint_managers.EveryNSteps(config.checkpoint.keep_every))
     options = ocp.CheckpointManagerOptions(
         create=False,
-        cleanup_tmp_directories=True,
         enable_async_checkpointing=False,
         preservation_policy=ocp.checkpoint_managers.AnyPreservationPolicy(policies),
         multiprocessing_options=ocp.options.MultiprocessingOptions(primary_host=0, active_processes=set(range(jax.process_count()))),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -48,6 +49,13 @@ def list_iterations(root: Path) -> list[int]:
     """Return the iterations that have a complete checkpoint, in order. Directories under another name (being written, left over) do not count."""
     directory = steps_directory(root)
     return sorted(int(path.name) for path in directory.iterdir() if path.name.isdecimal() and path.is_dir()) if directory.is_dir() else []
+
+
+def remove_unfinished(root: Path) -> None:
+    """Delete the checkpoints that a killed process was writing (Orbax's own clean-up misses some)."""
+    for path in steps_directory(root).iterdir():
+        if ".orbax-checkpoint-tmp" in path.name:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def read_record(root: Path, iteration: int) -> dict[str, Any]:
