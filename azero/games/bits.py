@@ -2,15 +2,15 @@
 
 Two forms of a set of points on an H x W board (W <= 31):
     words   uint32[K, ...], K = ceil(H*W / 32): point i is bit i % 32 of word i // 32. Small: this is what a state stores.
-    rows    a list of H arrays uint32[..., B]: column c of row r is bit c of rows[r]; bits from W on are zero. A step between columns is a shift by one bit, and one
-            between rows is the next array of the list, so that every operation is one plain vector operation over the batch: no gather, no scatter, and no
-            concatenation, which XLA does not vectorise on a CPU.
+    rows    uint32[H, ..., B]: column c of row r is bit c of rows[r]; bits from W on are zero. The batch is last, so that a step between columns is a shift by one
+            bit and one between rows an offset of whole vectors: no gather, no scatter.
+
+The optimization barriers keep a concatenation out of the arithmetic around it: XLA does not vectorise a fused one on a CPU, and copies a lone one block by block.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -19,17 +19,13 @@ import numpy as np
 from azero.types import Array
 
 
-Rows = list[Array]
-"""One uint32 array per row of the board."""
-
-
 def num_words(num_points: int) -> int:
     """Return the uint32 words that hold `num_points` bits."""
     return -(-num_points // 32)
 
 
-def rows_from_words(words: Array, shape: tuple[int, int]) -> Rows:
-    """Return the rows of words uint32[K, ...]."""
+def rows_from_words(words: Array, shape: tuple[int, int]) -> Array:
+    """Return rows uint32[H, ...] of words uint32[K, ...]."""
     height, width = shape
     rows = []
     for row in range(height):
@@ -38,19 +34,23 @@ def rows_from_words(words: Array, shape: tuple[int, int]) -> Rows:
         if offset + width > 32:
             bits = bits | (words[word + 1] << (32 - offset))
         rows.append(bits & jnp.uint32(full_row(width)))
-    return rows
+    return _join(rows)
 
 
-def words_from_rows(rows: Rows, shape: tuple[int, int]) -> Array:
-    """Return words uint32[K, ...] of rows."""
+def words_from_rows(rows: Array, shape: tuple[int, int]) -> Array:
+    """Return words uint32[K, ...] of rows uint32[H, ...]."""
     height, width = shape
-    words = [jnp.zeros_like(rows[0]) for _ in range(num_words(height * width))]
+    words = [jnp.zeros(rows.shape[1:], jnp.uint32) for _ in range(num_words(height * width))]
     for row in range(height):
         word, offset = divmod(row * width, 32)
         words[word] = words[word] | (rows[row] << offset)
         if offset + width > 32:
             words[word + 1] = words[word + 1] | (rows[row] >> (32 - offset))
-    return jnp.stack(words)
+    return _join(words)
+
+
+def _join(arrays: list[Array]) -> Array:
+    return jax.lax.optimization_barrier(jnp.stack(arrays))
 
 
 def full_row(width: int) -> int:
@@ -76,93 +76,82 @@ def unpack_host(words: np.ndarray, num_points: int) -> np.ndarray:
     return ((words[:, None] >> np.arange(32, dtype=np.uint32)) & 1).reshape(-1)[:num_points] != 0
 
 
-def point_rows(points: Array, shape: tuple[int, int]) -> Rows:
-    """Return rows uint32[B] with one bit each for points int32[B]; none where the point is not on the board (a pass)."""
+def point_rows(points: Array, shape: tuple[int, int]) -> Array:
+    """Return rows uint32[H, B] with one bit each for points int32[B]; none where the point is not on the board (a pass)."""
     height, width = shape
     bit = jnp.uint32(1) << (points % width).astype(jnp.uint32)
-    row_of_point = points // width
-    return [jnp.where(row_of_point == row, bit, jnp.uint32(0)) for row in range(height)]
+    rows = jnp.arange(height, dtype=jnp.int32).reshape(height, 1)
+    return where(rows == (points // width)[None], jnp.broadcast_to(bit[None], (height, *bit.shape)))
 
 
-def each(function: Callable[..., Array], *sets: Rows) -> Rows:
-    """Return the rows of `function` applied to the sets row by row."""
-    return [function(*rows) for rows in zip(*sets, strict=True)]
+def where(condition: Array, rows: Array) -> Array:
+    """Return the set where `condition` bool (of the same rank) holds, else the empty set."""
+    return jnp.where(condition, rows, jnp.uint32(0))
 
 
-def select(condition: Array, chosen: Rows, otherwise: Rows) -> Rows:
-    """Return `chosen` where `condition` bool[..., B] holds, else `otherwise`."""
-    return each(lambda a, b: jnp.where(condition, a, b), chosen, otherwise)
+def vertical_neighbours(rows: Array) -> tuple[Array, Array]:
+    """Return what each point sees above it and below it."""
+    padded = jax.lax.optimization_barrier(jax.lax.pad(rows, jnp.uint32(0), [(1, 1, 0)] + [(0, 0, 0)] * (rows.ndim - 1)))
+    return padded[:-2], padded[2:]
 
 
-def where(condition: Array, rows: Rows) -> Rows:
-    """Return the set where `condition` bool[..., B] holds, else the empty set."""
-    return each(lambda row: jnp.where(condition, row, jnp.uint32(0)), rows)
-
-
-def from_above(rows: Rows) -> Rows:
-    """Return the rows moved one down: what each point sees above it."""
-    return [jnp.zeros_like(rows[0]), *rows[:-1]]
-
-
-def from_below(rows: Rows) -> Rows:
-    """Return the rows moved one up: what each point sees below it."""
-    return [*rows[1:], jnp.zeros_like(rows[0])]
-
-
-def neighbours(rows: Rows) -> Rows:
+def neighbours(rows: Array) -> Array:
     """Return the points next to a point of the set. Bit W may be set; mask it."""
-    return each(lambda row, above, below: above | below | (row << 1) | (row >> 1), rows, from_above(rows), from_below(rows))
+    above, below = vertical_neighbours(rows)
+    return above | below | (rows << 1) | (rows >> 1)
 
 
-def union(rows: Rows) -> Array:
+def union(rows: Array) -> Array:
     """Return the word uint32[..., B] that collects the columns of all rows: zero where the set is empty."""
-    return functools.reduce(lambda a, b: a | b, rows)
+    return functools.reduce(jnp.bitwise_or, list(rows))
 
 
-def flood(seeds: Rows, mask: Rows) -> Rows:
-    """Return every point of `mask` that is connected, inside `mask`, to a seed. Seeds lie in `mask`.
+def any_of(rows: Array) -> Array:
+    """Return the union uint32[H, B] of P sets uint32[H, P, B]."""
+    return functools.reduce(jnp.bitwise_or, [rows[:, index] for index in range(rows.shape[1])])
+
+
+def flood(seeds: Array, mask: Array) -> Array:
+    """Return every point of `mask` that is connected, inside `mask`, to a seed. Seeds lie in `mask`; both are rows uint32[H, ..., B].
 
     A sweep goes down and up the board. On each row it carries the set along runs of the mask: upwards through a whole run by the carry of an addition, downwards by
     up to three columns with two shifts. The loop ends after a sweep in which no position of the batch grew, mostly the third or fourth.
     """
-    pairs = [row & (row >> 1) for row in mask]
+    masks = list(mask)
+    pairs = [row & (row >> 1) for row in masks]
 
     def fill(row: Array, index: int) -> Array:
-        row = (mask[index] & ~(mask[index] + row)) | row
-        row = row | (mask[index] & (row >> 1))
+        row = (masks[index] & ~(masks[index] + row)) | row
+        row = row | (masks[index] & (row >> 1))
         return row | (pairs[index] & (row >> 2))
 
-    def sweep(carry: tuple[Rows, Array]) -> tuple[Rows, Array]:
+    def sweep(carry: tuple[list[Array], Array]) -> tuple[list[Array], Array]:
         before, rows = carry[0], list(carry[0])
         rows[0] = fill(rows[0], 0)
         for index in range(1, len(rows)):
-            rows[index] = fill(rows[index] | (rows[index - 1] & mask[index]), index)
+            rows[index] = fill(rows[index] | (rows[index - 1] & masks[index]), index)
         for index in range(len(rows) - 2, -1, -1):
-            rows[index] = fill(rows[index] | (rows[index + 1] & mask[index]), index)
-        return rows, (union(each(lambda a, b: a ^ b, rows, before)) != 0).any()
+            rows[index] = fill(rows[index] | (rows[index + 1] & masks[index]), index)
+        changed = [new ^ old for new, old in zip(rows, before, strict=True)]
+        return rows, (functools.reduce(jnp.bitwise_or, changed) != 0).any()
 
-    return jax.lax.while_loop(lambda carry: carry[1], sweep, (list(seeds), (union(seeds) != 0).any()))[0]
+    return _join(jax.lax.while_loop(lambda carry: carry[1], sweep, (list(seeds), (seeds != 0).any()))[0])
 
 
-def counts_one(rows: Rows) -> Array:
+def counts_one(rows: Array) -> Array:
     """Return bool[..., B]: the set has exactly one point."""
     seen, twice = rows[0], jnp.zeros_like(rows[0])
-    for row in rows[1:]:
+    for row in list(rows)[1:]:
         twice = twice | (seen & row)
         seen = seen | row
     twice = twice | (seen & (seen - 1))
     return (seen != 0) & (twice == 0)
 
 
-def any_of(rows: Rows) -> Rows:
-    """Return the union, rows uint32[B], of P sets, rows uint32[P, B]."""
-    return [functools.reduce(lambda a, b: a | b, list(row)) for row in rows]
-
-
-def lowest(rows: Rows) -> Rows:
-    """Return the first point, row by row, of each set; nothing of an empty set."""
+def lowest(rows: Array) -> Array:
+    """Return the first point, row by row, of each set uint32[H, B]; nothing of an empty set."""
     found, earlier = [], jnp.zeros_like(rows[0])
-    for row in rows:
+    for row in list(rows):
         found.append(jnp.where(earlier == 0, row & -row, jnp.uint32(0)))
         earlier = earlier | row
-    return found
+    return _join(found)

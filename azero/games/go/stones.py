@@ -9,7 +9,6 @@ one subtraction per past position tells the only point that could recreate it.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -20,7 +19,6 @@ import numpy as np
 
 from azero.games import bits
 from azero.games.batching import batch_native
-from azero.games.bits import Rows, each
 from azero.types import Array
 
 MAX_POINTS = 1022
@@ -48,14 +46,13 @@ def codes(num_points: int) -> np.ndarray:
     return (code & ~np.uint32(_LOW)) | low
 
 
-def sum_codes(rows: Rows, shape: tuple[int, int]) -> Array:
-    """Return the sum of the codes uint32[B] of the points in rows uint32[B]."""
-    table = codes(shape[0] * shape[1]).reshape(shape)
-    total = jnp.zeros_like(rows[0])
-    for row, row_codes in zip(rows, table, strict=True):
-        for column, code in enumerate(row_codes):
-            total = total + (-((row >> column) & 1) & code)
-    return total
+def sum_codes(rows: Array, shape: tuple[int, int]) -> Array:
+    """Return the sum of the codes uint32[B] of the points in rows uint32[H, B]."""
+    table = codes(shape[0] * shape[1]).reshape(*shape, 1)
+    total = jnp.zeros_like(rows)
+    for column in range(shape[1]):
+        total = total + (-((rows >> column) & 1) & table[:, column])
+    return total.sum(axis=0, dtype=jnp.uint32)
 
 
 class Placed(NamedTuple):
@@ -98,17 +95,16 @@ class Stones:
         return batch_native(partial(_territory, self))(board, wanted)
 
 
-def _colours(stones: Stones, board: Array, is_swapped: Array | None = None) -> tuple[Rows, Rows]:
-    """Return Black's and White's rows of boards uint32[B, 2K], exchanged where `is_swapped` bool[B]."""
+def _colours(stones: Stones, board: Array, is_swapped: Array | None = None) -> tuple[Array, Array]:
+    """Return Black's and White's rows uint32[H, B] of boards uint32[B, 2K], exchanged where `is_swapped` bool[B]."""
     black, white = jnp.split(board.T, 2)
     if is_swapped is not None:
         black, white = jnp.where(is_swapped[None], white, black), jnp.where(is_swapped[None], black, white)
     return bits.rows_from_words(black, stones.shape), bits.rows_from_words(white, stones.shape)
 
 
-def _empty(stones: Stones, own: Rows, other: Rows) -> Rows:
-    full = jnp.uint32(bits.full_row(stones.shape[1]))
-    return each(lambda a, b: ~(a | b) & full, own, other)
+def _empty(stones: Stones, own: Array, other: Array) -> Array:
+    return ~(own | other) & jnp.uint32(bits.full_row(stones.shape[1]))
 
 
 def _place(stones: Stones, board: Array, atari_words: Array, point: Array, to_play: Array) -> tuple[Array, Array, Array]:
@@ -116,43 +112,42 @@ def _place(stones: Stones, board: Array, atari_words: Array, point: Array, to_pl
     own, other = _colours(stones, board, is_white)
     atari = bits.rows_from_words(atari_words.T, shape)
     stone = bits.point_rows(point, shape)
-    own = each(jnp.bitwise_or, own, stone)
+    own = own | stone
 
     # The stone's chain, then the chains of the other colour above, below, left and right of it.
-    beside = [bits.from_above(stone), bits.from_below(stone), [row << 1 for row in stone], [row >> 1 for row in stone]]
-    seeds = each(lambda *rows: jnp.stack([rows[0], *(row & rows[1] for row in rows[2:])]), stone, other, *beside)
-    chains = bits.flood(seeds, each(lambda a, b: jnp.stack([a, b, b, b, b]), own, other))
-    is_captured = bits.union(each(lambda seed, row: seed & row[None], seeds, atari))[1:] != 0
-    captured = bits.any_of([jnp.where(is_captured, row[1:], jnp.uint32(0)) for row in chains])
-    other = each(lambda a, b: a & ~b, other, captured)
+    beside = [*bits.vertical_neighbours(stone), stone << 1, stone >> 1]
+    seeds = jnp.stack([stone, *(seed & other for seed in beside)], axis=1)
+    chains = bits.flood(seeds, jnp.stack([own, other, other, other, other], axis=1))
+    own_chain, other_chains = chains[:, 0], chains[:, 1:]
+    is_captured = bits.union(seeds[:, 1:] & atari[:, None]) != 0
+    captured = bits.any_of(bits.where(is_captured[None], other_chains))
+    other = other & ~captured
 
-    empty = _empty(stones, own, other)
-    liberties = each(lambda near, free: near & free[None], bits.neighbours(chains), empty)
-    in_atari = bits.counts_one(liberties) & jnp.concatenate([jnp.ones_like(is_captured[:1]), ~is_captured])
-    own_chain = [row[0] for row in chains]
-    freed_seeds = each(lambda o, a, c, n: o & a & ~c & n, own, atari, own_chain, bits.neighbours(captured))
-    freed_mask, removed = own, None
+    liberties = bits.neighbours(chains) & _empty(stones, own, other)[:, None]
+    in_atari = bits.counts_one(liberties)
+    own_in_atari, others_in_atari = in_atari[0], in_atari[1:] & ~is_captured
+    freed_seeds, freed_mask, removed = own & atari & ~own_chain & bits.neighbours(captured), own, None
     if stones.suicide:
-        is_dead = bits.union([row[0] for row in liberties]) == 0
-        removed = bits.where(is_dead, own_chain)
-        freed_seeds = bits.select(is_dead, each(lambda o, a, n: o & a & n, other, atari, bits.neighbours(removed)), freed_seeds)
-        freed_mask = bits.select(is_dead, other, own)
+        is_dead = bits.union(liberties[:, 0]) == 0
+        removed = bits.where(is_dead[None], own_chain)
+        freed_seeds = jnp.where(is_dead[None], other & atari & bits.neighbours(removed), freed_seeds)
+        freed_mask = jnp.where(is_dead[None], other, own)
         # The other chains beside a dead stone keep the liberties they had.
-        in_atari = in_atari & ~is_dead[None]
-        chains = [jnp.concatenate([row[:1], jnp.where(is_dead[None], jnp.uint32(0), row[1:])]) for row in chains]
-        own = each(lambda a, b: a & ~b, own, removed)
+        others_in_atari = others_in_atari & ~is_dead[None]
+        other_chains = bits.where(~is_dead[None, None], other_chains)
+        own = own & ~removed
     freed = bits.flood(freed_seeds, freed_mask)
-    unchanged = each(lambda row, *gone: row & ~functools.reduce(jnp.bitwise_or, gone), atari, bits.any_of(chains), freed, captured)
-    atari = each(jnp.bitwise_or, unchanged, bits.any_of([jnp.where(in_atari, row, jnp.uint32(0)) for row in chains]))
+    atari = atari & ~(own_chain | bits.any_of(other_chains) | freed)
+    atari = atari | bits.where(own_in_atari[None], own_chain) | bits.any_of(bits.where(others_in_atari[None], other_chains))
 
     own_change = jnp.where(point < stones.num_points, mix(point), jnp.uint32(0))
     if removed is not None:
         own_change = own_change - sum_codes(removed, shape)
     change = jnp.stack([own_change, -sum_codes(captured, shape)], axis=1)
-    words = [bits.words_from_rows(rows, shape).T for rows in (own, other, atari)]
+    own_words, other_words, atari_words = (bits.words_from_rows(rows, shape).T for rows in (own, other, atari))
     swapped = is_white[:, None]
-    board = jnp.concatenate([jnp.where(swapped, words[1], words[0]), jnp.where(swapped, words[0], words[1])], axis=1)
-    return board, words[2], jnp.where(swapped, change[:, ::-1], change)
+    board = jnp.concatenate([jnp.where(swapped, other_words, own_words), jnp.where(swapped, own_words, other_words)], axis=1)
+    return board, atari_words, jnp.where(swapped, change[:, ::-1], change)
 
 
 def _legal(stones: Stones, board: Array, atari_words: Array, now: Array, past: Array, checked: Array, to_play: Array) -> Array:
@@ -161,21 +156,18 @@ def _legal(stones: Stones, board: Array, atari_words: Array, now: Array, past: A
     atari = bits.rows_from_words(atari_words.T, shape)
     empty = _empty(stones, own, other)
     # A stone lives if it touches an empty point or an own chain with a second liberty, or if it takes another chain's last liberty.
-    helping = each(lambda e, s, o, a: e | (s & ~a) | (o & a), empty, own, other, atari)
-    lives = each(jnp.bitwise_and, empty, bits.neighbours(helping))
+    lives = empty & bits.neighbours(empty | (own & ~atari) | (other & atari))
 
     swapped = is_white[:, None]
     now, past = jnp.where(swapped, now[:, ::-1], now), jnp.where(swapped[..., None], past[:, ::-1], past)
     added, taken = past[:, 0] - now[:, :1], now[:, 1:] - past[:, 1]
-    repeats = _recreating(stones, other, atari, added, taken, checked)
-    legal = each(lambda a, b: a & ~b, lives, repeats)
+    legal = lives & ~_recreating(stones, other, atari, added, taken, checked)
     if stones.suicide:
-        dying = each(lambda a, b: a & ~b, empty, lives)
-        legal = each(jnp.bitwise_or, legal, _suicides(stones, own, dying, added, taken, checked))
+        legal = legal | _suicides(stones, own, empty & ~lives, added, taken, checked)
     return bits.words_from_rows(legal, shape).T
 
 
-def _recreating(stones: Stones, other: Rows, atari: Rows, added: Array, taken: Array, checked: Array) -> Rows:
+def _recreating(stones: Stones, other: Array, atari: Array, added: Array, taken: Array, checked: Array) -> Array:
     """Return rows of the points whose stone, with what it captures, gives a checked past position: it adds one stone and takes a known sum from the other side.
 
     `added`, `taken` uint32[B, T]: own sum then minus now, the other's now minus then. The loop takes one candidate point of each position at a time, the highest first;
@@ -184,46 +176,43 @@ def _recreating(stones: Stones, other: Rows, atari: Rows, added: Array, taken: A
     point = (added & _LOW).astype(jnp.int32) - 1
     point = jnp.where(checked & (added == mix(point)) & (point < stones.num_points), point, -1)
 
-    def resolve(carry: tuple[Array, Rows]) -> tuple[Array, Rows]:
+    def resolve(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         this, found = carry
         stone = bits.point_rows(jnp.where(this >= 0, this, stones.num_points), stones.shape)
-        seeds = each(lambda near, o, a: near & o & a, bits.neighbours(stone), other, atari)
-        captured = sum_codes(bits.flood(seeds, other), stones.shape)
+        captured = sum_codes(bits.flood(bits.neighbours(stone) & other & atari, other), stones.shape)
         is_repeat = ((point == this[:, None]) & (taken == captured[:, None])).any(axis=1)
-        return jnp.where(point < this[:, None], point, -1).max(axis=1), each(jnp.bitwise_or, found, bits.where(is_repeat, stone))
+        return jnp.where(point < this[:, None], point, -1).max(axis=1), found | bits.where(is_repeat[None], stone)
 
-    nothing = [jnp.zeros_like(row) for row in other]
-    return jax.lax.while_loop(lambda carry: (carry[0] >= 0).any(), resolve, (point.max(axis=1), nothing))[1]
+    return jax.lax.while_loop(lambda carry: (carry[0] >= 0).any(), resolve, (point.max(axis=1), jnp.zeros_like(other)))[1]
 
 
-def _suicides(stones: Stones, own: Rows, points: Rows, added: Array, taken: Array, checked: Array) -> Rows:
+def _suicides(stones: Stones, own: Array, points: Array, added: Array, taken: Array, checked: Array) -> Array:
     """Return rows of those suicidal `points` that do not recreate a checked past position.
 
     A single stone leaves the position as it was: a repetition wherever the position itself is checked (positional superko, and simple ko, where it would be a second
     pass); under situational superko, wherever the other side has been to move in it.
     """
-    several = each(jnp.bitwise_and, points, bits.neighbours(own))
+    several = points & bits.neighbours(own)
     is_unchanged = (checked & (added == 0) & (taken == 0)).any(axis=1)
-    single = bits.where(~is_unchanged, each(lambda a, b: a & ~b, points, several))
+    single = bits.where(~is_unchanged[None], points & ~several)
     suspects = checked & (taken == 0) & (added != 0)
 
-    def resolve(carry: tuple[Rows, Rows]) -> tuple[Rows, Rows]:
+    def resolve(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         remaining, found = carry
         stone = bits.lowest(remaining)
-        removed = bits.flood(each(jnp.bitwise_and, bits.neighbours(stone), own), own)
-        is_repeat = (suspects & (added == -sum_codes(removed, stones.shape)[:, None])).any(axis=1)
-        return each(lambda a, b: a & ~b, remaining, stone), each(jnp.bitwise_or, found, bits.where(is_repeat, stone))
+        removed = sum_codes(bits.flood(bits.neighbours(stone) & own, own), stones.shape)
+        is_repeat = (suspects & (added == -removed[:, None])).any(axis=1)
+        return remaining & ~stone, found | bits.where(is_repeat[None], stone)
 
-    remaining, nothing = bits.where(suspects.any(axis=1), several), [jnp.zeros_like(row) for row in own]
-    repeats = jax.lax.while_loop(lambda carry: (bits.union(carry[0]) != 0).any(), resolve, (remaining, nothing))[1]
-    return each(lambda a, b, c: a | (b & ~c), single, several, repeats)
+    remaining = bits.where(suspects.any(axis=1)[None], several)
+    repeats = jax.lax.while_loop(lambda carry: (carry[0] != 0).any(), resolve, (remaining, jnp.zeros_like(own)))[1]
+    return single | (several & ~repeats)
 
 
 def _territory(stones: Stones, board: Array, wanted: Array) -> tuple[Array, Array]:
     black, white = _colours(stones, board)
-    empty = bits.where(wanted, _empty(stones, black, white))
-    masks = [jnp.stack([row, row]) for row in empty]
-    seeds = each(jnp.bitwise_and, bits.neighbours(each(lambda a, b: jnp.stack([a, b]), black, white)), masks)
-    reached = bits.flood(seeds, masks)
-    only = [row & ~row[::-1] for row in reached]
-    return bits.words_from_rows([row[0] for row in only], stones.shape).T, bits.words_from_rows([row[1] for row in only], stones.shape).T
+    empty = bits.where(wanted[None], _empty(stones, black, white))
+    masks = jnp.stack([empty, empty], axis=1)
+    reached = bits.flood(bits.neighbours(jnp.stack([black, white], axis=1)) & masks, masks)
+    only = reached & ~reached[:, ::-1]
+    return bits.words_from_rows(only[:, 0], stones.shape).T, bits.words_from_rows(only[:, 1], stones.shape).T
