@@ -5,10 +5,14 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
+import tyro
+from rich.console import Console
+from rich.table import Table
 
 from azero import mesh as mesh_lib
 from azero.bench.peers import load_pgx_go, make_peer_loop
@@ -90,3 +94,31 @@ def run(against: str | None = None, iterations: int = 4) -> list[dict[str, Any]]
         for name in ("selfplay", "loop"):
             rows[0][f"{name} ratio"] = rows[0][name] / rows[1][name]
     return rows
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Time self-play and the whole loop at 5x5: 4 blocks of 32 filters, 16 simulations, 256 games."""
+
+    against: str | None = None
+    """pgx: the plain loop of Pgx and mctx, in the same run."""
+    iterations: int = 4
+    """Timed iterations, after the ones that compile."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table of `run`."""
+    chosen = tyro.cli(Arguments, args=arguments)
+    rows = run(chosen.against, chosen.iterations)
+    table = Table(title=f"Positions/s at 5x5, {jax.devices()[0].device_kind} ({COMMAND})")
+    for column in ("program", "self-play", "whole loop"):
+        table.add_column(column, justify="left" if column == "program" else "right")
+    for row in rows:
+        table.add_row(
+            row["program"], *(f"{row[name]:,.0f}" + (f" ({row[name + ' ratio']:.1f} x)" if name + " ratio" in row else "") for name in ("selfplay", "loop"))
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -32,7 +32,9 @@ def tiny(config: Config, iterations: int = 2) -> Config:
         selfplay=dataclasses.replace(config.selfplay, num_games=8, search_batch=4, moves_per_dispatch=4, dispatches_per_iteration=2, resign_min_games=2),
         replay=dataclasses.replace(config.replay, min_positions=1),
         learner=dataclasses.replace(config.learner, batch_size=8, steps_per_iteration=2),
-        evaluation=dataclasses.replace(config.evaluation, every=min(config.evaluation.every, 2), games=min(config.evaluation.games, 16), gate_games=16, num_simulations=2),
+        evaluation=dataclasses.replace(
+            config.evaluation, every=min(config.evaluation.every, 2), games=min(config.evaluation.games, 16), gate_games=16, num_simulations=2
+        ),
         checkpoint=CheckpointConfig(every=1, keep=3),
         run=RunConfig(iterations=iterations),
     )

@@ -1,0 +1,71 @@
+"""Players by name, what a run costs, and the command line's one-line messages."""
+
+import dataclasses
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from azero.config import Config
+from azero.experiments.estimate import estimate, mean_simulations
+from azero.experiments.experiment import load
+from azero.experiments.players import CheckpointSpec, GtpSpec, parse_player
+from azero.networks import make_network
+
+
+def test_players_are_parsed():
+    assert parse_player("checkpoint:runs/go5?visits=64&iteration=20") == CheckpointSpec(
+        workdir=parse_player("checkpoint:runs/go5").workdir, iteration=20, visits=64
+    )
+    assert parse_player('gtp:gnugo --mode gtp --level "10"') == GtpSpec(("gnugo", "--mode", "gtp", "--level", "10"))
+
+
+@pytest.mark.parametrize("text", ["runs/go5", "checkpoint:", "gtp:  ", "checkpoint:runs/go5?visit=3", "checkpoint:runs/go5?visits=many"])
+def test_what_is_no_player_is_quoted(text):
+    with pytest.raises(ValueError, match=r"player|is not understood"):
+        parse_player(text)
+
+
+def test_estimate_of_the_published_run():
+    """20 blocks of 256 at 19x19: 39 convolutions in the tower, about 22.8 million parameters there; 4.9 million games' worth of positions."""
+    config = load("go19").config
+    cost = estimate(config)
+    tower = 9 * 17 * 256 + 38 * 9 * 256 * 256
+    assert cost.parameters > tower
+    per_position = 2 * 361 * tower
+    positions = config.selfplay.num_games * config.selfplay.moves_per_dispatch * config.selfplay.dispatches_per_iteration * config.run.iterations
+    assert cost.flops == pytest.approx(positions * 1601 * per_position, rel=0.1)
+    assert cost.seconds > 365 * 86400, "no machine with a CPU alone plays this in a year"
+    assert cost.tree_bytes == 64 * cost.tree_bytes_per_game
+
+
+def test_playout_caps_lower_the_cost():
+    config = Config()
+    capped = dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, fast_simulations=100, full_search_probability=0.25))
+    assert mean_simulations(config) == 1600
+    assert mean_simulations(capped) == 0.25 * 1600 + 0.75 * 100
+
+
+def test_parameters_agree_with_the_network():
+    import jax
+
+    config = load("go5").config
+    network = make_network(config.network, (5, 5), 17, 26)
+    variables = jax.eval_shape(network.init, jax.random.key(0))
+    assert estimate(config).parameters == sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(variables["params"]))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["checkpoint", "nowhere"], "there is no directory nowhere"),
+        (["match", "--first", "nobody", "--second", "gtp:gnugo"], "'nobody' is not a player"),
+        (["doctor", "chess960"], "unknown experiment 'chess960'; the experiments are: tictactoe"),
+        (["bench", "loop", "--against", "fairy"], "compares with pgx, not 'fairy'"),
+    ],
+)
+def test_the_command_line_answers_mistakes_in_one_line(words, message):
+    done = subprocess.run([sys.executable, "-m", "azero.cli", *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert message in done.stderr and done.stderr.count("\n") == 1, done.stderr
