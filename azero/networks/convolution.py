@@ -23,12 +23,14 @@ Matrix = tuple[tuple[float, ...], ...]
 
 
 class Convolution(NamedTuple):
-    """A way to convolve, in two parts, so that self-play prepares its kernels once."""
+    """A way to convolve, in parts, so that self-play prepares its kernels once."""
 
     prepare: Callable[[Array, int], Array]
     """(kernel [..., 3, 3, C, F], board width) -> weights [..., *]"""
     apply: Callable[[Array, Array], Array]
     """(x [B, H, W, C], weights of that width) -> [B, H, W, F] in the type of x"""
+    gradient: Callable[[Array, Array], Array]
+    """(x [B, H, W, C], gradient of the output [B, H, W, F]) -> gradient of the weights"""
 
 
 def _prepare_xla(kernel: Array, width: int) -> Array:
@@ -39,6 +41,11 @@ def _apply_xla(x: Array, weights: Array) -> Array:
     return lax.conv_general_dilated(x, weights, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
+def _gradient_xla(x: Array, gradient: Array) -> Array:
+    weights = jax.ShapeDtypeStruct((3, 3, x.shape[-1], gradient.shape[-1]), x.dtype)
+    return jax.linear_transpose(lambda weights: _apply_xla(x, weights), weights)(gradient)[0]
+
+
 def _prepare_dots(kernel: Array, width: int) -> Array:
     """Return [..., 3, 3C, F]: one matrix per kernel row."""
     *stack, rows, columns, channels, filters = kernel.shape
@@ -46,17 +53,23 @@ def _prepare_dots(kernel: Array, width: int) -> Array:
 
 
 def _apply_dots(x: Array, weights: Array) -> Array:
-    """Sum three products, one per kernel row, over a copy in which every point holds its left and right neighbours too (3C inputs)."""
-    batch, height, width, channels = x.shape
+    """Sum three products, one per kernel row. The float32 sum is what makes XLA reach a CPU's bf16 matrix units: a plain bf16 product is five times slower."""
+    first, second, third = (lax.dot(row, weight, preferred_element_type=jnp.float32) for row, weight in zip(_unroll(x), weights, strict=True))
+    return (first + second + third).astype(x.dtype).reshape(*x.shape[:3], weights.shape[-1])
+
+
+def _gradient_dots(x: Array, gradient: Array) -> Array:
+    flat = gradient.reshape(-1, gradient.shape[-1])
+    along_positions = (((0,), (0,)), ((), ()))
+    return jnp.stack([lax.dot_general(row, flat, along_positions, preferred_element_type=jnp.float32).astype(x.dtype) for row in _unroll(x)])
+
+
+def _unroll(x: Array) -> list[Array]:
+    """Return [B H W, 3C] for each kernel row: every point's row above, its own and the one below, each with the left and right neighbours."""
+    height, width, channels = x.shape[1:]
     padded = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     unrolled = jnp.concatenate([padded[:, :, shift : shift + width] for shift in range(3)], axis=-1)
-
-    def product(row: int) -> Array:
-        # The float32 sum is what makes XLA reach the bf16 matrix units of a CPU (a plain bf16 product is five times slower there).
-        return lax.dot(unrolled[:, row : row + height].reshape(-1, 3 * channels), weights[row], preferred_element_type=jnp.float32)
-
-    total = product(0) + product(1) + product(2)
-    return total.astype(x.dtype).reshape(batch, height, width, weights.shape[-1])
+    return [unrolled[:, row : row + height].reshape(-1, 3 * channels) for row in range(3)]
 
 
 _POINTS = {
@@ -125,25 +138,43 @@ def _prepare_winograd(kernel: Array, width: int) -> Array:
 
 
 def _apply_winograd(x: Array, weights: Array) -> Array:
-    batch, height, width, channels = x.shape
-    inverse, _, forward = minimal_filter(weights.shape[0] - 2)
-    outputs, points, filters = len(inverse), len(forward), weights.shape[-1]
+    batch, height, width, _ = x.shape
+    outputs, filters = weights.shape[0] - 2, weights.shape[-1]
+    inverse, _, _ = minimal_filter(outputs)
+    products = lax.dot_general(_at_points(x, outputs), weights, (((2,), (1,)), ((0,), (0,))))
+    products = products.reshape(outputs + 2, batch, height, -1, filters)
+    y = jnp.stack(_combine(inverse, list(products)), axis=3)
+    return y.reshape(batch, height, -1, filters)[:, :, :width]
+
+
+def _gradient_winograd(x: Array, gradient: Array) -> Array:
+    batch, height, width, filters = gradient.shape
+    outputs = tile_width(width)
+    inverse, _, _ = minimal_filter(outputs)
+    tiles = -(-width // outputs)
+    padded = jnp.pad(gradient, ((0, 0), (0, 0), (0, tiles * outputs - width), (0, 0))).reshape(batch, height, tiles, outputs, filters)
+    transposed = tuple(zip(*inverse, strict=True))
+    spread = jnp.stack(_combine(transposed, [padded[:, :, :, output] for output in range(outputs)])).reshape(outputs + 2, -1, filters)
+    # The small factor first: XLA copies the transposed one of the two.
+    return lax.dot_general(spread, _at_points(x, outputs), (((1,), (1,)), ((0,), (0,)))).swapaxes(1, 2)
+
+
+def _at_points(x: Array, outputs: int) -> Array:
+    """Return [n, B H T, 3C]: the inputs of every tile of a row (T of them) at each interpolation point, beside those of the rows above and below."""
+    height, width, channels = x.shape[1:]
+    _, _, forward = minimal_filter(outputs)
     tiles = -(-width // outputs)
     padded = jnp.pad(x, ((0, 0), (1, 1), (1, tiles * outputs + 1 - width), (0, 0)))
     span = (tiles - 1) * outputs + 1
-    taps = [padded[:, :, start : start + span : outputs] for start in range(points)]
-    at_points = jnp.stack(_combine(forward, taps))
+    at_points = jnp.stack(_combine(forward, [padded[:, :, start : start + span : outputs] for start in range(outputs + 2)]))
     rows = jnp.concatenate([at_points[:, :, row : row + height] for row in range(3)], axis=-1)
-    products = lax.dot_general(rows.reshape(points, -1, 3 * channels), weights, (((2,), (1,)), ((0,), (0,))))
-    products = products.reshape(points, batch, height, tiles, filters)
-    y = jnp.stack(_combine(inverse, [products[point] for point in range(points)]), axis=3)
-    return y.reshape(batch, height, tiles * outputs, filters)[:, :, :width]
+    return rows.reshape(outputs + 2, -1, 3 * channels)
 
 
 CONVOLUTIONS: dict[str, Convolution] = {
-    "xla": Convolution(_prepare_xla, _apply_xla),
-    "dots": Convolution(_prepare_dots, _apply_dots),
-    "winograd": Convolution(_prepare_winograd, _apply_winograd),
+    "xla": Convolution(_prepare_xla, _apply_xla, _gradient_xla),
+    "dots": Convolution(_prepare_dots, _apply_dots, _gradient_dots),
+    "winograd": Convolution(_prepare_winograd, _apply_winograd, _gradient_winograd),
 }
 
 
@@ -151,7 +182,8 @@ CONVOLUTIONS: dict[str, Convolution] = {
 def convolve(name: str, x: Array, kernel: Array) -> Array:
     """Convolve x [B, H, W, C] with kernel [3, 3, C, F] in the way `name`, for training.
 
-    The input's gradient is a convolution too, with the kernel turned round: the transposed slices and concatenations that autodiff finds are slow on CPUs.
+    The gradients are written out, because the transposed slices and concatenations that autodiff finds are slow on CPUs: the input's is a convolution
+    too, with the kernel turned round.
     """
     convolution = CONVOLUTIONS[name]
     return convolution.apply(x, convolution.prepare(kernel, x.shape[2]))
@@ -163,10 +195,11 @@ def _convolve_forward(name: str, x: Array, kernel: Array) -> tuple[Array, tuple[
 
 def _convolve_backward(name: str, saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
     x, kernel = saved
-    convolution = CONVOLUTIONS[name]
+    convolution, width = CONVOLUTIONS[name], x.shape[2]
     turned = kernel[::-1, ::-1].swapaxes(2, 3)
-    _, transpose = jax.vjp(lambda kernel: convolution.apply(x, convolution.prepare(kernel, x.shape[2])), kernel)
-    return convolution.apply(gradient, convolution.prepare(turned, x.shape[2])), transpose(gradient)[0]
+    by_x = convolution.apply(gradient, convolution.prepare(turned, width))
+    by_weights = convolution.gradient(x, gradient)
+    return by_x, jax.linear_transpose(lambda kernel: convolution.prepare(kernel, width), kernel)(by_weights)[0]
 
 
 convolve.defvjp(_convolve_forward, _convolve_backward)

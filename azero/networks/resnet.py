@@ -20,6 +20,9 @@ from azero.types import Array
 _HE = nn.initializers.he_normal()
 """Initial weights of every layer before a ReLU (the paper gives none)."""
 
+_CPU_UNROLL = 8
+"""Most residual blocks that are written out one by one on a CPU (measured at 3 blocks of 32 filters; beyond it compiling takes longer than it saves)."""
+
 
 class ConvolutionNorm(nn.Module):
     """A convolution without bias and its batch norm: [B, H, W, C] -> float32 [B, H, W, filters]."""
@@ -75,8 +78,10 @@ class Tower(nn.Module):
         y = nn.relu(y).astype(self.dtype)
         if self.config.blocks == 1:
             return y
-        # A scan: twenty blocks compile as fast as one.
-        blocks = nn.scan(Block, variable_axes={"params": 0, "batch_stats": 0}, split_rngs={"params": True}, length=self.config.blocks - 1)
+        # A scan: twenty blocks compile as fast as one. A CPU trains small nets an eighth faster without the loop.
+        length = self.config.blocks - 1
+        unroll = length if jax.default_backend() == "cpu" and length <= _CPU_UNROLL else 1
+        blocks = nn.scan(Block, variable_axes={"params": 0, "batch_stats": 0}, split_rngs={"params": True}, length=length, unroll=unroll)
         y, _ = blocks(self.config, self.dtype, self.is_training, name="blocks")(y)
         return y
 
