@@ -74,7 +74,7 @@ class NetworkConfig:
     inference_dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """Compute type of the tower in self-play and evaluation."""
     convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
-    """How 3x3 convolutions are computed: XLA's own, matrix products over unrolled rows (CPUs with bf16 units), minimal filtering (other CPUs), or the fastest by measurement."""
+    """How 3x3 convolutions are computed: XLA's own, matrix products over rows (CPUs with bf16 units), minimal filtering (other CPUs), or by measurement."""
     batch_norm_momentum: float = 0.95
     """Share of the old running statistics kept at each training step (the paper gives none)."""
     batch_norm_epsilon: float = 1e-5

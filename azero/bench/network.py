@@ -1,6 +1,6 @@
 """Speed of the network, in self-play and in training, beside plain `nn.Conv`: `python -m azero.bench.network --against linen`.
 
-All rows split the batch over all local devices. On a CPU, XLA computes a convolution on one core only, so start with JAX_NUM_CPU_DEVICES set to the number of cores.
+All rows split the batch over all devices. XLA computes a convolution on one core only, so `main` makes a device of every core of a CPU.
 """
 
 from __future__ import annotations
@@ -142,10 +142,10 @@ def time_train(config: NetworkConfig, mesh: Mesh, size: int, batch: int, repeats
 
 def table(results: list[Result], title: str) -> Table:
     """Return `results` as people read them."""
-    columns = ("path", "type", "positions/s", "GFLOP/s", "CPU s per 1,000", "compile s", "x linen")
+    columns = ("path", "type", "positions/s", "GFLOP/s", "CPU s/1,000", "compile s", "x linen")
     shown = Table(title=title)
     for column in columns:
-        shown.add_column(column, justify="left" if column in columns[:2] else "right")
+        shown.add_column(column, justify="left" if column in columns[:2] else "right", no_wrap=True)
     for result in results:
         ratio = "" if result.ratio is None else f"{result.ratio:.2f}"
         numbers = (f"{result.positions_per_second:,.0f}", f"{result.gflops:,.0f}", f"{result.cpu_seconds:.3f}", f"{result.compile_seconds:.1f}", ratio)
@@ -154,9 +154,9 @@ def table(results: list[Result], title: str) -> Table:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the table of `run`; `--help` lists the arguments."""
-    if "cpu" in os.environ.get("JAX_PLATFORMS", "cpu"):
-        os.environ.setdefault("JAX_NUM_CPU_DEVICES", str(os.cpu_count() or 1))
+    """Print the table of `run`; `--help` lists the arguments. A CPU has as many devices as cores, unless JAX_NUM_CPU_DEVICES says otherwise."""
+    if "JAX_NUM_CPU_DEVICES" not in os.environ:
+        jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
     chosen = tyro.cli(Arguments, args=arguments)
     results = run(**dataclasses.asdict(chosen))
     devices = f"{jax.device_count()} {jax.default_backend()} devices"
