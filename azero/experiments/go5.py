@@ -28,16 +28,17 @@ EXPERIMENT = Experiment(
             temperature_moves=0,  # the Gumbel noise explores
             resign=False,  # games are short and every one of them is a lesson
         ),
-        replay=ReplayConfig(window_games=8000, min_positions=8192),
+        # About ten iterations. With 8,000 games and half the learning rate the policy loss falls half as fast (measured).
+        replay=ReplayConfig(window_games=2500, min_positions=8192),
         learner=LearnerConfig(
             batch_size=512,
             steps_per_iteration=24,  # every new position one and a half times on average
             optimiser="adamw",
-            learning_rate=((0, 2e-3), (1800, 1e-3), (2400, 3e-4)),
+            learning_rate=((0, 4e-3), (1000, 1.5e-3), (1300, 5e-4)),
         ),
-        evaluation=EvaluationConfig(gate=False, every=20, games=128, num_simulations=16),
-        checkpoint=CheckpointConfig(every=20, keep=3, keep_every=20),
-        run=RunConfig(iterations=120),
+        evaluation=EvaluationConfig(gate=False, every=16, games=64, num_simulations=16),
+        checkpoint=CheckpointConfig(every=8, keep=3, keep_every=16),
+        run=RunConfig(iterations=64),
     ),
 )
 

@@ -55,14 +55,15 @@ def test_shapes_and_types(name, options):
 @each_game
 def test_one_position_plain_equals_compiled_and_batched(name, options):
     game, states, masks, actions, _ = case(name, options)
-    for ply, index in ((PLIES // 2, 11),):
-        state = jax.tree.map(lambda leaf, ply=ply, index=index: leaf[ply, index], states)
-        np.testing.assert_array_equal(game.legal_action_mask(state), masks[ply, index])
-        after = game.step(state, actions[ply, index])
-        jitted = jax.jit(game.step)(state, actions[ply, index])
-        batched = jax.tree.map(lambda leaf: leaf[index], jax.vmap(game.step)(jax.tree.map(lambda leaf, ply=ply: leaf[ply], states), actions[ply]))
-        for other in (jitted, batched):
-            jax.tree.map(np.testing.assert_array_equal, after, other)
+    ply, index = PLIES // 2, 11
+    batch = jax.tree.map(lambda leaf: leaf[ply], states)
+    state = jax.tree.map(lambda leaf: leaf[index], batch)
+    np.testing.assert_array_equal(game.legal_action_mask(state), masks[ply, index])
+    after = game.step(state, actions[ply, index])
+    jitted = jax.jit(game.step)(state, actions[ply, index])
+    batched = jax.tree.map(lambda leaf: leaf[index], jax.vmap(game.step)(batch, actions[ply]))
+    for other in (jitted, batched):
+        jax.tree.map(np.testing.assert_array_equal, after, other)
 
 
 @each_game

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -240,9 +241,9 @@ class Go:
         """Return the state without the history of the whole game: what is left knows the eight newest boards.
 
         A search then allows a move that repeats an older position. A cycle of play that returns to a position takes at least two moves and mostly fewer than eight, so this
-        concerns long cycles only: `python -m azero.bench.rules` counts them.
+        concerns long cycles only.
         """
-        return state.replace(history=None)
+        return dataclasses.replace(state, history=None)
 
     def pack_frame(self, state: GoState) -> Array:
         """Return uint32[2K]: the board, Black's words before White's."""

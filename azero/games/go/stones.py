@@ -39,11 +39,11 @@ def mix(point: Array) -> Array:
 def codes(num_points: int) -> np.ndarray:
     """Return the table uint32[num_points] of `mix`, on the host."""
     low = np.arange(1, num_points + 1, dtype=np.uint32)
-    code = low.copy()
+    code: np.ndarray = low.copy()
     code = (code ^ (code >> 16)) * np.uint32(0x85EBCA6B)
     code = (code ^ (code >> 13)) * np.uint32(0xC2B2AE35)
     code = code ^ (code >> 16)
-    return (code & ~np.uint32(_LOW)) | low
+    return np.asarray((code & ~np.uint32(_LOW)) | low)
 
 
 def sum_codes(rows: Array, shape: tuple[int, int]) -> Array:
