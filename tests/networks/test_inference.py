@@ -61,11 +61,11 @@ def test_every_kind_of_net_folds(tower: str, heads: str, blocks: int) -> None:
 
 
 def test_batches_larger_than_a_piece_and_not_a_multiple_of_it() -> None:
-    # 16 filters at 9x9: pieces of 64 positions (256 KB / 5 KB, rounded to a power of two).
+    # 16 filters at 9x9: pieces of 128 positions (512 KB / 5 KB, rounded to a power of two).
     network = make_network(dataclasses.replace(CONFIG, convolution="winograd"), (9, 9), 17, 82)
-    planes = draw_planes(150, 9)
+    planes = draw_planes(300, 9)
     folded = network.fold(network.init(jax.random.key(0)))
     whole = jax.jit(network.infer)(folded, planes)
-    parts = [jax.jit(network.infer)(folded, planes[start : start + 10]) for start in range(0, 150, 10)]
+    parts = [jax.jit(network.infer)(folded, planes[start : start + 10]) for start in range(0, 300, 10)]
     for joined, separate in zip(whole, zip(*parts, strict=True), strict=True):
         np.testing.assert_allclose(joined, np.concatenate(separate), atol=1e-5)
