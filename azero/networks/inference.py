@@ -10,7 +10,7 @@ from jax import lax
 
 from azero.config import NetworkConfig
 from azero.networks.convolution import CONVOLUTIONS
-from azero.networks.resnet import pointwise
+from azero.networks.resnet import blocks_per_turn, pointwise
 from azero.types import Array, PyTree
 
 
@@ -82,7 +82,10 @@ def _tower(layers: PyTree, x: Array, convolve: Callable[[Array, Array], Array], 
         return jax.nn.relu(y).astype(x.dtype), None
 
     x = jax.nn.relu(layer(layers["stem"], x)).astype(x.dtype)
-    return lax.scan(block, x, layers["blocks"])[0] if "blocks" in layers else x
+    if "blocks" not in layers:
+        return x
+    length = layers["blocks"]["first"]["bias"].shape[0]
+    return lax.scan(block, x, layers["blocks"], unroll=blocks_per_turn(length))[0]
 
 
 def _head(params: PyTree, features: Array) -> Array:

@@ -47,4 +47,4 @@ def test_pieces_fit_the_cache() -> None:
     sizes = {
         (size, filters): piece_size(dataclasses.replace(SMALL, filters=filters), (size, size)) for size, filters in [(5, 32), (9, 96), (19, 96), (19, 256)]
     }
-    assert sizes == {(5, 32): 64, (9, 96): 8, (19, 96): 2, (19, 256): 1}
+    assert sizes == {(5, 32): 128, (9, 96): 16, (19, 96): 4, (19, 256): 2}
