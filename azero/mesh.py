@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
@@ -12,21 +13,36 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from azero.types import PyTree
 
+MAX_CPU_DEVICES = 16
+"""Most devices that one host's CPU is split into; games and batches must divide by them."""
 DATA_AXIS = "data"
 """The one mesh axis: games in self-play, positions in learning."""
 
 
 def start(distributed: str = "auto") -> None:
-    """Join the other hosts of a cluster, where there are any. Call before anything touches a device.
+    """Join the other hosts of a cluster, where there are any, and make a CPU as many devices as it has cores. Call before anything touches a device.
 
     Raises:
       ValueError: `distributed` is "on" and no cluster was found.
     """
+    split_cpu()
     if distributed == "off" or jax.distributed.is_initialized():
         return
     if distributed == "auto" and not _in_cluster():
         return
     jax.distributed.initialize()
+
+
+def split_cpu() -> None:
+    """Make one device per core of the CPU (the largest power of two), unless the environment says how many.
+
+    XLA runs most of a network on one core per device, so two devices on two cores evaluate almost twice as many positions.
+    """
+    chosen = "JAX_NUM_CPU_DEVICES" in os.environ or "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    if not chosen and not jax.distributed.is_initialized():
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        with contextlib.suppress(RuntimeError):  # a backend is in use already: it keeps the devices it has
+            jax.config.update("jax_num_cpu_devices", 1 << (min(cores, MAX_CPU_DEVICES).bit_length() - 1))
 
 
 def _in_cluster() -> bool:
