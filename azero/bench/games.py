@@ -17,8 +17,12 @@ from rich.table import Table
 import azero.games
 from azero.types import Array, PyTree
 
-BATCHES = {"azero": (256, 1024), "pgx": (64, 512)}
-"""Games at a time; the best of an engine's batches counts (19x19 Pgx is fastest at 64, 9x9 Pgx at 512)."""
+BATCHES = {("azero", 9): (128, 256, 1024), ("azero", 19): (64, 256, 512), ("pgx", 9): (512,), ("pgx", 19): (64,)}
+"""Games at a time; the best of them counts. Pgx is fastest at 64 games of 19x19 and 512 of 9x9."""
+WARM_MOVES = {9: 60, 19: 200}
+"""Moves before the clock starts, so that positions are from the middle of games."""
+CHUNK = 25
+"""Moves in one call of the compiled loop."""
 
 
 @dataclass(frozen=True)
@@ -76,40 +80,88 @@ def draw(mask: Array, word: Array) -> Array:
     return jnp.argmax(jnp.where(mask, (score >> 1) | jnp.uint32(0x80000000), score >> 1)).astype(jnp.int32)
 
 
-def measure(engine: Engine, batch: int, warm_moves: int, seconds: float = 8.0) -> dict[str, Any]:
+def measure(engine: Engine, batch: int, warm_moves: int, seconds: float = 5.0) -> dict[str, Any]:
     """Return steps per second of `batch` games after `warm_moves` moves, the bytes of a state, and the seconds to compile."""
-    chunk = 25
-
-    def move(carry: PyTree, key: Array) -> tuple[PyTree, Array]:
-        state, mask, fresh = carry
-        action = jax.vmap(draw)(mask, jax.random.bits(key, (batch,)))
-        state, mask, over, rewards = jax.vmap(engine.advance)(state, action)
-
-        def restart(old: Array, new: Array) -> Array:
-            return jnp.where(over.reshape(batch, *(1,) * (old.ndim - 1)), new, old)
-
-        state = jax.tree.map(restart, state, jax.tree.map(lambda a: jnp.broadcast_to(a[None], (batch, *a.shape)), fresh[0]))
-        return (state, restart(mask, jnp.broadcast_to(fresh[1][None], mask.shape)), fresh), rewards.sum()
-
-    @functools.partial(jax.jit, donate_argnums=0)
-    def play(state: PyTree, mask: Array, fresh: PyTree, key: Array) -> tuple[PyTree, Array, Array]:
-        (state, mask, _), rewards = jax.lax.scan(move, (state, mask, fresh), jax.random.split(key, chunk))
-        return state, mask, rewards.sum()
-
     first = engine.init(jax.random.key(0))
     fresh = (first, engine.mask(first))
-    state, mask = jax.jit(lambda: jax.tree.map(lambda a: jnp.broadcast_to(a[None], (batch, *a.shape)) + jnp.zeros((), a.dtype) if a.dtype != bool else jnp.broadcast_to(a[None], (batch, *a.shape)), fresh))()
+    games = jax.tree.map(lambda a: jnp.repeat(a[None], batch, axis=0), fresh)
     started = time.perf_counter()
-    compiled = play.lower(state, mask, fresh, jax.random.key(1)).compile()
+    play = jax.jit(functools.partial(_play, engine), donate_argnums=0).lower(games, fresh, jax.random.key(1)).compile()
     compile_seconds = time.perf_counter() - started
-    size = sum(leaf.nbytes for leaf in jax.tree.leaves(first))
-    for index in range(-(-warm_moves // chunk)):
-        state, mask, total = compiled(state, mask, fresh, jax.random.key(index))
+    for index in range(-(-warm_moves // CHUNK)):
+        games, total = play(games, fresh, jax.random.key(index))
     total.block_until_ready()
     moves, started = 0, time.perf_counter()
     while time.perf_counter() - started < seconds:
-        state, mask, total = compiled(state, mask, fresh, jax.random.key(1000 + moves))
+        games, total = play(games, fresh, jax.random.key(1000 + moves))
         total.block_until_ready()
-        moves += chunk
+        moves += CHUNK
     rate = moves * batch / (time.perf_counter() - started)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(first))
     return {"engine": engine.name, "batch": batch, "steps_per_second": rate, "bytes": size, "compile_seconds": compile_seconds}
+
+
+def _play(engine: Engine, games: PyTree, fresh: PyTree, key: Array) -> tuple[PyTree, Array]:
+    """Play CHUNK random moves in every game, starting again where one ends. Return the games and the sum of the rewards (so that they are computed)."""
+
+    def move(carry: tuple[PyTree, Array], word: Array) -> tuple[tuple[PyTree, Array], Array]:
+        state, mask = carry
+        state, mask, over, rewards = engine.advance(state, draw(mask, word))
+        return jax.tree.map(lambda new, old: jnp.where(over, new, old), fresh, (state, mask)), rewards[0]
+
+    words = jax.random.bits(key, (CHUNK, games[1].shape[0]))
+    games, rewards = jax.lax.scan(lambda carry, word: jax.vmap(move)(carry, word), games, words)
+    return games, rewards.sum()
+
+
+def run(against: str | None = None, sizes: tuple[int, ...] = (9, 19), seconds: float = 5.0) -> list[dict[str, Any]]:
+    """Measure our Go, beside another engine where `against` names one, print a table, and return its rows.
+
+    Raises:
+      ValueError: `against` is not an engine that is known and installed.
+    """
+    makers = {"azero": azero_engine, "pgx": pgx_engine}
+    if against is not None and against not in makers:
+        raise ValueError(f"unknown engine {against!r}; the engines are: {', '.join(makers)}")
+    names = ["azero"] if against in (None, "azero") else ["azero", str(against)]
+    rows = []
+    for size in sizes:
+        for name in names:
+            engine = makers[name](size)
+            measured = [measure(engine, batch, WARM_MOVES[size], seconds) for batch in BATCHES[name, size]]
+            rows.append({"game": f"go {size}x{size}", **max(measured, key=lambda row: row["steps_per_second"])})
+        for row in rows[-len(names) :]:
+            row["ratio"] = row["steps_per_second"] / rows[-1]["steps_per_second"]
+            row["tree_bytes"] = tree_bytes(size) if row["engine"] == "azero" else row["bytes"]
+    _print(rows, against)
+    return rows
+
+
+def tree_bytes(size: int) -> int:
+    """Return the bytes of our state in a search tree."""
+    game = azero.games.make("go", size=size)
+    return sum(leaf.nbytes for leaf in jax.tree.leaves(game.search_state(game.init())))
+
+
+def _print(rows: list[dict[str, Any]], against: str | None) -> None:
+    command = "python -m azero.bench.games" + (f" --against {against}" if against else "")
+    table = Table(title="Random play, legal mask at every step, automatic restart", caption=f"{command}   on {jax.devices()[0].device_kind}")
+    for column in ("game", "engine", "games at a time", "steps/s", "ratio", "bytes/state", "bytes/state in a tree", "compile s"):
+        table.add_column(column, justify="left" if column in ("game", "engine") else "right")
+    for row in rows:
+        numbers = (f"{row['steps_per_second']:,.0f}", f"{row['ratio']:.1f}", f"{row['bytes']:,}", f"{row['tree_bytes']:,}", f"{row['compile_seconds']:.1f}")
+        table.add_row(row["game"], row["engine"], str(row["batch"]), *numbers)
+    Console().print(table)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the benchmark from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--against", choices=["pgx"], help="another engine, measured in the same run")
+    parser.add_argument("--seconds", type=float, default=5.0, help="seconds of measuring for every line")
+    options = parser.parse_args(arguments)
+    run(options.against, seconds=options.seconds)
+
+
+if __name__ == "__main__":
+    main()
