@@ -133,14 +133,14 @@ def stop_on_signals(workdir: Path) -> Iterator[StopRequest]:
     stop = StopRequest()
 
     def give_up() -> None:
-        print(f"\nthe iteration under way did not end within {GRACE_SECONDS:.0f} s; its work is lost, the checkpoints in {workdir} are whole", file=sys.stderr)
+        _say(f"\nthe iteration under way did not end within {GRACE_SECONDS:.0f} s; its work is lost, the checkpoints in {workdir} are whole")
         os._exit(EXIT_INTERRUPTED)
 
     def handle(number: int, frame: FrameType | None) -> None:
         if stop.is_set:
             give_up()
         stop.is_set = True
-        print(f"\n{signal.Signals(number).name}: saving at the end of this iteration", file=sys.stderr)
+        _say(f"\n{signal.Signals(number).name}: saving at the end of this iteration")
         timer = threading.Timer(GRACE_SECONDS, give_up)
         timer.daemon = True
         timer.start()
@@ -158,6 +158,12 @@ def stop_on_signals(workdir: Path) -> Iterator[StopRequest]:
             timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _say(text: str) -> None:
+    """Print to stderr, which may be a pipe that nobody reads any more."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _iterate(loop: Loop, state: RunState, saver: Saver, workdir: Path, stop: StopRequest, console: Console) -> bool:

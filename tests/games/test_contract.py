@@ -1,134 +1,215 @@
-"""The contract suite: every game of the table, in several forms, keeps what azero/games/game.py promises. A new game gets these tests by joining the table."""
+"""The Game contract, over the whole table of games: joining the table brings these tests."""
+
+from __future__ import annotations
 
 import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.games import make
+import azero.games
 from azero.games.table import GAMES
 
-FORMS = {
-    "go": [{"size": 5, "komi": 0.5}, {"size": (2, 3), "komi": 1.0, "suicide": True}, {"size": 9, "komi": 7.0, "superko": "situational"}],
-    "tictactoe": [{}],
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "go": [
+        {"size": 4, "komi": 0.5},
+        {"size": (2, 5), "komi": 1.0, "superko": "situational", "suicide": True},
+        {"size": 1, "komi": 0.0, "superko": "simple"},
+    ],
 }
-CASES = [(name, options) for name in GAMES for options in FORMS.get(name, [{}])]
-BATCH, PLIES = 16, 24
+CASES = [(name, options) for name in GAMES for options in OPTIONS.get(name, [{}])]
+NUM_GAMES = 4
 
-each_game = pytest.mark.parametrize(("name", "options"), CASES, ids=[f"{name}{list(options.values())}" for name, options in CASES])
+
+class Run(NamedTuple):
+    """Random games side by side."""
+
+    game: Any
+    states: Any
+    """the states [T + 1, B, ...] before the first and after every move"""
+    actions: np.ndarray
+    """int32[T, B]"""
+
+    def at(self, index: int) -> Any:
+        """The states [B, ...] after `index` moves."""
+        return jax.tree.map(lambda a: a[index], self.states)
+
+    def every(self, verb: str) -> np.ndarray:
+        """A verb of all states [T + 1, B, ...]."""
+        return np.asarray(_verb(self.game, verb)(self.states))
 
 
 @functools.cache
-def played(name, items):
-    """States of random games, a list over plies of batches, with the actions between them."""
-    game = make(name, **dict(items))
-
-    def move(states, key):
-        mask = jax.vmap(game.legal_action_mask)(states)
-        action = jnp.argmax(jnp.where(mask, jax.random.uniform(key, mask.shape), -1.0), axis=-1).astype(jnp.int32)
-        return jax.vmap(game.step)(states, action), (states, mask, action)
-
-    start = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (BATCH, *leaf.shape)), game.init())
-    end, (states, masks, actions) = jax.jit(lambda: jax.lax.scan(move, start, jax.random.split(jax.random.key(0), PLIES)))()
-    return game, states, masks, actions, end
+def _verb(game: Any, verb: str) -> Any:
+    return jax.jit(jax.vmap(jax.vmap(getattr(game, verb))))
 
 
-def case(name, options):
-    return played(name, tuple(options.items()))
+@functools.cache
+def _run(index: int) -> Run:
+    name, options = CASES[index]
+    game = azero.games.make(name, **options)
+
+    @jax.jit
+    @jax.vmap
+    def move(state: Any, word: jax.Array) -> tuple[Any, jax.Array]:
+        legal = game.legal_action_mask(state)
+        action = jnp.argmax(jnp.where(legal, jax.random.uniform(jax.random.key(word), legal.shape), -1.0)).astype(jnp.int32)
+        return game.step(state, action), action
+
+    rng = np.random.default_rng(index)
+    state = jax.tree.map(lambda a: jnp.broadcast_to(a[None], (NUM_GAMES, *a.shape)), game.init())
+    states, actions = [state], []
+    for _ in range(game.max_moves + 2):
+        state, action = move(state, rng.integers(1 << 31, size=NUM_GAMES))
+        states.append(state)
+        actions.append(np.asarray(action))
+    return Run(game, jax.tree.map(lambda *leaves: np.stack(leaves), *states), np.stack(actions))
 
 
-@each_game
-def test_shapes_and_types(name, options):
-    game = make(name, **options)
+@pytest.fixture(params=range(len(CASES)), ids=[f"{name}-{'-'.join(map(str, options.values()))}" for name, options in CASES])
+def run(request: pytest.FixtureRequest) -> Run:
+    return _run(request.param)
+
+
+def test_shapes_and_dtypes(run: Run) -> None:
+    game = run.game
     state = game.init()
-    assert game.legal_action_mask(state).shape == (game.num_actions,) and game.legal_action_mask(state).dtype == jnp.bool_
-    assert game.observe(state).shape == (*game.board_shape, game.num_planes)
-    assert game.to_play(state).dtype == jnp.int32 and int(game.to_play(state)) == 0
-    assert game.rewards(state).dtype == jnp.float32 and game.rewards(state).tolist() == [0.0, 0.0]
-    assert not game.is_terminal(state)
-    assert game.pack_frame(state).shape == (game.frame_words,) and game.pack_frame(state).dtype == jnp.uint32
-    assert hash(game) == hash(make(name, **options)) and game == make(name, **options)
+    spec = jax.tree.map(lambda a: (a.shape, a.dtype), jax.eval_shape(game.step, state, jnp.int32(0)))
+    assert spec == jax.tree.map(lambda a: (a.shape, a.dtype), state)
+    height, width = game.board_shape
+    expected = {
+        "legal_action_mask": ((game.num_actions,), "bool"),
+        "to_play": ((), "int32"),
+        "is_terminal": ((), "bool"),
+        "rewards": ((2,), "float32"),
+        "observe": ((height, width, game.num_planes), "bool"),
+        "pack_frame": ((game.frame_words,), "uint32"),
+    }
+    for verb, (shape, dtype) in expected.items():
+        out = jax.eval_shape(getattr(game, verb), state)
+        assert (out.shape, out.dtype) == (shape, dtype), verb
 
 
-@each_game
-def test_one_position_plain_equals_compiled_and_batched(name, options):
-    game, states, masks, actions, _ = case(name, options)
-    ply, index = PLIES // 2, 11
-    batch = jax.tree.map(lambda leaf: leaf[ply], states)
-    state = jax.tree.map(lambda leaf: leaf[index], batch)
-    np.testing.assert_array_equal(game.legal_action_mask(state), masks[ply, index])
-    after = game.step(state, actions[ply, index])
-    jitted = jax.jit(game.step)(state, actions[ply, index])
-    batched = jax.tree.map(lambda leaf: leaf[index], jax.vmap(game.step)(batch, actions[ply]))
-    for other in (jitted, batched):
-        jax.tree.map(np.testing.assert_array_equal, after, other)
+def test_a_game_is_hashable_and_equal_to_its_like(run: Run) -> None:
+    name, options = next(case for case in CASES if azero.games.make(case[0], **case[1]) == run.game)
+    assert hash(azero.games.make(name, **options)) == hash(run.game)
 
 
-@each_game
-def test_the_end_is_absorbing_and_its_rewards_add_up_to_zero(name, options):
-    game, *_, end = case(name, options)
-    state = jax.tree.map(lambda leaf: leaf[0], end)
-    step, mask = jax.jit(game.step), jax.jit(game.legal_action_mask)
-    for _ in range(game.max_moves):
-        if game.is_terminal(state):
-            break
-        state = step(state, jnp.flatnonzero(mask(state))[-1].astype(jnp.int32))
-    assert game.is_terminal(state)
-    rewards = np.asarray(game.rewards(state))
-    assert rewards.sum() == 0 and set(np.abs(rewards)) <= {0.0, 1.0}
-    assert mask(state).all()
-    jax.tree.map(np.testing.assert_array_equal, state, step(state, jnp.int32(0)))
+def test_the_batch_equals_single_eager_positions(run: Run) -> None:
+    game, index = run.game, len(run.actions) // 2
+    single = jax.tree.map(lambda a: jnp.asarray(a[0]), run.at(index))
+    stepped = game.step(single, jnp.int32(run.actions[index, 0]))
+    jax.tree.map(np.testing.assert_array_equal, stepped, jax.tree.map(lambda a: a[0], run.at(index + 1)))
+    np.testing.assert_array_equal(game.legal_action_mask(single), run.every("legal_action_mask")[index, 0])
 
 
-@each_game
-def test_planes_are_rebuilt_from_packed_frames(name, options):
-    game, states, *_ = case(name, options)
-    frames = np.asarray(jax.jit(jax.vmap(jax.vmap(game.pack_frame)))(states))
-    planes = np.asarray(jax.jit(jax.vmap(jax.vmap(game.observe)))(states))
-    to_play = np.asarray(jax.vmap(jax.vmap(game.to_play))(states))
-    ended = np.asarray(jax.vmap(jax.vmap(game.is_terminal))(states))
-    rebuild = jax.jit(jax.vmap(game.observe_frames))
-    padded = np.concatenate([np.zeros((game.num_frames - 1, *frames.shape[1:]), np.uint32), frames])
-    for ply in range(PLIES):
-        window = np.stack([padded[ply + game.num_frames - 1 - age] for age in range(game.num_frames)], axis=1)
-        running = ~ended[ply]
-        np.testing.assert_array_equal(np.asarray(rebuild(window, to_play[ply]))[running], planes[ply][running])
+def test_nested_vmap_equals_the_flat_one(run: Run) -> None:
+    flat = jax.jit(jax.vmap(run.game.legal_action_mask))(jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), run.states))
+    nested = run.every("legal_action_mask")
+    np.testing.assert_array_equal(nested.reshape(flat.shape), flat)
 
 
-@each_game
-def test_the_slim_state_plays_the_same_game(name, options):
-    game, states, masks, actions, _ = case(name, options)
-    slim = jax.vmap(game.search_state)(jax.tree.map(lambda leaf: leaf[2], states))
-    size = sum(leaf.nbytes for leaf in jax.tree.leaves(slim))
-    assert size <= sum(leaf.nbytes for leaf in jax.tree.leaves(jax.tree.map(lambda leaf: leaf[2], states)))
-    assert (np.asarray(jax.vmap(game.legal_action_mask)(slim)) >= np.asarray(masks[2])).all(), "a cheaper rule may allow more, never less"
-    after = jax.vmap(game.step)(slim, actions[2])
-    real = jax.tree.map(lambda leaf: leaf[3], states)
-    for verb in (game.observe, game.rewards, game.to_play, game.is_terminal, game.pack_frame):
-        np.testing.assert_array_equal(jax.vmap(verb)(after), jax.vmap(verb)(real))
+def test_one_state_with_many_actions(run: Run) -> None:
+    game, state = run.game, run.game.init()
+    step = jax.jit(game.step)
+    actions = jnp.arange(game.num_actions, dtype=jnp.int32)
+    together = jax.jit(jax.vmap(game.step, in_axes=(None, 0)))(state, actions)
+    for action in range(game.num_actions):
+        jax.tree.map(np.testing.assert_array_equal, step(state, jnp.int32(action)), jax.tree.map(lambda a, n=action: a[n], together))
 
 
-@each_game
-def test_symmetries_are_a_group_and_move_policies_with_boards(name, options):
-    game, states, *_ = case(name, options)
-    state = jax.tree.map(lambda leaf: leaf[5, 3], states)
-    planes = game.observe(state)
+def test_games_end_in_time_and_stay_as_they_are(run: Run) -> None:
+    game = run.game
+    over = run.every("is_terminal")
+    assert over[game.max_moves].all()
+    assert not over[0].any()
+    jax.tree.map(np.testing.assert_array_equal, run.at(game.max_moves), run.at(-1))
+    assert run.every("legal_action_mask")[over].all()
+
+
+def test_players_alternate_and_somebody_may_always_move(run: Run) -> None:
+    over, to_play, masks = (run.every(verb) for verb in ("is_terminal", "to_play", "legal_action_mask"))
+    assert (to_play[0] == 0).all()
+    assert (to_play[1:] == 1 - to_play[:-1])[~over[:-1]].all()
+    assert masks.any(axis=-1).all()
+
+
+def test_rewards_are_zero_sum_and_come_at_the_end(run: Run) -> None:
+    over, rewards = run.every("is_terminal"), run.every("rewards")
+    assert (rewards[~over] == 0).all()
+    assert (rewards.sum(axis=-1) == 0).all()
+    assert np.isin(rewards, (-1, 0, 1)).all()
+
+
+def test_planes_come_from_frames(run: Run) -> None:
+    game = run.game
+    frames, to_play, planes, over = (run.every(verb) for verb in ("pack_frame", "to_play", "observe", "is_terminal"))
+    before_the_start = np.zeros((game.num_frames - 1, *frames.shape[1:]), np.uint32)
+    padded = np.concatenate([before_the_start, frames])
+    # [T + 1, B, num_frames, F], newest first
+    recent = np.stack([padded[game.num_frames - 1 - age : len(padded) - age] for age in range(game.num_frames)], axis=2)
+    observed = np.asarray(jax.jit(jax.vmap(jax.vmap(game.observe_frames)))(recent, to_play))
+    # A finished game stands still, so its frames are no longer those of the moves before.
+    moved = np.concatenate([np.zeros_like(over[:1]), over[:-1]]) == 0
+    np.testing.assert_array_equal(observed[moved], planes[moved])
+
+
+def test_search_states_play_the_same_game(run: Run) -> None:
+    game = run.game
+    slim = jax.jit(jax.vmap(jax.vmap(game.search_state)))(run.states)
+    before, after = jax.tree.map(lambda a: a[:-1], slim), jax.tree.map(lambda a: a[1:], slim)
+    stepped = jax.jit(jax.vmap(jax.vmap(game.step)))(before, run.actions)
+    jax.tree.map(np.testing.assert_array_equal, stepped, after)
+    for verb in ("observe", "is_terminal", "rewards", "to_play", "pack_frame"):
+        np.testing.assert_array_equal(_verb(game, verb)(slim), run.every(verb))
+    weak, exact = np.asarray(_verb(game, "legal_action_mask")(slim)), run.every("legal_action_mask")
+    assert (weak | ~exact).all(), "the search's rule may only allow more"
+
+
+def test_symmetries_form_a_group(run: Run) -> None:
+    game = run.game
+    height, width = game.board_shape
+    planes = jnp.arange(height * width * 2, dtype=jnp.float32).reshape(height, width, 2)
     policy = jnp.arange(game.num_actions, dtype=jnp.float32)
-    seen = set()
-    for k in range(game.num_symmetries):
-        moved = game.transform_policy(policy, jnp.int32(k))
-        seen.add(tuple(np.asarray(moved).tolist()))
-        np.testing.assert_array_equal(game.inverse_transform_policy(moved, jnp.int32(k)), policy)
-        points = game.board_shape[0] * game.board_shape[1]
-        board = game.transform_planes(policy[:points].reshape(*game.board_shape, 1), jnp.int32(k))
-        np.testing.assert_array_equal(board.reshape(-1), moved[:points])
-        assert game.transform_planes(planes, jnp.int32(k)).sum() == planes.sum()
-    assert len(seen) == game.num_symmetries
-    np.testing.assert_array_equal(game.transform_planes(planes, jnp.int32(0)), planes)
+    everything = jnp.arange(game.num_symmetries, dtype=jnp.int32)
+    all_images = jax.jit(jax.vmap(game.transform_planes, in_axes=(None, 0)))
+    images = np.asarray(all_images(planes, everything))
+    np.testing.assert_array_equal(images[0], planes)
+    distinct = {image.tobytes() for image in images}
+    assert len(distinct) == (game.num_symmetries if height > 1 and width > 1 else 1)
+    assert {again.tobytes() for image in images for again in np.asarray(all_images(image, everything))} == distinct
+    moved = jax.jit(jax.vmap(game.transform_policy, in_axes=(None, 0)))(policy, everything)
+    back = jax.jit(jax.vmap(game.inverse_transform_policy))(moved, everything)
+    np.testing.assert_array_equal(back, np.broadcast_to(policy, moved.shape))
 
 
-def test_an_unknown_game_lists_the_games():
-    with pytest.raises(ValueError, match=r"unknown game 'gomoku'; the games are: go, tictactoe"):
-        make("gomoku")
+def test_a_transformed_move_makes_the_transformed_planes(run: Run) -> None:
+    """Playing the image of a move gives the image of the position: policies and planes turn the same way."""
+    game = run.game
+
+    def after(action: jax.Array) -> jax.Array:
+        return game.observe(game.step(game.init(), action))
+
+    @jax.jit
+    def check(action: jax.Array, symmetry: jax.Array) -> jax.Array:
+        one = jnp.arange(game.num_actions, dtype=jnp.int32) == action
+        image = jnp.argmax(game.transform_policy(one, symmetry)).astype(jnp.int32)
+        return (game.transform_planes(after(action), symmetry) == after(image)).all()
+
+    actions, symmetries = np.meshgrid(np.arange(game.num_actions, dtype=np.int32), np.arange(game.num_symmetries, dtype=np.int32))
+    assert np.asarray(jax.vmap(check)(actions.reshape(-1), symmetries.reshape(-1))).all()
+
+
+def test_text_of_moves_and_boards(run: Run) -> None:
+    state = jax.tree.map(lambda a: a[0], run.at(1))
+    names = [run.game.format_action(state, action) for action in range(run.game.num_actions)]
+    assert len(set(names)) == run.game.num_actions
+    assert len(run.game.format_board(state).splitlines()) >= run.game.board_shape[0]
+
+
+def test_an_unknown_game_names_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"unknown game 'checkers'; the games are: go, tictactoe"):
+        azero.games.make("checkers")

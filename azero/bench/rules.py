@@ -1,0 +1,256 @@
+"""Checks of the rules of Go that take minutes: random games against sgfmill, real games, and how often the search's weaker repetition rule matters.
+
+    python -m azero.bench.rules random --moves 1000000
+    python -m azero.bench.rules replay PATH...
+    python -m azero.bench.rules repetitions --size 9
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+
+from azero.bench.games import draw
+from azero.games import bits
+from azero.games.go import setup
+from azero.games.go.rules import Go, GoState
+from azero.games.go.sgf import GameRecord, read_games
+from azero.types import Array
+
+NO_MOVE = -1
+"""Padding behind the last move of a recorded game."""
+
+
+class RandomGames(NamedTuple):
+    """Random games as arrays [T, B, ...]."""
+
+    actions: np.ndarray
+    boards: np.ndarray
+    """int8[T, B, N]: after the move, 1 Black, -1 White"""
+    is_over: np.ndarray
+    """bool[T, B]: the game ended with this move; the next one begins on an empty board"""
+    scores: np.ndarray
+    """float32[T, B]: Black's area minus White's, after the move"""
+    num_weaker: np.ndarray
+    """int32[T, B]: moves that the search state allows and the exact rule forbids, before the move"""
+    num_legal: np.ndarray
+    """int32[T, B]: legal points, before the move"""
+
+
+def play_random(game: Go, num_games: int, num_moves: int, seed: int) -> RandomGames:
+    """Play `num_games` games side by side for `num_moves` random legal moves, over and over."""
+
+    def move(state: GoState, word: Array) -> tuple[GoState, tuple[Array, ...]]:
+        exact = game.legal_action_mask(state)
+        slim = game.legal_action_mask(game.search_state(state))
+        action = draw(exact, word)
+        state = game.step(state, action)
+        is_over = game.is_terminal(state)
+        fresh = jax.tree.map(lambda new, old: jnp.where(is_over, new, old), game.init(), state)
+        weaker = (slim & ~exact).sum(dtype=jnp.int32)
+        return fresh, (action, state.frames[0], is_over, game.score(state), weaker, exact[:-1].sum(dtype=jnp.int32))
+
+    @jax.jit
+    def play(key: Array) -> tuple[Array, ...]:
+        states = jax.tree.map(lambda a: jnp.broadcast_to(a[None], (num_games, *a.shape)), game.init())
+        words = jax.random.bits(key, (num_moves, num_games))
+        return jax.lax.scan(jax.vmap(move), states, words)[1]
+
+    actions, frames, is_over, scores, weaker, num_legal = map(np.asarray, play(jax.random.key(seed)))
+    return RandomGames(actions, _boards(frames, game.num_points), is_over, scores, weaker, num_legal)
+
+
+def _boards(frames: np.ndarray, num_points: int) -> np.ndarray:
+    """Return int8[..., N] of frames uint32[..., 2K]."""
+    halves = frames.reshape(*frames.shape[:-1], 2, -1)
+    points = (halves[..., None] >> np.arange(32, dtype=np.uint32)) & 1
+    black, white = np.moveaxis(points.reshape(*halves.shape[:-1], -1)[..., :num_points].astype(np.int8), -2, 0)
+    return black - white
+
+
+def compare_with_sgfmill(size: int, games: RandomGames, komi: float) -> int:
+    """Play the games on sgfmill's board and compare every position, and the area of every final one. Return the number of moves compared.
+
+    Raises:
+      AssertionError: a board or an area differs; the size, the game and the move are named.
+    """
+    from sgfmill import boards
+
+    values = {"b": 1, "w": -1, None: 0}
+    for game in range(games.actions.shape[1]):
+        board, colour = boards.Board(size), "b"
+        for index, action in enumerate(games.actions[:, game].tolist()):
+            if action < size * size:
+                # Rows are mirrored, which no rule sees.
+                board.play(*divmod(action, size), colour)
+            theirs = [values[cell] for row in board.board for cell in row]
+            place = f"{size}x{size} game {game} move {index}"
+            assert games.boards[index, game].tolist() == theirs, f"{place}: the boards differ"
+            colour = "w" if colour == "b" else "b"
+            if games.is_over[index, game]:
+                assert board.area_score() - komi == games.scores[index, game], f"{place}: the areas differ"
+                board, colour = boards.Board(size), "b"
+    return games.actions.size
+
+
+def check_random(num_moves: int, sizes: Iterable[int], num_games: int = 32, seed: int = 0) -> Iterator[str]:
+    """Compare about `num_moves` random moves, spread over `sizes`, with sgfmill; yield a line for every size."""
+    sizes = list(sizes)
+    plies = -(-num_moves // (len(sizes) * num_games))
+    total = 0
+    for size in sizes:
+        game = Go(size=size, komi=0.5)
+        total += compare_with_sgfmill(size, play_random(game, num_games, plies, seed + size), game.komi)
+        jax.clear_caches()
+        yield f"{size}x{size}: equal; {total} moves in all"
+
+
+class Violation(NamedTuple):
+    """A move of a real game that the rules forbid."""
+
+    name: str
+    move: int
+    """counted from 1"""
+    rule: str
+
+
+def replay(records: Iterable[GameRecord], batch: int = 256) -> Iterator[tuple[GameRecord, np.ndarray, list[Violation]]]:
+    """Replay games and yield each with its final board int8[N] and what broke a rule (positional superko, no suicide).
+
+    A forbidden move is noted and left out if its point is taken, else played all the same; a move out of turn is noted and played by its owner.
+    """
+    for size, group in itertools.groupby(records, key=lambda record: record.size):
+        while chunk := list(itertools.islice(group, batch)):
+            yield from _replay_chunk(size, chunk, batch)
+
+
+def _replay_chunk(size: int, records: list[GameRecord], batch: int) -> Iterator[tuple[GameRecord, np.ndarray, list[Violation]]]:
+    longest = max(1, *(len(record.moves) for record in records))
+    length = -(-longest // 128) * 128  # few lengths, few compilations
+    game = Go(size=size, max_moves=length + 1)
+    actions, colours = np.full((2, length, batch), NO_MOVE, np.int32)
+    for column, record in enumerate(records):
+        if record.moves:
+            colours[: len(record.moves), column], actions[: len(record.moves), column] = np.array(record.moves).T
+    starts = [game.setup(record.black_points, record.white_points, record.to_play) for record in records]
+    starts += [game.init()] * (batch - len(records))
+    states = jax.tree.map(lambda *leaves: np.stack(leaves), *starts)
+    legal, in_turn, frames = map(np.asarray, _replay_moves(game, states, actions, colours))
+    first = _boards(np.asarray(states.frames[:, 0]), game.num_points)
+    boards = np.concatenate([first[None], _boards(frames, game.num_points)])
+    for column, record in enumerate(records):
+        end = len(record.moves)
+        violations = []
+        for index in np.flatnonzero(~(legal & in_turn)[:end, column]).tolist():
+            rule = _reason(game, boards[: index + 1, column], *record.moves[index]) if not legal[index, column] else "played out of turn"
+            violations.append(Violation(record.name, index + 1, rule))
+        yield record, boards[end, column], violations
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _replay_moves(game: Go, states: GoState, actions: np.ndarray, colours: np.ndarray) -> tuple[Array, Array, Array]:
+    """Return for every move [T, B] whether it was legal and in turn, and the frame after it."""
+
+    def move(state: GoState, action: Array, colour: Array) -> tuple[GoState, tuple[Array, Array, Array]]:
+        is_move = action != NO_MOVE
+        in_turn = colour == state.to_play
+        state = state.replace(to_play=jnp.where(is_move, colour, state.to_play), num_passes=jnp.int32(0))
+        board = bits.unpack(state.frames[0].reshape(2, -1), game.num_points).any(axis=0)
+        chosen = jnp.arange(game.num_actions, dtype=jnp.int32) == action
+        is_taken = (jnp.append(board, jnp.zeros((), bool)) & chosen).any()
+        legal = (game.legal_action_mask(state) & chosen).any()
+        played = game.step(state, action)
+        state = jax.tree.map(lambda new, old: jnp.where(is_move & ~is_taken, new, old), played, state)
+        return state, (legal | ~is_move, in_turn | ~is_move, state.frames[0])
+
+    return jax.lax.scan(lambda states, inputs: jax.vmap(move)(states, *inputs), states, (actions, colours))[1]
+
+
+def _reason(game: Go, boards: np.ndarray, colour: int, action: int) -> str:
+    """Return which rule a forbidden move breaks, from the boards int8[T, N] up to it."""
+    board = boards[-1].reshape(game.board_shape).copy()
+    point = divmod(action, game.board_shape[1])
+    if board[point]:
+        return "the point is taken"
+    own = 1 - 2 * colour
+    board[point] = own
+    for value in (-own, own):
+        for chain, liberties in setup.chains(board):
+            if not liberties and board[next(iter(chain))] == value:
+                if value == own:
+                    return "suicide"
+                board[tuple(np.array(list(chain)).T)] = 0
+    earlier = np.flatnonzero((boards == board.reshape(-1)).all(axis=1))
+    return f"repeats the position after move {earlier[0]}" if len(earlier) else "unknown"
+
+
+def compare_final_board(record: GameRecord, board: np.ndarray) -> bool:
+    """Return whether sgfmill's board at the end of the game is `board` int8[N]."""
+    from sgfmill import boards
+
+    theirs = boards.Board(record.size)
+    theirs.apply_setup(*[[divmod(point, record.size) for point in points] for points in (record.black_points, record.white_points, ())])
+    for colour, action in record.moves:
+        if action < record.size**2:
+            theirs.play(*divmod(action, record.size), "bw"[colour])
+    values = {"b": 1, "w": -1, None: 0}
+    return [values[cell] for row in theirs.board for cell in row] == board.tolist()
+
+
+def check_records(paths: Iterable[Path]) -> Iterator[str]:
+    """Replay every game of the files; yield a line for every violation and one for every file."""
+    for path in paths:
+        num_games = num_moves = num_clean = num_equal = 0
+        rules: Counter[str] = Counter()
+        for record, board, violations in replay(read_games(path)):
+            num_games, num_moves = num_games + 1, num_moves + len(record.moves)
+            rules.update(violation.rule.split(" the position")[0] for violation in violations)
+            yield from (f"{violation.name}: move {violation.move} {violation.rule}" for violation in violations)
+            if not violations:
+                num_clean, num_equal = num_clean + 1, num_equal + compare_final_board(record, board)
+        broken = ", ".join(f"{rule}: {count}" for rule, count in rules.items()) or "none"
+        yield f"{path.name}: {num_games} games, {num_moves} moves; {num_equal} of {num_clean} final boards equal sgfmill's; moves that break a rule: {broken}"
+
+
+def count_repetitions(size: int, num_games: int = 128, num_moves: int = 600, seed: int = 0) -> str:
+    """Return a line that says how often the search's rule (eight boards) allows what the exact rule forbids, in random play."""
+    games = play_random(Go(size=size), num_games, num_moves, seed)
+    positions, weaker = games.num_weaker.size, games.num_weaker
+    return (
+        f"{size}x{size}: in {int((weaker > 0).sum())} of {positions} positions the search may repeat an older one; "
+        f"{int(weaker.sum())} such moves beside {int(games.num_legal.sum())} legal ones"
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one of the checks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="check", required=True)
+    random = commands.add_parser("random")
+    random.add_argument("--moves", type=int, default=1_000_000)
+    random.add_argument("--sizes", type=int, nargs="+", default=list(range(2, 20)))
+    commands.add_parser("replay").add_argument("paths", type=Path, nargs="+")
+    commands.add_parser("repetitions").add_argument("--size", type=int, default=9)
+    options: Any = parser.parse_args(arguments)
+    console = Console(highlight=False, soft_wrap=True)
+    lines = {
+        "random": lambda: check_random(options.moves, options.sizes),
+        "replay": lambda: check_records(options.paths),
+        "repetitions": lambda: [count_repetitions(options.size)],
+    }[options.check]()
+    for line in lines:
+        console.print(line, markup=False)
+
+
+if __name__ == "__main__":
+    main()
