@@ -1,8 +1,8 @@
 """Checks of the rules of Go that take minutes: random games against sgfmill, real games, and how often the search's weaker repetition rule matters.
 
-    python -m azero.bench.rules random --moves 1000000
-    python -m azero.bench.rules replay PATH...
-    python -m azero.bench.rules repetitions --size 9
+python -m azero.bench.rules random --moves 1000000
+python -m azero.bench.rules replay PATH...
+python -m azero.bench.rules repetitions --size 9
 """
 
 from __future__ import annotations

@@ -64,7 +64,10 @@ def move_table(game: Go) -> MoveTable:
 def count_games(table: MoveTable, position: int = 0, seen: int = 1) -> int:
     """The number of games in which either colour may move at any time and no position repeats; every prefix counts, passes do not."""
     return 1 + sum(
-        count_games(table, successor, seen | 1 << successor) for colour in (0, 1) for successor in table.successors[position][colour] if not seen >> successor & 1
+        count_games(table, successor, seen | 1 << successor)
+        for colour in (0, 1)
+        for successor in table.successors[position][colour]
+        if not seen >> successor & 1
     )
 
 

@@ -52,7 +52,9 @@ CAPTURES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "before", "to_play", "moves", "after"), CAPTURES[:4] + CAPTURES[5:], ids=lambda value: value if isinstance(value, str) and " " in value else "")
+@pytest.mark.parametrize(
+    ("name", "before", "to_play", "moves", "after"), CAPTURES[:4] + CAPTURES[5:], ids=lambda value: value if isinstance(value, str) and " " in value else ""
+)
 def test_captures(name: str, before: str, to_play: str, moves: list[str], after: str) -> None:
     game, state = position(before, to_play)
     assert diagram(game, play(game, state, *moves)) == after
