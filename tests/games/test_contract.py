@@ -1,0 +1,215 @@
+"""The Game contract, over the whole table of games: joining the table brings these tests."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import azero.games
+from azero.games.table import GAMES
+
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "go": [
+        {"size": 4, "komi": 0.5},
+        {"size": (2, 5), "komi": 1.0, "superko": "situational", "suicide": True},
+        {"size": 1, "komi": 0.0, "superko": "simple"},
+    ],
+}
+CASES = [(name, options) for name in GAMES for options in OPTIONS.get(name, [{}])]
+NUM_GAMES = 4
+
+
+class Run(NamedTuple):
+    """Random games side by side."""
+
+    game: Any
+    states: Any
+    """the states [T + 1, B, ...] before the first and after every move"""
+    actions: np.ndarray
+    """int32[T, B]"""
+
+    def at(self, index: int) -> Any:
+        """The states [B, ...] after `index` moves."""
+        return jax.tree.map(lambda a: a[index], self.states)
+
+    def every(self, verb: str) -> np.ndarray:
+        """A verb of all states [T + 1, B, ...]."""
+        return np.asarray(_verb(self.game, verb)(self.states))
+
+
+@functools.cache
+def _verb(game: Any, verb: str) -> Any:
+    return jax.jit(jax.vmap(jax.vmap(getattr(game, verb))))
+
+
+@functools.cache
+def _run(index: int) -> Run:
+    name, options = CASES[index]
+    game = azero.games.make(name, **options)
+
+    @jax.jit
+    @jax.vmap
+    def move(state: Any, word: jax.Array) -> tuple[Any, jax.Array]:
+        legal = game.legal_action_mask(state)
+        action = jnp.argmax(jnp.where(legal, jax.random.uniform(jax.random.key(word), legal.shape), -1.0)).astype(jnp.int32)
+        return game.step(state, action), action
+
+    rng = np.random.default_rng(index)
+    state = jax.tree.map(lambda a: jnp.broadcast_to(a[None], (NUM_GAMES, *a.shape)), game.init())
+    states, actions = [state], []
+    for _ in range(game.max_moves + 2):
+        state, action = move(state, rng.integers(1 << 31, size=NUM_GAMES))
+        states.append(state)
+        actions.append(np.asarray(action))
+    return Run(game, jax.tree.map(lambda *leaves: np.stack(leaves), *states), np.stack(actions))
+
+
+@pytest.fixture(params=range(len(CASES)), ids=[f"{name}-{'-'.join(map(str, options.values()))}" for name, options in CASES])
+def run(request: pytest.FixtureRequest) -> Run:
+    return _run(request.param)
+
+
+def test_shapes_and_dtypes(run: Run) -> None:
+    game = run.game
+    state = game.init()
+    spec = jax.tree.map(lambda a: (a.shape, a.dtype), jax.eval_shape(game.step, state, jnp.int32(0)))
+    assert spec == jax.tree.map(lambda a: (a.shape, a.dtype), state)
+    height, width = game.board_shape
+    expected = {
+        "legal_action_mask": ((game.num_actions,), "bool"),
+        "to_play": ((), "int32"),
+        "is_terminal": ((), "bool"),
+        "rewards": ((2,), "float32"),
+        "observe": ((height, width, game.num_planes), "bool"),
+        "pack_frame": ((game.frame_words,), "uint32"),
+    }
+    for verb, (shape, dtype) in expected.items():
+        out = jax.eval_shape(getattr(game, verb), state)
+        assert (out.shape, out.dtype) == (shape, dtype), verb
+
+
+def test_a_game_is_hashable_and_equal_to_its_like(run: Run) -> None:
+    name, options = next(case for case in CASES if azero.games.make(case[0], **case[1]) == run.game)
+    assert hash(azero.games.make(name, **options)) == hash(run.game)
+
+
+def test_the_batch_equals_single_eager_positions(run: Run) -> None:
+    game, index = run.game, len(run.actions) // 2
+    single = jax.tree.map(lambda a: jnp.asarray(a[0]), run.at(index))
+    stepped = game.step(single, jnp.int32(run.actions[index, 0]))
+    jax.tree.map(np.testing.assert_array_equal, stepped, jax.tree.map(lambda a: a[0], run.at(index + 1)))
+    np.testing.assert_array_equal(game.legal_action_mask(single), run.every("legal_action_mask")[index, 0])
+
+
+def test_nested_vmap_equals_the_flat_one(run: Run) -> None:
+    flat = jax.jit(jax.vmap(run.game.legal_action_mask))(jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), run.states))
+    nested = run.every("legal_action_mask")
+    np.testing.assert_array_equal(nested.reshape(flat.shape), flat)
+
+
+def test_one_state_with_many_actions(run: Run) -> None:
+    game, state = run.game, run.game.init()
+    step = jax.jit(game.step)
+    actions = jnp.arange(game.num_actions, dtype=jnp.int32)
+    together = jax.jit(jax.vmap(game.step, in_axes=(None, 0)))(state, actions)
+    for action in range(game.num_actions):
+        jax.tree.map(np.testing.assert_array_equal, step(state, jnp.int32(action)), jax.tree.map(lambda a, n=action: a[n], together))
+
+
+def test_games_end_in_time_and_stay_as_they_are(run: Run) -> None:
+    game = run.game
+    over = run.every("is_terminal")
+    assert over[game.max_moves].all()
+    assert not over[0].any()
+    jax.tree.map(np.testing.assert_array_equal, run.at(game.max_moves), run.at(-1))
+    assert run.every("legal_action_mask")[over].all()
+
+
+def test_players_alternate_and_somebody_may_always_move(run: Run) -> None:
+    over, to_play, masks = (run.every(verb) for verb in ("is_terminal", "to_play", "legal_action_mask"))
+    assert (to_play[0] == 0).all()
+    assert (to_play[1:] == 1 - to_play[:-1])[~over[:-1]].all()
+    assert masks.any(axis=-1).all()
+
+
+def test_rewards_are_zero_sum_and_come_at_the_end(run: Run) -> None:
+    over, rewards = run.every("is_terminal"), run.every("rewards")
+    assert (rewards[~over] == 0).all()
+    assert (rewards.sum(axis=-1) == 0).all()
+    assert np.isin(rewards, (-1, 0, 1)).all()
+
+
+def test_planes_come_from_frames(run: Run) -> None:
+    game = run.game
+    frames, to_play, planes, over = (run.every(verb) for verb in ("pack_frame", "to_play", "observe", "is_terminal"))
+    before_the_start = np.zeros((game.num_frames - 1, *frames.shape[1:]), np.uint32)
+    padded = np.concatenate([before_the_start, frames])
+    # [T + 1, B, num_frames, F], newest first
+    recent = np.stack([padded[game.num_frames - 1 - age : len(padded) - age] for age in range(game.num_frames)], axis=2)
+    observed = np.asarray(jax.jit(jax.vmap(jax.vmap(game.observe_frames)))(recent, to_play))
+    # A finished game stands still, so its frames are no longer those of the moves before.
+    moved = np.concatenate([np.zeros_like(over[:1]), over[:-1]]) == 0
+    np.testing.assert_array_equal(observed[moved], planes[moved])
+
+
+def test_search_states_play_the_same_game(run: Run) -> None:
+    game = run.game
+    slim = jax.jit(jax.vmap(jax.vmap(game.search_state)))(run.states)
+    before, after = jax.tree.map(lambda a: a[:-1], slim), jax.tree.map(lambda a: a[1:], slim)
+    stepped = jax.jit(jax.vmap(jax.vmap(game.step)))(before, run.actions)
+    jax.tree.map(np.testing.assert_array_equal, stepped, after)
+    for verb in ("observe", "is_terminal", "rewards", "to_play", "pack_frame"):
+        np.testing.assert_array_equal(_verb(game, verb)(slim), run.every(verb))
+    weak, exact = np.asarray(_verb(game, "legal_action_mask")(slim)), run.every("legal_action_mask")
+    assert (weak | ~exact).all(), "the search's rule may only allow more"
+
+
+def test_symmetries_form_a_group(run: Run) -> None:
+    game = run.game
+    height, width = game.board_shape
+    planes = jnp.arange(height * width * 2, dtype=jnp.float32).reshape(height, width, 2)
+    policy = jnp.arange(game.num_actions, dtype=jnp.float32)
+    everything = jnp.arange(game.num_symmetries, dtype=jnp.int32)
+    all_images = jax.jit(jax.vmap(game.transform_planes, in_axes=(None, 0)))
+    images = np.asarray(all_images(planes, everything))
+    np.testing.assert_array_equal(images[0], planes)
+    distinct = {image.tobytes() for image in images}
+    assert len(distinct) == (game.num_symmetries if height > 1 and width > 1 else 1)
+    assert {again.tobytes() for image in images for again in np.asarray(all_images(image, everything))} == distinct
+    moved = jax.jit(jax.vmap(game.transform_policy, in_axes=(None, 0)))(policy, everything)
+    back = jax.jit(jax.vmap(game.inverse_transform_policy))(moved, everything)
+    np.testing.assert_array_equal(back, np.broadcast_to(policy, moved.shape))
+
+
+def test_a_transformed_move_makes_the_transformed_planes(run: Run) -> None:
+    """Playing the image of a move gives the image of the position: policies and planes turn the same way."""
+    game = run.game
+
+    def after(action: jax.Array) -> jax.Array:
+        return game.observe(game.step(game.init(), action))
+
+    @jax.jit
+    def check(action: jax.Array, symmetry: jax.Array) -> jax.Array:
+        one = jnp.arange(game.num_actions, dtype=jnp.int32) == action
+        image = jnp.argmax(game.transform_policy(one, symmetry)).astype(jnp.int32)
+        return (game.transform_planes(after(action), symmetry) == after(image)).all()
+
+    actions, symmetries = np.meshgrid(np.arange(game.num_actions, dtype=np.int32), np.arange(game.num_symmetries, dtype=np.int32))
+    assert np.asarray(jax.vmap(check)(actions.reshape(-1), symmetries.reshape(-1))).all()
+
+
+def test_text_of_moves_and_boards(run: Run) -> None:
+    state = jax.tree.map(lambda a: a[0], run.at(1))
+    names = [run.game.format_action(state, action) for action in range(run.game.num_actions)]
+    assert len(set(names)) == run.game.num_actions
+    assert len(run.game.format_board(state).splitlines()) >= run.game.board_shape[0]
+
+
+def test_an_unknown_game_names_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"unknown game 'checkers'; the games are: go, tictactoe"):
+        azero.games.make("checkers")
