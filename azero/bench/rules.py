@@ -1,13 +1,14 @@
 """Checks of the rules of Go that take minutes: random games against sgfmill, real games, and how often the search's weaker repetition rule matters.
 
-    python -m azero.bench.rules random --moves 1000000
-    python -m azero.bench.rules replay PATH...
-    python -m azero.bench.rules repetitions --size 9
+python -m azero.bench.rules random --moves 1000000
+python -m azero.bench.rules replay PATH...
+python -m azero.bench.rules repetitions --size 9
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import itertools
 from collections import Counter
@@ -164,7 +165,7 @@ def _replay_moves(game: Go, states: GoState, actions: np.ndarray, colours: np.nd
     def move(state: GoState, action: Array, colour: Array) -> tuple[GoState, tuple[Array, Array, Array]]:
         is_move = action != NO_MOVE
         in_turn = colour == state.to_play
-        state = state.replace(to_play=jnp.where(is_move, colour, state.to_play), num_passes=jnp.int32(0))
+        state = dataclasses.replace(state, to_play=jnp.where(is_move, colour, state.to_play), num_passes=jnp.int32(0))
         board = bits.unpack(state.frames[0].reshape(2, -1), game.num_points).any(axis=0)
         chosen = jnp.arange(game.num_actions, dtype=jnp.int32) == action
         is_taken = (jnp.append(board, jnp.zeros((), bool)) & chosen).any()
@@ -173,7 +174,7 @@ def _replay_moves(game: Go, states: GoState, actions: np.ndarray, colours: np.nd
         state = jax.tree.map(lambda new, old: jnp.where(is_move & ~is_taken, new, old), played, state)
         return state, (legal | ~is_move, in_turn | ~is_move, state.frames[0])
 
-    return jax.lax.scan(lambda states, inputs: jax.vmap(move)(states, *inputs), states, (actions, colours))[1]
+    return jax.lax.scan(lambda states, inputs: jax.vmap(move)(states, *inputs), states, (jnp.asarray(actions), jnp.asarray(colours)))[1]
 
 
 def _reason(game: Go, boards: np.ndarray, colour: int, action: int) -> str:

@@ -14,8 +14,8 @@ from azero.types import Array, PyTree
 class Game(Protocol):
     """Rules of a two-player, zero-sum, perfect-information board game.
 
-    `State` is a pytree of fixed shapes. There are two forms of it with the same verbs: the state of a real game (from `init`), for which the legal mask is exact,
-    and the slim state of a search tree (from `search_state`), which drops what only the exact rule over a whole game needs.
+    `State` is a pytree of fixed shapes. There are two forms of it with the same verbs: the state of a real game (from `init`), for which the legal mask is
+    exact, and the slim state of a search tree (from `search_state`), which drops what only the exact rule over a whole game needs.
     """
 
     name: str

@@ -33,7 +33,7 @@ def test_every_mask_board_and_area_equals_the_referees(shape: tuple[int, int], s
     def look(state):  # type: ignore[no-untyped-def]
         state = state.replace(num_passes=jnp.zeros((), jnp.int32))
         slim = game.legal_action_mask(game.search_state(state))
-        return state, game.legal_action_mask(state), slim, state.frames[0], game.score(state)
+        return state, game.legal_action_mask(state), slim, game.score(state)
 
     step = jax.jit(jax.vmap(game.step))
     referees = [Referee(*shape, superko, suicide) for _ in range(num_games)]
@@ -41,7 +41,7 @@ def test_every_mask_board_and_area_equals_the_referees(shape: tuple[int, int], s
     state = jax.tree.map(lambda a: jnp.broadcast_to(a[None], (num_games, *a.shape)), game.init())
     num_repetitions = 0
     for _ in range(num_moves):
-        state, masks, slim, frames, scores = look(state)
+        state, masks, slim, scores = look(state)
         masks, slim, scores = np.asarray(masks), np.asarray(slim), np.asarray(scores)
         actions = []
         for number, referee in enumerate(referees):

@@ -1,0 +1,87 @@
+"""What the TPU compiler makes of the 19x19 step and mask: seconds, gathers, scatters, bytes. Needs the package libtpu, but no TPU.
+
+pip install libtpu
+python -m azero.bench.tpu
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import re
+import time
+from typing import Any
+
+TOPOLOGY = "v5e:2x4"
+"""Eight chips of TPU v5e; others that the compiler knows: v4:2x2x1, v5p:2x2x1, v6e:2x4"""
+
+
+def run(topology: str = TOPOLOGY, size: int = 19, num_games: int = 1024) -> dict[str, Any]:
+    """Compile one step and the legal mask of `num_games` real games for `topology`, sharded over its chips, and return what came out.
+
+    Raises:
+      ValueError: libtpu is not installed, or it does not know the topology.
+    """
+    if importlib.util.find_spec("libtpu") is None:
+        raise ValueError("the TPU compiler is not installed: pip install libtpu")
+    _pretend_to_be_a_tpu_host()
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import topologies
+
+    import azero.games
+    import azero.mesh
+
+    try:
+        devices = topologies.get_topology_desc(platform="tpu", topology_name=topology).devices
+    except Exception as error:
+        raise ValueError(f"the TPU compiler does not take the topology {topology!r}: {error}") from error
+    sharding = azero.mesh.batch_sharded(azero.mesh.make_mesh(list(devices)))
+    game = azero.games.make("go", size=size)
+
+    def move(state: Any, action: Any) -> tuple[Any, Any]:
+        state = game.step(state, action)
+        return state, game.legal_action_mask(state)
+
+    def shape(leaf: Any) -> Any:
+        return jax.ShapeDtypeStruct((num_games, *leaf.shape), leaf.dtype, sharding=sharding)
+
+    states = jax.tree.map(shape, jax.eval_shape(game.init))
+    actions = shape(jax.ShapeDtypeStruct((), jnp.int32))
+    per_chip = jax.shard_map(jax.vmap(move), mesh=sharding.mesh, in_specs=sharding.spec, out_specs=sharding.spec, check_vma=False)
+    lowered = jax.jit(per_chip).lower(states, actions)
+    started = time.perf_counter()
+    compiled = lowered.compile()
+    seconds = time.perf_counter() - started
+    text = compiled.as_text() or ""
+    counts = {name: len(re.findall(rf"(?<![-\w.]){name}\(", text)) for name in ("gather", "scatter", "while", "fusion", "all-reduce")}
+    memory = compiled.memory_analysis()
+    return {"topology": topology, "games": num_games, "compile_seconds": seconds, **counts, "temporary_bytes": memory.temp_size_in_bytes if memory else None}
+
+
+def _pretend_to_be_a_tpu_host() -> None:
+    """Set what libtpu asks of its surroundings, so that it compiles without a TPU. Has to come before jax touches a device."""
+    for name, value in {
+        "JAX_PLATFORMS": "cpu",
+        "TPU_SKIP_MDS_QUERY": "1",
+        "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+        "TPU_WORKER_ID": "0",
+    }.items():
+        os.environ.setdefault(name, value)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print what the TPU compiler says."""
+    from rich.console import Console
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--topology", default=TOPOLOGY)
+    options = parser.parse_args(arguments)
+    for name, value in run(options.topology).items():
+        Console(highlight=False).print(f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}")
+
+
+if __name__ == "__main__":
+    main()
