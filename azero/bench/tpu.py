@@ -1,67 +1,86 @@
-"""The 19x19 step compiled for a TPU v5e by the real TPU compiler, without a TPU: what it is made of, and how long compiling takes.
+"""What the TPU compiler makes of the 19x19 step and mask: seconds, gathers, scatters, bytes. Needs the package libtpu, but no TPU.
 
-Needs Linux on x86-64 and the package libtpu (it comes with `pip install 'azero[tpu]'`).
+pip install libtpu
+python -m azero.bench.tpu
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
 import os
 import re
 import time
+from typing import Any
 
 TOPOLOGY = "v5e:2x4"
-GAMES = 1024
-COMMAND = "azero bench tpu"
+"""Eight chips of TPU v5e; others that the compiler knows: v4:2x2x1, v5p:2x2x1, v6e:2x4"""
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Compile one step and legal mask of 1,024 games for v5e:2x4 and print gathers, scatters, loops and seconds.
+def run(topology: str = TOPOLOGY, size: int = 19, num_games: int = 1024) -> dict[str, Any]:
+    """Compile one step and the legal mask of `num_games` real games for `topology`, sharded over its chips, and return what came out.
 
     Raises:
-      ValueError: libtpu is not installed, or a peer was named.
+      ValueError: libtpu is not installed, or it does not know the topology.
     """
-    if arguments:
-        raise ValueError("azero bench tpu compares with nobody")
-    # The compiler looks for a machine of its own unless it is told which one to compile for; before JAX starts.
-    os.environ.update(JAX_PLATFORMS="cpu", TPU_SKIP_MDS_QUERY="1", TPU_ACCELERATOR_TYPE="v5litepod-8", TPU_WORKER_HOSTNAMES="localhost", TPU_WORKER_ID="0")
-    for name, value in compile_step().items():
-        print(f"{name:>24}: {value}")
-
-
-def compile_step() -> dict[str, str]:
-    """Return the figures of the compiled program, by name."""
+    if importlib.util.find_spec("libtpu") is None:
+        raise ValueError("the TPU compiler is not installed: pip install libtpu")
+    _pretend_to_be_a_tpu_host()
     import jax
     import jax.numpy as jnp
     from jax.experimental import topologies
-    from jax.sharding import NamedSharding, PartitionSpec
 
-    from azero.games import make
-    from azero.mesh import DATA_AXIS, make_mesh
+    import azero.games
+    import azero.mesh
 
     try:
-        topology = topologies.get_topology_desc(platform="tpu", topology_name=TOPOLOGY)
-    except (RuntimeError, ImportError, jax.errors.JaxRuntimeError) as error:
-        raise ValueError(f"the TPU compiler is not here; pip install libtpu ({str(error).splitlines()[0]})") from error
-    game = make("go", size=19)
-    sharding = NamedSharding(make_mesh(list(topology.devices)), PartitionSpec(DATA_AXIS))
+        devices = topologies.get_topology_desc(platform="tpu", topology_name=topology).devices
+    except Exception as error:
+        raise ValueError(f"the TPU compiler does not take the topology {topology!r}: {error}") from error
+    sharding = azero.mesh.batch_sharded(azero.mesh.make_mesh(list(devices)))
+    game = azero.games.make("go", size=size)
 
-    def step(state: object, action: jax.Array) -> tuple[object, jax.Array]:
-        after = jax.vmap(game.step)(state, action)
-        return after, jax.vmap(game.legal_action_mask)(after)
+    def move(state: Any, action: Any) -> tuple[Any, Any]:
+        state = game.step(state, action)
+        return state, game.legal_action_mask(state)
 
-    state = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((GAMES, *leaf.shape), leaf.dtype, sharding=sharding), jax.eval_shape(game.init))
-    action = jax.ShapeDtypeStruct((GAMES,), jnp.int32, sharding=sharding)
-    lowered = jax.jit(step).lower(state, action)
+    def shape(leaf: Any) -> Any:
+        return jax.ShapeDtypeStruct((num_games, *leaf.shape), leaf.dtype, sharding=sharding)
+
+    states = jax.tree.map(shape, jax.eval_shape(game.init))
+    actions = shape(jax.ShapeDtypeStruct((), jnp.int32))
+    per_chip = jax.shard_map(jax.vmap(move), mesh=sharding.mesh, in_specs=sharding.spec, out_specs=sharding.spec, check_vma=False)
+    lowered = jax.jit(per_chip).lower(states, actions)
     started = time.perf_counter()
     compiled = lowered.compile()
     seconds = time.perf_counter() - started
     text = compiled.as_text() or ""
-    counts = {word: len(re.findall(rf" {word}\(", text)) for word in ("gather", "scatter", "while")}
-    return {
-        "compiled for": f"{TOPOLOGY}, {GAMES} games of 19x19, one step and legal mask",
-        "seconds": f"{seconds:.1f}",
-        **{k: str(v) for k, v in counts.items()},
-    }
+    counts = {name: len(re.findall(rf"(?<![-\w.]){name}\(", text)) for name in ("gather", "scatter", "while", "fusion", "all-reduce")}
+    memory = compiled.memory_analysis()
+    return {"topology": topology, "games": num_games, "compile_seconds": seconds, **counts, "temporary_bytes": memory.temp_size_in_bytes if memory else None}
+
+
+def _pretend_to_be_a_tpu_host() -> None:
+    """Set what libtpu asks of its surroundings, so that it compiles without a TPU. Has to come before jax touches a device."""
+    for name, value in {
+        "JAX_PLATFORMS": "cpu",
+        "TPU_SKIP_MDS_QUERY": "1",
+        "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+        "TPU_WORKER_ID": "0",
+    }.items():
+        os.environ.setdefault(name, value)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print what the TPU compiler says."""
+    from rich.console import Console
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--topology", default=TOPOLOGY)
+    options = parser.parse_args(arguments)
+    for name, value in run(options.topology).items():
+        Console(highlight=False).print(f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from azero.types import PyTree
 def batch_native(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
     """Return a function of one position that calls `function`, which is written for arrays [B, ...], once for the whole batch.
 
-    Without `vmap` the batch has one position. Under `vmap`, also nested, all mapped axes become the one batch axis, so that a loop inside `function` has a scalar
-    condition instead of a select over its whole carry.
+    Without `vmap` the batch has one position. Under `vmap`, also nested, all mapped axes become the one batch axis, so that a loop inside `function` has a
+    scalar condition instead of a select over its whole carry.
     """
 
     @custom_vmap

@@ -2,10 +2,11 @@
 
 Two forms of a set of points on an H x W board (W <= 31):
     words   uint32[K, ...], K = ceil(H*W / 32): point i is bit i % 32 of word i // 32. Small: this is what a state stores.
-    rows    uint32[H, ..., B]: column c of row r is bit c of rows[r]; bits from W on are zero. The batch is last, so that a step between columns is a shift by one
-            bit and one between rows an offset of whole vectors: no gather, no scatter.
+    rows    uint32[H, ..., B]: column c of row r is bit c of rows[r]; bits from W on are zero. The batch is last, so that a step between columns is a shift by
+            one bit and one between rows an offset of whole vectors: no gather, no scatter.
 
-The optimization barriers keep a concatenation out of the arithmetic around it: XLA does not vectorise a fused one on a CPU, and copies a lone one block by block.
+The optimization barriers keep a concatenation out of the arithmetic around it: XLA does not vectorise a fused one on a CPU, and copies a lone one block by
+block.
 """
 
 from __future__ import annotations
@@ -114,8 +115,8 @@ def any_of(rows: Array) -> Array:
 def flood(seeds: Array, mask: Array) -> Array:
     """Return every point of `mask` that is connected, inside `mask`, to a seed. Seeds lie in `mask`; both are rows uint32[H, ..., B].
 
-    A sweep goes down and up the board. On each row it carries the set along runs of the mask: upwards through a whole run by the carry of an addition, downwards by
-    up to three columns with two shifts. The loop ends after a sweep in which no position of the batch grew, mostly the third or fourth.
+    A sweep goes down and up the board. On each row it carries the set along runs of the mask: upwards through a whole run by the carry of an addition,
+    downwards by up to three columns with two shifts. The loop ends after a sweep in which no position of the batch grew, mostly the third or fourth.
     """
     masks = list(mask)
     pairs = [row & (row >> 1) for row in masks]

@@ -53,18 +53,20 @@ class Referee:
                 board[p] = 0
         return tuple(board)
 
-    def is_legal(self, point: int) -> bool:
+    def is_legal(self, point: int, window: int | None = None) -> bool:
+        """Whether a stone may be played; `window` limits the memory to so many positions."""
         board = self.result_of(point)
         if board is None:
             return False
+        history = self.history[-window:] if window else self.history
         if self.superko == "positional":
-            return all(board != past for past, _ in self.history)
+            return all(board != past for past, _ in history)
         if self.superko == "situational":
-            return (board, 1 - self.to_play) not in self.history
-        return board != self.board and (len(self.history) < 2 or board != self.history[-2][0])
+            return (board, 1 - self.to_play) not in history
+        return board != self.board and (len(history) < 2 or board != history[-2][0])
 
-    def legal(self) -> list[bool]:
-        return [self.is_legal(point) for point in range(self.height * self.width)] + [True]
+    def legal(self, window: int | None = None) -> list[bool]:
+        return [self.is_legal(point, window) for point in range(self.height * self.width)] + [True]
 
     def play(self, action: int) -> None:
         if action < self.height * self.width:

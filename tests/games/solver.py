@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import jax
@@ -29,7 +30,7 @@ def move_table(game: Go) -> MoveTable:
     @jax.jit
     def expand(state: GoState) -> tuple[jax.Array, GoState, jax.Array]:
         def one(state: GoState, to_play: jax.Array) -> tuple[jax.Array, GoState]:
-            state = state.replace(to_play=to_play)
+            state = dataclasses.replace(state, to_play=to_play)
             points = jnp.arange(game.num_points)
             return game.legal_action_mask(state)[:-1], jax.vmap(game.step, in_axes=(None, 0))(state, points)
 
@@ -55,7 +56,7 @@ def move_table(game: Go) -> MoveTable:
                     new = jax.tree.map(lambda a, n=number, c=colour, p=point: a[n, c, p], states)
                     frames, sums = np.zeros_like(new.frames), np.zeros_like(new.sums)
                     frames[0], sums[:, 0] = new.frames[0], new.sums[:, 0]
-                    todo.append(new.replace(frames=frames, sums=sums, num_moves=np.int32(0)))
+                    todo.append(dataclasses.replace(new, frames=frames, sums=sums, num_moves=np.int32(0)))
                 successors[colour].append(index[board])
             table.successors.append(successors)
     return table
@@ -76,8 +77,10 @@ class Solver:
 
     def __init__(self, table: MoveTable) -> None:
         self.table = table
-        sign = (1, -1)
-        self.order = [[sorted(set(moves), key=lambda s, c=c: -sign[c] * table.score[s]) for c, moves in enumerate(pair)] for pair in table.successors]
+        self.order = [
+            [sorted(set(black), key=lambda successor: -table.score[successor]), sorted(set(white), key=lambda successor: table.score[successor])]
+            for black, white in table.successors
+        ]
         self.memo: dict[tuple[int, int, int, bool, int], tuple[bool, int]] = {}
 
     def value(self, max_depth: int = 60) -> int:

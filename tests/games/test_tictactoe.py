@@ -21,7 +21,7 @@ def test_all_positions_and_the_value() -> None:
 
     states = [np.zeros(2, np.uint32)]
     index = {states[0].tobytes(): 0}
-    rows = []
+    rows: list[tuple[list[int], float, int]] = []
     while len(rows) < len(states):
         chunk = states[len(rows) : len(rows) + 1024]
         padded = np.stack(chunk + [states[0]] * (1024 - len(chunk)))
@@ -29,18 +29,18 @@ def test_all_positions_and_the_value() -> None:
         for number in range(len(chunk)):
             children = []
             if not over[number]:
-                for board in boards[number][legal[number]]:
-                    if board.tobytes() not in index:
-                        index[board.tobytes()] = len(states)
-                        states.append(board)
-                    children.append(index[board.tobytes()])
+                for child in boards[number][legal[number]]:
+                    if child.tobytes() not in index:
+                        index[child.tobytes()] = len(states)
+                        states.append(child)
+                    children.append(index[child.tobytes()])
             rows.append((children, float(rewards[number][0]), int(to_play[number])))
     assert len(states) == 5478
     assert sum(not children for children, _, _ in rows) == 958
     value = [0.0] * len(rows)
     for number in sorted(range(len(rows)), key=lambda n: -int(np.bitwise_count(states[n]).sum())):
         children, reward, to_play = rows[number]
-        value[number] = (max if to_play == 0 else min)((value[child] for child in children), default=reward) if children else reward
+        value[number] = (max if to_play == 0 else min)((value[successor] for successor in children), default=reward)
     assert value[0] == 0.0
 
 

@@ -1,7 +1,7 @@
 """What stones do: placing and capturing, liberties, repetition, territory. Written for a batch of positions, the batch last while it computes.
 
-The state of a position keeps, beside the stones, the set of stones whose chain has exactly one liberty ("atari"). With it the legal moves need no flood at all, and
-a move needs the chains of at most five points: its own and its four neighbours'.
+The state of a position keeps, beside the stones, the set of stones whose chain has exactly one liberty ("atari"). With it the legal moves need no flood at
+all, and a move needs the chains of at most five points: its own and its four neighbours'.
 
 Repetition is found through sums of random codes. A position has one sum modulo 2^32 per colour; the code of point p carries p + 1 in its low ten bits, so that
 one subtraction per past position tells the only point that could recreate it.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,24 +26,18 @@ MAX_POINTS = 1022
 _LOW = 0x3FF
 
 
-def mix(point: Array) -> Array:
-    """Return the codes uint32 of points int32, by the finaliser of MurmurHash3 (Appleby, public domain), with point + 1 in the low ten bits."""
-    low = point.astype(jnp.uint32) + 1
-    code = low
-    code = (code ^ (code >> 16)) * jnp.uint32(0x85EBCA6B)
-    code = (code ^ (code >> 13)) * jnp.uint32(0xC2B2AE35)
+def mix(point: Any) -> Any:
+    """Return the codes uint32 of points int32, jax or numpy, by the finaliser of MurmurHash3 (Appleby, public domain), with point + 1 in the low ten bits."""
+    low = point.astype(np.uint32) + np.uint32(1)
+    code = (low ^ (low >> 16)) * np.uint32(0x85EBCA6B)
+    code = (code ^ (code >> 13)) * np.uint32(0xC2B2AE35)
     code = code ^ (code >> 16)
-    return (code & ~jnp.uint32(_LOW)) | low
+    return (code & np.uint32(~_LOW & 0xFFFFFFFF)) | low
 
 
 def codes(num_points: int) -> np.ndarray:
-    """Return the table uint32[num_points] of `mix`, on the host."""
-    low = np.arange(1, num_points + 1, dtype=np.uint32)
-    code: np.ndarray = low.copy()
-    code = (code ^ (code >> 16)) * np.uint32(0x85EBCA6B)
-    code = (code ^ (code >> 13)) * np.uint32(0xC2B2AE35)
-    code = code ^ (code >> 16)
-    return np.asarray((code & ~np.uint32(_LOW)) | low)
+    """Return the codes uint32[num_points] of all points, on the host."""
+    return np.asarray(mix(np.arange(num_points)))
 
 
 def sum_codes(rows: Array, shape: tuple[int, int]) -> Array:
@@ -85,13 +79,13 @@ class Stones:
     def legal(self, board: Array, atari: Array, now: Array, past: Array, checked: Array, to_play: Array) -> Array:
         """Return the words uint32[K] of the legal points.
 
-        `now` uint32[2] and `past` uint32[2, T] are sums of codes, Black's and White's, of this board and of past ones; `checked` bool[T] says which of those must not
-        be recreated.
+        `now` uint32[2] and `past` uint32[2, T] are sums of codes, Black's and White's, of this board and of past ones; `checked` bool[T] says which of those
+        must not be recreated.
         """
         return batch_native(partial(_legal, self))(board, atari, now, past, checked, to_play)
 
     def territory(self, board: Array, wanted: Array) -> tuple[Array, Array]:
-        """Return the words uint32[K] of the empty points that reach only Black's stones and only White's; none where `wanted` bool[] is False (that is free)."""
+        """Return the words uint32[K] of the empty points that reach only Black's stones, and only White's. None where `wanted` bool[] is False, which is free."""
         return batch_native(partial(_territory, self))(board, wanted)
 
 
@@ -170,8 +164,8 @@ def _legal(stones: Stones, board: Array, atari_words: Array, now: Array, past: A
 def _recreating(stones: Stones, other: Array, atari: Array, added: Array, taken: Array, checked: Array) -> Array:
     """Return rows of the points whose stone, with what it captures, gives a checked past position: it adds one stone and takes a known sum from the other side.
 
-    `added`, `taken` uint32[B, T]: own sum then minus now, the other's now minus then. The loop takes one candidate point of each position at a time, the highest first;
-    there is mostly one at most, where a single stone was captured a move ago.
+    `added`, `taken` uint32[B, T]: own sum then minus now, the other's now minus then. The loop takes one candidate point of each position at a time, the
+    highest first; there is mostly one at most, where a single stone was captured a move ago.
     """
     point = (added & _LOW).astype(jnp.int32) - 1
     point = jnp.where(checked & (added == mix(point)) & (point < stones.num_points), point, -1)
@@ -189,8 +183,8 @@ def _recreating(stones: Stones, other: Array, atari: Array, added: Array, taken:
 def _suicides(stones: Stones, own: Array, points: Array, added: Array, taken: Array, checked: Array) -> Array:
     """Return rows of those suicidal `points` that do not recreate a checked past position.
 
-    A single stone leaves the position as it was: a repetition wherever the position itself is checked (positional superko, and simple ko, where it would be a second
-    pass); under situational superko, wherever the other side has been to move in it.
+    A single stone leaves the position as it was: a repetition wherever the position itself is checked (positional superko, and simple ko, where it would be a
+    second pass); under situational superko, wherever the other side has been to move in it.
     """
     several = points & bits.neighbours(own)
     is_unchanged = (checked & (added == 0) & (taken == 0)).any(axis=1)

@@ -1,0 +1,112 @@
+"""Reading game records, and replaying real games."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sgfmill")
+
+from azero.bench.rules import compare_final_board, replay
+from azero.games.go.sgf import parse_games, read_games
+
+DATA = Path(__file__).parent / "data"
+SHARED = Path(__file__).parents[3] / "shared" / "data" / "go"
+SMALL = b"(;GM[1]SZ[5]KM[0.5]RU[Chinese]RE[B+2];B[cc];W[bb];B[];W[dd](;B[dc])(;B[aa]))"
+
+
+def test_a_game_is_read_along_its_main_line() -> None:
+    (record,) = parse_games(SMALL, "small")
+    assert (record.size, record.komi, record.rules, record.result, record.to_play) == (5, 0.5, "Chinese", "B+2", 0)
+    assert record.moves == ((0, 12), (1, 6), (0, 25), (1, 18), (0, 13))
+
+
+def test_setup_and_handicap() -> None:
+    (record,) = parse_games(b"(;SZ[9]HA[2]AB[cg][gc]KM[0.5];W[ee])", "handicap")
+    assert (record.black_points, record.to_play) == ((24, 56), 1)
+    (record,) = parse_games(b"(;SZ[9]HA[2];W[ee])", "stones that go without saying")
+    assert sorted(record.black_points) == [24, 56]
+    (record,) = parse_games(b"(;SZ[3]AB[aa]AW[cc]PL[W])", "set-up")
+    assert (record.black_points, record.white_points, record.to_play, record.moves) == ((0,), (8,), 1, ())
+
+
+def test_a_header_without_sense_is_no_obstacle() -> None:
+    (record,) = parse_games(b"(;SZ[5]KM[none]HA[?];B[aa])", "odd")
+    assert record.komi is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"hello", "game: .*no SGF data"),
+        (b"(;SZ[5];B[aa]", "game: error parsing game 0"),
+        (b"(;SZ[5];B[zz])", "game: "),
+        (b"(;SZ[5];B[aa];AW[bb])", "game: stones are set up in the middle"),
+        (b"(;SZ[x];B[aa])", "game: bad SZ"),
+    ],
+)
+def test_broken_records_name_the_place(content: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        list(parse_games(content, "game"))
+
+
+def test_every_kind_of_file(tmp_path: Path) -> None:
+    (tmp_path / "a.sgf").write_bytes(SMALL)
+    (tmp_path / "b.sgf.gz").write_bytes(gzip.compress(SMALL + b"\n" + SMALL))
+    with zipfile.ZipFile(tmp_path / "c.zip", "w") as archive:
+        archive.write(tmp_path / "a.sgf", "x/a.sgf")
+        archive.writestr("readme.txt", "no game")
+    with tarfile.open(tmp_path / "d.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "a.sgf", "x/a.sgf")
+    names = [record.name for file in sorted(tmp_path.iterdir()) for record in read_games(file)]
+    assert names == ["a.sgf", "b.sgf.gz game 1", "b.sgf.gz game 2", "c.zip:x/a.sgf", "d.tar.gz:x/a.sgf"]
+    with pytest.raises(ValueError, match=r"games.txt is not a file of game records: the suffixes are .sgf"):
+        list(read_games(tmp_path / "games.txt"))
+    with pytest.raises(ValueError, match=r"cannot read .*missing\.sgf"):
+        list(read_games(tmp_path / "missing.sgf"))
+    (tmp_path / "torn.sgf.gz").write_bytes((tmp_path / "b.sgf.gz").read_bytes()[:30])
+    with pytest.raises(ValueError, match=r"cannot read .*torn\.sgf\.gz"):
+        list(read_games(tmp_path / "torn.sgf.gz"))
+
+
+def test_moves_that_break_a_rule_are_named() -> None:
+    text = b"(;SZ[5];B[ba];W[bb];B[ba];B[ab];W[ee];W[ed];B[cc];W[aa])"
+    ((_, _, violations),) = replay(parse_games(text, "bad"), batch=1)
+    assert [(violation.move, violation.rule) for violation in violations] == [(3, "the point is taken"), (6, "played out of turn"), (8, "suicide")]
+
+
+def _broken_games() -> list[dict[str, str]]:
+    with (DATA / "broken_rules.tsv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_real_games_replay() -> None:
+    """Among them every game of the collections that breaks a rule, in the order of the list."""
+    listed = _broken_games()
+    first_violations = []
+    for record, board, violations in replay(read_games(DATA / "games.sgf.gz"), batch=8):
+        if violations:
+            first_violations.append((violations[0].move, violations[0].rule, len(violations)))
+        else:
+            assert compare_final_board(record, board)
+    assert first_violations == [(int(row["move"]), row["rule"], int(row["moves"])) for row in listed]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the collections of real games are not here")
+@pytest.mark.parametrize("path", sorted(SHARED.glob("*.gz")), ids=lambda path: path.name)
+def test_every_real_game_replays(path: Path) -> None:
+    """A game that breaks a rule has to be on the list, by its name and the rule."""
+    found: dict[str, tuple[int, str, int]] = {}
+    for record, board, violations in replay(read_games(path)):
+        if violations:
+            found[record.name] = (violations[0].move, violations[0].rule, len(violations))
+        else:
+            assert compare_final_board(record, board), record.name
+    listed = {f"{row['file']} game {row['game']}": (int(row["move"]), row["rule"], int(row["moves"])) for row in _broken_games() if row["file"] == path.name}
+    assert found == listed
