@@ -89,6 +89,7 @@ class Saver:
         }
         host = {_ASSEMBLER + name: array for name, array in state.assembler.state_dict().items()}
         host |= {_RESIGN + name: array for name, array in state.resign.state().items()}
+        host = dict(sorted(host.items()))  # the digest is of the file, so equal states are written in one order
         self._checkpointer.save(state.iteration, state.arrays(), meta, host=host, cursor=state.replay.state_dict(), info={"devices": jax.device_count()})
 
     def wait(self) -> None:
