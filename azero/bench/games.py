@@ -17,7 +17,7 @@ from rich.table import Table
 import azero.games
 from azero.types import Array, PyTree
 
-BATCHES = {("azero", 9): (128, 256, 1024), ("azero", 19): (64, 256, 512), ("pgx", 9): (512,), ("pgx", 19): (64,)}
+BATCHES = {("azero", 9): (128, 256, 1024), ("azero", 19): (128, 256), ("pgx", 9): (512,), ("pgx", 19): (64,)}
 """Games at a time; the best of them counts. Pgx is fastest at 64 games of 19x19 and 512 of 9x9."""
 WARM_MOVES = {9: 60, 19: 200}
 """Moves before the clock starts, so that positions are from the middle of games."""

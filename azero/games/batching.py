@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,10 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
 from azero.types import PyTree
+
+
+PIECE = 128
+"""Positions at a time on a CPU: 1,024 at once fall out of the cache (1 MB a core) and run at half the speed, at 9x9 and at 19x19."""
 
 
 def batch_native(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
@@ -21,7 +26,7 @@ def batch_native(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
 
     @custom_vmap
     def call(*arguments: jax.Array) -> PyTree:
-        return function(*arguments)
+        return jax.lax.platform_dependent(*arguments, cpu=functools.partial(_in_pieces, function), default=function)
 
     @call.def_vmap
     def _merge(axis_size: int, in_batched: list[bool], *arguments: jax.Array) -> tuple[PyTree, PyTree]:
@@ -35,3 +40,14 @@ def batch_native(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
         return jax.tree.map(lambda a: a[0], call(*[jnp.asarray(a)[None] for a in arguments]))
 
     return for_one
+
+
+def _in_pieces(function: Callable[..., PyTree], *arguments: jax.Array) -> PyTree:
+    """Call `function` on pieces of at most PIECE positions, one after the other; on the whole batch if it has no such divisor of a useful size."""
+    batch = arguments[0].shape[0]
+    piece = next((size for size in range(min(PIECE, batch), PIECE // 4, -1) if batch % size == 0), batch)
+    if piece == batch:
+        return function(*arguments)
+    pieces = [a.reshape(batch // piece, piece, *a.shape[1:]) for a in arguments]
+    output = jax.lax.map(lambda piece_arguments: function(*piece_arguments), pieces)
+    return jax.tree.map(lambda a: a.reshape(batch, *a.shape[2:]), output)

@@ -39,8 +39,8 @@ def test_all_positions_and_the_value() -> None:
     assert sum(not children for children, _, _ in rows) == 958
     value = [0.0] * len(rows)
     for number in sorted(range(len(rows)), key=lambda n: -int(np.bitwise_count(states[n]).sum())):
-        children, reward, to_play = rows[number]
-        value[number] = (max if to_play == 0 else min)((value[successor] for successor in children), default=reward)
+        children, reward, mover = rows[number]
+        value[number] = (max if mover == 0 else min)((value[successor] for successor in children), default=reward)
     assert value[0] == 0.0
 
 

@@ -85,7 +85,7 @@ class Stones:
         return batch_native(partial(_legal, self))(board, atari, now, past, checked, to_play)
 
     def territory(self, board: Array, wanted: Array) -> tuple[Array, Array]:
-        """Return the words uint32[K] of the empty points that reach only Black's stones, and only White's. None where `wanted` bool[] is False, which is free."""
+        """Return the words uint32[K] of the empty points that reach only Black's stones, and only White's; none where `wanted` bool[] is False (free)."""
         return batch_native(partial(_territory, self))(board, wanted)
 
 
