@@ -12,7 +12,6 @@ from jax.custom_batching import custom_vmap
 
 from azero.types import PyTree
 
-
 PIECE = 128
 """Positions at a time on a CPU: 1,024 at once fall out of the cache (1 MB a core) and run at half the speed, at 9x9 and at 19x19."""
 
