@@ -146,7 +146,7 @@ def tree_bytes(size: int) -> int:
 def _print(rows: list[dict[str, Any]], against: str | None) -> None:
     command = "python -m azero.bench.games" + (f" --against {against}" if against else "")
     table = Table(title="Random play, legal mask at every step, automatic restart", caption=f"{command}   on {jax.devices()[0].device_kind}")
-    for column in ("game", "engine", "games at a time", "steps/s", "ratio", "bytes/state", "bytes/state in a tree", "compile s"):
+    for column in ("game", "engine", "batch", "steps/s", "ratio", "bytes", "in a tree", "compile s"):
         table.add_column(column, justify="left" if column in ("game", "engine") else "right")
     for row in rows:
         numbers = (f"{row['steps_per_second']:,.0f}", f"{row['ratio']:.1f}", f"{row['bytes']:,}", f"{row['tree_bytes']:,}", f"{row['compile_seconds']:.1f}")

@@ -68,10 +68,10 @@ def play_random(game: Go, num_games: int, num_moves: int, seed: int) -> RandomGa
         return jax.lax.scan(jax.vmap(move), states, words)[1]
 
     actions, frames, is_over, scores, weaker, num_legal = map(np.asarray, play(jax.random.key(seed)))
-    return RandomGames(actions, _boards(frames, game.num_points), is_over, scores, weaker, num_legal)
+    return RandomGames(actions, boards_of(frames, game.num_points), is_over, scores, weaker, num_legal)
 
 
-def _boards(frames: np.ndarray, num_points: int) -> np.ndarray:
+def boards_of(frames: np.ndarray, num_points: int) -> np.ndarray:
     """Return int8[..., N] of frames uint32[..., 2K]."""
     halves = frames.reshape(*frames.shape[:-1], 2, -1)
     points = (halves[..., None] >> np.arange(32, dtype=np.uint32)) & 1
@@ -147,8 +147,8 @@ def _replay_chunk(size: int, records: list[GameRecord], batch: int) -> Iterator[
     starts += [game.init()] * (batch - len(records))
     states = jax.tree.map(lambda *leaves: np.stack(leaves), *starts)
     legal, in_turn, frames = map(np.asarray, _replay_moves(game, states, actions, colours))
-    first = _boards(np.asarray(states.frames[:, 0]), game.num_points)
-    boards = np.concatenate([first[None], _boards(frames, game.num_points)])
+    first = boards_of(np.asarray(states.frames[:, 0]), game.num_points)
+    boards = np.concatenate([first[None], boards_of(frames, game.num_points)])
     for column, record in enumerate(records):
         end = len(record.moves)
         violations = []

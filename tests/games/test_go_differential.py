@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from referee import Referee
 
-from azero.bench.rules import check_random, compare_with_sgfmill, play_random
+from azero.bench.rules import boards_of, check_random, compare_with_sgfmill, play_random
 from azero.games.go.rules import Go, Superko
 
 CASES: list[tuple[tuple[int, int], Superko, bool, int, int]] = [
     ((1, 2), "positional", True, 12, 60),
     ((1, 3), "situational", False, 16, 80),
-    ((2, 2), "positional", False, 32, 80),
-    ((2, 2), "situational", True, 32, 80),
+    ((2, 2), "positional", False, 24, 60),
+    ((2, 2), "situational", True, 24, 60),
     ((2, 3), "simple", True, 16, 80),
     ((2, 5), "positional", True, 12, 80),
     ((3, 3), "situational", False, 12, 80),
@@ -33,7 +33,7 @@ def test_every_mask_board_and_area_equals_the_referees(shape: tuple[int, int], s
     def look(state):  # type: ignore[no-untyped-def]
         state = state.replace(num_passes=jnp.zeros((), jnp.int32))
         slim = game.legal_action_mask(game.search_state(state))
-        return state, game.legal_action_mask(state), slim, game.score(state)
+        return state, game.legal_action_mask(state), slim, state.frames[0], game.score(state)
 
     step = jax.jit(jax.vmap(game.step))
     referees = [Referee(*shape, superko, suicide) for _ in range(num_games)]
@@ -41,15 +41,14 @@ def test_every_mask_board_and_area_equals_the_referees(shape: tuple[int, int], s
     state = jax.tree.map(lambda a: jnp.broadcast_to(a[None], (num_games, *a.shape)), game.init())
     num_repetitions = 0
     for _ in range(num_moves):
-        state, masks, slim, scores = look(state)
+        state, masks, slim, frames, scores = look(state)
         masks, slim, scores = np.asarray(masks), np.asarray(slim), np.asarray(scores)
-        actions = []
+        boards, actions = boards_of(np.asarray(frames), game.num_points), []
         for number, referee in enumerate(referees):
             legal = referee.legal()
             assert masks[number].tolist() == legal, (referee.board, referee.to_play)
             assert slim[number].tolist() == referee.legal(window=game.num_frames), (referee.board, referee.to_play)
-            single = jax.tree.map(lambda a, n=number: a[n], state)
-            assert tuple(game.board(single).reshape(-1).tolist()) == referee.board
+            assert tuple(boards[number].tolist()) == referee.board
             assert scores[number] == referee.area() - 0.5
             num_repetitions += sum(not legal[point] and referee.result_of(point) is not None for point in range(game.num_points))
             points = np.flatnonzero(legal[:-1])

@@ -240,8 +240,9 @@ class Go:
     def search_state(self, state: GoState) -> GoState:
         """Return the state without the history of the whole game: what is left knows the eight newest boards.
 
-        A search then allows a move that repeats an older position. A cycle of play that returns to a position takes at least two moves and mostly fewer than
-        eight, so this concerns long cycles only: `python -m azero.bench.rules` counts them.
+        A search may therefore repeat a board that is more than seven moves old. In 76,800 positions of random play, passes included, that concerned 113 moves
+        at 3x3 and none at 5x5 and 9x9 (`python -m azero.bench.rules repetitions`). Of 25,835 real games five went round in a cycle, of six or eight moves,
+        which eight boards show.
         """
         return dataclasses.replace(state, history=None)
 
