@@ -7,3 +7,13 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".jax_cache"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+
+import jax
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="module")
+def release_programs():
+    """Let go of a module's compiled programs: a process with too many of them runs out of memory maps."""
+    yield
+    jax.clear_caches()

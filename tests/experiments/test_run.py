@@ -127,7 +127,6 @@ def wait_for(condition, process: subprocess.Popen, seconds: float = 120.0) -> No
         time.sleep(0.01)
 
 
-@pytest.mark.slow
 def test_a_run_killed_at_random_moments_ends_like_one_never_killed(tmp_path):
     finish(start(tmp_path / "calm"))
     chance = random.Random(int(os.environ.get("AZERO_TEST_SEED", "0")))
