@@ -115,11 +115,14 @@ class SearchConfig:
     """gumbel: see c_scale (GUM: 50)."""
     c_scale: float = 1.0
     """gumbel: sigma(q) = (c_visit + max N) c_scale q with q in [0, 1] (GUM: 1.0 in Go and chess)."""
+    edge_width: int | None = None
+    """Moves that a node of the tree has room for, those with the highest priors. None is as many as a position of the game can have, so that none is left out."""
     max_depth: int | None = None
     """Longest path from the root; None is no limit other than the number of simulations."""
 
     def __post_init__(self) -> None:
         _check(self.num_simulations >= 1, f"search.num-simulations is at least 1, not {self.num_simulations}")
+        _check(self.edge_width is None or self.edge_width >= 1, f"search.edge-width is at least 1, not {self.edge_width}")
         _check(0.0 <= self.dirichlet_fraction <= 1.0, f"search.dirichlet-fraction lies in [0, 1], not {self.dirichlet_fraction}")
 
 
