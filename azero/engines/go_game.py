@@ -74,6 +74,11 @@ class GoGame:
         """Who was to move before the first move."""
         return self._first[1]
 
+    def is_from(self, black: Sequence[int], white: Sequence[int]) -> bool:
+        """Whether the game began with just these stones, given in rising order."""
+        flat = self.first_board.reshape(-1)
+        return list(black) == np.flatnonzero(flat > 0).tolist() and list(white) == np.flatnonzero(flat < 0).tolist()
+
     @property
     def moves(self) -> list[tuple[int, int]]:
         """Colour and action of every move so far."""

@@ -7,7 +7,7 @@ import numpy as np
 from azero.engines.go_status import Status, judge
 from azero.engines.gtp_command import Call, Command, CommandError, parse_integer, parse_number
 from azero.engines.moves import Choice, choose_move
-from azero.engines.time_control import TimeControl
+from azero.play.clock import Clock
 
 
 def play(call: Call) -> str:
@@ -106,12 +106,8 @@ def time_settings(call: Call) -> str:
     call.need(3, "main time, byo-yomi time and stones")
     main, period = _seconds(call.words[0]), _seconds(call.words[1])
     stones = parse_integer(call.words[2], 0, 10**9)
-    if period > 0 and stones == 0:
-        control = None  # "no limits" as the protocol writes it
-    elif period == 0:
-        control = TimeControl.absolute(main)
-    else:
-        control = TimeControl.canadian(main, period, stones)
+    # A period of some time without stones is how the protocol writes "no limits".
+    control = None if period > 0 and stones == 0 else Clock(main_seconds=main, period_seconds=period, period_moves=stones if period > 0 else 0)
     call.settings.set_time(control)
     return ""
 
@@ -125,23 +121,28 @@ def kata_time_settings(call: Call) -> str:
         raise CommandError(f"syntax error: unknown kind of time {kind[:20]!r}; there are {' '.join(TIME_KINDS)}")
     if len(words) != counts[kind]:
         raise CommandError(f"syntax error: {kind} takes {counts[kind]} numbers")
-    call.settings.set_time(_time_control(kind, words))
+    if kind == "fischer-capped":
+        most = parse_number(words[3])
+        call.settings.set_time(_clock(kind, words), most if most >= 0 else None)
+    else:
+        call.settings.set_time(_clock(kind, words))
     return ""
 
 
-def _time_control(kind: str, words: list[str]) -> TimeControl | None:
+def _clock(kind: str, words: list[str]) -> Clock | None:
+    """Return the clock of a KIND and its numbers at the start of a game. (The cap on a Fischer clock's main time is the controller's to keep.)"""
     if kind == "none":
         return None
+    main = _seconds(words[0])
     if kind == "absolute":
-        return TimeControl.absolute(_seconds(words[0]))
-    if kind in ("canadian", "byoyomi", "byo-yomi"):
-        make = TimeControl.canadian if kind == "canadian" else TimeControl.byo_yomi
-        return make(_seconds(words[0]), _seconds(words[1]), parse_integer(words[2], 1, 10**9))
-    main, increment = _seconds(words[0]), _seconds(words[1])
-    most = parse_number(words[3]) if len(words) > 2 else -1.0
-    if len(words) > 2:
-        parse_number(words[2])
-    return TimeControl.fischer(main, increment, most if most >= 0 else None)
+        return Clock(main_seconds=main)
+    second = _seconds(words[1])
+    if kind.startswith("fischer"):
+        return Clock(main_seconds=main, increment_seconds=second)
+    count = parse_integer(words[2], 1, 10**9)
+    if kind == "canadian":
+        return Clock(main_seconds=main, period_seconds=second, period_moves=count)
+    return Clock(main_seconds=main, period_seconds=second, periods=count)
 
 
 def time_left(call: Call) -> str:

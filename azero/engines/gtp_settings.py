@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from azero.engines.time_control import ClockState, TimeControl
+from azero.play.clock import LAG_SECONDS, Clock, thinking_seconds
 from azero.play.thinking import Limits
 
 
@@ -23,7 +23,7 @@ class Settings:
     resign_turns: int = 3
     """Own moves in a row at or below the threshold before resigning (KataGo's default)."""
     allows_resignation: bool = True
-    lag_seconds: float = 0.5
+    lag_seconds: float = LAG_SECONDS
     """Taken off every move's time for what is lost on the way."""
     pv_length: int = 15
     may_ponder: bool = False
@@ -33,8 +33,9 @@ class Settings:
     thinking_seconds: float = 0.0
     """Spent on moves since the start of the program."""
     _hopeless: dict[int, int] = field(default_factory=dict)
-    _control: TimeControl | None = None
-    _clocks: dict[int, ClockState] = field(default_factory=dict)
+    _control: Clock | None = None
+    _most_seconds: float | None = None
+    _clocks: dict[int, Clock] = field(default_factory=dict)
 
     def new_game(self) -> None:
         """Start both clocks anew and forget the last game."""
@@ -42,29 +43,38 @@ class Settings:
         self._hopeless = {}
         self._clocks = {}
 
-    def set_time(self, control: TimeControl | None) -> None:
-        """Play with this time control from now on; None is no clock."""
-        self._control = control
+    def set_time(self, control: Clock | None, most_seconds: float | None = None) -> None:
+        """Play with this clock from now on, None without; `most_seconds` is the longest any move may take."""
+        self._control, self._most_seconds = control, most_seconds
         self._clocks = {}
 
     def set_time_left(self, colour: int, seconds: float, stones: int) -> None:
-        """Set one side's clock; `stones` is 0 in main time, else stones or periods left."""
-        self._clocks[colour] = ClockState(seconds, stones)
+        """Set one side's clock; `stones` is 0 in main time, else the stones (Canadian) or the periods (Japanese, as KGS has it) that are left."""
+        clock = self._control or Clock(main_seconds=seconds)
+        if stones == 0:
+            clock = clock._replace(main_seconds=seconds)
+        elif clock.periods > 0:
+            clock = clock._replace(main_seconds=0.0, period_seconds=seconds, periods=stones)
+        else:
+            clock = clock._replace(main_seconds=0.0, period_left=seconds, moves_left=stones, period_moves=max(1, clock.period_moves))
+        self._clocks[colour] = clock
 
-    def limits(self, colour: int, num_moves: int, shape: tuple[int, int]) -> Limits:
-        """Return when to stop thinking about the next move."""
-        seconds = self.seconds
-        clock = self._clocks.get(colour) or (self._control.start() if self._control else None)
-        if clock is not None:
-            control = self._control or TimeControl.absolute(clock.seconds)
-            budget = control.budget(clock, num_moves, shape[0] * shape[1], self.lag_seconds)
-            seconds = budget if seconds is None else min(seconds, budget)
-        return Limits(visits=self.visits, playouts=self.playouts, seconds=seconds)
+    def limits(self, colour: int, num_moves: int, num_points: int) -> Limits:
+        """Return when to stop thinking about the next move, of `colour`, on a board of `num_points` after `num_moves` moves of both sides."""
+        clock = self._clock(colour)
+        budget = None if clock is None else thinking_seconds(clock, num_moves, num_points, self.lag_seconds)
+        bounds = [seconds for seconds in (self.seconds, budget, self._most_seconds) if seconds is not None]
+        return Limits(visits=self.visits, playouts=self.playouts, seconds=min(bounds, default=None))
 
     def spend(self, colour: int, seconds: float) -> None:
         """Take time off a side's clock, for controllers that do not say how it stands."""
-        if self._control is not None:
-            self._clocks[colour] = self._control.spend(self._clocks.get(colour) or self._control.start(), seconds)
+        clock = self._clock(colour)
+        if clock is not None and self._control is not None:
+            left = clock.after(seconds) or clock._replace(main_seconds=0.0, period_left=0.0)
+            self._clocks[colour] = left._replace(period_seconds=self._control.period_seconds)
+
+    def _clock(self, colour: int) -> Clock | None:
+        return self._clocks.get(colour, self._control)
 
     def wants_to_resign(self, colour: int, value: float) -> bool:
         """Take note of what a side thinks of its position, and say whether it has been hopeless for long enough."""

@@ -33,7 +33,7 @@ def choose_move(
 ) -> Choice:
     """Think about the current position with `colour` to move, within the limits of the settings, and choose. Nothing is played."""
     position = game.with_turn(colour)
-    limits = settings.limits(colour, len(game.moves), game.shape)
+    limits = settings.limits(colour, len(game.moves), game.board.size)
     analysis = game.session.think(position, limits, on_progress=on_progress, progress_seconds=progress_seconds, allowed=allowed)
     settings.thinking_seconds += analysis.seconds
     settings.spend(colour, analysis.seconds)

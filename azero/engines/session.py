@@ -20,13 +20,13 @@ class ThinkingPlayer(Thinker, Player, Protocol):
 
 
 MakeThinker = Callable[[Game], ThinkingPlayer]
-"""Makes a thinker for a game; called again when the rules change."""
+"""Makes a thinker for a game; it must also accept positions of the same board under other rules (komi, superko, suicide)."""
 
 
 class Session:
     """The positions of a game, and who thinks about them.
 
-    `game` is the rules by which the thinker plays; setting it makes a new thinker when one is next needed. The positions may be of a game that differs from it
+    `game` is the rules by which the thinker plays; it may be set at any time. The positions may be of a game that differs from it
     in what decides the result alone (komi), so that the rules need not be compiled for every komi.
 
     The thinker keeps its tree from position to position as long as the game goes on by single moves; whatever else happens (undo, set-up stones, another side
@@ -38,7 +38,7 @@ class Session:
 
         Args:
           game: the rules by which the thinker plays.
-          make_thinker: makes the thinker, when one is first needed and after a change of rules.
+          make_thinker: makes the thinker, when one is first needed and for another board.
           position: the first position; None is that of `game`.
           is_interrupted: whether input waits, which ends pondering and analysis at once; must be cheap.
         """
@@ -103,8 +103,8 @@ class Session:
 
     @property
     def thinker(self) -> ThinkingPlayer:
-        """The thinker for the current rules, made anew if they have changed; this may take seconds, which standard error says."""
-        if self._thinker is None or self._thinker[0] != self.game:
+        """The thinker, made when it is first needed and anew for another board; other changes of the rules it takes in with the position."""
+        if self._thinker is None or self._thinker[0].board_shape != self.game.board_shape:
             self._thinker = None
             self._thinker = (self.game, self._make_thinker(self.game))
         return self._thinker[1]
@@ -124,17 +124,21 @@ class Session:
         limits: Limits,
         *,
         is_endless: bool = False,
+        should_stop: Callable[[], bool] | None = None,
         on_progress: Callable[[Analysis], None] | None = None,
         progress_seconds: float = 1.0,
         allowed: Sequence[int] | None = None,
     ) -> Analysis:
-        """Think about `position`, which is the current one or that with another side to move; `is_endless` thinking ends as soon as input waits."""
+        """Think about `position`, which is the current one or that with another side to move.
+
+        `is_endless` thinking has no limits and ends as soon as input waits; `should_stop` ends any other. For the rest see `Thinker.think`.
+        """
         if position is not self.position:
             self.forget()
         return self.thinker.think(
             self._known(position),
             Limits() if is_endless else limits,
-            should_stop=self._is_interrupted if is_endless else _never,
+            should_stop=self._is_interrupted if is_endless else should_stop or _never,
             on_progress=on_progress,
             progress_seconds=progress_seconds,
             allowed=allowed,
