@@ -23,7 +23,13 @@ def rectangular_boardsize(call: Call) -> str:
 
 
 def _resize(call: Call, indices: list[int]) -> str:
-    width, height = (call.integer(index, -(10**9), 10**9) for index in indices)
+    call.need(len(set(indices)), "a size")
+    words = [call.words[index].removeprefix("-") for index in indices]
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise CommandError("syntax error: a size is a whole number")
+    width, height = (int(word[:4]) for word in words)
+    if any(call.words[index].startswith("-") for index in indices):
+        width = 0
     call.game.clear((height, width))
     call.settings.new_game()
     return ""
@@ -143,7 +149,9 @@ def loadsgf(call: Call) -> str:
     before = call.integer(len(call.words) - 1, 1, 10**9) if has_number else None
     try:
         go_record.load(call.game, Path(" ".join(call.words[:-1] if has_number else call.words)), before)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise CommandError(f"cannot load file: {error.strerror}") from error
+    except ValueError as error:
         raise CommandError(f"cannot load file: {error}") from error
     return ""
 

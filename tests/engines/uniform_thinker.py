@@ -46,16 +46,14 @@ class UniformThinker:
             return Analysis(tuple(moves), self.value, visits + 1, visits, self.value, policy, time.perf_counter() - began)
 
         bounds = [limit for limit in (limits.visits, limits.playouts) if limit is not None]
-        while not position.is_over and not should_stop() and all(visits < bound for bound in bounds):
-            if limits.seconds is not None and time.perf_counter() - began >= limits.seconds:
-                break
+        while not position.is_over and all(visits < bound for bound in bounds):
             visits += 1
-            time.sleep(self.seconds_per_visit)
+            time.sleep(self.seconds_per_visit if bounds or limits.seconds is not None else 0.001)
             if on_progress is not None and time.perf_counter() - reported >= progress_seconds:
                 reported = time.perf_counter()
                 on_progress(analysis())
-            if not bounds and limits.seconds is None:
-                time.sleep(0.001)
+            if should_stop() or (limits.seconds is not None and time.perf_counter() - began >= limits.seconds):
+                break
         result = analysis()
         if on_progress is not None:
             on_progress(result)
