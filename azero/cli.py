@@ -101,6 +101,77 @@ def match(
     play_match(MatchRequest(first=first, second=second, games=games, temperature_moves=temperature_moves, komi=komi, seed=seed, out=out))
 
 
+def gtp(
+    checkpoint: Path | None = None,
+    random_net: str | None = None,
+    iteration: int | None = None,
+    visits: int | None = 400,
+    seconds: float | None = None,
+    ponder: bool = False,
+) -> None:
+    """Speak the Go Text Protocol on standard input and output: for Sabaki, Lizzie, GoGui, KGS, CGOS and other programs.
+
+    The search starts with `lz-analyze` and `kata-analyze` too. Clocks that the program sets are kept besides the limits here.
+
+    Args:
+      checkpoint: a run's directory; its network plays on the board it was trained on.
+      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9, to try a program out.
+      iteration: the checkpoint; default the newest.
+      visits: visits per move at most; None leaves it to the clock.
+      seconds: seconds per move at most.
+      ponder: think in the opponent's time.
+    """
+    from azero.experiments.serve import Source, serve_gtp
+
+    serve_gtp(Source(checkpoint, iteration, random_net), visits, seconds, ponder)
+
+
+def analysis(
+    checkpoint: Path | None = None,
+    random_net: str | None = None,
+    iteration: int | None = None,
+    visits: int = 400,
+    quit_without_waiting: bool = False,
+) -> None:
+    """Speak KataGo's JSON analysis protocol on standard input and output: one query a line in, one result a line out.
+
+    Winrates are Black's unless a query's overrideSettings name another reportAnalysisWinratesAs (WHITE, SIDETOMOVE). There is no score or ownership.
+
+    Args:
+      checkpoint: a run's directory; its network analyses the board it was trained on.
+      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9.
+      iteration: the checkpoint; default the newest.
+      visits: visits of queries that do not say.
+      quit_without_waiting: at the end of the input drop what is still open.
+    """
+    from azero.experiments.serve import Source, serve_analysis
+
+    serve_analysis(Source(checkpoint, iteration, random_net), visits, quit_without_waiting)
+
+
+def play(
+    checkpoint: Path | None = None,
+    random_net: str | None = None,
+    iteration: int | None = None,
+    visits: int = 400,
+    colour: str = "black",
+    komi: float | None = None,
+) -> None:
+    """Play against a network in this terminal.
+
+    Args:
+      checkpoint: a run's directory.
+      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9 or tictactoe.
+      iteration: the checkpoint; default the newest.
+      visits: visits per move; more is stronger and slower.
+      colour: yours: black moves first, white second.
+      komi: points for White in Go; default the checkpoint's.
+    """
+    from azero.experiments.serve import Source, play_in_terminal
+
+    play_in_terminal(Source(checkpoint, iteration, random_net), visits, colour, komi)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "train": train,
     "demo": demo,
@@ -109,6 +180,9 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "doctor": doctor,
     "bench": bench,
     "match": match,
+    "gtp": gtp,
+    "analysis": analysis,
+    "play": play,
 }
 
 

@@ -109,14 +109,15 @@ class Session:
             self._thinker = (self.game, self._make_thinker(self.game))
         return self._thinker[1]
 
-    def prepare(self) -> None:
-        """Make the thinker and have it think once, so that everything is compiled."""
-        say("preparing the network and the search ...")
+    def prepare(self, quietly: bool = False) -> None:
+        """Make the thinker and have it think once, so that everything is compiled; standard error says so."""
+        tell = _say_nothing if quietly else say
+        tell("preparing the network and the search ...")
         began = time.perf_counter()
         thinker = self.thinker
-        thinker.think(self._known(self.position), Limits(playouts=2))
+        thinker.think(self._known(self.position), Limits(playouts=16))
         thinker.reset()
-        say(f"ready after {time.perf_counter() - began:.1f} s")
+        tell(f"ready after {time.perf_counter() - began:.1f} s")
 
     def think(
         self,
@@ -160,6 +161,10 @@ class Session:
 
 def _never() -> bool:
     return False
+
+
+def _say_nothing(text: str) -> None:
+    pass
 
 
 def without_history(position: Position) -> Position:
