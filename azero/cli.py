@@ -121,6 +121,7 @@ def gtp(
       seconds: seconds per move at most.
       ponder: think in the opponent's time.
     """
+    _say_starting()
     from azero.experiments.serve import Source, serve_gtp
 
     serve_gtp(Source(checkpoint, iteration, random_net), visits, seconds, ponder)
@@ -144,6 +145,7 @@ def analysis(
       visits: visits of queries that do not say.
       quit_without_waiting: at the end of the input drop what is still open.
     """
+    _say_starting()
     from azero.experiments.serve import Source, serve_analysis
 
     serve_analysis(Source(checkpoint, iteration, random_net), visits, quit_without_waiting)
@@ -184,6 +186,11 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "analysis": analysis,
     "play": play,
 }
+
+
+def _say_starting() -> None:
+    """Say at once that something happens: importing and compiling take seconds, and standard output is the protocol's."""
+    print("azero: starting ...", file=sys.stderr, flush=True)
 
 
 def _existing(workdir: Path) -> Path:

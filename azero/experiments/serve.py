@@ -54,9 +54,9 @@ class Source:
 def serve_gtp(source: Source, visits: int | None, seconds: float | None, ponder: bool) -> None:
     """Speak GTP on standard input and output until `quit`."""
     spec = source.spec()
+    settings = Settings(visits=_at_least_one(visits), seconds=seconds, ponders=ponder)
     stdin, stdout = standard_streams()
     say(f"azero: loading {spec.name} ...")
-    settings = Settings(visits=_at_least_one(visits), seconds=seconds, ponders=ponder)
 
     def make_engine(write: Callable[[str], None], is_interrupted: Callable[[], bool]) -> gtp.GtpEngine:
         game = _go_game(spec, is_interrupted)
@@ -69,13 +69,14 @@ def serve_gtp(source: Source, visits: int | None, seconds: float | None, ponder:
 def serve_analysis(source: Source, visits: int, quit_without_waiting: bool) -> None:
     """Speak KataGo's analysis protocol on standard input and output until the input ends."""
     spec = source.spec()
+    _at_least_one(visits)
     stdin, stdout = standard_streams()
     say(f"azero: loading {spec.name} ...")
 
     def make_engine(write: Callable[[str], None]) -> analysis.AnalysisEngine:
         game = _go_game(spec, lambda: False)
         game.session.prepare()
-        return analysis.AnalysisEngine(game, write, visits=_at_least_one(visits) or 1, name=spec.name)
+        return analysis.AnalysisEngine(game, write, visits=visits, name=spec.name)
 
     analysis.serve(make_engine, stdin, stdout, quits_at_once=quit_without_waiting)
 
@@ -84,6 +85,7 @@ def play_in_terminal(source: Source, visits: int, colour: str, komi: float | Non
     """Play a game against a network in the terminal."""
     if colour.lower() not in ("black", "white", "first", "second"):
         raise ValueError(f"--colour {colour}: black (or first) and white (or second) are allowed")
+    limits = Limits(visits=_at_least_one(visits))
     spec = source.spec()
     config = _game_config(spec)
     if komi is not None:
@@ -94,7 +96,7 @@ def play_in_terminal(source: Source, visits: int, colour: str, komi: float | Non
         session = Session(game, lambda game: load_thinker(spec, _config_of(game)))
         session.prepare(quietly=True)
     human = 0 if colour.lower() in ("black", "first") else 1
-    Terminal(session, Limits(visits=_at_least_one(visits)), console, human=human).run(console.input if sys.stdin.isatty() else _read_plain)
+    Terminal(session, limits, console, human=human).run(console.input if sys.stdin.isatty() else _read_plain)
 
 
 def _read_plain(prompt: str) -> str:
