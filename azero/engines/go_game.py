@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
 
 from azero.engines.kata_rules import Rules
 from azero.engines.session import MakeThinker, Session, without_history
+from azero.games.game import Game
 from azero.games.go import setup
 from azero.games.go.rules import Go
 from azero.play.player import Position
@@ -56,13 +57,12 @@ class GoGame:
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        return self._first[0].shape  # type: ignore[return-value]
+        return self._first[0].shape
 
     @property
     def board(self) -> np.ndarray:
         """The stones, int8[H, W]: 1 Black, -1 White."""
-        game: Go = self.position.game  # type: ignore[assignment]
-        return game.board(self.position.state)
+        return cast(Go, self.position.game).board(self.position.state)
 
     @property
     def first_board(self) -> np.ndarray:
@@ -89,9 +89,9 @@ class GoGame:
         """Komi with White's extra points for handicap stones, as the rules have it."""
         return self.komi + self.rules.bonus(self.num_handicap)
 
-    def _go(self, shape: tuple[int, int]) -> Go:
+    def _go(self, shape: tuple[int, int]) -> Game:
         """Return what the thinker plays."""
-        return self._board_rules(shape, self.rules, self.effective_komi)
+        return cast(Game, self._board_rules(shape, self.rules, self.effective_komi))
 
     @staticmethod
     def _board_rules(shape: tuple[int, int], rules: Rules, komi: float = 0.5) -> Go:
@@ -124,11 +124,7 @@ class GoGame:
         self.session.game = self._go(self.shape)
 
     def _first_position(self, game: Go) -> Position:
-        board, to_play = self._first
-        if not board.any() and to_play == 0:
-            return Position.start(game)
-        flat = board.reshape(-1)
-        return Position.of_state(game, game.setup(np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play))
+        return _set_up(game, *self._first)
 
     def set_komi(self, komi: float) -> None:
         """Change the komi, a multiple of one half between -10,000 and 10,000; the position stays."""
@@ -145,7 +141,7 @@ class GoGame:
 
     def _replay(self, game: Go) -> None:
         """Play the game so far again under other rules."""
-        if game == self.position.game:
+        if game == cast(Go, self.position.game):
             return
         positions = [self._first_position(game)]
         for number, (colour, action) in enumerate(self.moves, start=1):
@@ -193,10 +189,15 @@ def turned(position: Position, colour: int) -> Position:
     """
     if position.to_play == colour and not position.is_over:
         return position
-    game: Go = position.game  # type: ignore[assignment]
+    game = cast(Go, position.game)
     state = position.state
     if int(state.num_moves) >= game.max_moves:
-        flat = game.board(state).reshape(-1)
-        return Position.of_state(game, game.setup(np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), colour))
+        return _set_up(game, game.board(state), colour)
     passes = jnp.where(state.num_passes >= 2, 0, state.num_passes).astype(jnp.int32)
-    return without_history(Position.of_state(game, dataclasses.replace(state, to_play=jnp.int32(colour), num_passes=passes)))
+    return without_history(Position.of_state(position.game, dataclasses.replace(state, to_play=jnp.int32(colour), num_passes=passes)))
+
+
+def _set_up(game: Go, board: np.ndarray, to_play: int) -> Position:
+    """Return the beginning of a game with the stones of `board` int8[H, W] on it."""
+    flat = board.reshape(-1)
+    return Position.of_state(cast(Game, game), game.setup(np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play))

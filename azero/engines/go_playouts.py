@@ -7,6 +7,7 @@ stay eyes and a seki stays a seki, while a dead chain is taken off the board in 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -18,8 +19,10 @@ from azero.games.go.rules import Go, GoState
 from azero.types import Array
 
 CAPTURE_PREFERENCE = 0.7
-"""Share of the moves at which a side captures if it can; chosen on the test positions."""
-NAKADE_STONES = 4
+"""Share of the moves at which a side captures if it can."""
+RESCUE_PREFERENCE = 0.5
+"""Share of the moves at which a side that captures nothing plays a last liberty of a chain of its own."""
+NAKADE_STONES = 3
 """Chains up to this many stones may be put into atari: larger ones never kill by their shape alone more often than they throw a seki away."""
 MOVES_PER_POINT = 2.5
 """A playout that is still going on then is counted as it stands."""
@@ -37,14 +40,14 @@ def count_ownership(board: np.ndarray, num_playouts: int, seed: int = 0) -> np.n
 
     Black begins half of the playouts, White the other half.
     """
-    run, game = _compiled(board.shape, num_playouts)  # type: ignore[arg-type]
+    run, game = _compiled((board.shape[0], board.shape[1]), num_playouts)
     flat = board.reshape(-1)
     states = [game.setup(np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play) for to_play in (0, 1)]
     return np.asarray(run(jax.random.key(seed), *states))
 
 
 @functools.lru_cache(maxsize=4)
-def _compiled(shape: tuple[int, int], num_playouts: int):  # type: ignore[no-untyped-def]
+def _compiled(shape: tuple[int, int], num_playouts: int) -> tuple[Callable[[Array, GoState, GoState], Array], Go]:
     """Return the compiled playouts on a board and the game they play: without superko, which needs no history."""
     num_moves = int(MOVES_PER_POINT * shape[0] * shape[1]) + 10
     game = Go(shape, komi=0.5, superko="simple", max_moves=num_moves + 2)
@@ -76,12 +79,14 @@ def _play_one(game: Go, states: GoState, key: Array) -> GoState:
     empty = ~(own | other) & jnp.uint32(bits.full_row(shape[1]))
 
     legal = jax.vmap(game.legal_action_mask)(states)[:, :num_points]
-    eyes, captures = (_unpack(rows, shape) for rows in (_own_eyes(own, other, empty, shape), empty & bits.neighbours(other & atari)))
+    rows = (_own_eyes(own, other, empty, shape), empty & bits.neighbours(other & atari), empty & bits.neighbours(own & atari))
+    eyes, captures, rescues = (_unpack(points, shape) for points in rows)
     candidates = legal & ~eyes
-    uniform_key, prefer_key = jax.random.split(key)
-    noise = jax.random.uniform(uniform_key, candidates.shape)
-    prefers = jax.random.uniform(prefer_key, (candidates.shape[0], 1)) < CAPTURE_PREFERENCE
-    score = jnp.where(candidates, noise + (captures & prefers), -1.0)
+    noise_key, capture_key, rescue_key = jax.random.split(key, 3)
+    wants_capture = jax.random.uniform(capture_key, (candidates.shape[0], 1)) < CAPTURE_PREFERENCE
+    wants_rescue = jax.random.uniform(rescue_key, (candidates.shape[0], 1)) < RESCUE_PREFERENCE
+    urgency = jnp.where(captures & wants_capture, 2.0, jnp.where(rescues & wants_rescue, 1.0, 0.0))
+    score = jnp.where(candidates, jax.random.uniform(noise_key, candidates.shape) + urgency, -1.0)
     best, drawn = jax.lax.top_k(score, 2)
     drawn = jnp.where(best >= 0, drawn, num_points).astype(jnp.int32)
 
@@ -114,10 +119,9 @@ def _own_eyes(own: Array, other: Array, empty: Array, shape: tuple[int, int]) ->
     for rows in diagonals:
         twice = twice | (once & rows)
         once = once | rows
-    rows = np.full((shape[0], 1), 1 | (1 << (shape[1] - 1)), np.uint32)
-    rows[0] = rows[-1] = bits.full_row(shape[1])
-    edge = jnp.asarray(rows)
-    is_false = (edge & once) | twice
+    edge = np.full((shape[0], 1), 1 | (1 << (shape[1] - 1)), np.uint32)
+    edge[0] = edge[-1] = bits.full_row(shape[1])
+    is_false = (jnp.asarray(edge) & once) | twice
     return enclosed & ~is_false & full
 
 

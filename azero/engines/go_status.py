@@ -14,7 +14,7 @@ from azero.engines.go_playouts import count_ownership
 from azero.games.go import setup
 from azero.games.go.life import pass_alive
 
-DEAD_BELOW = 0.3
+DEAD_BELOW = 0.4
 """A chain that its side keeps in a smaller share of the playouts is dead; chosen on the test positions."""
 PLAYOUT_MOVES = 24_000
 """Work for one judgement: playouts times points of the board; 9x9 gets 256 playouts, 19x19 gets 64."""

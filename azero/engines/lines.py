@@ -90,7 +90,7 @@ def standard_streams() -> tuple[IO[bytes], IO[bytes]]:
     sys.stdout.flush()
     protocol = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return io.FileIO(sys.stdin.fileno(), "rb", closefd=False), io.FileIO(protocol, "wb")  # type: ignore[return-value]
+    return io.FileIO(sys.stdin.fileno(), "rb", closefd=False), io.FileIO(protocol, "wb")
 
 
 def say(text: str) -> None:
