@@ -1,7 +1,8 @@
 """GTP commands that show what the engine thinks: lz-analyze, kata-analyze and their kin, raw network output, GoGui's list.
 
 Formats: KataGo's docs/GTP_Extensions.md; Leela Zero's `lz-analyze`. Values are those of the side that is asked about. KataGo's score fields (scoreLead,
-scoreMean, scoreStdev, ownership) are left out: the networks of the AlphaGo papers predict who wins, not by how much.
+scoreMean, scoreStdev, ownership) are left out: the networks of the AlphaGo papers predict who wins, not by how much. A command that asks for ownership or
+pvVisits is accepted and answered without them. `allow` and `avoid` restrict the first move only, whatever depth they name.
 """
 
 from __future__ import annotations

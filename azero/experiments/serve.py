@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,7 +64,8 @@ def serve_gtp(source: Source, visits: int | None, seconds: float | None, ponder:
         game.session.prepare()
         return gtp.GtpEngine(game, settings, write)
 
-    gtp.serve(make_engine, stdin, stdout)
+    with contextlib.suppress(KeyboardInterrupt):
+        gtp.serve(make_engine, stdin, stdout)
 
 
 def serve_analysis(source: Source, visits: int, quit_without_waiting: bool) -> None:
@@ -78,7 +80,8 @@ def serve_analysis(source: Source, visits: int, quit_without_waiting: bool) -> N
         game.session.prepare()
         return analysis.AnalysisEngine(game, write, visits=visits, name=spec.name)
 
-    analysis.serve(make_engine, stdin, stdout, quits_at_once=quit_without_waiting)
+    with contextlib.suppress(KeyboardInterrupt):
+        analysis.serve(make_engine, stdin, stdout, quits_at_once=quit_without_waiting)
 
 
 def play_in_terminal(source: Source, visits: int, colour: str, komi: float | None) -> None:
