@@ -26,7 +26,7 @@ class Evaluation(NamedTuple):
     """What the leaf says of a position: its legal moves, the most probable first, and the value."""
 
     actions: np.ndarray
-    """int32[L]"""
+    """int[L]: int16 where that suffices."""
     priors: np.ndarray
     """float32[L], falling; they sum to one."""
     value: float
@@ -182,5 +182,5 @@ def _mean(policies: np.ndarray, values: np.ndarray, position: PackedPosition) ->
     policy, value = (policies[0], values[0]) if len(values) == 1 else (policies.mean(axis=0), values.mean())
     legal = np.flatnonzero(position.legal)
     order = np.argsort(-policy[legal], kind="stable")
-    actions = legal[order].astype(np.int32)
+    actions = legal[order].astype(np.int16 if policy.size <= np.iinfo(np.int16).max else np.int32)
     return Evaluation(actions, policy[actions], float(value))
