@@ -201,7 +201,7 @@ def test_a_search_is_reported_on_and_terminated_in_its_middle() -> None:
     client.send({"id": "t", "action": "terminate", "terminateId": "q"})
     client.engine.close()
     worker.join(5.0)
-    assert time.monotonic() - began < 1.0 and not worker.is_alive()
+    assert time.monotonic() - began < 2.0 and not worker.is_alive()
     *reports, last = [answer for answer in client.said if answer["id"] == "q"]
     assert len(reports) >= 3 and all(report["isDuringSearch"] for report in reports) and not last["isDuringSearch"]
     visits = [report["rootInfo"]["visits"] for report in reports]

@@ -92,7 +92,7 @@ def test_only_the_controller_can_end_an_analysis_and_it_ends_at_once() -> None:
             os.write(source, line)
             while answers.readline() != b"\n":
                 pass
-            assert time.monotonic() - began < 0.5
+            assert time.monotonic() - began < 1.0
             if expected is not None:
                 assert answers.readline() == expected and answers.readline() == b"\n"
         os.write(source, b"quit\n")
@@ -125,7 +125,7 @@ def test_pondering_goes_on_until_input_comes() -> None:
     os.write(source, b"stop\nquit\n")
     engine.join(5.0)
     os.close(source)
-    assert not engine.is_alive() and time.monotonic() - began < 1.0
+    assert not engine.is_alive() and time.monotonic() - began < 2.0
     assert made[0].num_thoughts == 2, "after stop there is no pondering"
     assert sink.getvalue() == b"= A5\n\n=\n\n=\n\n"
 
@@ -144,7 +144,7 @@ def test_a_clock_bounds_the_thinking() -> None:
         assert engine.ask(line) == "=\n\n"
     began = time.monotonic()
     assert engine.ask("genmove b") == "= A5\n\n"
-    assert 0.1 < time.monotonic() - began < 1.0
+    assert 0.1 < time.monotonic() - began < 2.0
 
 
 def test_the_thinker_keeps_its_tree_through_single_moves_alone() -> None:
