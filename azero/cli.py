@@ -64,11 +64,11 @@ def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
     sys.exit(examine(experiment, compile))
 
 
-def bench(what: Positional[Literal["games", "search", "network", "loop", "replay", "tpu"]], against: str | None = None) -> None:
+def bench(what: Positional[Literal["games", "search", "network", "loop", "replay", "engine", "tpu"]], against: str | None = None) -> None:
     """Measure a part of azero on this machine, beside a peer where one is named.
 
     Args:
-      what: the part: games, search, network, loop, replay; tpu compiles for a TPU v5e without one.
+      what: the part: games, search, network, loop, replay, engine (one game's tree); tpu compiles for a TPU v5e without one.
       against: the peer in the same run: pgx for games and loop, mctx for search.
     """
     from azero.bench import run_bench
@@ -101,6 +101,79 @@ def match(
     play_match(MatchRequest(first=first, second=second, games=games, temperature_moves=temperature_moves, komi=komi, seed=seed, out=out))
 
 
+def gtp(
+    checkpoint: Path | None = None,
+    random_net: str | None = None,
+    iteration: int | None = None,
+    visits: int | None = 400,
+    seconds: float | None = None,
+    ponder: bool = False,
+) -> None:
+    """Speak the Go Text Protocol on standard input and output: for Sabaki, Lizzie, GoGui, KGS, CGOS and other programs.
+
+    The search starts with `lz-analyze` and `kata-analyze` too. Clocks that the program sets are kept besides the limits here.
+
+    Args:
+      checkpoint: a run's directory; its network plays on the board it was trained on.
+      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9, to try a program out.
+      iteration: the checkpoint; default the newest.
+      visits: visits per move at most; None leaves it to the clock.
+      seconds: seconds per move at most.
+      ponder: think in the opponent's time.
+    """
+    _say_starting()
+    from azero.experiments.serve import Source, serve_gtp
+
+    serve_gtp(Source(checkpoint, iteration, random_net), visits, seconds, ponder)
+
+
+def analysis(
+    checkpoint: Path | None = None,
+    random_net: str | None = None,
+    iteration: int | None = None,
+    visits: int = 400,
+    quit_without_waiting: bool = False,
+) -> None:
+    """Speak KataGo's JSON analysis protocol on standard input and output: one query a line in, one result a line out.
+
+    Winrates are Black's unless a query's overrideSettings name another reportAnalysisWinratesAs (WHITE, SIDETOMOVE). There is no score or ownership.
+
+    Args:
+      checkpoint: a run's directory; its network analyses the board it was trained on.
+      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9.
+      iteration: the checkpoint; default the newest.
+      visits: visits of queries that do not say.
+      quit_without_waiting: at the end of the input drop what is still open.
+    """
+    _say_starting()
+    from azero.experiments.serve import Source, serve_analysis
+
+    serve_analysis(Source(checkpoint, iteration, random_net), visits, quit_without_waiting)
+
+
+def play(
+    checkpoint: Path | None = None,
+    random_net: str | None = None,
+    iteration: int | None = None,
+    visits: int = 400,
+    colour: str = "black",
+    komi: float | None = None,
+) -> None:
+    """Play against a network in this terminal.
+
+    Args:
+      checkpoint: a run's directory.
+      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9 or tictactoe.
+      iteration: the checkpoint; default the newest.
+      visits: visits per move; more is stronger and slower.
+      colour: yours: black moves first, white second.
+      komi: points for White in Go; default the checkpoint's.
+    """
+    from azero.experiments.serve import Source, play_in_terminal
+
+    play_in_terminal(Source(checkpoint, iteration, random_net), visits, colour, komi)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "train": train,
     "demo": demo,
@@ -109,7 +182,15 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "doctor": doctor,
     "bench": bench,
     "match": match,
+    "gtp": gtp,
+    "analysis": analysis,
+    "play": play,
 }
+
+
+def _say_starting() -> None:
+    """Say at once that something happens: importing and compiling take seconds, and standard output is the protocol's."""
+    print("azero: starting ...", file=sys.stderr, flush=True)
 
 
 def _existing(workdir: Path) -> Path:
