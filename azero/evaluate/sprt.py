@@ -57,7 +57,7 @@ def _with_mean(values: np.ndarray, shares: np.ndarray, mean: float) -> np.ndarra
     """Return the probabilities [K] with the given mean under which the shares [K] are most likely: shares / (1 + t (values - mean))."""
     distance = values - mean
     low, high = -1 / distance.max(), -1 / distance.min()
-    for _ in range(100):
+    for _ in range(50):
         middle = (low + high) / 2
         if (shares * distance / (1 + middle * distance)).sum() > 0:
             low = middle
