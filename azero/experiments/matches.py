@@ -18,7 +18,7 @@ from azero.engines.external_match import ExternalGame, external_result, play_ext
 from azero.evaluate.elo import elo_difference
 from azero.evaluate.rows import write_atomically
 from azero.evaluate.sgf import format_result, format_sgf
-from azero.experiments.players import CheckpointSpec, GtpSpec, Loaded, load_player, parse_player
+from azero.experiments.players import GtpSpec, NetworkSpec, load_player, parse_player
 from azero.play.match import MatchGames, make_match
 from azero.play.player import SearchPlayer
 from azero.play.score import MatchResult
@@ -54,12 +54,12 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
     first, second = parse_player(request.first), parse_player(request.second)
     if request.games < 2 or request.games % 2:
         raise ValueError(f"a match has an even number of games, half with each colour, not {request.games}")
-    if isinstance(first, CheckpointSpec) and isinstance(second, CheckpointSpec):
+    if isinstance(first, NetworkSpec) and isinstance(second, NetworkSpec):
         result, records = _between_checkpoints(request, first, second, console)
-    elif isinstance(first, CheckpointSpec) and isinstance(second, GtpSpec):
+    elif isinstance(first, NetworkSpec) and isinstance(second, GtpSpec):
         result, records = _against_program(request, first, second, console)
     else:
-        raise ValueError("the first player is a checkpoint; the second a checkpoint or a program")
+        raise ValueError("the first player has a network of ours; the second one too, or it is a program")
     console.print(f"{first.name} against {second.name}: {result}")
     score = result.total.score
     if 0 < score < 1:
@@ -74,25 +74,17 @@ def _rules(request: MatchRequest, config: GameConfig) -> GameConfig:
     return config if request.komi is None else dataclasses.replace(config, komi=request.komi)
 
 
-def _between_checkpoints(request: MatchRequest, first: CheckpointSpec, second: CheckpointSpec, console: Console) -> tuple[MatchResult, list[str]]:
+def _between_checkpoints(request: MatchRequest, first: NetworkSpec, second: NetworkSpec, console: Console) -> tuple[MatchResult, list[str]]:
     a = load_player(first)
     rules = _rules(request, a.config.game)
     a, b = load_player(first, rules), load_player(second, rules)
-    if a.game.board_shape != _trained_shape(b):
-        raise ValueError(f"{first.name} plays on {a.game.board_shape}, {second.name} on {_trained_shape(b)}")
     match = make_match(a.game, a.search, b.search, request.games, temperature_moves=request.temperature_moves)
     with working(f"match of {request.games} games", console):
         games = match(a.params, b.params, jax.random.key(request.seed))
     return games.result, _records(games, a.game.board_shape, rules.komi, first.name, second.name) if rules.name == "go" else []
 
 
-def _trained_shape(player: Loaded) -> tuple[int, int]:
-    """Return the board that a checkpoint was trained on."""
-    size = player.config.game.size
-    return (size[0], size[-1]) if player.config.game.name == "go" else player.game.board_shape
-
-
-def _against_program(request: MatchRequest, first: CheckpointSpec, second: GtpSpec, console: Console) -> tuple[MatchResult, list[str]]:
+def _against_program(request: MatchRequest, first: NetworkSpec, second: GtpSpec, console: Console) -> tuple[MatchResult, list[str]]:
     command = [find_program(second.command[0]), *second.command[1:]]
     player = load_player(first)
     rules = _rules(request, player.config.game)

@@ -10,8 +10,10 @@ SHORTEST_SECONDS = 0.02
 """Thinking time where the clock leaves less than the lag."""
 _GAME_SHARE = 0.7
 """Moves of a whole game per point of the board: 253 at 19x19, 57 at 9x9; a choice."""
-_HORIZON_SHARE = 1 / 12
-"""Own moves per point that the main time must always last for: 30 at 19x19, 7 at 9x9; a choice."""
+_HORIZON_SHARE = 1 / 6
+"""Own moves per point that the main time must always last for: 60 at 19x19; a choice."""
+_LEAST_HORIZON = 10
+"""The same on the smallest boards."""
 
 
 class Clock(NamedTuple):
@@ -74,7 +76,7 @@ class Clock(NamedTuple):
 def thinking_seconds(clock: Clock, num_moves: int, num_points: int, lag_seconds: float = LAG_SECONDS) -> float | None:
     """Return how long to think about the next move; None is without limit.
 
-    The main time is shared out over the own moves that a game on such a board still has, and at least over a twelfth of the points. A Japanese period is used
+    The main time is shared out over the own moves that a game on such a board still has, and at least over a sixth as many as there are points. A Japanese period is used
     at every move, since what is left of it is lost; further ones are a reserve that stays. A Canadian one is shared out over its moves. The lag is kept back.
 
     Args:
@@ -91,8 +93,8 @@ def thinking_seconds(clock: Clock, num_moves: int, num_points: int, lag_seconds:
     elif clock.moves_left > 0:
         wanted = clock.period_left / clock.moves_left
     else:
-        own_moves = max((_GAME_SHARE * num_points - num_moves) / 2, num_points * _HORIZON_SHARE, 1.0)
-        wanted = clock.main_seconds / own_moves + clock.increment_seconds
+        own_moves = max((_GAME_SHARE * num_points - num_moves) / 2, num_points * _HORIZON_SHARE, _LEAST_HORIZON)
+        wanted = clock.main_seconds / own_moves + clock.increment_seconds - lag_seconds
         if clock.periods > 0:
             wanted = _with_period(clock, wanted, lag_seconds)
         elif clock.period_moves > 0:

@@ -193,15 +193,16 @@ class TreePlayer:
 
     def _adopt(self, game: Game) -> None:
         """Think about `game` from now on; the network does not see what may differ."""
-        if game == self._game:
+        if game == self.game:
             return
-        if (game.name, game.board_shape) != (self._game.name, self._game.board_shape):
-            raise ValueError(f"{self.name} plays {_label(self._game)}, not {_label(game)}")
+        if (game.name, game.board_shape) != (self.game.name, self.game.board_shape):
+            raise ValueError(f"{self.name} plays {_label(self.game)}, not {_label(game)}")
         self._use(game)
 
     def _use(self, game: Game) -> None:
         """Begin with an empty tree under the rules of `game`."""
-        self._game = game
+        self.game = game
+        """The rules of the last position thought about."""
         self._rules = PackedRules(game, self._settings.batch)
         self._tree = ParallelTree(self._rules, self.evaluator, self._settings)
         self._actions = ()

@@ -47,6 +47,16 @@ class Evaluation(NamedTuple):
         return Evaluation(actions, priors / total if total > 0 else even, self.value)
 
 
+class Counts(NamedTuple):
+    """What the leaf has been asked so far."""
+
+    calls: int
+    positions: int
+    """Each symmetry counted."""
+    seconds: float
+    """Waiting for answers."""
+
+
 class Evaluator:
     """Evaluates packed positions, and remembers the newest evaluations."""
 
@@ -67,16 +77,12 @@ class Evaluator:
         """
         devices = list((meshes.make_mesh(jax.local_devices()) if mesh is None else mesh).devices.flat)
         used = next(count for count in range(min(len(devices), batch), 0, -1) if batch % count == 0)
-        self.positions_evaluated = 0
-        """Positions that the leaf has been asked about, each symmetry counted."""
-        self.seconds = 0.0
-        """Time spent waiting for the leaf."""
+        self.counts = Counts(0, 0, 0.0)
         self._num_symmetries = game.num_symmetries
         self._symmetry = symmetry
         self._cache: OrderedDict[bytes, Evaluation] = OrderedDict()
         self._cache_size = cache_size
         self._random = np.random.default_rng(seed)
-        self._calls = 0
         self._programs = {1: _Program(game, leaf, params, seed, meshes.make_mesh(devices[:1]))}
         if batch > 1:
             self._programs[batch] = _Program(game, leaf, params, seed, meshes.make_mesh(devices[:used]))
@@ -93,12 +99,12 @@ class Evaluator:
     def view(self, position: PackedPosition, symmetry: int | None) -> Evaluation:
         """Return the evaluation of `position` through one symmetry, or the mean over all of them where `symmetry` is None; nothing is remembered."""
         wanted = range(self._num_symmetries) if symmetry is None else [symmetry]
-        return _mean(*self._ask([position] * len(wanted), list(wanted)), position)
+        return _mean(*self.ask([position] * len(wanted), list(wanted)), position)
 
     def warm_up(self, position: PackedPosition) -> None:
         """Compile the leaf for all batch sizes."""
         for size in self._programs:
-            self._ask([position] * size, [0] * size)
+            self.ask([position] * size, [0] * size)
 
     def _look(self, positions: list[PackedPosition]) -> list[Evaluation]:
         """Evaluate positions as `symmetry` says."""
@@ -112,23 +118,22 @@ class Evaluator:
             symmetries = self._random.integers(0, self._num_symmetries, count).tolist()
         else:
             symmetries = [0] * count
-        policies, values = self._ask([position for position in positions for _ in range(views)], symmetries)
+        policies, values = self.ask([position for position in positions for _ in range(views)], symmetries)
         return [_mean(policies[i * views : (i + 1) * views], values[i * views : (i + 1) * views], position) for i, position in enumerate(positions)]
 
-    def _ask(self, positions: list[PackedPosition], symmetries: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the leaf's policies float32[P, A] over the legal moves and its values float32[P], in calls of the fixed sizes."""
-        began = time.perf_counter()
+    def ask(self, positions: Sequence[PackedPosition], symmetries: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the leaf's policies float32[P, A] over the legal moves and its values float32[P], in calls of the fixed sizes; nothing is remembered."""
+        began, calls = time.perf_counter(), self.counts.calls
         pieces, largest = [], max(self._programs)
         for start in range(0, len(positions), largest):
             piece = [position.state for position in positions[start : start + largest]]
             size = next(size for size in sorted(self._programs) if size >= len(piece))
             symmetry = np.zeros(size, np.int32)
             symmetry[: len(piece)] = symmetries[start : start + largest]
-            self._calls += 1
-            logits, values = self._programs[size](self._calls, pad_rows(piece, size), symmetry)
+            calls += 1
+            logits, values = self._programs[size](calls, pad_rows(piece, size), symmetry)
             pieces.append((logits[: len(piece)], values[: len(piece)]))
-        self.seconds += time.perf_counter() - began
-        self.positions_evaluated += len(positions)
+        self.counts = Counts(calls, self.counts.positions + len(positions), self.counts.seconds + time.perf_counter() - began)
         logits, values = (np.concatenate(column) for column in zip(*pieces, strict=True))
         masked = np.where(np.stack([position.legal for position in positions]), logits, -np.inf)
         odds = np.exp(masked - masked.max(axis=1, keepdims=True))

@@ -126,12 +126,12 @@ class TestTicTacToe:
         state = self.GAME.init()
         tree.move_to(state, legal_of(self.GAME, state), None)
         grow(tree, 800)
-        asked = tree._evaluator.positions_evaluated
+        asked = tree._evaluator.counts.positions
         assert asked < 0.8 * tree.num_nodes
         tree.clear()
         tree.move_to(state, legal_of(self.GAME, state), None)
         grow(tree, 800)
-        assert tree._evaluator.positions_evaluated == asked
+        assert tree._evaluator.counts.positions == asked
 
     def test_the_subtree_is_kept_over_moves_visited_and_left_at_others(self) -> None:
         tree = self.WIDE
