@@ -62,18 +62,20 @@ def play_game(
 
     def finish(ending: str, loser: int | None, failed: bool = False) -> GameRecord:
         rewards = position.rewards if loser is None else ((-1.0, 1.0) if loser == 0 else (1.0, -1.0))
-        return GameRecord(position, names, rewards, ending, loser if failed else None, tuple(decisions), (seconds[0], seconds[1]), min(len(opening), len(position.actions)))
+        return GameRecord(
+            position, names, rewards, ending, loser if failed else None, tuple(decisions), (seconds[0], seconds[1]), min(len(opening), len(position.actions))
+        )
 
-    index = 0
+    asked = 0
     try:
-        for index, player in enumerate(players):
-            player.reset()
+        for asked in (0, 1):
+            players[asked].reset()
         for action in opening:
             move, position = Move(position, action), position.play(action)
-            for index, player in enumerate(players):
-                player.observe(move)
+            for asked in (0, 1):
+                players[asked].observe(move)
     except PlayerError as error:
-        return finish(f"{names[index]}: {error}", index, failed=True)
+        return finish(f"{names[asked]}: {error}", asked, failed=True)
     while not position.is_over:
         mover = position.to_play
         began = time.perf_counter()
