@@ -145,6 +145,29 @@ def elo(
     rate(directories, dict(map(_anchor, anchor)), draws, plot, json)
 
 
+def analyze(
+    record: Positional[Path],
+    checkpoint: str,
+    visits: int | None = None,
+    game: int = 1,
+    json: bool = False,
+    out: Path | None = None,
+) -> None:
+    """Review a game of Go: an SGF with win rates and better lines, and a page with the largest mistakes.
+
+    Args:
+      record: the game (.sgf, .sgf.gz, .zip, .tar.gz).
+      checkpoint: a run's directory, or a player as in `azero match`.
+      visits: simulations of every position; default what the player's name says, else 200.
+      game: which game of a collection.
+      json: print one JSON line for every move, and write files only with --out.
+      out: directory of the files; default that of the record.
+    """
+    from azero.experiments.reviewing import analyze as review
+
+    review(record, checkpoint, visits, game, json, out)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "train": train,
     "demo": demo,
@@ -154,6 +177,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "bench": bench,
     "match": match,
     "elo": elo,
+    "analyze": analyze,
 }
 
 

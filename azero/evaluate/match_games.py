@@ -102,7 +102,7 @@ def complete_pairs(games: Sequence[MatchGame]) -> list[float]:
     points: dict[int, list[float]] = {}
     for game in games:
         points.setdefault(game.pair, []).append((game.reward + 1) / 2)
-    pairs = []
+    pairs: list[float] = []
     while len(points.get(len(pairs), ())) == 2:
         pairs.append(sum(points[len(pairs)]) / 2)
     return pairs

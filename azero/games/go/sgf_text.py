@@ -101,7 +101,7 @@ def plain_game(game: str) -> tuple[Node, list[tuple[str, str]]] | None:
     root = _ROOT_NODE.match(game)
     if root is None or not _PLAIN_MOVES.fullmatch(game, root.end()):
         return None
-    node = {}
+    node: Node = {}
     for name, values in _PROPERTY.findall(root.group(1)):
         name = name if name.isupper() else _upper(name)
         node[name] = node.get(name, []) + [value[1:-1] for value in _ONE_VALUE.findall(values)]
