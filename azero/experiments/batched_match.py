@@ -21,13 +21,22 @@ from azero.play.player import Decision
 from azero.play.referee import PLAYED_OUT
 
 PAIRS_PER_ROUND = 64
-"""Pairs of games played side by side; after each round the games are kept, and a test may end the match."""
+"""Pairs of games played side by side; after each round the games are kept."""
+PAIRS_PER_TESTED_ROUND = 16
+"""The same where a test may end the match after a round."""
 
 
 def play_rounds(
-    specs: tuple[NetworkSpec, NetworkSpec], rules: GameConfig, pairings: Sequence[Pairing], temperature_moves: int, seed: int, is_over: Callable[[], bool]
+    specs: tuple[NetworkSpec, NetworkSpec],
+    rules: GameConfig,
+    pairings: Sequence[Pairing],
+    *,
+    temperature_moves: int = 0,
+    seed: int = 0,
+    pairs_per_round: int = PAIRS_PER_ROUND,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[MatchGame]:
-    """Yield the games of `pairings`, round by round; each pair's random numbers depend on `seed` and the pair alone within its round.
+    """Yield the games of `pairings`, round by round; the random numbers of a round depend on `seed`, its first pair and its size.
 
     Args:
       specs: the players.
@@ -35,12 +44,13 @@ def play_rounds(
       pairings: the missing games; those of a pair are played together even where one of them is known already.
       temperature_moves: see `make_match`.
       seed: of all draws.
+      pairs_per_round: at most so many pairs are played side by side.
       is_over: asked before every round.
     """
     a, b = (load_player(spec, rules) for spec in specs)
     wanted = {pairing.number: pairing for pairing in pairings}
     pairs = sorted({(number - 1) // 2 for number in wanted})
-    size = -(-len(pairs) // -(-len(pairs) // PAIRS_PER_ROUND))
+    size = -(-len(pairs) // -(-len(pairs) // pairs_per_round))
     match = make_match(a.game, a.search, b.search, 2 * size, temperature_moves=temperature_moves)
     width = max(len(pairing.opening_moves) for pairing in pairings)
     for begin in range(0, len(pairs), size):

@@ -18,7 +18,7 @@ from azero.engines.external_match import MakePlayer, Pairing, play_games, progra
 from azero.evaluate.elo import elo_difference
 from azero.evaluate.match_games import MatchGame, MatchSummary, complete_pairs, summarise
 from azero.evaluate.sprt import Sprt
-from azero.experiments.batched_match import play_rounds
+from azero.experiments.batched_match import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_rounds
 from azero.experiments.match_directory import MatchDirectory
 from azero.experiments.match_sgf import match_sgf
 from azero.experiments.openings import read_openings
@@ -175,8 +175,13 @@ class _RunningMatch:
     def _play(self, pairings: Sequence[Pairing]) -> Iterator[MatchGame]:
         first, second = self.sides
         if not isinstance(first.spec, GtpSpec) and not isinstance(second.spec, GtpSpec):
+            per_round = PAIRS_PER_ROUND if self.request.sprt is None else PAIRS_PER_TESTED_ROUND
+            draws, seed = self.request.temperature_moves, self.request.seed
+            rounds = play_rounds(
+                (first.spec, second.spec), self.rules, pairings, temperature_moves=draws, seed=seed, pairs_per_round=per_round, is_over=self._is_over
+            )
             with working(f"match of {len(pairings)} games", self.console):
-                yield from play_rounds((first.spec, second.spec), self.rules, pairings, self.request.temperature_moves, self.request.seed, self._is_over)
+                yield from rounds
             return
         if self.rules.name != "go" or len(set(self.game.board_shape)) != 1:
             raise ValueError("a GTP program plays Go on a square board")
