@@ -167,7 +167,8 @@ def test_gnu_go_answers() -> None:
 def test_gnu_go_beats_a_search_that_knows_nothing() -> None:
     game = make("go", size=5, komi=0.5)
     search = make_search(SearchConfig(num_simulations=4, dirichlet_fraction=0.0), game, uniform_leaf(game))
-    makers = [(lambda number: SearchPlayer(search, ()), program_player("GNU Go", gnu_go_command(1), 5, 0.5, 60.0, 0))]
+    ours = SearchPlayer(search, ())
+    makers = [(lambda number: ours, program_player("GNU Go", gnu_go_command(1), 5, 0.5, 60.0, 0))]
     for played in play_games(game, makers, [Pairing(1), Pairing(2)]):
         assert not played.failed and played.ending in ("played out", "GNU Go resigns"), played.ending
         assert played.reward == -1 and not played.disagreement
