@@ -20,7 +20,7 @@ from azero.config import NetworkConfig
 from azero.evaluate.elo import elo_difference
 from azero.experiments.players import GtpSpec, ThinkerSettings, load_thinker, parse_player
 from azero.games import Game, make
-from azero.networks import choose, make_network
+from azero.networks import make_network, resolve
 from azero.play.player import Position
 from azero.play.referee import play_game
 from azero.play.score import MatchResult, Tally
@@ -52,14 +52,16 @@ class Result:
 class Arguments:
     """What to time."""
 
-    against: Literal["none"] = "none"
-    """There is no peer to compare with on the spot."""
+    against: str | None = None
+    """There is no peer to compare with: a name is an error."""
     size: int = 19
     """Points per side."""
     blocks: int = 6
     """Blocks of the tower."""
     filters: int = 96
     """Filters of the tower."""
+    convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
+    """How the tower is computed; auto is as the engine has it on this kind of machine."""
     batches: tuple[int, ...] = (1, 8, 16, 32)
     """Leaves per call."""
     visits: int = 800
@@ -83,11 +85,10 @@ class CostArguments:
     seed: int = 0
 
 
-def run(size: int = 19, blocks: int = 6, filters: int = 96, batches: tuple[int, ...] = (1, 8, 16, 32), visits: int = 800) -> list[Result]:
+def run(network_config: NetworkConfig, size: int, batches: tuple[int, ...], visits: int) -> list[Result]:
     """Time searches of `visits` visits from one position, a fresh tree for every batch size; the weights are random."""
     game = make("go", size=size)
-    settings = choose(NetworkConfig(blocks=blocks, filters=filters), game.board_shape, game.num_planes, game.num_actions).config
-    network = make_network(settings, game.board_shape, game.num_planes, game.num_actions)
+    network = make_network(network_config, game.board_shape, game.num_planes, game.num_actions)
     params = jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0))
     leaf = turned_network_leaf(game, network.infer)
     position = random_opening(game)
@@ -180,8 +181,11 @@ def main(arguments: list[str] | None = None) -> None:
         cost(tyro.cli(CostArguments, args=words[1:]))
         return
     chosen = tyro.cli(Arguments, args=words)
-    results = run(chosen.size, chosen.blocks, chosen.filters, chosen.batches, chosen.visits)
-    shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters"
+    if chosen.against is not None:
+        raise ValueError(f"azero bench engine compares with nothing, not {chosen.against!r}")
+    network = resolve(NetworkConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution))
+    results = run(network, chosen.size, chosen.batches, chosen.visits)
+    shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters ({network.convolution} {network.inference_dtype})"
     Console().print(table(results, f"{shape}, {chosen.visits} visits, {jax.device_count()} {jax.default_backend()} devices"))
 
 

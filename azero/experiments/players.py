@@ -15,7 +15,7 @@ from azero.checkpoint import load_settings, load_variables
 from azero.config import Config, GameConfig
 from azero.experiments.experiment import load
 from azero.games import Game, make
-from azero.networks import choose, make_network
+from azero.networks import make_network
 from azero.pipelines.loop import match_settings
 from azero.play.tree_player import PlayStyle, TreePlayer
 from azero.search import SearchFn, make_search
@@ -176,8 +176,7 @@ def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: T
     """
     variables, config = _load_network(spec)
     game = _make_game(spec, config, rules)
-    chosen = choose(config.network, game.board_shape, game.num_planes, game.num_actions).config
-    network = make_network(chosen, game.board_shape, game.num_planes, game.num_actions)
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
     tree = settings.tree or TreeSettings(symmetry="random" if config.search.random_symmetry else "none")
     style = settings.style
     if spec.visits is not None:

@@ -18,8 +18,9 @@ from azero.play.thinking import Analysis, Limits
 from azero.play.verdict import CHOICES, describe_moves
 from azero.search.evaluator import Evaluator
 from azero.search.leaf import TurnedLeafFn
+from azero.search.node import Node, merge, restrict
 from azero.search.packed import PackedRules
-from azero.search.parallel import Node, ParallelTree, TreeSettings, merge, restrict
+from azero.search.parallel import ParallelTree, TreeSettings
 from azero.types import PyTree
 
 _log = logging.getLogger(__name__)
@@ -146,12 +147,11 @@ class TreePlayer:
           ValueError: the position is of another game or board than the player's, or no allowed move is legal.
         """
         self._adopt(position.game)
-        began = time.perf_counter()
+        began = shown = time.perf_counter()
         if position.is_over:
             return _of_finished(position)
         whole, root = self._place(position, allowed)
         first_visits = root.total_visits
-        shown = began
 
         def analyse() -> Analysis:
             moves = describe_moves(root, whole.evaluation, self.style.choice)
@@ -159,24 +159,33 @@ class TreePlayer:
             spent = time.perf_counter() - began
             return Analysis(moves, root.value, root.total_visits, root.total_visits - first_visits, whole.evaluation.value, policy, spent)
 
-        while (most := _remaining(limits, root.total_visits, first_visits)) > 0:
-            batch_began = time.perf_counter()
-            if self._tree.search(most, root) == 0:
-                _log.warning("the tree is full with %d positions: the search stops (max-nodes sets its size)", self._tree.num_nodes)
-                break
-            now = time.perf_counter()
-            if on_progress is not None and now - shown >= progress_seconds:
-                shown = now
+        def tell() -> None:
+            nonlocal shown
+            if on_progress is not None and time.perf_counter() - shown >= progress_seconds:
+                shown = time.perf_counter()
                 on_progress(analyse())
-            # Another batch must fit.
-            if should_stop() or (limits.seconds is not None and 2 * now - batch_began - began > limits.seconds):
-                break
+
+        self._search(root, limits, began, should_stop, tell)
         if root is not whole:
             self._tree.root = merge(whole, root)
         analysis = analyse()
         if on_progress is not None:
             on_progress(analysis)
         return analysis
+
+    def _search(self, root: Node, limits: Limits, began: float, should_stop: Callable[[], bool], tell: Callable[[], None]) -> None:
+        """Search from `root` until a limit is met, `tell` being called after every batch. `seconds` run since `began`."""
+        first_visits = root.total_visits
+        while (most := _remaining(limits, root.total_visits, first_visits)) > 0:
+            batch_began = time.perf_counter()
+            if self._tree.search(most, root) == 0:
+                _log.warning("the tree is full with %d positions: the search stops (max-nodes sets its size)", self._tree.num_nodes)
+                return
+            tell()
+            now = time.perf_counter()
+            next_end = now + (now - batch_began)
+            if should_stop() or (limits.seconds is not None and next_end - began > limits.seconds):
+                return
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
         """Return the network's policy float32[A] over legal moves and its value for the side to move, as `Thinker` says.

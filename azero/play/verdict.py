@@ -8,7 +8,7 @@ import numpy as np
 
 from azero.play.thinking import MoveInfo
 from azero.search.evaluator import Evaluation
-from azero.search.parallel import Node
+from azero.search.node import Node
 
 CHOICES = ("lcb", "visits")
 """Rules that order the moves: see `PlayStyle.choice`."""

@@ -26,7 +26,7 @@ class Evaluation(NamedTuple):
     """What the leaf says of a position: its legal moves, the most probable first, and the value."""
 
     actions: np.ndarray
-    """int32[L]"""
+    """int[L]: int16 where that suffices."""
     priors: np.ndarray
     """float32[L], falling; they sum to one."""
     value: float
@@ -172,14 +172,15 @@ class _Program:
         self._params = jax.device_put(params, everywhere)
 
     def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return logits float32[B, A] and values float32[B] of packed states uint8[B, S]; `call` numbers the random draws."""
+        """Return logits float32[B, A] and values float32[B] of packed states uint32[B, W]; `call` numbers the random draws."""
         logits, values = jax.device_get(self._function(self._params, np.uint32(call), rows, symmetry))
         return logits, values
 
 
 def _mean(policies: np.ndarray, values: np.ndarray, position: PackedPosition) -> Evaluation:
-    """Return the mean of several views of a position, its moves in falling order of probability (of equals the first)."""
-    policy, legal = policies.mean(axis=0), np.flatnonzero(position.legal)
+    """Return the mean of one or several views of a position, its moves in falling order of probability (of equals the first)."""
+    policy, value = (policies[0], values[0]) if len(values) == 1 else (policies.mean(axis=0), values.mean())
+    legal = np.flatnonzero(position.legal)
     order = np.argsort(-policy[legal], kind="stable")
-    actions = legal[order].astype(np.int32)
-    return Evaluation(actions, policy[actions], float(values.mean()))
+    actions = legal[order].astype(np.int16 if policy.size <= np.iinfo(np.int16).max else np.int32)
+    return Evaluation(actions, policy[actions], float(value))

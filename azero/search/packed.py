@@ -7,7 +7,6 @@ positions are equal strings.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -19,8 +18,9 @@ from jax.sharding import SingleDeviceSharding
 from azero.games.game import Game
 from azero.types import Array, PyTree
 
-_DIGEST_BYTES = 16
-"""Two of 2^32 positions share a digest of so many bytes with a probability below 1e-19."""
+_DIGEST_WORDS = 4
+"""Words of 32 bits in the digest of a position: two of a hundred million positions share one with a probability of about 1e-23."""
+_DIGEST_SEED = 20171019
 
 
 class PackedPosition(NamedTuple):
@@ -65,24 +65,19 @@ class PackedRules:
 
 
 def pad_rows(states: Sequence[bytes], size: int) -> np.ndarray:
-    """Return packed states as uint8[size, S], the last rows copies of the first."""
+    """Return packed states as uint32[size, W], the last rows copies of the first."""
     padded = [*states, *([states[0]] * (size - len(states)))]
-    return np.frombuffer(b"".join(padded), np.uint8).reshape(size, -1)
+    return np.frombuffer(b"".join(padded), np.uint32).reshape(size, -1)
 
 
-def unpack_state(game: Game, row: Array) -> PyTree:
-    """Return the slim state that uint8[S] holds. Traced code."""
+def unpack_state(game: Game, words: Array) -> PyTree:
+    """Return the slim state that uint32[W] holds. Traced code."""
     leaves, structure = jax.tree.flatten(_slim_shape(cast(Hashable, game)))
     arrays, begin = [], 0
     for leaf in leaves:
-        end = begin + leaf.size * leaf.dtype.itemsize
-        arrays.append(_from_bytes(row[begin:end], leaf))
-        begin = end
+        arrays.append(_from_words(words[begin : begin + leaf.size], leaf))
+        begin += leaf.size
     return jax.tree.unflatten(structure, arrays)
-
-
-def _pack_state(state: PyTree) -> Array:
-    return jnp.concatenate([_to_bytes(leaf) for leaf in jax.tree.leaves(state)])
 
 
 @functools.lru_cache(maxsize=8)
@@ -91,36 +86,51 @@ def _slim_shape(game: Hashable) -> PyTree:
     return jax.eval_shape(lambda: known.search_state(known.init()))
 
 
-def _to_bytes(array: Array) -> Array:
-    if array.dtype == jnp.bool_:
-        return array.reshape(-1).astype(jnp.uint8)
-    return jax.lax.bitcast_convert_type(array, jnp.uint8).reshape(-1)
+def _to_words(array: Array) -> Array:
+    """Return uint32[size], one word for each entry of an array with entries of at most four bytes."""
+    if array.dtype.itemsize < 4:
+        array = array.astype(jnp.float32 if jnp.issubdtype(array.dtype, jnp.floating) else jnp.int32)
+    return jax.lax.bitcast_convert_type(array, jnp.uint32).reshape(-1)
 
 
-def _from_bytes(row: Array, leaf: jax.ShapeDtypeStruct) -> Array:
-    if leaf.dtype == jnp.bool_:
-        return (row != 0).reshape(leaf.shape)
-    if leaf.dtype.itemsize == 1:
-        return jax.lax.bitcast_convert_type(row, leaf.dtype).reshape(leaf.shape)
-    return jax.lax.bitcast_convert_type(row.reshape(*leaf.shape, leaf.dtype.itemsize), leaf.dtype)
+def _from_words(words: Array, leaf: jax.ShapeDtypeStruct) -> Array:
+    """Undo `_to_words`."""
+    if leaf.dtype.itemsize < 4:
+        wide = jax.lax.bitcast_convert_type(words, jnp.float32 if jnp.issubdtype(leaf.dtype, jnp.floating) else jnp.int32)
+        return wide.astype(leaf.dtype).reshape(leaf.shape)
+    return jax.lax.bitcast_convert_type(words, leaf.dtype).reshape(leaf.shape)
+
+
+def _digest(words: Array) -> Array:
+    """Return uint32[_DIGEST_WORDS]: sums of products of `words` uint32[n] with random numbers, as Zobrist's hashing sums random numbers of set points."""
+    factors = np.random.default_rng(_DIGEST_SEED).integers(1 << 32, size=(_DIGEST_WORDS, words.shape[0]), dtype=np.uint32)
+    # Products keep only the low bits of such words as 1.0f, so their high bits are folded down first; zero stays zero.
+    mixed = (words ^ (words >> 16)) * jnp.uint32(0x85EBCA6B)
+    mixed = mixed ^ (mixed >> 13)
+    return (factors * mixed[None]).sum(axis=1, dtype=jnp.uint32)
 
 
 @functools.lru_cache(maxsize=8)
 def _compiled(hashable_game: Hashable) -> tuple[Callable[[PyTree], Any], Callable[[np.ndarray, np.ndarray], Any]]:
-    """Return the compiled look at one state and the compiled step of many packed ones."""
+    """Return the compiled look at one state and the compiled step of many packed ones.
+
+    Both give two arrays: words uint32[B, W + _DIGEST_WORDS + 3], the state, its digest, the side to move, whether the game is over, and the result; and the
+    legal moves bool[B, A].
+    """
     game = cast(Game, hashable_game)
 
-    def describe(state: PyTree) -> tuple[Array, ...]:
-        planes, legal, to_play = game.observe(state), game.legal_action_mask(state), game.to_play(state)
-        shown = jnp.packbits(planes.reshape(-1)) if planes.dtype == jnp.bool_ else _to_bytes(planes)
-        content = jnp.concatenate([shown, jnp.packbits(legal), to_play.astype(jnp.uint8)[None]])
-        return _pack_state(state), content, to_play, game.is_terminal(state), game.rewards(state)[0], legal
+    def describe(state: PyTree) -> tuple[Array, Array]:
+        legal, to_play = game.legal_action_mask(state), game.to_play(state)
+        content = jnp.concatenate([_to_words(game.observe(state)), _to_words(legal), _to_words(to_play)])
+        facts = (_digest(content), _to_words(to_play), _to_words(game.is_terminal(state)), _to_words(game.rewards(state)[0]))
+        return jnp.concatenate([*(_to_words(leaf) for leaf in jax.tree.leaves(state)), *facts]), legal
 
-    def look(state: PyTree) -> tuple[Array, ...]:
-        return tuple(fact[None] for fact in describe(game.search_state(state)))
+    def look(state: PyTree) -> tuple[Array, Array]:
+        words, legal = describe(game.search_state(state))
+        return words[None], legal[None]
 
-    def step(row: Array, action: Array) -> tuple[Array, ...]:
-        return describe(game.step(unpack_state(game, row), action))
+    def step(words: Array, action: Array) -> tuple[Array, Array]:
+        return describe(game.step(unpack_state(game, words), action))
 
     placed = _on_host()
     # One position per leaf of the tree: here the batch is born.
@@ -136,14 +146,16 @@ def _on_host() -> dict[str, Any]:
     return {"in_shardings": SingleDeviceSharding(device), "out_shardings": SingleDeviceSharding(device)}
 
 
-def _unbatch(facts: tuple[Array, ...], count: int) -> list[PackedPosition]:
-    states, contents, to_play, is_terminal, results, legal = jax.device_get(facts)
+def _unbatch(facts: tuple[Array, Array], count: int) -> list[PackedPosition]:
+    words, legal = jax.device_get(facts)
+    results = words[:, -1].view(np.float32)
+    state_end, digest_end = words.shape[1] - _DIGEST_WORDS - 3, words.shape[1] - 3
     return [
         PackedPosition(
-            states[i].tobytes(),
-            hashlib.blake2b(contents[i].tobytes(), digest_size=_DIGEST_BYTES).digest(),
-            int(to_play[i]),
-            bool(is_terminal[i]),
+            words[i, :state_end].tobytes(),
+            words[i, state_end:digest_end].tobytes(),
+            int(words[i, -3]),
+            bool(words[i, -2]),
             float(results[i]),
             legal[i],
         )

@@ -13,8 +13,9 @@ from tree_toys import ShownTree, check_sums, grow, legal_of, make_tree, plain_ru
 
 from azero.games import make
 from azero.search.leaf import uniform_leaf, unturned_leaf
-from azero.search.parallel import Ending, ParallelTree, TreeSettings, count_nodes, merge, restrict
-from azero.search.parallel import Node as TreeNode
+from azero.search.node import Ending, count_nodes, merge, restrict
+from azero.search.node import Node as TreeNode
+from azero.search.parallel import ParallelTree, TreeSettings
 
 C_BASE, C_INIT, REDUCTION = 40.0, 1.25, 0.3  # a small base, so that its logarithm matters
 

@@ -14,9 +14,10 @@ from search_toys import Node, RandomTree, Rule, ToyState, best
 from azero.mesh import make_mesh
 from azero.search.evaluator import Evaluator
 from azero.search.leaf import TurnedLeafFn
+from azero.search.node import Ending
+from azero.search.node import Node as TreeNode
 from azero.search.packed import PackedRules
-from azero.search.parallel import Ending, ParallelTree, TreeSettings
-from azero.search.parallel import Node as TreeNode
+from azero.search.parallel import ParallelTree, TreeSettings
 
 
 @dataclass(frozen=True)
