@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -250,10 +250,14 @@ def _tables(results: Sequence[PairResult], names: list[str]) -> tuple[np.ndarray
 
 def _check_connected(games: np.ndarray, names: list[str], anchors: Mapping[str, float]) -> None:
     if missing := [name for name in anchors if name not in names]:
-        raise ValueError(f"anchors without games: {', '.join(missing)}; the players are: {', '.join(names)}")
+        raise ValueError(f"anchors without games: {_quoted(missing)}; the players are: {_quoted(names)}")
     reached = np.array([name in anchors for name in names])
     for _ in names:
         reached = reached | (games[reached] > 0).any(axis=0)
     if not reached.all():
         lost = [name for name, is_reached in zip(names, reached, strict=True) if not is_reached]
-        raise ValueError(f"no games connect {', '.join(lost)} with {', '.join(anchors)}")
+        raise ValueError(f"no games connect {_quoted(lost)} with {_quoted(anchors)}")
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))

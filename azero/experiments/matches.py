@@ -23,7 +23,7 @@ from azero.experiments.match_directory import MatchDirectory
 from azero.experiments.match_sgf import match_sgf
 from azero.experiments.openings import read_openings
 from azero.experiments.players import CheckpointSpec, GtpSpec, NetworkSpec, ThinkerSettings, load_thinker, parse_player, resolve
-from azero.games import make
+from azero.games import Game, make
 from azero.pipelines.loop import match_settings
 from azero.play.player import Player, Position
 from azero.play.score import MatchResult
@@ -107,13 +107,16 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
     """
     console = console or Console()
     sides = _sides(request)
+    rules = _rules(request, sides)
+    game = make(rules.name, **rules.options())
+    openings = None if request.openings is None else read_openings(request.openings, game, request.opening_moves)
     with contextlib.ExitStack() as stack:
         directory = None
         if request.out is not None:
             directory = MatchDirectory(request.out, request.command, [side.facts for side in sides])
             stack.callback(directory.close)
             sides = tuple(_as_before(side, facts) for side, facts in zip(sides, directory.players, strict=True))
-        match = _RunningMatch(request, sides, directory, console)
+        match = _RunningMatch(request, sides, rules, openings, directory, console)
         match.run()
         return match.report()
 
@@ -121,13 +124,22 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
 class _RunningMatch:
     """The games of a match as they come, the test that may end it, and what is printed."""
 
-    def __init__(self, request: MatchRequest, sides: Sequence[_Side], directory: MatchDirectory | None, console: Console) -> None:
+    def __init__(
+        self,
+        request: MatchRequest,
+        sides: Sequence[_Side],
+        rules: GameConfig,
+        openings: Sequence[tuple[int, ...]] | None,
+        directory: MatchDirectory | None,
+        console: Console,
+    ) -> None:
         self.request = request
         self.sides = sides
         self.directory = directory
         self.console = console
-        self.rules = _rules(request, sides)
-        self.game = make(self.rules.name, **self.rules.options())
+        self.rules = rules
+        self.openings = openings
+        self.game = make(rules.name, **rules.options())
         self.games: list[MatchGame] = [] if directory is None else list(directory.games)
         self._test = None if request.sprt is None else Sprt(*request.sprt)
         self._tested = 0
@@ -140,9 +152,8 @@ class _RunningMatch:
             self.console.print(f"{len(self.games)} of {self.request.games} games are in {self.request.out}", soft_wrap=True)
         if self._is_over():
             return
-        openings = None if self.request.openings is None else read_openings(self.request.openings, self.game, self.request.opening_moves)
         done = {game.number for game in self.games}
-        pairings = [pairing for pairing in _pairings(self.request.games, openings) if pairing.number not in done]
+        pairings = [pairing for pairing in _pairings(self.request.games, self.openings) if pairing.number not in done]
         for game in self._play(pairings):
             self.games.append(game)
             if self.directory is not None:
@@ -183,8 +194,6 @@ class _RunningMatch:
             with working(f"match of {len(pairings)} games", self.console):
                 yield from rounds
             return
-        if self.rules.name != "go" or len(set(self.game.board_shape)) != 1:
-            raise ValueError("a GTP program plays Go on a square board")
         makers = [tuple(_maker(side, self.request, self.rules, worker) for side in self.sides) for worker in range(self.request.workers)]
         for game in play_games(self.game, [(a, b) for a, b in makers], pairings, timeout=self.request.timeout, stop=self._is_over):
             colour = "Black" if game.first_is_black else "White"
@@ -224,9 +233,27 @@ def _as_before(side: _Side, facts: dict[str, Any]) -> _Side:
 
 
 def _rules(request: MatchRequest, sides: Sequence[_Side]) -> GameConfig:
+    """Return the rules of the match.
+
+    Raises:
+      ValueError: a network plays something else, or a program is to play what GTP has no words for.
+    """
     trained = next((side.config.game for side in sides if side.config is not None), GameConfig())
     rules = trained if request.komi is None else dataclasses.replace(trained, komi=request.komi)
-    return rules if request.size is None else dataclasses.replace(rules, size=(request.size,), max_moves=None)
+    if request.size is not None:
+        rules = dataclasses.replace(rules, size=(request.size,), max_moves=None if (request.size,) != trained.size else rules.max_moves)
+    board = make(rules.name, **rules.options())
+    for side in sides:
+        known = None if side.config is None else make(side.config.game.name, **side.config.game.options())
+        if known is not None and (known.name, known.board_shape) != (board.name, board.board_shape):
+            raise ValueError(f"{side.name} plays {known.name} on {_by(known)}, not {board.name} on {_by(board)}")
+        if known is None and (board.name != "go" or len(set(board.board_shape)) != 1):
+            raise ValueError("a GTP program plays Go on a square board")
+    return rules
+
+
+def _by(game: Game) -> str:
+    return "x".join(map(str, game.board_shape))
 
 
 def _pairings(games: int, openings: Sequence[tuple[int, ...]] | None) -> list[Pairing]:

@@ -97,8 +97,8 @@ def test_colours_that_say_nothing_leave_the_difference_open() -> None:
     [
         ([], None, "no games"),
         ([PairResult("a", "a", 1, 0, 0)], None, "'a' cannot be rated by games against itself"),
-        ([PairResult("a", "b", 1, 0, 0)], {"c": 0.0}, "anchors without games: c; the players are: a, b"),
-        ([PairResult("a", "b", 1, 0, 0), PairResult("c", "d", 1, 0, 0)], None, "no games connect c, d with a"),
+        ([PairResult("a", "b", 1, 0, 0)], {"c": 0.0}, "anchors without games: 'c'; the players are: 'a', 'b'"),
+        ([PairResult("a", "b", 1, 0, 0), PairResult("c", "d", 1, 0, 0)], None, "no games connect 'c', 'd' with 'a'"),
     ],
 )
 def test_what_cannot_be_rated_is_said(results: list[PairResult], anchors: dict[str, float] | None, message: str) -> None:

@@ -128,6 +128,17 @@ def test_mistakes_are_named(settings: dict[str, object], message: str) -> None:
         play(request("pass", "pass", **settings))  # type: ignore[arg-type]
 
 
+def test_boards_that_do_not_fit_are_named_before_anything_is_written(tmp_path: Path) -> None:
+    for first, second, settings, message in [
+        ("random-net:go5", "random-net:go7", {}, "random go7 plays go on 7x7, not go on 5x5"),
+        ("random-net:go5", program("pass"), {"size": 9}, "random go5 plays go on 5x5, not go on 9x9"),
+        ("random-net:tictactoe", program("pass"), {}, "a GTP program plays Go on a square board"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            play(MatchRequest(first, second, 2, out=tmp_path / "match", **settings))  # type: ignore[arg-type]
+    assert not (tmp_path / "match").exists()
+
+
 def test_openings_that_cannot_be_are_named(tmp_path: Path) -> None:
     game = make("go", size=3, komi=0.5)
     for text, message in [
@@ -162,7 +173,7 @@ def test_ratings_of_matches_and_runs(tmp_path: Path) -> None:
         events.append(evaluation_row(10, 0, MatchResult(Tally(8, 0, 2), Tally(6, 0, 4))))
     (outcome,) = read_results(tmp_path / "run")
     assert outcome.names == ("run, iteration 10", "run, iteration 0") and outcome.result.total == Tally(14, 0, 6)
-    with pytest.raises(ValueError, match="no games connect run, iteration"):
+    with pytest.raises(ValueError, match="no games connect 'run, iteration"):
         rate([tmp_path / "all", tmp_path / "run"], {})
     with pytest.raises(ValueError, match="cannot write"):
         rate([tmp_path / "all"], {}, plot=tmp_path / "elo.nothing")
