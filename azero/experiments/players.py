@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 import jax
 
-from azero.checkpoint import load_variables
+from azero.checkpoint import load_settings, load_variables
 from azero.config import Config, GameConfig
 from azero.experiments.experiment import load
 from azero.games import Game, make
@@ -126,6 +126,21 @@ def _numbers(text: str, query: str, allowed: tuple[str, ...]) -> dict[str, int]:
             raise ValueError(f"{name}={value} in {text!r} is not understood; a {text.partition(':')[0]} takes {wanted}")
         numbers[name] = int(value)
     return numbers
+
+
+def resolve(spec: NetworkSpec) -> tuple[NetworkSpec, Config]:
+    """Return the network with the number of its checkpoint filled in, and the settings that it was made with. No arrays are read.
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or it is damaged.
+      ValueError: there is no such directory or experiment.
+    """
+    if not isinstance(spec, CheckpointSpec):
+        return spec, load(spec.experiment).config
+    if not spec.workdir.is_dir():
+        raise ValueError(f"there is no directory {spec.workdir}")
+    iteration, config = load_settings(spec.workdir, spec.iteration)
+    return dataclasses.replace(spec, iteration=iteration), config
 
 
 def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:

@@ -117,6 +117,10 @@ class Decision(NamedTuple):
     """An action, or RESIGN."""
     value: float | None = None
     """The player's opinion of the position, in [-1, 1] for itself; None if it gives none."""
+    visits: int | None = None
+    """Of the root, where there is one."""
+    line: tuple[int, ...] = ()
+    """The moves that the player expects, beginning with its own."""
 
 
 class Player(Protocol):

@@ -125,7 +125,9 @@ class TreePlayer:
         hope = analysis.value if best is None else max(analysis.value, best.value)
         if self._gives_up(hope):
             return Decision(RESIGN, analysis.value)
-        return Decision(self._pick(analysis, len(position.actions)), analysis.value)
+        action = self._pick(analysis, len(position.actions))
+        line = next((move.line for move in analysis.moves if move.action == action), (action,))
+        return Decision(action, analysis.value, analysis.visits, line)
 
     def think(
         self,

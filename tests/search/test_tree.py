@@ -186,7 +186,9 @@ def test_eight_devices_search_without_talking(name: str) -> None:
     assert not re.findall(r"all-(?:reduce|gather|to-all)|collective-permute|reduce-scatter", text)
 
 
-@pytest.mark.parametrize("changes", [{"name": "puct"}, {"name": "puct", "puct_form": "alphazero", "dirichlet_fraction": 0.25}, {"name": "gumbel", "gumbel_scale": 1.0}])
+@pytest.mark.parametrize(
+    "changes", [{"name": "puct"}, {"name": "puct", "puct_form": "alphazero", "dirichlet_fraction": 0.25}, {"name": "gumbel", "gumbel_scale": 1.0}]
+)
 def test_a_compact_tree_searches_like_a_wide_one(changes: dict[str, Any]) -> None:
     """Edges for the legal moves alone: the same visits, and the same tree where every node has room for all of them."""
     game = RandomTree(num_actions=16, legal_share=0.3)
