@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from azero.games.chess.position import KINDS, facts, unpack
+from azero.games.chess.position import FRAME_WORDS, KINDS, facts, unpack
 from azero.games.chess.squares import spread
 from azero.types import Array
 
@@ -33,8 +33,9 @@ TOTAL_SCALE, NO_PROGRESS_SCALE = 512.0, 100.0
 def planes_from_frames(frames: Array, to_play: Array) -> Array:
     """Return the planes float32[8, 8, 119] of frames uint32[8, 9], newest first, as seen by the side to move int32[]."""
     black = spread(jnp.asarray(to_play) != 0)
-    position = unpack(frames.T, jnp.uint32(0), black)
-    known = facts(frames[:, -1])
+    columns = [frames[:, index] for index in range(FRAME_WORDS)]
+    position = unpack(columns, jnp.uint32(0), black)
+    known = facts(columns[-1])
     men = [position.kind(code) & side for side in (position.own, position.other) for code in KINDS]
     occurrences = [spread(known.occurrences == 1), spread(known.occurrences >= 2)]
     rights = [spread((position.castling[0] >> bit) & 1 != 0) for bit in range(4)]

@@ -16,9 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.games.chess.legal import Targets
 from azero.games.chess.position import KNIGHT, PAWN, Move, Position
-from azero.games.chess.squares import COMPASS, KNIGHT_JUMPS, NE, NW, Direction, N, Squares, constant, opposite, settle, spread, step
+from azero.games.chess.squares import COMPASS, KNIGHT_JUMPS, NE, NW, Direction, N, Squares, constant, settle, spread, step
 from azero.types import Array
 
 NUM_PLANES = 73
@@ -67,45 +66,35 @@ def _offset(files: int, ranks: int) -> np.uint32:
     return np.uint32((8 * ranks + files) % (1 << 32))
 
 
-def start_squares(position: Position, targets: Targets) -> list[Array]:
-    """Return the squares from which the legal moves of each plane start: pairs of words (low, high), uint32[2, 4, B] for each distance of queen's moves.
-
-    The seven distances are followed by the knight's jumps and by the pawns that may be promoted, in three of the eight directions.
-    """
-    own, empty = settle(position.own, ~position.occupied)
-    reached, back = targets.compass, opposite(COMPASS)
-    words: list[Array] = []
-    for _ in range(7):
-        (passed,) = settle(step(reached, back))
-        words += passed & own
-        reached = passed & empty
-    words += step(targets.jumps, opposite(KNIGHT_JUMPS)) & own & position.kind(KNIGHT)
-    return [*words, *(Squares(words[0], words[1]) & position.kind(PAWN) & _BEFORE_LAST_RANK)]
-
-
-def plane_words(words: Sequence[Array]) -> Array:
-    """Return uint32[2, 73, B], (low, high) of each plane, of the words of `start_squares`."""
-    queens, jumps, promotions = words[:14], words[14:16], words[16:]
-    xp = jnp if isinstance(words[0], jax.Array) else np
-    halves = []
-    for half in range(2):
-        moves_of_queens = xp.stack(queens[half::2], axis=2).reshape(KNIGHT_PLANES, -1)
-        promotion = promotions[half].reshape(8, -1)
-        under = [promotion[direction] for direction in UNDERPROMOTION_DIRECTIONS for _ in range(3)]
-        halves.append(xp.concatenate([moves_of_queens, jumps[half].reshape(8, -1), xp.stack(under)]))
-    return xp.stack(halves)
+def start_squares(position: Position, targets: Sequence[Squares]) -> list[Squares]:
+    """Return for each of the 73 planes the squares from which a legal move of that plane starts (`targets` of `legal.legal`)."""
+    pawns, knights = position.kind(PAWN) & _BEFORE_LAST_RANK, position.kind(KNIGHT)
+    own, empty, pawns, knights, _ = settle(position.own, ~position.occupied, pawns, knights, position.other)
+    planes = []
+    for index, (files, ranks) in enumerate(COMPASS):
+        reached = targets[index]
+        for _ in range(7):
+            passed = step(reached, (-files, -ranks))
+            planes.append(passed & own)
+            reached = passed & empty
+    for (files, ranks), reached in zip(KNIGHT_JUMPS, targets[8:], strict=True):
+        planes.append(step(reached, (-files, -ranks)) & own & knights)
+    for direction in UNDERPROMOTION_DIRECTIONS:
+        planes += [planes[7 * direction] & pawns] * 3
+    return planes
 
 
-def action_mask(words: Sequence[Array], is_over: Array) -> Array:
-    """Return bool[B, 4672] of the words of `start_squares`; all True where `is_over` bool[B]."""
-    planes = jax.lax.optimization_barrier(plane_words(words)) | spread(is_over)
-    halves = jax.lax.optimization_barrier(jnp.moveaxis(planes, -1, 0))[:, :, None, :]
+def action_mask(planes: Sequence[Squares]) -> Array:
+    """Return bool[B, 4672] of the 73 sets of `start_squares`, words uint32[B]."""
+    words = jnp.stack([squares.low for squares in planes] + [squares.high for squares in planes])
+    words = jax.lax.optimization_barrier(jax.lax.optimization_barrier(words).T)
+    halves = words.reshape(-1, 2, 1, NUM_PLANES)
     bits = (halves >> jnp.arange(32, dtype=jnp.uint32).reshape(1, 1, 32, 1)) & 1
     return bits.reshape(-1, NUM_ACTIONS) != 0
 
 
-def host_actions(words: Sequence[Array]) -> list[int]:
-    """Return the legal actions, in rising order, of the words of `start_squares` of one position in numpy."""
-    planes = np.asarray(plane_words(words))[:, :, 0]
-    bits = (planes[:, None, :] >> np.arange(32, dtype=np.uint32)[None, :, None]) & 1
-    return np.flatnonzero(bits.reshape(-1)).tolist()
+def host_actions(planes: Sequence[Squares]) -> list[int]:
+    """Return the legal actions, in rising order, of the 73 sets of one position, words numpy uint32[1]."""
+    words = np.array([[int(squares.low[0]), int(squares.high[0])] for squares in planes], np.uint32)
+    bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
+    return np.flatnonzero(bits.reshape(NUM_PLANES, 64).T.reshape(-1)).tolist()

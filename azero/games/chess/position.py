@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.games.chess.squares import Squares, choose, constant, mirror, settle, settle_words, spread, square_set
+from azero.games.chess.squares import Squares, choose, constant, mirror, settle, spread, square_set
 from azero.types import Array
 
 PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(1, 7)
@@ -92,16 +92,15 @@ def facts_word(unpacked: Facts) -> Array:
     return unpacked.castling | (unpacked.occurrences << OCCURRENCES_BIT) | (unpacked.clock << CLOCK_BIT) | (unpacked.plies << PLIES_BIT)
 
 
-def unpack(words: Array, en_passant: Array, black: Array | None = None) -> Position:
-    """Return the position of a frame, words [9, B], as its mover sees it, or where `black` is given from Black's side where it is ones, else from White's."""
-    sets = Squares(words[0:8:2], words[1:8:2])
-    known = facts(words[8])
+def unpack(frame: Sequence[Array], en_passant: Array, black: Array | None = None) -> Position:
+    """Return the position of a frame (nine arrays) as its mover sees it, or where `black` is given from Black's side where it is all ones, else from White's."""
+    pairs = [Squares(frame[2 * index], frame[2 * index + 1]) for index in range(4)]
+    known = facts(frame[8])
     black = is_black(known) if black is None else black
-    sets = choose(black, mirror(sets), sets)
-    white, ones, twos, fours = (Squares(sets.low[index], sets.high[index]) for index in range(4))
-    others = (ones | twos | fours) & ~white
+    white, *kinds = (choose(black, mirror(pair), pair) for pair in pairs)
+    others = (kinds[0] | kinds[1] | kinds[2]) & ~white
     rights = (known.castling & ~black) | (_exchanged(known.castling) & black)
-    return Position(choose(black, others, white), choose(black, white, others), (ones, twos, fours), rights, en_passant)
+    return Position(choose(black, others, white), choose(black, white, others), (kinds[0], kinds[1], kinds[2]), rights, en_passant)
 
 
 def is_black(known: Facts) -> Array:
@@ -142,12 +141,14 @@ def play(position: Position, move: Move) -> tuple[Position, Array]:
     Returns:
       The position from the other side, whose en-passant file is set after every double step; bool, whether a man was taken or a pawn moved.
     """
-    start, end = settle(square_set(move.start), square_set(move.end))
-    code = settle_words(*[spread(~(plane & start).is_empty()) for plane in position.kinds])
+    start, end = square_set(move.start), square_set(move.end)
+    own, other, *kinds, start, end = settle(position.own, position.other, *position.kinds, start, end)
+    position = position._replace(own=own, other=other, kinds=(kinds[0], kinds[1], kinds[2]))
+    code = [spread(~(plane & start).is_empty()) for plane in position.kinds]
     is_pawn = code[0] & ~code[1] & ~code[2]
     is_king = code[1] & code[2]
     distance = move.end - move.start
-    (captured,) = settle((position.other & end) | _taken_in_passing(position, is_pawn, end))
+    captured = (position.other & end) | _taken_in_passing(position, is_pawn, end)
     promoted = is_pawn & spread(~(end & _LAST_RANK).is_empty())
     new_code = move.promotion | (np.uint32(QUEEN) & spread(move.promotion == 0))
     code = [(bit & ~promoted) | (spread((new_code >> index) & np.uint32(1) != 0) & promoted) for index, bit in enumerate(code)]
@@ -160,11 +161,11 @@ def play(position: Position, move: Move) -> tuple[Position, Array]:
     rook = Squares((np.uint32(0b10100000) & short) | (np.uint32(0b00001001) & long), np.uint32(0))  # type: ignore[arg-type]
     own, kinds[2] = own ^ rook, kinds[2] ^ rook
 
-    other, own, *kinds = settle(position.other & ~captured, own, *kinds)
+    other, own, *kinds = settle(mirror(position.other & ~captured), mirror(own), *map(mirror, kinds))
     moved = Position(
-        own=mirror(other),
-        other=mirror(own),
-        kinds=(mirror(kinds[0]), mirror(kinds[1]), mirror(kinds[2])),
+        own=other,
+        other=own,
+        kinds=(kinds[0], kinds[1], kinds[2]),
         castling=_exchanged(_rights_after(position.castling, is_king, changed)),
         en_passant=(np.uint32(1) << (move.end & np.uint32(7))) & is_pawn & spread(distance == 16),
     )

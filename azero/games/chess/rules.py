@@ -36,7 +36,7 @@ class ChessState:
     en_passant: Array
     """uint32[]: one bit for the file of a double step that can legally be taken in passing, else zero"""
     targets: Array
-    """uint32[4, 8]: the legal moves as reachable squares (see `legal`), from the mover's side: compass low and high, jumps low and high"""
+    """uint32[16, 2]: the legal moves as reachable squares (see `legal`), from the mover's side"""
     codes: Array
     """uint32[2, 100]: what stands for the positions since the last capture or pawn move, by their no-progress count; only the first word in a search tree"""
     num_moves: Array
@@ -177,7 +177,7 @@ class Chess:
         return text.format_diagram(text.board_of_state(state))
 
 
-def _survey(seen: Position, plies: Array, clock: Array) -> tuple[list[Array], Array, legal.Targets, list[Array], Array]:
+def _survey(seen: Position, plies: Array, clock: Array) -> tuple[list[Array], Array, list[Squares], list[Array], Array]:
     """Return frame words, en-passant file, targets, codes and verdict of a position whose en-passant file may be that of any double step."""
     known = legal.legal(seen)
     seen = seen._replace(en_passant=known.en_passant)
@@ -192,31 +192,35 @@ def _survey(seen: Position, plies: Array, clock: Array) -> tuple[list[Array], Ar
 
 def _advance_batch(frame: Array, en_passant: Array, action: Array) -> _Surveyed:
     """Play moves uint32[B] on frames uint32[B, 9]; arrays inside are [B]."""
-    words = jax.lax.optimization_barrier(frame.T)
-    before = position.facts(words[-1])
-    seen, is_progress = position.play(position.unpack(words, en_passant), moves.decode(action))
+    columns = list(jax.lax.optimization_barrier(frame.T))
+    before = position.facts(columns[-1])
+    move = moves.decode(action)
+    seen, is_progress = position.play(position.unpack(columns, en_passant), move)
     clock = jnp.where(is_progress, jnp.uint32(0), jnp.minimum(before.clock + 1, position.CLOCK_MAX))
-    new, passing, targets, codes, verdict = _survey(seen, before.plies + 1, clock)
+    words, passing, targets, codes, verdict = _survey(seen, before.plies + 1, clock)
     return _Surveyed(
-        frame=_columns(new),
+        frame=_columns(words),
         en_passant=passing,
-        targets=_columns([word.reshape(8, -1) for squares in targets for word in squares]),
+        targets=_columns([word for squares in targets for word in squares]).reshape(-1, legal.NUM_TARGETS, 2),
         codes=_columns(codes),
         verdict=verdict,
     )
 
 
 def _columns(words: Sequence[Array]) -> Array:
-    """Return uint32[B, N, ...] of N arrays uint32[..., B]."""
-    return jnp.moveaxis(jax.lax.optimization_barrier(jnp.stack(words)), -1, 0)
+    """Return uint32[B, N] of N arrays uint32[B]."""
+    return jax.lax.optimization_barrier(jnp.stack(words)).T
 
 
 def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:
-    """Return the legal moves bool[B, 4672] of frames uint32[B, 9] and their targets uint32[B, 4, 8]."""
-    words = jax.lax.optimization_barrier(frame.T)
-    reached = jax.lax.optimization_barrier(jnp.moveaxis(targets, 0, -1)).reshape(4, 2, 4, -1)
-    seen = position.unpack(words, words[0])
-    return moves.action_mask(moves.start_squares(seen, legal.Targets(Squares(*reached[:2]), Squares(*reached[2:]))), is_over)
+    """Return the legal moves bool[B, 4672] of frames uint32[B, 9] and their targets uint32[B, 16, 2]."""
+    columns = list(jax.lax.optimization_barrier(frame.T))
+    words = list(jax.lax.optimization_barrier(targets.reshape(-1, 2 * legal.NUM_TARGETS).T))
+    seen = position.unpack(columns, jnp.zeros_like(columns[0]))
+    reached = [Squares(words[2 * index], words[2 * index + 1]) for index in range(legal.NUM_TARGETS)]
+    over = position.spread(is_over)
+    everything = Squares(over, over)
+    return moves.action_mask([planes | everything for planes in moves.start_squares(seen, reached)])
 
 
 _advance = batch_native(_advance_batch)
@@ -259,7 +263,7 @@ def _host_state(fen: str) -> ChessState:
     return ChessState(
         frames=frames,  # type: ignore[arg-type]
         en_passant=passing.reshape(()),
-        targets=np.stack([word.reshape(8) for squares in targets for word in squares]),  # type: ignore[arg-type]
+        targets=np.stack([np.concatenate(squares) for squares in targets]),  # type: ignore[arg-type]
         codes=history,  # type: ignore[arg-type]
         num_moves=np.zeros((), np.int32),  # type: ignore[arg-type]
         ending=np.int32(int(verdict[0]) or (4 if clock >= CLOCK_LIMIT else 0)),  # type: ignore[arg-type]

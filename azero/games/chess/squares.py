@@ -1,16 +1,13 @@
 """Sets of squares of a chess board as two 32-bit words, moved and filled without a table.
 
 Square 8 * rank + file is a1 = 0, b1 = 1, ..., h8 = 63: bit s of a 64-bit word whose halves are `low` (ranks 1 to 4) and `high` (ranks 5 to 8). Words are
-uint32 arrays of numpy or of JAX: only operators are used, so that the same rules serve a compiled batch and a single position on the host. The batch is the
-last axis. Sets for all eight directions at once are words [2, 4, B]: entry [h, l] is direction 4 * h + l, so that opposite directions share a line l.
+uint32 arrays of any one shape, of numpy or of JAX: only operators are used, so that the same rules serve a compiled batch and a single position on the host.
 """
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +26,7 @@ N, NE, E, SE, S, SW, W, NW = range(8)
 
 
 class Squares(NamedTuple):
-    """A set of squares, or an array of sets."""
+    """A set of squares."""
 
     low: Array
     high: Array
@@ -92,74 +89,72 @@ def _reverse_bytes(word: Array) -> Array:
     return (word >> 16) | (word << 16)
 
 
-def pick(squares: Squares, direction: int) -> Squares:
-    """Return the set of one direction out of the sets [2, 4, B] of all."""
-    half, line = divmod(direction, 4)
-    return Squares(squares.low[half, line], squares.high[half, line])
+def _shift(squares: Squares, amount: int) -> Squares:
+    """Return the 64-bit word shifted by `amount` bits, upwards if it is positive."""
+    low, high = squares
+    nothing: Any = np.uint32(0)
+    if amount == 0:
+        return squares
+    if amount >= 32:
+        return Squares(nothing, low << (amount - 32) if amount > 32 else low)
+    if amount <= -32:
+        return Squares(high >> (-amount - 32) if amount < -32 else high, nothing)
+    if amount > 0:
+        return Squares(low << amount, (high << amount) | (low >> (32 - amount)))
+    return Squares((low >> -amount) | (high << (32 + amount)), high >> -amount)
 
 
-def union_of_directions(squares: Squares) -> Squares:
-    """Return the union [B] of the sets [2, 4, B] of all directions."""
-    return functools.reduce(operator.or_, [pick(squares, direction) for direction in range(8)])
+def _along_rank(squares: Squares, files: int) -> Squares:
+    """Return the set shifted within its words: a square that leaves its rank lands on the edge file of another one, or nowhere."""
+    if files >= 0:
+        return Squares(squares.low << files, squares.high << files)
+    return Squares(squares.low >> -files, squares.high >> -files)
 
 
-def opposite(directions: Sequence[Direction]) -> tuple[Direction, ...]:
-    """Return the directions turned round."""
-    return tuple((-files, -ranks) for files, ranks in directions)
+def _entered(files: int) -> Squares:
+    """Return the squares that a move by `files` files can end on without leaving the board at the side."""
+    row = (0xFF << files) & 0xFF if files >= 0 else 0xFF >> -files
+    return constant(row * 0x0101010101010101)
 
 
-@functools.cache
-def _amounts(directions: tuple[Direction, ...], distance: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return for eight directions how a 64-bit word turns left: whether its halves change places (words of ones), and by how many bits more, uint32[2, 4, 1]."""
-    turns = np.array([(8 * ranks + files) * distance % 64 for files, ranks in directions], np.uint32).reshape(2, 4, 1)
-    return np.where(turns >= 32, np.uint32(0xFFFFFFFF), np.uint32(0)), turns % np.uint32(32)
+def _raw(squares: Squares, direction: Direction, distance: int) -> Squares:
+    files, ranks = direction
+    return _along_rank(squares, files * distance) if ranks == 0 else _shift(squares, (8 * ranks + files) * distance)
 
 
-@functools.cache
-def _entered(directions: tuple[Direction, ...]) -> Squares:
-    """Return for eight directions the squares that a step from another square of the board can end on, words [2, 4, 1]."""
-    sets = []
-    for files, ranks in directions:
-        ends = [(square % 8 - files, square // 8 - ranks) for square in range(64)]
-        sets.append(sum(1 << square for square, (file, rank) in enumerate(ends) if 0 <= file < 8 and 0 <= rank < 8))
-    low, high = (np.array([bits >> shift & 0xFFFFFFFF for bits in sets], np.uint32).reshape(2, 4, 1) for shift in (0, 32))
-    return Squares(low, high)  # type: ignore[arg-type]
+def step(squares: Squares, direction: Direction) -> Squares:
+    """Return the set moved once in `direction`, of a king or a knight; what leaves the board is gone."""
+    moved = _raw(squares, direction, 1)
+    return moved & _entered(direction[0]) if direction[0] else moved
 
 
-def _turn(squares: Squares, directions: tuple[Direction, ...], distance: int) -> Squares:
-    """Return the sets turned as 64-bit words, each by its direction. What leaves the board comes in again on the other side."""
-    swapped, amount = _amounts(directions, distance)
-    low, high = choose(swapped, Squares(squares.high, squares.low), squares)  # type: ignore[arg-type]
-    rest = np.uint32(31) - amount
-    return Squares((low << amount) | ((high >> 1) >> rest), (high << amount) | ((low >> 1) >> rest))
+def steps(squares: Squares, directions: Sequence[Direction]) -> Squares:
+    """Return the union of the set moved once in each direction."""
+    union = step(squares, directions[0])
+    for direction in directions[1:]:
+        union = union | step(squares, direction)
+    return union
 
 
-def step(squares: Squares, directions: tuple[Direction, ...]) -> Squares:
-    """Return the sets [2, 4, B], or one set [B], moved once in each of eight directions; what leaves the board is gone."""
-    return _turn(squares, directions, 1) & _entered(directions)
-
-
-def fill(seeds: Squares, free: Squares, directions: tuple[Direction, ...]) -> Squares:
-    """Return, for each of eight directions, the seeds and the squares of `free` that a seed reaches over squares of `free` (parallel prefix, three doublings)."""
-    free = free & _entered(directions)
+def fill(seeds: Squares, free: Squares, direction: Direction) -> Squares:
+    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares of `free` (parallel prefix, three doublings)."""
+    if direction[0]:
+        free = free & _entered(direction[0])
     for distance in (1, 2, 4):
-        seeds = seeds | (free & _turn(seeds, directions, distance))
+        seeds = seeds | (free & _raw(seeds, direction, distance))
         if distance < 4:
-            free = free & _turn(free, directions, distance)
+            free = free & _raw(free, direction, distance)
     return seeds
 
 
 def settle(*sets: Squares) -> list[Squares]:
-    """Return the same sets, all of one shape, which XLA then computes once; without this every later use repeats the work that leads up to it.
+    """Return the same sets, which XLA then computes once; without this every later use repeats the work that leads up to it.
 
-    (XLA on a CPU copies the work into each use across an optimization barrier alone, but never across a concatenation.)
+    XLA on a CPU copies work into each of its uses, also across an optimization barrier, but never across a concatenation of more than eight arrays (a shorter
+    one it joins to the work and does not vectorise): so at least five sets are settled together.
     """
-    words = settle_words(*[word for squares in sets for word in squares])
-    return [Squares(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
-
-
-def settle_words(*words: Array) -> list[Array]:
-    """Return the same words, all of one shape, which XLA then computes once (see `settle`)."""
-    if not isinstance(words[0], jax.Array):
-        return list(words)
-    return list(jax.lax.optimization_barrier(jnp.stack(words)))
+    if not any(isinstance(word, jax.Array) for squares in sets for word in squares):
+        return list(sets)
+    assert len(sets) > 4, "too few sets to be kept apart"
+    words = jax.lax.optimization_barrier(jnp.stack([word for squares in sets for word in squares]))
+    return [Squares(words[index], words[index + 1]) for index in range(0, 2 * len(sets), 2)]

@@ -26,7 +26,7 @@ class Board:
 
     position: Position
     """from the mover's side; numpy words uint32[1]"""
-    targets: legal.Targets
+    targets: tuple[Squares, ...]
     is_check: bool
     plies: int
     clock: int
@@ -71,7 +71,7 @@ class Board:
 
 def _board(seen: Position, plies: int, clock: int) -> Board:
     known = legal.legal(seen)
-    return Board(seen._replace(en_passant=known.en_passant), known.targets, bool(known.in_check[0]), plies, clock)
+    return Board(seen._replace(en_passant=known.en_passant), tuple(known.targets), bool(known.in_check[0]), plies, clock)
 
 
 def board_of_fen(fen: str) -> Board:
@@ -88,9 +88,8 @@ def board_of_state(state: Any) -> Board:
     """Return the board of one `ChessState`."""
     frame = np.asarray(state.frames)[0].reshape(-1, 1)
     known = positions.facts(frame[-1])
-    seen = positions.unpack(frame, np.asarray(state.en_passant).reshape(1))  # type: ignore[arg-type]
-    words = np.asarray(state.targets).reshape(4, 2, 4, 1)
-    targets = legal.Targets(Squares(words[0], words[1]), Squares(words[2], words[3]))  # type: ignore[arg-type]
+    seen = positions.unpack(list(frame), np.asarray(state.en_passant).reshape(1))  # type: ignore[arg-type]
+    targets = tuple(Squares(low, high) for low, high in np.asarray(state.targets).reshape(-1, 2, 1))
     return Board(seen, targets, bool(legal.legal(seen).in_check[0]), int(known.plies[0]), int(known.clock[0]))
 
 
