@@ -88,9 +88,13 @@ def action_mask(planes: Sequence[Squares]) -> Array:
     """Return bool[B, 4672] of the 73 sets of `start_squares`, words uint32[B]."""
     words = jnp.stack([squares.low for squares in planes] + [squares.high for squares in planes])
     words = jax.lax.optimization_barrier(jax.lax.optimization_barrier(words).T)
-    halves = words.reshape(-1, 2, 1, NUM_PLANES)
-    bits = (halves >> jnp.arange(32, dtype=jnp.uint32).reshape(1, 1, 32, 1)) & 1
-    return bits.reshape(-1, NUM_ACTIONS) != 0
+    # Sixteen half ranks are unpacked one by one: XLA keeps their joining apart from what is done with the mask, and vectorises both.
+    pieces = []
+    for first in range(0, 64, 4):
+        half = words[:, None, NUM_PLANES * (first // 32) : NUM_PLANES * (first // 32 + 1)]
+        shifts = jnp.arange(4, dtype=jnp.uint32).reshape(1, 4, 1) + np.uint32(first % 32)
+        pieces.append((half >> shifts).astype(jnp.uint8) & 1 != 0)
+    return jax.lax.optimization_barrier(jnp.concatenate(pieces, axis=1)).reshape(-1, NUM_ACTIONS)
 
 
 def host_actions(planes: Sequence[Squares]) -> list[int]:
