@@ -223,8 +223,8 @@ def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:
     return moves.action_mask([planes | everything for planes in moves.start_squares(seen, reached)])
 
 
-_advance = batch_native(_advance_batch)
-_mask = batch_native(_mask_batch)
+_advance = jax.jit(batch_native(_advance_batch))
+_mask = jax.jit(batch_native(_mask_batch))
 
 
 def _remember(past: Array, now: Array, clock: Array) -> tuple[Array, Array]:

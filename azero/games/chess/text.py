@@ -27,7 +27,6 @@ class Board:
     position: Position
     """from the mover's side; numpy words uint32[1]"""
     targets: tuple[Squares, ...]
-    is_check: bool
     plies: int
     clock: int
 
@@ -54,6 +53,11 @@ class Board:
         return square ^ 56 if self.is_black else square
 
     @functools.cached_property
+    def is_check(self) -> bool:
+        """The side to move is in check."""
+        return bool(legal.legal(self.position).in_check[0])
+
+    @functools.cached_property
     def actions(self) -> tuple[int, ...]:
         """The legal actions in rising order."""
         return tuple(moves.host_actions(moves.start_squares(self.position, self.targets)))
@@ -71,7 +75,7 @@ class Board:
 
 def _board(seen: Position, plies: int, clock: int) -> Board:
     known = legal.legal(seen)
-    return Board(seen._replace(en_passant=known.en_passant), tuple(known.targets), bool(known.in_check[0]), plies, clock)
+    return Board(seen._replace(en_passant=known.en_passant), tuple(known.targets), plies, clock)
 
 
 def board_of_fen(fen: str) -> Board:
@@ -90,7 +94,7 @@ def board_of_state(state: Any) -> Board:
     known = positions.facts(frame[-1])
     seen = positions.unpack(list(frame), np.asarray(state.en_passant).reshape(1))  # type: ignore[arg-type]
     targets = tuple(Squares(low, high) for low, high in np.asarray(state.targets).reshape(-1, 2, 1))
-    return Board(seen, targets, bool(legal.legal(seen).in_check[0]), int(known.plies[0]), int(known.clock[0]))
+    return Board(seen, targets, int(known.plies[0]), int(known.clock[0]))
 
 
 def format_fen(board: Board) -> str:

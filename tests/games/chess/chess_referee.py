@@ -1,0 +1,95 @@
+"""python-chess as the referee, and the action code worked out from Table S2 a second time, move by move."""
+
+from __future__ import annotations
+
+import chess
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+COMPASS = ["N", "NE", "E", "SE", "S", "SW", "W", "NW"]
+KNIGHT = {(1, 2): 0, (2, 1): 1, (2, -1): 2, (1, -2): 3, (-1, -2): 4, (-2, -1): 5, (-2, 1): 6, (-1, 2): 7}
+
+
+def action_of(move: chess.Move, turn: chess.Color) -> int:
+    """The number of a legal move: 73 planes for each square, seen from the mover's side."""
+    start, end = (square if turn else chess.square_mirror(square) for square in (move.from_square, move.to_square))
+    files, ranks = chess.square_file(end) - chess.square_file(start), chess.square_rank(end) - chess.square_rank(start)
+    if move.promotion in (chess.KNIGHT, chess.BISHOP, chess.ROOK):
+        plane = 64 + 3 * (files + 1) + (chess.KNIGHT, chess.BISHOP, chess.ROOK).index(move.promotion)
+    elif (files, ranks) in KNIGHT:
+        plane = 56 + KNIGHT[files, ranks]
+    else:
+        name = ("N" if ranks > 0 else "S" if ranks < 0 else "") + ("E" if files > 0 else "W" if files < 0 else "")
+        plane = 7 * COMPASS.index(name) + max(abs(files), abs(ranks)) - 1
+    return 73 * start + plane
+
+
+def legal_actions(board: chess.Board) -> dict[int, chess.Move]:
+    return {action_of(move, board.turn): move for move in board.legal_moves}
+
+
+def ending(board: chess.Board, max_moves: int = 512) -> str:
+    """Why the game is over, with every draw that the players of chess may claim taken at once; empty if it goes on."""
+    if not any(board.generate_legal_moves()):
+        return "checkmate" if board.is_check() else "stalemate"
+    if board.is_insufficient_material():
+        return "insufficient material"
+    if board.halfmove_clock >= 100:
+        return "fifty moves"
+    if board.is_repetition(3):
+        return "threefold repetition"
+    return "move limit" if len(board.move_stack) >= max_moves else ""
+
+
+def stack(states):
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+
+
+def make_look(game):
+    """What a batch of states says: legal moves, the place of the ending, the rewards."""
+    return jax.jit(jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state))))
+
+
+def perft(step, count, states, depth: int, piece: int = 256) -> int:
+    """The number of lines of `depth` moves: the frontier is played and counted in pieces of equal size."""
+    for _ in range(depth - 1):
+        starts, actions = [], []
+        for first in range(0, len(states.ending), piece):
+            chunk = jax.tree.map(lambda a, first=first: a[first : first + piece], states)
+            masks = np.asarray(count(_padded(chunk, piece))[0])[: len(chunk.ending)] & (np.asarray(chunk.ending) == 0)[:, None]
+            index, action = np.nonzero(masks)
+            starts.append(index + first)
+            actions.append(action.astype(np.int32))
+        start, action = np.concatenate(starts), np.concatenate(actions)
+        played = []
+        for first in range(0, len(start), piece):
+            chunk = jax.tree.map(lambda a, first=first: a[start[first : first + piece]], states)
+            size = len(chunk.ending)
+            new = step(_padded(chunk, piece), np.resize(action[first : first + piece], piece))
+            played.append(jax.tree.map(lambda a, size=size: np.asarray(a)[:size], new))
+        states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *played)
+    total = 0
+    for first in range(0, len(states.ending), piece):
+        chunk = jax.tree.map(lambda a, first=first: a[first : first + piece], states)
+        total += int(np.asarray(count(_padded(chunk, piece))[1])[: len(chunk.ending)].sum())
+    return total
+
+
+def _padded(states, piece: int):
+    return jax.tree.map(lambda a: np.resize(a, (piece, *a.shape[1:])), states)
+
+
+def make_perft(game):
+    step = jax.jit(jax.vmap(game.step))
+
+    @jax.jit
+    @jax.vmap
+    def count(state):
+        mask = game.legal_action_mask(state)
+        return mask, jnp.where(game.is_terminal(state), 0, mask.sum(dtype=jnp.int32))
+
+    def run(fen: str, depth: int) -> int:
+        return perft(step, count, stack([game.from_fen(fen)]), depth)
+
+    return run
