@@ -51,45 +51,40 @@ def make_look(game):
     return jax.jit(jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state))))
 
 
-def perft(step, count, states, depth: int, piece: int = 256) -> int:
-    """The number of lines of `depth` moves: the frontier is played and counted in pieces of equal size."""
-    for _ in range(depth - 1):
-        starts, actions = [], []
-        for first in range(0, len(states.ending), piece):
-            chunk = jax.tree.map(lambda a, first=first: a[first : first + piece], states)
-            masks = np.asarray(count(_padded(chunk, piece))[0])[: len(chunk.ending)] & (np.asarray(chunk.ending) == 0)[:, None]
-            index, action = np.nonzero(masks)
-            starts.append(index + first)
-            actions.append(action.astype(np.int32))
-        start, action = np.concatenate(starts), np.concatenate(actions)
-        played = []
-        for first in range(0, len(start), piece):
-            chunk = jax.tree.map(lambda a, first=first: a[start[first : first + piece]], states)
-            size = len(chunk.ending)
-            new = step(_padded(chunk, piece), np.resize(action[first : first + piece], piece))
-            played.append(jax.tree.map(lambda a, size=size: np.asarray(a)[:size], new))
-        states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *played)
-    total = 0
-    for first in range(0, len(states.ending), piece):
-        chunk = jax.tree.map(lambda a, first=first: a[first : first + piece], states)
-        total += int(np.asarray(count(_padded(chunk, piece))[1])[: len(chunk.ending)].sum())
-    return total
-
-
-def _padded(states, piece: int):
-    return jax.tree.map(lambda a: np.resize(a, (piece, *a.shape[1:])), states)
-
-
-def make_perft(game):
+def make_perft(game, piece: int = 256, frontier: int = 65_536):
+    """Make the function (fen, depth) -> number of lines. Positions are played `piece` at a time; at most about `frontier` of them are kept for each depth."""
     step = jax.jit(jax.vmap(game.step))
 
     @jax.jit
     @jax.vmap
-    def count(state):
-        mask = game.legal_action_mask(state)
-        return mask, jnp.where(game.is_terminal(state), 0, mask.sum(dtype=jnp.int32))
+    def look(state):
+        mask = game.legal_action_mask(state) & ~game.is_terminal(state)
+        return mask, mask.sum(dtype=jnp.int32)
 
-    def run(fen: str, depth: int) -> int:
-        return perft(step, count, stack([game.from_fen(fen)]), depth)
+    def pieces(states, size):
+        return (part(states, slice(first, first + size)) for first in range(0, len(states.ending), size))
 
-    return run
+    def children(states):
+        """All positions one move on."""
+        played = []
+        for chunk in pieces(states, piece):
+            index, action = np.nonzero(np.asarray(look(padded(chunk, piece))[0])[: len(chunk.ending)])
+            for first in range(0, len(index), piece):
+                starts, moves = part(chunk, index[first : first + piece]), action[first : first + piece].astype(np.int32)
+                played.append(part(step(padded(starts, piece), np.resize(moves, piece)), slice(0, len(moves))))
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *played)
+
+    def lines(states, depth: int) -> int:
+        if depth == 1:
+            return sum(int(np.asarray(look(padded(chunk, piece))[1])[: len(chunk.ending)].sum()) for chunk in pieces(states, piece))
+        return sum(lines(children(chunk), depth - 1) for chunk in pieces(states, frontier // 32))
+
+    return lambda fen, depth: lines(stack([game.from_fen(fen)]), depth)
+
+
+def part(states, index):
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[index], states)
+
+
+def padded(states, size: int):
+    return jax.tree.map(lambda leaf: np.resize(leaf, (size, *leaf.shape[1:])), states)
