@@ -144,7 +144,7 @@ class Chess:
         return self.observe_frames(state.frames, self.to_play(state))
 
     def search_state(self, state: ChessState) -> ChessState:
-        """Return the state with half of the codes: 836 bytes. Two different positions are taken for one with probability 2^-31."""
+        """Return the state with half of the codes: 828 bytes. Two different positions are taken for one with probability 2^-31."""
         return dataclasses.replace(state, codes=state.codes[:1])
 
     def pack_frame(self, state: ChessState) -> Array:
@@ -180,7 +180,7 @@ def _survey(seen: Position, plies: Array, clock: Array) -> tuple[list[Array], Ar
     """Return frame words, en-passant file, targets, codes and verdict of a position whose en-passant file may be that of any double step."""
     known = legal.legal(seen)
     seen = seen._replace(en_passant=known.en_passant)
-    black = position.is_black(Facts(plies, plies, plies, plies))
+    black = position.is_black(plies)
     board = position.pack_board(seen, black)
     rights = position.rights_of_colours(seen, black)
     word = position.facts_word(Facts(rights, plies & np.uint32(0), clock, plies))
