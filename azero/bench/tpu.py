@@ -1,4 +1,4 @@
-"""What the TPU compiler makes of the 19x19 step and mask: seconds, gathers, scatters, bytes. Needs the package libtpu, but no TPU.
+"""What the TPU compiler makes of the rules, one step and the legal mask: seconds, gathers, scatters, bytes. Needs the package libtpu, but no TPU.
 
 pip install libtpu
 python -m azero.bench.tpu
@@ -17,8 +17,12 @@ TOPOLOGY = "v5e:2x4"
 """Eight chips of TPU v5e; others that the compiler knows: v4:2x2x1, v5p:2x2x1, v6e:2x4"""
 
 
-def run(topology: str = TOPOLOGY, size: int = 19, num_games: int = 1024) -> dict[str, Any]:
-    """Compile one step and the legal mask of `num_games` real games for `topology`, sharded over its chips, and return what came out.
+GAMES: dict[str, tuple[str, dict[str, Any]]] = {"go 19x19": ("go", {"size": 19}), "chess": ("chess", {})}
+"""What is compiled: name in the table of games, and options."""
+
+
+def run(topology: str = TOPOLOGY, name: str = "go 19x19", num_games: int = 1024) -> dict[str, Any]:
+    """Compile one step and the legal mask of `num_games` real games of GAMES[name] for `topology`, sharded over its chips, and return what came out.
 
     Raises:
       ValueError: libtpu is not installed, or it does not know the topology.
@@ -38,7 +42,8 @@ def run(topology: str = TOPOLOGY, size: int = 19, num_games: int = 1024) -> dict
     except Exception as error:
         raise ValueError(f"the TPU compiler does not take the topology {topology!r}: {error}") from error
     sharding = azero.mesh.batch_sharded(azero.mesh.make_mesh(list(devices)))
-    game = azero.games.make("go", size=size)
+    game_name, game_options = GAMES[name]
+    game = azero.games.make(game_name, **game_options)
 
     def move(state: Any, action: Any) -> tuple[Any, Any]:
         state = game.step(state, action)
@@ -57,7 +62,14 @@ def run(topology: str = TOPOLOGY, size: int = 19, num_games: int = 1024) -> dict
     text = compiled.as_text() or ""
     counts = {name: len(re.findall(rf"(?<![-\w.]){name}\(", text)) for name in ("gather", "scatter", "while", "fusion", "all-reduce")}
     memory = compiled.memory_analysis()
-    return {"topology": topology, "games": num_games, "compile_seconds": seconds, **counts, "temporary_bytes": memory.temp_size_in_bytes if memory else None}
+    return {
+        "game": name,
+        "topology": topology,
+        "games": num_games,
+        "compile_seconds": seconds,
+        **counts,
+        "temporary_bytes": memory.temp_size_in_bytes if memory else None,
+    }
 
 
 def _pretend_to_be_a_tpu_host() -> None:
@@ -78,9 +90,11 @@ def main(arguments: list[str] | None = None) -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--topology", default=TOPOLOGY)
+    parser.add_argument("--game", choices=list(GAMES), action="append", help="only this game; may be given several times")
     options = parser.parse_args(arguments)
-    for name, value in run(options.topology).items():
-        Console(highlight=False).print(f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}")
+    for game in options.game or GAMES:
+        for name, value in run(options.topology, game).items():
+            Console(highlight=False).print(f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The table of games, by name."""
 
+from azero.games.chess.rules import Chess
 from azero.games.go.rules import Go
 from azero.games.tictactoe import TicTacToe
 
-GAMES = {"go": Go, "tictactoe": TicTacToe}
+GAMES = {"chess": Chess, "go": Go, "tictactoe": TicTacToe}

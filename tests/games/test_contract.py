@@ -20,6 +20,8 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"size": 1, "komi": 0.0, "superko": "simple"},
     ],
 }
+COUNTING = ("chess",)
+"""Games with counts among their planes."""
 CASES = [(name, options) for name in GAMES for options in OPTIONS.get(name, [{}])]
 NUM_GAMES = 4
 
@@ -85,7 +87,7 @@ def test_shapes_and_dtypes(run: Run) -> None:
         "to_play": ((), "int32"),
         "is_terminal": ((), "bool"),
         "rewards": ((2,), "float32"),
-        "observe": ((height, width, game.num_planes), "bool"),
+        "observe": ((height, width, game.num_planes), "float32" if game.name in COUNTING else "bool"),
         "pack_frame": ((game.frame_words,), "uint32"),
     }
     for verb, (shape, dtype) in expected.items():
@@ -117,7 +119,8 @@ def test_one_state_with_many_actions(run: Run) -> None:
     step = jax.jit(game.step)
     actions = jnp.arange(game.num_actions, dtype=jnp.int32)
     together = jax.jit(jax.vmap(game.step, in_axes=(None, 0)))(state, actions)
-    for action in range(game.num_actions):
+    together = jax.tree.map(np.asarray, together)
+    for action in range(0, game.num_actions, 1 + game.num_actions // 500):
         jax.tree.map(np.testing.assert_array_equal, step(state, jnp.int32(action)), jax.tree.map(lambda a, n=action: a[n], together))
 
 
@@ -211,5 +214,5 @@ def test_text_of_moves_and_boards(run: Run) -> None:
 
 
 def test_an_unknown_game_names_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"unknown game 'checkers'; the games are: go, tictactoe"):
+    with pytest.raises(ValueError, match=r"unknown game 'checkers'; the games are: chess, go, tictactoe"):
         azero.games.make("checkers")

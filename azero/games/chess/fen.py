@@ -1,0 +1,150 @@
+"""Reading Forsyth-Edwards notation (PGN standard, section 16.1). Host side only."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from azero.games.chess import legal
+from azero.games.chess.position import CLOCK_MAX, Position
+from azero.games.chess.squares import Squares, choose, mirror, spread
+from azero.types import Array
+
+START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+LETTERS = ".PNBRQK"
+"""Kinds by their codes; White's are capitals."""
+MAX_FULL_MOVES = 100_000
+"""Largest move number that a game may begin with."""
+_CASTLING = {"K": ("White", 4, 7), "Q": ("White", 4, 0), "k": ("Black", 60, 63), "q": ("Black", 60, 56)}
+"""Letter of a right: colour, squares of king and rook."""
+
+
+class Parsed(NamedTuple):
+    """What a FEN says; uint32[1] numpy arrays."""
+
+    position: Position
+    """from the mover's side; the en-passant file is that of any double step, whether it can be taken or not"""
+    plies: Array
+    clock: Array
+
+
+def parse_fen(fen: str) -> Parsed:
+    """Read a FEN of four to six fields; the counts may be missing.
+
+    Raises:
+      ValueError: it is not a position that chess can go on from; the FEN is quoted and what is wrong with it.
+    """
+    try:
+        return _parse(fen)
+    except ValueError as error:
+        raise ValueError(f"{fen!r} is not a chess position in FEN: {error}") from None
+
+
+def _parse(fen: str) -> Parsed:
+    fields = fen.split()
+    if not 4 <= len(fields) <= 6:
+        raise ValueError(f"it has {len(fields)} fields; 6 are needed (men, side, castling, en passant, half-moves, move)")
+    board, side, castling, passing, clock_text, number_text = (*fields, "0", "1")[:6] if len(fields) < 6 else fields
+    men = _parse_men(board)
+    if side not in ("w", "b"):
+        raise ValueError(f"the side to move is w or b, not {side!r}")
+    rights = _parse_castling(castling, men)
+    file = _parse_passing(passing, side, men)
+    clock, number = _count(clock_text, "half-move clock"), max(1, _count(number_text, "move number"))
+    if number > MAX_FULL_MOVES:
+        raise ValueError(f"the move number {number} is above {MAX_FULL_MOVES}")
+    plies = 2 * (number - 1) + (side == "b")
+    parsed = Parsed(_position(men, side, rights, file), _words(plies), _words(min(clock, CLOCK_MAX)))
+    _check(parsed.position)
+    return parsed
+
+
+def _parse_men(board: str) -> list[str]:
+    """Return the letters of the 64 squares from a1, a dot for an empty one."""
+    ranks = board.split("/")
+    if len(ranks) != 8:
+        raise ValueError(f"there are {len(ranks)} ranks, not 8")
+    men: list[str] = []
+    for number, rank in zip(range(8, 0, -1), ranks, strict=True):
+        row = "".join("." * int(letter) if letter in "12345678" else letter for letter in rank)
+        if wrong := set(row) - set("PNBRQKpnbrqk."):
+            raise ValueError(f"rank {number} has {min(wrong)!r}; men are PNBRQK and pnbrqk, numbers 1 to 8")
+        if len(row) != 8:
+            raise ValueError(f"rank {number} has {len(row)} squares, not 8")
+        men = [*row, *men]
+    for colour, king in (("White", "K"), ("Black", "k")):
+        if men.count(king) != 1:
+            raise ValueError(f"{colour} has {men.count(king)} kings, not one")
+    if set("Pp") & {*men[:8], *men[56:]}:
+        raise ValueError("a pawn stands on the first or the last rank")
+    return men
+
+
+def _parse_castling(castling: str, men: list[str]) -> int:
+    """Return the castling rights as bits, White's short first."""
+    if castling == "-":
+        return 0
+    if not set(castling) <= set("KQkq") or len(set(castling)) != len(castling):
+        raise ValueError(f"castling rights are '-' or some of KQkq, not {castling!r}")
+    for letter in castling:
+        colour, king, rook = _CASTLING[letter]
+        king_letter, rook_letter = ("K", "R") if colour == "White" else ("k", "r")
+        if men[king] != king_letter or men[rook] != rook_letter:
+            raise ValueError(f"{colour} cannot castle {letter!r} without king on {square_name(king)} and rook on {square_name(rook)}")
+    return sum(1 << "KQkq".index(letter) for letter in castling)
+
+
+def _parse_passing(passing: str, side: str, men: list[str]) -> int:
+    """Return one bit for the file of the double step, or 0."""
+    if passing == "-":
+        return 0
+    rank, step, pawn = ("6", -8, "p") if side == "w" else ("3", 8, "P")
+    if len(passing) != 2 or passing[0] not in "abcdefgh" or passing[1] != rank:
+        raise ValueError(f"the en-passant square is '-' or on rank {rank} with {side} to move, not {passing!r}")
+    square = parse_square(passing)
+    if men[square + step] != pawn or men[square] != "." or men[square - step] != ".":
+        raise ValueError(f"no pawn can have just stepped over the en-passant square {passing}")
+    return 1 << (square % 8)
+
+
+def _count(text: str, name: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError(f"the {name} is a number from 0, not {text!r}")
+    return int(text)
+
+
+def _position(men: list[str], side: str, rights: int, file: int) -> Position:
+    """Return the position from the mover's side."""
+
+    def squares(wanted: list[bool]) -> Squares:
+        bits = sum(1 << square for square, is_wanted in enumerate(wanted) if is_wanted)
+        return Squares(_words(bits & 0xFFFFFFFF), _words(bits >> 32))
+
+    black = spread(_words(side == "b") != 0)
+    white_men, black_men = squares([man.isupper() for man in men]), squares([man.islower() for man in men])
+    planes = [squares([bool(LETTERS.index(man.upper()) >> bit & 1) for man in men]) for bit in range(3)]
+    white_men, black_men, *kinds = (choose(black, mirror(plane), plane) for plane in (white_men, black_men, *planes))
+    own_rights = rights if side == "w" else (rights >> 2 | rights << 2) & 15
+    return Position(choose(black, black_men, white_men), choose(black, white_men, black_men), (kinds[0], kinds[1], kinds[2]), _words(own_rights), _words(file))
+
+
+def _check(position: Position) -> None:
+    """Refuse a position in which the king of the side that has moved can be taken."""
+    mirrored = Position(mirror(position.other), mirror(position.own), tuple(map(mirror, position.kinds)), position.castling, _words(0))  # type: ignore[arg-type]
+    if legal.legal(mirrored).in_check[0]:
+        raise ValueError("the side that is not to move is in check")
+
+
+def _words(value: int) -> Array:
+    return np.array([value], np.uint32)  # type: ignore[return-value]
+
+
+def square_name(square: int) -> str:
+    """Return the name of a square 0..63, a1 first."""
+    return "abcdefgh"[square % 8] + str(square // 8 + 1)
+
+
+def parse_square(name: str) -> int:
+    """Return the number of a square by its name."""
+    return "abcdefgh".index(name[0]) + 8 * (int(name[1]) - 1)

@@ -1,0 +1,160 @@
+"""Sets of squares of a chess board as two 32-bit words, moved and filled without a table.
+
+Square 8 * rank + file is a1 = 0, b1 = 1, ..., h8 = 63: bit s of a 64-bit word whose halves are `low` (ranks 1 to 4) and `high` (ranks 5 to 8). Words are
+uint32 arrays of any one shape, of numpy or of JAX: only operators are used, so that the same rules serve a compiled batch and a single position on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azero.types import Array
+
+Direction = tuple[int, int]
+"""(files to the right, ranks forward)"""
+
+COMPASS: tuple[Direction, ...] = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
+"""N, NE, E, SE, S, SW, W, NW (AZ, supplement, 'Representation'); number d + 4 is opposite to d, odd numbers are diagonals."""
+KNIGHT_JUMPS: tuple[Direction, ...] = ((1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2))
+"""Clockwise from north-north-east."""
+N, NE, E, SE, S, SW, W, NW = range(8)
+
+
+class Squares(NamedTuple):
+    """A set of squares."""
+
+    low: Array
+    high: Array
+
+    def __and__(self, other: Squares) -> Squares:
+        return Squares(self.low & other.low, self.high & other.high)
+
+    def __or__(self, other: Squares) -> Squares:
+        return Squares(self.low | other.low, self.high | other.high)
+
+    def __xor__(self, other: Squares) -> Squares:
+        return Squares(self.low ^ other.low, self.high ^ other.high)
+
+    def __invert__(self) -> Squares:
+        return Squares(~self.low, ~self.high)
+
+    def when(self, words: Array) -> Squares:
+        """Return the set where `words` is all ones, the empty set where it is zero (see `spread`)."""
+        return Squares(self.low & words, self.high & words)
+
+    def is_empty(self) -> Array:
+        """Return bool: there is no square in the set."""
+        return (self.low | self.high) == 0
+
+    def has_several(self) -> Array:
+        """Return bool: there are two or more squares in the set."""
+        low_rest, high_rest = self.low & (self.low - np.uint32(1)), self.high & (self.high - np.uint32(1))
+        return ((low_rest | high_rest) != 0) | ((self.low != 0) & (self.high != 0))
+
+
+def constant(bits: int) -> Squares:
+    """Return the set of the 64-bit number `bits`."""
+    return Squares(np.uint32(bits & 0xFFFFFFFF), np.uint32(bits >> 32))  # type: ignore[arg-type]
+
+
+def spread(condition: Array) -> Array:
+    """Return uint32 words of ones where `condition` (bool) holds, of zeros elsewhere."""
+    return np.uint32(0) - condition.astype(np.uint32)
+
+
+def choose(words: Array, first: Squares, second: Squares) -> Squares:
+    """Return `first` where `words` is all ones, `second` where it is zero."""
+    return first.when(words) | second.when(~words)
+
+
+def square_set(square: Array) -> Squares:
+    """Return the set of one square uint32 in 0..63."""
+    bit = np.uint32(1) << (square & np.uint32(31))
+    in_high = spread(square >= 32)
+    return Squares(bit & ~in_high, bit & in_high)
+
+
+def mirror(squares: Squares) -> Squares:
+    """Return the set seen from the other side of the board: rank 1 becomes rank 8, files stay."""
+    return Squares(_reverse_bytes(squares.high), _reverse_bytes(squares.low))
+
+
+def _reverse_bytes(word: Array) -> Array:
+    word = ((word >> 8) & np.uint32(0x00FF00FF)) | ((word & np.uint32(0x00FF00FF)) << 8)
+    return (word >> 16) | (word << 16)
+
+
+def _shift(squares: Squares, amount: int) -> Squares:
+    """Return the 64-bit word shifted by `amount` bits, upwards if it is positive."""
+    low, high = squares
+    nothing: Any = np.uint32(0)
+    if amount == 0:
+        return squares
+    if amount >= 32:
+        return Squares(nothing, low << (amount - 32) if amount > 32 else low)
+    if amount <= -32:
+        return Squares(high >> (-amount - 32) if amount < -32 else high, nothing)
+    if amount > 0:
+        return Squares(low << amount, (high << amount) | (low >> (32 - amount)))
+    return Squares((low >> -amount) | (high << (32 + amount)), high >> -amount)
+
+
+def _along_rank(squares: Squares, files: int) -> Squares:
+    """Return the set shifted within its words: a square that leaves its rank lands on the edge file of another one, or nowhere."""
+    if files >= 0:
+        return Squares(squares.low << files, squares.high << files)
+    return Squares(squares.low >> -files, squares.high >> -files)
+
+
+def _entered(files: int) -> Squares:
+    """Return the squares that a move by `files` files can end on without leaving the board at the side."""
+    row = (0xFF << files) & 0xFF if files >= 0 else 0xFF >> -files
+    return constant(row * 0x0101010101010101)
+
+
+def _raw(squares: Squares, direction: Direction, distance: int) -> Squares:
+    files, ranks = direction
+    return _along_rank(squares, files * distance) if ranks == 0 else _shift(squares, (8 * ranks + files) * distance)
+
+
+def step(squares: Squares, direction: Direction) -> Squares:
+    """Return the set moved once in `direction`, of a king or a knight; what leaves the board is gone."""
+    moved = _raw(squares, direction, 1)
+    return moved & _entered(direction[0]) if direction[0] else moved
+
+
+def steps(squares: Squares, directions: Sequence[Direction]) -> Squares:
+    """Return the union of the set moved once in each direction."""
+    union = step(squares, directions[0])
+    for direction in directions[1:]:
+        union = union | step(squares, direction)
+    return union
+
+
+def fill(seeds: Squares, free: Squares, direction: Direction) -> Squares:
+    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares of `free` (parallel prefix, three doublings)."""
+    if direction[0]:
+        free = free & _entered(direction[0])
+    for distance in (1, 2, 4):
+        seeds = seeds | (free & _raw(seeds, direction, distance))
+        if distance < 4:
+            free = free & _raw(free, direction, distance)
+    return seeds
+
+
+def settle(*sets: Squares) -> list[Squares]:
+    """Return the same sets, which XLA then computes once; without this every later use repeats the work that leads up to it.
+
+    XLA on a CPU copies work into each of its uses, also across an optimization barrier, but never across a concatenation of more than eight arrays (a shorter
+    one it joins to the work and does not vectorise): so at least five sets are settled together.
+    """
+    if not any(isinstance(word, jax.Array) for squares in sets for word in squares):
+        return list(sets)
+    assert len(sets) > 4, "too few sets to be kept apart"
+    words = jax.lax.optimization_barrier(jnp.stack([word for squares in sets for word in squares]))
+    return [Squares(words[index], words[index + 1]) for index in range(0, 2 * len(sets), 2)]

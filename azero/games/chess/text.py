@@ -1,0 +1,216 @@
+"""Chess in text: FEN, moves in UCI and in standard algebraic notation, diagrams. Host side only, with numpy instead of JAX."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from azero.games.chess import legal, moves
+from azero.games.chess import position as positions
+from azero.games.chess.fen import LETTERS, MAX_FULL_MOVES, START, parse_fen, parse_square, square_name
+from azero.games.chess.position import Position
+from azero.games.chess.squares import Squares
+
+__all__ = ["MAX_FULL_MOVES", "START", "Board", "board_of_fen", "board_of_state", "parse_fen"]
+
+_SAN = re.compile(r"([KQRBN])?([a-h])?([1-8])?x?([a-h][1-8])(?:=?([QRBNqrbn]))?")
+
+
+@dataclass(frozen=True)
+class Board:
+    """One position, for people: made from a state (`board_of_state`) or a FEN (`board_of_fen`), with moves as actions of `moves`."""
+
+    position: Position
+    """from the mover's side; numpy words uint32[1]"""
+    targets: tuple[Squares, ...]
+    plies: int
+    clock: int
+
+    @property
+    def is_black(self) -> bool:
+        """Black is to move."""
+        return self.plies % 2 == 1
+
+    @functools.cached_property
+    def men(self) -> str:
+        """The letters of the 64 squares from a1, seen from White's side; a dot for an empty one."""
+        sets = [self.position.own, self.position.other, *self.position.kinds]
+        own, other, *kinds = (int(squares.low[0]) | int(squares.high[0]) << 32 for squares in sets)
+        men = []
+        for square in range(64):
+            bit = self.view(square)
+            letter = LETTERS[sum((kind >> bit & 1) << index for index, kind in enumerate(kinds))]
+            is_white = ((other if self.is_black else own) >> bit) & 1
+            men.append(letter if is_white else letter.lower())
+        return "".join(men)
+
+    def view(self, square: int) -> int:
+        """Return a square's number as the mover counts it, for its number from a1, and the other way round."""
+        return square ^ 56 if self.is_black else square
+
+    @functools.cached_property
+    def is_check(self) -> bool:
+        """The side to move is in check."""
+        return bool(legal.legal(self.position).in_check[0])
+
+    @functools.cached_property
+    def actions(self) -> tuple[int, ...]:
+        """The legal actions in rising order."""
+        return tuple(moves.host_actions(moves.start_squares(self.position, self.targets)))
+
+    @functools.cached_property
+    def uci(self) -> dict[str, int]:
+        """The legal actions by their names in UCI."""
+        return {format_uci(self, action): action for action in self.actions}
+
+    def after(self, action: int) -> Board:
+        """Return the board after a legal action."""
+        moved, is_progress = positions.play(self.position, moves.decode(np.array([action], np.uint32)))  # type: ignore[arg-type]
+        return _board(moved, self.plies + 1, 0 if is_progress[0] else min(self.clock + 1, positions.CLOCK_MAX))
+
+
+def _board(seen: Position, plies: int, clock: int) -> Board:
+    known = legal.legal(seen)
+    return Board(seen._replace(en_passant=known.en_passant), tuple(known.targets), plies, clock)
+
+
+def board_of_fen(fen: str) -> Board:
+    """Return the board that a FEN describes.
+
+    Raises:
+      ValueError: it is not a position of chess; what is wrong is named.
+    """
+    parsed = parse_fen(fen)
+    return _board(parsed.position, int(parsed.plies[0]), int(parsed.clock[0]))
+
+
+def board_of_state(state: Any) -> Board:
+    """Return the board of one `ChessState`."""
+    frame = np.asarray(state.frames)[0].reshape(-1, 1)
+    known = positions.facts(frame[-1])
+    seen = positions.unpack(list(frame), np.asarray(state.en_passant).reshape(1))  # type: ignore[arg-type]
+    targets = tuple(Squares(low, high) for low, high in np.asarray(state.targets).reshape(-1, 2, 1))
+    return Board(seen, targets, int(known.plies[0]), int(known.clock[0]))
+
+
+def format_fen(board: Board) -> str:
+    """Return the FEN, with the en-passant square only where the capture is legal."""
+    rows = [board.men[8 * rank : 8 * rank + 8] for rank in range(7, -1, -1)]
+    men = "/".join(re.sub(r"\.+", lambda run: str(len(run[0])), row) for row in rows)
+    rights = int(board.position.castling[0])
+    rights = (rights >> 2 | rights << 2) & 15 if board.is_black else rights
+    castling = "".join(letter for bit, letter in enumerate("KQkq") if rights >> bit & 1) or "-"
+    file = int(board.position.en_passant[0])
+    passing = f"{'abcdefgh'[file.bit_length() - 1]}{3 if board.is_black else 6}" if file else "-"
+    return f"{men} {'b' if board.is_black else 'w'} {castling} {passing} {board.clock} {board.plies // 2 + 1}"
+
+
+def _squares_of(board: Board, action: int) -> tuple[int, int | None, int]:
+    """Return start and end of an action as squares from a1, the end None where it would leave the board, and the code of an underpromotion or 0."""
+    if not 0 <= action < moves.NUM_ACTIONS:
+        raise ValueError(f"action {action} is not one of chess: 0 to {moves.NUM_ACTIONS - 1}")
+    square, plane = divmod(action, moves.NUM_PLANES)
+    files, ranks, promotion = moves.plane_moves()[plane]
+    is_on_board = 0 <= square % 8 + files < 8 and 0 <= square // 8 + ranks < 8
+    return board.view(square), board.view(square + 8 * ranks + files) if is_on_board else None, promotion
+
+
+def _becomes(board: Board, start: int, end: int, promotion: int) -> int:
+    """Return the code of the kind that a pawn becomes by going from start to end, 0 if it stays a pawn."""
+    if promotion or board.men[start].upper() != "P" or end // 8 != (0 if board.is_black else 7):
+        return promotion
+    return positions.QUEEN
+
+
+def format_uci(board: Board, action: int) -> str:
+    """Return a move as UCI has it: e2e4, e7e8q, e1g1 for castling. An action that would leave the board is "a1 by -1+2" (files, ranks)."""
+    start, end, promotion = _squares_of(board, action)
+    if end is None:
+        files, ranks, _ = moves.plane_moves()[action % moves.NUM_PLANES]
+        return f"{square_name(start)} by {files:+d}{ranks:+d}{LETTERS[promotion].lower().strip('.')}"
+    return square_name(start) + square_name(end) + LETTERS[_becomes(board, start, end, promotion)].lower().strip(".")
+
+
+def parse_uci(board: Board, name: str) -> int:
+    """Return the legal action with this name in UCI.
+
+    Raises:
+      ValueError: there is none; the name and the position are quoted.
+    """
+    if name not in board.uci:
+        raise ValueError(f"{name!r} is not a legal move in UCI notation in {format_fen(board)}")
+    return board.uci[name]
+
+
+def format_san(board: Board, action: int) -> str:
+    """Return a legal move in standard algebraic notation: Nf3, exd6, O-O, e8=Q+, Qh4# (PGN standard, section 8.2.3)."""
+    after = board.after(action)
+    return _san_without_check(board, action) + (("+" if after.actions else "#") if after.is_check else "")
+
+
+def _san_without_check(board: Board, action: int) -> str:
+    start, end, promotion = _squares_of(board, action)
+    assert end is not None
+    man = board.men[start].upper()
+    if man == "K" and abs(start - end) == 2:
+        return "O-O" if end > start else "O-O-O"
+    is_capture = board.men[end] != "." or (man == "P" and (start - end) % 8 != 0)
+    if man == "P":
+        becomes = _becomes(board, start, end, promotion)
+        return (f"{square_name(start)[0]}x" if is_capture else "") + square_name(end) + (f"={LETTERS[becomes]}" if becomes else "")
+    return man + _distinction(board, start, end) + ("x" if is_capture else "") + square_name(end)
+
+
+def _distinction(board: Board, start: int, end: int) -> str:
+    """Return file, rank or both of the start where another man of the kind can go to the same square; the file is preferred."""
+    others = [_squares_of(board, action) for action in board.actions]
+    rivals = [other for other, goal, _ in others if goal == end and other != start and board.men[other] == board.men[start]]
+    if not rivals:
+        return ""
+    if all(rival % 8 != start % 8 for rival in rivals):
+        return square_name(start)[0]
+    return square_name(start)[1] if all(rival // 8 != start // 8 for rival in rivals) else square_name(start)
+
+
+def parse_san(board: Board, san: str) -> int:
+    """Return the legal action that a move in standard algebraic notation names; check signs, annotations and the sign of promotion may be missing.
+
+    Raises:
+      ValueError: no legal move or more than one fits; the text and the position are quoted.
+    """
+    found = _san_candidates(board, san.rstrip("+#!?"))
+    if len(found) != 1:
+        reason = "is not a legal move" if not found else "is ambiguous"
+        raise ValueError(f"{san!r} {reason} in {format_fen(board)}")
+    return found[0]
+
+
+def _san_candidates(board: Board, san: str) -> list[int]:
+    if san in ("O-O", "0-0", "O-O-O", "0-0-0"):
+        king = board.men.index("k" if board.is_black else "K")
+        name = square_name(king) + square_name(king + (2 if len(san) == 3 else -2))
+        return [board.uci[name]] if name in board.uci else []
+    match = _SAN.fullmatch(san)
+    if match is None:
+        return []
+    man, file, rank, goal, promotion = match.groups()
+    found = []
+    for action in board.actions:
+        start, end, under = _squares_of(board, action)
+        assert end is not None
+        becomes = LETTERS[_becomes(board, start, end, under)].strip(".")
+        name = square_name(start)
+        fits = end == parse_square(goal) and board.men[start].upper() == (man or "P") and becomes == (promotion or "").upper()
+        if fits and file in (None, name[0]) and rank in (None, name[1]) and not (man == "K" and abs(start - end) == 2):
+            found.append(action)
+    return found
+
+
+def format_diagram(board: Board) -> str:
+    """Return the board from White's side with coordinates, and the FEN below it."""
+    rows = [f"{rank + 1} {' '.join(board.men[8 * rank : 8 * rank + 8])}" for rank in range(7, -1, -1)]
+    return "\n".join([*rows, "  a b c d e f g h", format_fen(board)])
