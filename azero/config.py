@@ -220,6 +220,8 @@ class EvaluationConfig:
     """Games against the checkpoint of the previous evaluation, for the Elo curve; 0 is none (with the gate, the gate's match counts)."""
     num_simulations: int | None = None
     """Simulations per move in matches; None is as in self-play (AGZ: 1600)."""
+    average_symmetries: bool = False
+    """Evaluate a position as the mean over all its symmetries: much stronger where the network is small, and eight times the work (AGZ: no, a random one)."""
     temperature_moves: int = 0
     """Moves at the start of a match game that are drawn in proportion to the search's weights, for variety (AGZ: 0, its random symmetries vary the games)."""
 

@@ -34,11 +34,12 @@ EXPERIMENT = Experiment(
             batch_size=512,
             steps_per_iteration=24,  # every new position one and a half times on average
             optimiser="adamw",
-            learning_rate=((0, 4e-3), (1000, 1.5e-3), (1300, 5e-4)),
+            learning_rate=((0, 4e-3), (2100, 1.5e-3), (2700, 5e-4)),
         ),
-        evaluation=EvaluationConfig(gate=False, every=16, games=64, num_simulations=16),
+        # One net won 10 of 32 games as White against GNU Go with random symmetries, and 20 of 20 (of one line) with their mean.
+        evaluation=EvaluationConfig(gate=False, every=16, games=64, num_simulations=16, temperature_moves=4, average_symmetries=True),
         checkpoint=CheckpointConfig(every=8, keep=3, keep_every=16),
-        run=RunConfig(iterations=64),
+        run=RunConfig(iterations=128),
     ),
 )
 

@@ -16,10 +16,11 @@ from azero.config import Config, GameConfig
 from azero.experiments.experiment import load
 from azero.games import Game, make
 from azero.networks import make_network
-from azero.pipelines.loop import match_settings
+from azero.pipelines.loop import match_leaf, match_settings
 from azero.play.tree_player import PlayStyle, TreePlayer
 from azero.search import SearchFn, make_search
-from azero.search.leaf import network_leaf, turned_network_leaf
+from azero.search.evaluator import Symmetries
+from azero.search.leaf import turned_network_leaf
 from azero.search.parallel import TreeSettings
 from azero.search.policy import make_policy
 from azero.types import PyTree
@@ -153,7 +154,7 @@ def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
     variables, config = _load_network(spec)
     game = _make_game(spec, config, rules)
     network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
-    leaf = network_leaf(game, network.infer, config.search.random_symmetry)
+    leaf = match_leaf(config, game, network)
     settings = match_settings(config)
     if spec.visits == 0:
         search = make_policy(game, leaf)
@@ -177,12 +178,19 @@ def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: T
     variables, config = _load_network(spec)
     game = _make_game(spec, config, rules)
     network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
-    tree = settings.tree or TreeSettings(symmetry="random" if config.search.random_symmetry else "none")
+    tree = settings.tree or TreeSettings(symmetry=_symmetry(config))
     style = settings.style
     if spec.visits is not None:
         style = dataclasses.replace(style, limits=dataclasses.replace(style.limits, visits=spec.visits))
     leaf = turned_network_leaf(game, network.infer)
     return TreePlayer(game, leaf, jax.jit(network.fold)(variables), settings=tree, style=style, name=spec.name, seed=settings.seed)
+
+
+def _symmetry(config: Config) -> Symmetries:
+    """Return how a player with one tree looks at positions: as in the run's matches."""
+    if config.evaluation.average_symmetries:
+        return "average"
+    return "random" if config.search.random_symmetry else "none"
 
 
 def _load_network(spec: NetworkSpec) -> tuple[PyTree, Config]:

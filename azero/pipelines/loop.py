@@ -24,15 +24,16 @@ from azero.data.replay import Replay
 from azero.data.sample import Batch, Samples, unpack
 from azero.evaluate.gate import passes_gate
 from azero.evaluate.resign import NEVER, ResignCalibration, lowest_points
-from azero.games import make
+from azero.games import Game, make
 from azero.learn.learner import Metrics, TrainState, check_finite, make_learner
 from azero.networks import make_network
+from azero.networks.network import Network
 from azero.pipelines.events import Evaluated, Event, IterationDone, Phase, Played, SampleGame, Trained
 from azero.play.match import make_match
 from azero.play.selfplay import Carry, make_selfplay, to_host
 from azero.play.trajectory import Assembler, Games
-from azero.search import make_search
-from azero.search.leaf import network_leaf
+from azero.search import LeafFn, make_search
+from azero.search.leaf import averaged_network_leaf, network_leaf
 from azero.types import PyTree
 
 # What the iteration's key is folded with, so that the draws of different parts never coincide.
@@ -109,7 +110,7 @@ class Loop:
         self.selfplay = make_selfplay(config.selfplay, self.game, search, fast_search, mesh)
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
-        self.match_search = make_search(match_settings(config), self.game, leaf)
+        self.match_search = make_search(match_settings(config), self.game, match_leaf(config, self.game, self.network))
 
     def fresh_arrays(self) -> dict[str, PyTree]:
         """Return the arrays of a run before its first iteration, as `RunState.arrays` names them."""
@@ -273,6 +274,13 @@ def match_settings(config: Config) -> Any:
     """Return the search settings of matches: no noise, no exploration (AGZ methods, 'Evaluator')."""
     simulations = config.evaluation.num_simulations or config.search.num_simulations
     return dataclasses.replace(config.search, num_simulations=simulations, dirichlet_fraction=0.0, gumbel_scale=0.0)
+
+
+def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
+    """Return how positions are evaluated in matches."""
+    if config.evaluation.average_symmetries:
+        return averaged_network_leaf(game, network.infer)
+    return network_leaf(game, network.infer, config.search.random_symmetry)
 
 
 def _lowest_points(games: Games) -> np.ndarray:

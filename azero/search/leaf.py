@@ -34,6 +34,20 @@ def network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array
     return leaf
 
 
+def averaged_network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]]) -> LeafFn:
+    """Make the leaf whose logits and value are the means over all symmetries of the position: as many evaluations, and the same answer every time."""
+    turned = turned_network_leaf(game, infer)
+
+    def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:
+        count = game.num_symmetries
+        repeated = jax.tree.map(lambda array: jnp.repeat(array, count, axis=0), states)
+        batch = jax.tree.leaves(states)[0].shape[0]
+        logits, values = turned(params, key, repeated, jnp.tile(jnp.arange(count, dtype=jnp.int32), batch))
+        return logits.reshape(batch, count, -1).mean(axis=1), values.reshape(batch, count).mean(axis=1)
+
+    return leaf
+
+
 def turned_network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]]) -> TurnedLeafFn:
     """Make the leaf of a network that is told by the caller which symmetry to look through."""
 

@@ -11,6 +11,7 @@ import pytest
 
 from azero.games.tictactoe import TicTacToe
 from azero.search import network_leaf, rollout_leaf
+from azero.search.leaf import averaged_network_leaf
 
 GAME = TicTacToe()
 
@@ -57,3 +58,14 @@ def test_playouts_of_a_finished_game_return_its_result() -> None:
     """X has won and O is to move."""
     _, values = rollout_leaf(GAME)({}, jax.random.key(1), positions(3, 0, 3, 1, 4, 2))
     np.testing.assert_array_equal(values, -1.0)
+
+
+def test_the_averaged_leaf_is_the_mean_over_the_eight_views() -> None:
+    """A network that always names square 0 with a value read off that square: its mean names the four corners, and is the same for turned positions."""
+
+    def infer(params: Any, planes: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros((planes.shape[0], 9)).at[:, 0].set(1.0), planes[:, 0, 0, 0].astype(jnp.float32)
+
+    logits, values = averaged_network_leaf(GAME, infer)({}, jax.random.key(0), positions(3, 0, 4))
+    np.testing.assert_allclose(logits, np.tile([0.25, 0, 0.25, 0, 0, 0, 0.25, 0, 0.25], (3, 1)), atol=1e-6)
+    np.testing.assert_allclose(values, np.full(3, 0.25), atol=1e-6)  # X, who is to move, stands in one corner of four
