@@ -22,6 +22,7 @@ class Nim:
     pile: int = 7
     name: str = "nim"
     num_actions: int = 2
+    max_legal_actions: int = 2
 
     @property
     def max_moves(self) -> int:

@@ -138,6 +138,7 @@ def test_players_alternate_and_somebody_may_always_move(run: Run) -> None:
     assert (to_play[0] == 0).all()
     assert (to_play[1:] == 1 - to_play[:-1])[~over[:-1]].all()
     assert masks.any(axis=-1).all()
+    assert masks[~over].sum(axis=-1).max() <= run.game.max_legal_actions <= run.game.num_actions
 
 
 def test_rewards_are_zero_sum_and_come_at_the_end(run: Run) -> None:

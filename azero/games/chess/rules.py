@@ -76,6 +76,7 @@ class Chess:
 
     name: ClassVar[str] = "chess"
     num_actions: ClassVar[int] = moves.NUM_ACTIONS
+    max_legal_actions: ClassVar[int] = moves.MAX_LEGAL_MOVES
     board_shape: ClassVar[tuple[int, int]] = (8, 8)
     num_planes: ClassVar[int] = encoding.NUM_PLANES
     num_frames: ClassVar[int] = encoding.NUM_FRAMES
