@@ -51,18 +51,19 @@ class Engine:
     name: str
     init: Callable[[Array], PyTree]
     """key -> state"""
-    advance: Callable[[PyTree, Array], tuple[PyTree, Array, Array, Array]]
-    """(state, action) -> (state, legal mask bool[A], over bool[], rewards float32[2])"""
+    advance: Callable[[PyTree, Array], tuple[PyTree, Array, Array]]
+    """(state, action) -> (state, over bool[], rewards float32[2])"""
     mask: Callable[[PyTree], Array]
+    """state -> legal mask bool[A]"""
 
 
 def azero_engine(contest: Contest) -> Engine:
     """Return our rules: the exact state of a real game."""
     game = azero.games.make(contest.game, **contest.options)
 
-    def advance(state: PyTree, action: Array) -> tuple[PyTree, Array, Array, Array]:
+    def advance(state: PyTree, action: Array) -> tuple[PyTree, Array, Array]:
         state = game.step(state, action)
-        return state, game.legal_action_mask(state), game.is_terminal(state), game.rewards(state)
+        return state, game.is_terminal(state), game.rewards(state)
 
     return Engine("azero", lambda key: game.init(), advance, game.legal_action_mask)
 
@@ -77,14 +78,14 @@ def pgx_engine(contest: Contest) -> Engine:
         import pgx
     except ImportError as error:
         raise ValueError("Pgx is not installed: pip install 'azero[peers]'") from error
-    env: Any = pgx.make(contest.pgx)  # type: ignore[arg-type]
+    env: Any = pgx.make(contest.pgx)
 
     def forget(state: Any) -> Any:
         return state.replace(observation=jnp.zeros_like(state.observation))
 
-    def advance(state: Any, action: Array) -> tuple[PyTree, Array, Array, Array]:
+    def advance(state: Any, action: Array) -> tuple[PyTree, Array, Array]:
         state = forget(env.step(state, action))
-        return state, state.legal_action_mask, state.terminated, state.rewards
+        return state, state.terminated, state.rewards
 
     return Engine("pgx", lambda key: forget(env.init(key)), advance, lambda state: state.legal_action_mask)
 
@@ -105,17 +106,16 @@ def draw(mask: Array, word: Array) -> Array:
 def measure(engine: Engine, batch: int, warm_moves: int, seconds: float = 5.0) -> dict[str, Any]:
     """Return steps per second of `batch` games after `warm_moves` moves, the bytes of a state, and the seconds to compile."""
     first = engine.init(jax.random.key(0))
-    fresh = (first, engine.mask(first))
-    games = jax.tree.map(lambda a: jnp.repeat(a[None], batch, axis=0), fresh)
+    games = jax.tree.map(lambda a: jnp.repeat(a[None], batch, axis=0), (first, engine.mask(first)))
     started = time.perf_counter()
-    play = jax.jit(functools.partial(_play, engine), donate_argnums=0).lower(games, fresh, jax.random.key(1)).compile()
+    play = jax.jit(functools.partial(_play, engine), donate_argnums=0).lower(games, first, jax.random.key(1)).compile()
     compile_seconds = time.perf_counter() - started
     for index in range(-(-warm_moves // CHUNK)):
-        games, total = play(games, fresh, jax.random.key(index))
+        games, total = play(games, first, jax.random.key(index))
     total.block_until_ready()
     moves, started = 0, time.perf_counter()
     while time.perf_counter() - started < seconds:
-        games, total = play(games, fresh, jax.random.key(1000 + moves))
+        games, total = play(games, first, jax.random.key(1000 + moves))
         total.block_until_ready()
         moves += CHUNK
     rate = moves * batch / (time.perf_counter() - started)
@@ -128,8 +128,9 @@ def _play(engine: Engine, games: PyTree, fresh: PyTree, key: Array) -> tuple[PyT
 
     def move(carry: tuple[PyTree, Array], word: Array) -> tuple[tuple[PyTree, Array], Array]:
         state, mask = carry
-        state, mask, over, rewards = engine.advance(state, draw(mask, word))
-        return jax.tree.map(lambda new, old: jnp.where(over, new, old), fresh, (state, mask)), rewards[0]
+        state, over, rewards = engine.advance(state, draw(mask, word))
+        state = jax.tree.map(lambda new, old: jnp.where(over, new, old), fresh, state)
+        return (state, engine.mask(state)), rewards[0]
 
     words = jax.random.bits(key, (CHUNK, games[1].shape[0]))
     games, rewards = jax.lax.scan(lambda carry, word: jax.vmap(move)(carry, word), games, words)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import collections
 
+import jax
 import numpy as np
 import pytest
-
-chess = pytest.importorskip("chess.pgn").chess
-import jax
-from chess_referee import ending, legal_actions, make_look, stack
+from chess_perft import stack
+from chess_referee import chess, ending, legal_actions, make_look
 
 from azero.games.chess import text
 from azero.games.chess.rules import ENDINGS, Chess

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 
 import pytest
-
-pytest.importorskip("chess.pgn")
-from chess_referee import make_perft
+from chess_perft import make_perft
 
 from azero.games.chess.rules import Chess
 

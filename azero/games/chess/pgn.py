@@ -1,0 +1,143 @@
+"""Chess games in portable game notation (PGN standard, 1994; import format in, export format out). Host side only."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from azero.games.chess.text import START, board_of_fen, format_san, parse_san
+
+SUFFIXES = (".pgn", ".pgn.gz")
+ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
+"""Tags that every game has, in this order (PGN standard, section 8.1.1)."""
+RESULTS = {(1, -1): "1-0", (-1, 1): "0-1", (0, 0): "1/2-1/2"}
+
+_TOKEN = re.compile(
+    r"""(?P<skip>\s+ | ^%[^\n]* | ;[^\n]* | \{[^}]*\} | \$\d+ | [!?]+ | \d+\.+ | \d+(?=\s))
+    | \[\s*(?P<tag>\w+)\s+"(?P<value>(?:[^"\\]|\\.)*)"\s*\]
+    | (?P<open>\() | (?P<close>\))
+    | (?P<result>1-0|0-1|1/2-1/2|\*)
+    | (?P<move>[A-Za-z0-][^\s(){};$!?\[\]]*)""",
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class GameRecord:
+    """The main line of one game."""
+
+    name: str
+    """where it comes from: the file and the number of the game in it"""
+    tags: Mapping[str, str]
+    fen: str
+    """where it begins"""
+    actions: tuple[int, ...]
+    """as in `azero.games.chess.moves`"""
+    result: str
+    """1-0, 0-1, 1/2-1/2, or * for an unknown one"""
+
+
+def read_games(path: str | Path) -> Iterator[GameRecord]:
+    """Yield the games of a .pgn or .pgn.gz file.
+
+    Raises:
+      ValueError: the file has another suffix or cannot be read, or a game is not valid; the place and the reason are named.
+    """
+    path = Path(path)
+    if not path.name.endswith(SUFFIXES):
+        raise ValueError(f"{path.name} is not a file of chess games: the suffixes are {', '.join(SUFFIXES)}")
+    try:
+        raw = path.read_bytes()
+        content = gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except (OSError, EOFError) as error:
+        raise ValueError(f"cannot read {path}: {error}") from error
+    yield from parse_games(content.decode("utf-8-sig", errors="replace"), path.name)
+
+
+def parse_games(content: str, name: str) -> Iterator[GameRecord]:
+    """Yield the games of PGN text, without comments, annotations and variations; `name` says where it comes from.
+
+    Raises:
+      ValueError: the text is not PGN, or a move is not legal; `name`, the number of the game and the line are quoted.
+    """
+    tags: dict[str, str] = {}
+    moves: list[str] = []
+    depth, number, place = 0, 1, 0
+
+    def finish(result: str) -> GameRecord:
+        return _record(f"{name} game {number}", tags, moves, result)
+
+    while place < len(content):
+        match = _TOKEN.match(content, place)
+        if match is None:
+            line = content.count("\n", 0, place) + 1
+            raise ValueError(f"{name} game {number}, line {line}: {content[place : place + 20]!r} is not PGN")
+        place = match.end()
+        depth += (match["open"] is not None) - (match["close"] is not None)
+        if depth < 0:
+            raise ValueError(f"{name} game {number}: a variation ends that has not begun")
+        if match["tag"] and moves and not depth:  # the game before has no result
+            yield finish("*")
+            tags, moves, number = {}, [], number + 1
+        if match["tag"]:
+            tags[match["tag"]] = re.sub(r"\\(.)", r"\1", match["value"])
+        elif match["move"] and not depth:
+            moves.append(match["move"])
+        elif match["result"] and not depth:
+            yield finish(match["result"])
+            tags, moves, number = {}, [], number + 1
+    if depth:
+        raise ValueError(f"{name} game {number}: a variation does not end")
+    if tags or moves:
+        yield finish("*")
+
+
+def _record(name: str, tags: dict[str, str], moves: list[str], result: str) -> GameRecord:
+    """Play the moves of one game.
+
+    Raises:
+      ValueError: its first position or a move is not valid; `name` is quoted.
+    """
+    fen = tags.get("FEN", START)
+    actions = []
+    try:
+        board = board_of_fen(fen)
+        for move in moves:
+            action = parse_san(board, move)
+            actions.append(action)
+            board = board.after(action)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    return GameRecord(name=name, tags=tags, fen=fen, actions=tuple(actions), result=result)
+
+
+def format_pgn(actions: Sequence[int], tags: Mapping[str, str] | None = None, result: str = "*", fen: str = START) -> str:
+    """Return a game as PGN text.
+
+    Args:
+      actions: legal moves, as in `azero.games.chess.moves`.
+      tags: such as White, Black, Event; those of the roster that are missing become "?".
+      result: 1-0, 0-1, 1/2-1/2 or *; see RESULTS for rewards.
+      fen: where the game begins.
+    """
+    given = dict(tags or {}) | {"Result": result}
+    if fen != START:
+        given |= {"SetUp": "1", "FEN": fen}
+    names = [*ROSTER, *(name for name in given if name not in ROSTER)]
+    header = [f'[{name} "{_escape(given.get(name, "????.??.??" if name == "Date" else "?"))}"]' for name in names]
+    board = board_of_fen(fen)
+    words = []
+    for ply, action in enumerate(actions):
+        if not board.is_black or ply == 0:
+            words.append(f"{board.plies // 2 + 1}." + ("" if not board.is_black else ".."))
+        words.append(format_san(board, action))
+        board = board.after(action)
+    return "\n".join([*header, "", *textwrap.wrap(" ".join([*words, result]), 79, break_on_hyphens=False), "", ""])
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
