@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games.shogi.legal import FREE_RANKS, drops_by_kind
-from azero.games.shogi.position import HAND_KINDS, KNIGHT, LANCE, PAWN, Move, Position
-from azero.games.shogi.squares import COMPASS, KNIGHT_JUMPS, NUM_SQUARES, SIZE, Direction, Squares, ranks, settle, spread, step
+from azero.games.shogi.position import KNIGHT, LANCE, PAWN, Move, Position
+from azero.games.shogi.squares import COMPASS, KNIGHT_JUMPS, NUM_SQUARES, SIZE, Direction, Squares, layer, ranks, settle, spread, step
 from azero.types import Array
 
 NUM_PLANES = 139
@@ -60,38 +60,46 @@ def _offset(move: Direction) -> np.uint32:
     return np.uint32((SIZE * forward + files) % NUM_SQUARES)
 
 
-def start_squares(position: Position, targets: Sequence[Squares]) -> list[Squares]:
-    """Return for each of the 139 planes the squares from which a legal move of that plane starts (`targets` of `legal.legal`)."""
+def start_squares(position: Position, targets: Sequence[Squares]) -> Squares:
+    """Return for each of the 139 planes the squares from which a legal move of that plane starts, words uint32[139, ...] (`targets` of `legal.legal`)."""
     own, kinds = position.own, position.kinds
     # Of the codes without the bit for promotion, gold alone has all others set; the king has that bit.
     movers = [own, ~position.occupied, own & ~(kinds[3] | (kinds[0] & kinds[1] & kinds[2]))]
-    movers += [position.kind(code) & own for code in (PAWN, LANCE, KNIGHT)]
-    own, empty, promotable, pawns, lances, knights = settle(*movers)
-    plain, promoting = [], []
-    for index, (files, forward) in enumerate(COMPASS):
-        reached = targets[index]
-        for distance in range(1, DISTANCES + 1):
-            passed = step(reached, (-files, -forward))
-            start = passed & own
-            plain.append(start & ~_stuck(pawns, lances, distance) if forward > 0 and files == 0 else start)
-            promoting.append(start & promotable & ranks(ZONE - max(forward, 0) * distance))
-            reached = passed & empty
-    for (files, forward), reached in zip(KNIGHT_JUMPS, targets[8:10], strict=True):
-        start = step(reached, (-files, -forward)) & own & knights
-        plain.append(start & ranks(0, FREE_RANKS[KNIGHT] - 1 - forward))
-        promoting.append(start & ranks(ZONE - forward))
-    return plain + promoting + drops_by_kind(position.own_hand, list(targets))
+    movers += [(position.kind(PAWN) | position.kind(LANCE)) & own, position.kind(KNIGHT) & own]
+    own, empty, promotable, runners, knights = settle(*movers)
+    reached, passed = list(targets[:8]), []
+    for _ in range(DISTANCES):
+        passed += settle(*(step(squares, (-files, -forward)) for squares, (files, forward) in zip(reached, COMPASS, strict=True)))
+        reached = [squares & empty for squares in passed[-8:]]
+    starts = layer([passed[8 * distance + direction] for direction in range(8) for distance in range(DISTANCES)], 1)[0] & own
+    jumps = [step(squares, (-files, -forward)) & knights for squares, (files, forward) in zip(targets[8:10], KNIGHT_JUMPS, strict=True)]
+    rest = [squares & ranks(0, FREE_RANKS[KNIGHT] - 3) for squares in jumps] + [squares & ranks(ZONE - 2) for squares in jumps]
+    others = layer([*rest, *drops_by_kind(position.own_hand, list(targets))], 1)[0]
+    stuck, zone = _forward_ranks(own, FREE_RANKS[PAWN], is_forward_only=True), _forward_ranks(own, ZONE, is_forward_only=False)
+    plain, promoting = starts & ~(stuck & runners), starts & promotable & zone
+    return Squares(*map(_join_planes, plain, promoting, others))
 
 
-def _stuck(pawns: Squares, lances: Squares, distance: int) -> Squares:
-    """Return the pawns and lances that could not go on after `distance` squares forward, and so have to promote."""
-    return (pawns & ranks(FREE_RANKS[PAWN] - distance)) | (lances & ranks(FREE_RANKS[LANCE] - distance))
+def _forward_ranks(like: Squares, rank: int, is_forward_only: bool) -> Squares:
+    """Return for each of the 64 queen's moves the squares from which it comes to `rank` or beyond, or starts there: words uint32[64, 1...].
+
+    With `is_forward_only` they are those of the moves straight forward alone.
+    """
+    moves = plane_moves()[:KNIGHT_PLANES]
+    sets = [ranks(rank - max(forward, 0)) if forward > 0 == files or not is_forward_only else ranks(SIZE) for files, forward in moves]
+    shape = (KNIGHT_PLANES, *(1 for _ in np.shape(like.near)))
+    return Squares(*(np.array(words, np.uint32).reshape(shape) for words in zip(*sets, strict=True)))  # type: ignore[arg-type]
 
 
-def action_mask(planes: Sequence[Squares]) -> Array:
-    """Return bool[B, 11259] of the 139 sets of `start_squares`, words uint32[B]."""
-    words = jnp.stack([squares[index] for index in range(3) for squares in planes])
-    words = jax.lax.optimization_barrier(jax.lax.optimization_barrier(words).T)
+def _join_planes(plain: Array, promoting: Array, others: Array) -> Array:
+    """Return words uint32[139, ...] in the order of the planes: `others` are knights without promotion, knights with it, and drops."""
+    parts = [plain, others[:2], promoting, others[2:]]
+    return jnp.concatenate(parts) if isinstance(plain, jax.Array) else np.concatenate(parts)  # type: ignore[return-value]
+
+
+def action_mask(starts: Squares) -> Array:
+    """Return bool[B, 11259] of the 139 sets of `start_squares`, words uint32[139, B]."""
+    words = jax.lax.optimization_barrier(jax.lax.optimization_barrier(jnp.concatenate(starts)).T)
     # Nine ranks are unpacked one by one: XLA keeps their joining apart from what is done with the mask, and vectorises both.
     pieces = []
     for rank in range(SIZE):
@@ -101,8 +109,8 @@ def action_mask(planes: Sequence[Squares]) -> Array:
     return jax.lax.optimization_barrier(jnp.concatenate(pieces, axis=1)).reshape(-1, NUM_ACTIONS)
 
 
-def host_actions(planes: Sequence[Squares]) -> list[int]:
-    """Return the legal actions, in rising order, of the 139 sets of one position, words numpy uint32[1]."""
-    words = np.array([[int(word[0]) for word in squares] for squares in planes], np.uint32)
+def host_actions(starts: Squares) -> list[int]:
+    """Return the legal actions, in rising order, of the 139 sets of one position, words numpy uint32[139, 1]."""
+    words = np.concatenate([np.asarray(word) for word in starts], axis=1)
     bits = (words[:, :, None] >> np.arange(27, dtype=np.uint32)) & 1
     return np.flatnonzero(bits.reshape(NUM_PLANES, NUM_SQUARES).T.reshape(-1)).tolist()

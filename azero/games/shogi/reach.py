@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from azero.games.shogi.position import GOLD, KING, KNIGHT, LANCE, PAWN, SILVER, Position
-from azero.games.shogi.squares import COMPASS, KNIGHT_JUMPS, Direction, S, Squares, fill, settle, stack, step, steps, union
+from azero.games.shogi.squares import COMPASS, KNIGHT_JUMPS, NE, Direction, E, N, S, Squares, fill, layer, settle, step, steps, union
 
 
 class Men(NamedTuple):
@@ -58,9 +58,10 @@ def men_of(position: Position, is_own: bool) -> Men:
     dragons, horses = straight & bits[3], diagonal & bits[3]
     # The kinds 9 to 12 are promoted pawns, lances, knights and silvers, which move like golds.
     golds = plain_golds | (bits[3] & side & ~(king | dragons | horses))
-    ahead, aside, flank, back = pawns | silvers | golds | horses, silvers | golds | dragons, golds | horses, silvers | dragons
+    stepping = (pawns | silvers | golds | horses, silvers | golds | dragons, golds | horses, silvers | dragons)
+    ahead, aside, flank, back, lances, straight, diagonal, knights, king = settle(*stepping, straight | lances, straight, diagonal, knights, king)
     steppers = [ahead, aside, flank, back, flank, back, flank, aside]
-    runners = [straight | lances, *(diagonal if direction % 2 else straight for direction in range(1, 8))]
+    runners = [lances, *(diagonal if direction % 2 else straight for direction in range(1, 8))]
     if is_own:
         return Men(steppers, runners, knights, king, KNIGHT_JUMPS)
     jumps = tuple((files, -forward) for files, forward in KNIGHT_JUMPS)
@@ -71,23 +72,23 @@ def lines_of(position: Position, own: Men, other: Men) -> Lines:
     """Return the lines of a position. Five fills of a direction are done as one."""
     empty = ~position.occupied
     front = step(other.king, COMPASS[S]) & empty
-    free = stack([empty, empty | own.king, empty, empty, empty])
-    fills = [
-        fill(stack([own.king, other.runners[index], own.runners[index], other.king, front]), free, direction) for index, direction in enumerate(COMPASS)
-    ]
-    filled = settle(*fills)
+    seeds = [[own.king, other.runners[d], own.runners[d], other.king, front] for d in (N, NE, E, S)]
+    *layers, free = layer([squares for group in (*seeds, [empty, empty | own.king, empty, empty, empty]) for squares in group], 5)
+    # Only lances tell the directions of one kind apart, forwards for one side and backwards for the other.
+    by_direction = [layers[(0, 1, 2, 1, 3, 1, 2, 1)[d]] for d in range(8)]
+    filled = settle(*(fill(squares, free, direction) for squares, direction in zip(by_direction, COMPASS, strict=True)))
     seen = [step(squares, direction) for squares, direction in zip(filled, COMPASS, strict=True)]
 
-    def layer(sets: list[Squares], index: int) -> list[Squares]:
+    def row(sets: list[Squares], index: int) -> list[Squares]:
         return [Squares(*(word[index] for word in squares)) for squares in sets]
 
     return Lines(
-        sight=layer(seen, 0),
-        fire=layer(filled, 1),
-        hits=layer(seen, 1),
-        own_hits=layer(seen, 2),
-        other_sight=layer(seen, 3),
-        front_sight=layer(seen, 4),
+        sight=row(seen, 0),
+        fire=row(filled, 1),
+        hits=row(seen, 1),
+        own_hits=row(seen, 2),
+        other_sight=row(seen, 3),
+        front_sight=row(seen, 4),
         front=front,
     )
 

@@ -220,8 +220,7 @@ def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:
     words = list(jax.lax.optimization_barrier(targets.reshape(-1, 3 * legal.NUM_TARGETS).T))
     seen = position.unpack(columns, position.facts(columns[-1]).white)
     reached = [Squares(*words[3 * index : 3 * index + 3]) for index in range(legal.NUM_TARGETS)]
-    everything = ranks(0).when(spread(is_over))
-    return moves.action_mask([planes | everything for planes in moves.start_squares(seen, reached)])
+    return moves.action_mask(moves.start_squares(seen, reached) | ranks(0).when(spread(is_over)))
 
 
 _advance = jax.jit(batch_native(_advance_batch))

@@ -180,11 +180,17 @@ def whole_files(squares: Squares) -> Squares:
 
 def stack(sets: Sequence[Squares]) -> Squares:
     """Return several sets, words uint32[...], as one with words uint32[K, ...]."""
-    is_traced = any(isinstance(word, jax.Array) for squares in sets for word in squares)
-    join: Any = jnp.stack if is_traced else np.stack
-    shape = np.broadcast_shapes(*(np.shape(word) for squares in sets for word in squares))
-    broadcast: Any = jnp.broadcast_to if is_traced else np.broadcast_to
-    return Squares(*(join([broadcast(word, shape) for word in words]) for words in zip(*sets, strict=True)))
+    return layer(sets, 1)[0]
+
+
+def layer(sets: Sequence[Squares], count: int) -> list[Squares]:
+    """Return K * `count` sets, words uint32[...], as `count` ones with words uint32[K, ...], the first K of them first; settled."""
+    words = [word for squares in sets for word in squares]
+    is_traced = any(isinstance(word, jax.Array) for word in words)
+    shape = np.broadcast_shapes(*(np.shape(word) for word in words))
+    joined: Any = jnp.stack([jnp.broadcast_to(word, shape) for word in words]) if is_traced else np.stack([np.broadcast_to(word, shape) for word in words])
+    joined = (jax.lax.optimization_barrier(joined) if is_traced else joined).reshape(count, len(sets) // count, 3, *shape)
+    return [Squares(*(joined[index, :, word] for word in range(3))) for index in range(count)]
 
 
 def settle(*sets: Squares) -> list[Squares]:
