@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 BATCH = 128
@@ -14,20 +15,20 @@ def stack(states):
     return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
 
 
-def make_step(game):
-    """The compiled step of BATCH positions."""
-    return jax.jit(jax.vmap(game.step))
+@functools.cache
+def programs(game):
+    """The compiled step, and what a state says (mask, ending, rewards), of BATCH positions."""
+    look = jax.jit(jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state))))
+    return jax.jit(jax.vmap(game.step)), look
 
 
-def make_perft(game, frontier: int = 65_536):
-    """Make the function (sfen, depth) -> number of lines. Positions are played BATCH at a time; at most about `frontier` of them are kept for each depth."""
-    step = make_step(game)
+def make_perft(game, frontier: int = 128):
+    """Make the function (sfen, depth) -> number of lines. Positions are played BATCH at a time; the children of `frontier` of them are kept at once."""
+    step, look = programs(game)
 
-    @jax.jit
-    @jax.vmap
-    def look(state):
-        mask = game.legal_action_mask(state) & ~game.is_terminal(state)
-        return mask, mask.sum(dtype=jnp.int32)
+    def masks(chunk) -> np.ndarray:
+        mask, ending, _ = map(np.asarray, look(padded(chunk)))
+        return (mask & (ending == 0)[:, None])[: len(chunk.ending)]
 
     def pieces(states, size):
         return (part(states, slice(first, first + size)) for first in range(0, len(states.ending), size))
@@ -36,7 +37,7 @@ def make_perft(game, frontier: int = 65_536):
         """All positions one move on."""
         played = []
         for chunk in pieces(states, BATCH):
-            index, action = np.nonzero(np.asarray(look(padded(chunk))[0])[: len(chunk.ending)])
+            index, action = np.nonzero(masks(chunk))
             for first in range(0, len(index), BATCH):
                 starts, moves = part(chunk, index[first : first + BATCH]), action[first : first + BATCH].astype(np.int32)
                 played.append(part(step(padded(starts), np.resize(moves, BATCH)), slice(0, len(moves))))
@@ -44,8 +45,8 @@ def make_perft(game, frontier: int = 65_536):
 
     def lines(states, depth: int) -> int:
         if depth == 1:
-            return sum(int(np.asarray(look(padded(chunk))[1])[: len(chunk.ending)].sum()) for chunk in pieces(states, BATCH))
-        return sum(lines(children(chunk), depth - 1) for chunk in pieces(states, frontier // 64))
+            return sum(int(masks(chunk).sum()) for chunk in pieces(states, BATCH))
+        return sum(lines(children(chunk), depth - 1) for chunk in pieces(states, frontier))
 
     return lambda sfen, depth: lines(stack([game.from_sfen(sfen)]), depth)
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import collections
-import functools
 
 import numpy as np
 import pytest
 
 cshogi = pytest.importorskip("cshogi")
-import jax
-from shogi_perft import BATCH, make_step, padded, part, stack
+from shogi_perft import BATCH, padded, part, programs, stack
 
 from azero.games.shogi import text
 from azero.games.shogi.rules import ENDINGS, Shogi
@@ -90,12 +88,6 @@ def choose(rng: np.random.Generator, referee: Referee, legal: dict[int, int], st
     elif style == 3 and rng.random() < 0.6:
         liked = [action for action, move in legal.items() if cshogi.move_is_promotion(move) or board.piece(cshogi.move_to(move))]
     return int(rng.choice(liked or moves))
-
-
-@functools.cache
-def programs(game: Shogi):
-    look = jax.jit(jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state))))
-    return make_step(game), look
 
 
 def play_and_compare(game: Shogi, count: int, seed: int, sfen: str = cshogi.STARTING_SFEN) -> collections.Counter:

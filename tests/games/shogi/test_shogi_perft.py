@@ -22,7 +22,7 @@ QUICK = 5_000_000
 
 @functools.cache
 def counter():
-    return make_perft(Shogi(max_moves=16))
+    return make_perft(Shogi())
 
 
 def cases(is_slow: bool) -> list:
