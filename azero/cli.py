@@ -64,11 +64,11 @@ def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
     sys.exit(examine(experiment, compile))
 
 
-def bench(what: Positional[Literal["games", "search", "network", "loop", "replay", "tpu"]], against: str | None = None) -> None:
+def bench(what: Positional[Literal["games", "search", "network", "loop", "replay", "engine", "tpu"]], against: str | None = None) -> None:
     """Measure a part of azero on this machine, beside a peer where one is named.
 
     Args:
-      what: the part: games, search, network, loop, replay; tpu compiles for a TPU v5e without one.
+      what: the part: games, search, network, loop, replay, engine (one game's tree); tpu compiles for a TPU v5e without one.
       against: the peer in the same run: pgx for games and loop, mctx for search.
     """
     from azero.bench import run_bench
@@ -80,25 +80,165 @@ def match(
     first: str,
     second: str,
     games: int = 400,
-    temperature_moves: int = 4,
+    size: int | None = None,
     komi: float | None = None,
+    openings: Path | None = None,
+    opening_moves: int | None = None,
+    temperature_moves: int = 4,
+    sprt: str | None = None,
+    workers: int = 1,
+    timeout: float = 60.0,
+    first_name: str | None = None,
+    second_name: str | None = None,
     seed: int = 0,
     out: Path | None = None,
 ) -> None:
     """Play a match between two players and print the score with its 95% interval.
 
     Args:
-      first: a player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, no iteration is the newest), or "gtp:PROGRAM ARGUMENTS".
+      first: a player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, no iteration is the newest), "random-net:EXPERIMENT",
+        or "gtp:PROGRAM ARGUMENTS" ({seed} in an argument becomes the seed plus the number of the game).
       second: the other player.
       games: games in all; colours alternate.
-      temperature_moves: moves at the start of each game that are drawn in proportion to the search's weights, for variety.
-      komi: points for White; default the checkpoint's.
+      size: points per side; default the network's, 19 where both players are programs.
+      komi: points for White; default the network's, 7.5 where both players are programs.
+      openings: SGF games or lines of moves ("E5 C3"); each opening is played with both colours.
+      opening_moves: moves to take of each opening; default all.
+      temperature_moves: moves at the start of each game that a network draws in proportion to the search's weights, for variety.
+      sprt: ELO0,ELO1: stop as soon as it is decided which of these differences is the better one (errors 5%).
+      workers: games at once where a program takes part.
+      timeout: seconds a program may take over an answer.
+      first_name: what records call the first player.
+      second_name: what records call the second player.
       seed: seed of every draw.
-      out: directory for the result and the game records.
+      out: directory for the result and the games; the same command again goes on from there.
     """
     from azero.experiments.matches import MatchRequest, play_match
 
-    play_match(MatchRequest(first=first, second=second, games=games, temperature_moves=temperature_moves, komi=komi, seed=seed, out=out))
+    play_match(
+        MatchRequest(
+            first=first, second=second, games=games, size=size, komi=komi, openings=openings, opening_moves=opening_moves,
+            temperature_moves=temperature_moves, sprt=None if sprt is None else _two_numbers(sprt), workers=workers, timeout=timeout,
+            first_name=first_name, second_name=second_name, seed=seed, out=out,
+        )
+    )  # fmt: skip
+
+
+def elo(
+    directories: Positional[tuple[Path, ...]],
+    anchor: tuple[str, ...] = (),
+    draws: Literal["davidson", "half"] = "davidson",
+    plot: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Rate the players of matches: Elo with intervals, the advantage of moving first, the share of draws.
+
+    Args:
+      directories: of matches (azero match --out), of runs, or directories that hold such directories.
+      anchor: NAME=ELO, players whose ratings are given; default the first player at 0.
+      draws: davidson gives draws a probability of their own, half counts a draw as half a win.
+      plot: an image file (.png, .svg, .pdf) of the ratings.
+      json: print one JSON object instead of tables.
+    """
+    from azero.experiments.ratings import rate
+
+    rate(directories, dict(map(_anchor, anchor)), draws, plot, json)
+
+
+def analyze(
+    record: Positional[Path],
+    checkpoint: str,
+    visits: int | None = None,
+    game: int = 1,
+    json: bool = False,
+    out: Path | None = None,
+) -> None:
+    """Review a game of Go: an SGF with win rates and better lines, and a page with the largest mistakes.
+
+    Args:
+      record: the game (.sgf, .sgf.gz, .zip, .tar.gz).
+      checkpoint: a run's directory, or a player as in `azero match`.
+      visits: simulations of every position; default what the player's name says, else 200.
+      game: which game of a collection.
+      json: print one JSON line for every move, and write files only with --out.
+      out: directory of the files; default that of the record.
+    """
+    from azero.experiments.reviewing import analyze as review
+
+    review(record, checkpoint, visits, game, json, out)
+
+
+def gtp(
+    checkpoint: Path | None = None,
+    random_net: str | None = None,
+    iteration: int | None = None,
+    visits: int | None = 400,
+    seconds: float | None = None,
+    ponder: bool = False,
+) -> None:
+    """Speak the Go Text Protocol on standard input and output: for Sabaki, Lizzie, GoGui, KGS, CGOS and other programs.
+
+    The search starts with `lz-analyze` and `kata-analyze` too. Clocks that the program sets are kept besides the limits here.
+
+    Args:
+      checkpoint: a run's directory; its network plays on the board it was trained on.
+      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9, to try a program out.
+      iteration: the checkpoint; default the newest.
+      visits: visits per move at most; None leaves it to the clock.
+      seconds: seconds per move at most.
+      ponder: think in the opponent's time.
+    """
+    _say_starting()
+    from azero.experiments.serve import Source, serve_gtp
+
+    serve_gtp(Source(checkpoint, iteration, random_net), visits, seconds, ponder)
+
+
+def analysis(
+    checkpoint: Path | None = None,
+    random_net: str | None = None,
+    iteration: int | None = None,
+    visits: int = 400,
+    quit_without_waiting: bool = False,
+) -> None:
+    """Speak KataGo's JSON analysis protocol on standard input and output: one query a line in, one result a line out.
+
+    Winrates are Black's unless a query's overrideSettings name another reportAnalysisWinratesAs (WHITE, SIDETOMOVE). There is no score or ownership.
+
+    Args:
+      checkpoint: a run's directory; its network analyses the board it was trained on.
+      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9.
+      iteration: the checkpoint; default the newest.
+      visits: visits of queries that do not say.
+      quit_without_waiting: at the end of the input drop what is still open.
+    """
+    _say_starting()
+    from azero.experiments.serve import Source, serve_analysis
+
+    serve_analysis(Source(checkpoint, iteration, random_net), visits, quit_without_waiting)
+
+
+def play(
+    checkpoint: Path | None = None,
+    random_net: str | None = None,
+    iteration: int | None = None,
+    visits: int = 400,
+    colour: str = "black",
+    komi: float | None = None,
+) -> None:
+    """Play against a network in this terminal.
+
+    Args:
+      checkpoint: a run's directory.
+      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9 or tictactoe.
+      iteration: the checkpoint; default the newest.
+      visits: visits per move; more is stronger and slower.
+      colour: yours: black moves first, white second.
+      komi: points for White in Go; default the checkpoint's.
+    """
+    from azero.experiments.serve import Source, play_in_terminal
+
+    play_in_terminal(Source(checkpoint, iteration, random_net), visits, colour, komi)
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
@@ -109,7 +249,33 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "doctor": doctor,
     "bench": bench,
     "match": match,
+    "elo": elo,
+    "analyze": analyze,
+    "gtp": gtp,
+    "analysis": analysis,
+    "play": play,
 }
+
+
+def _say_starting() -> None:
+    """Say at once that something happens: importing and compiling take seconds, and standard output is the protocol's."""
+    print("azero: starting ...", file=sys.stderr, flush=True)
+
+
+def _anchor(text: str) -> tuple[str, float]:
+    name, _, rating = text.rpartition("=")
+    try:
+        return name, float(rating)
+    except ValueError:
+        raise ValueError(f"{text!r} is not an anchor; an anchor is NAME=ELO") from None
+
+
+def _two_numbers(text: str) -> tuple[float, float]:
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise ValueError(f"{text!r} is not two numbers with a comma between them, as in 0,10") from None
+    return low, high
 
 
 def _existing(workdir: Path) -> Path:

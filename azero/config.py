@@ -28,7 +28,7 @@ class GameConfig:
     """Which game, and its rules."""
 
     name: str = "go"
-    """Name in the table of games: go, tictactoe."""
+    """Name in the table of games: chess, go, tictactoe."""
     size: tuple[int, ...] = (19,)
     """Go: points per side; two numbers for a rectangular board (rows columns)."""
     komi: float = 7.5
@@ -38,10 +38,12 @@ class GameConfig:
     suicide: bool = False
     """Go: several stones may capture themselves, as in Tromp-Taylor."""
     max_moves: int | None = None
-    """Moves after which the game is scored; None is the game's own number (Go: 2 x points, AGZ: 722)."""
+    """Moves after which the game is scored or drawn; None is the game's own number (Go: 2 x points, AGZ: 722; chess: 512, AZ)."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `azero.games.make` for this game."""
+        if self.name == "chess":
+            return {} if self.max_moves is None else {"max_moves": self.max_moves}
         if self.name != "go":
             return {}
         size = self.size[0] if len(self.size) == 1 else tuple(self.size)
@@ -115,11 +117,14 @@ class SearchConfig:
     """gumbel: see c_scale (GUM: 50)."""
     c_scale: float = 1.0
     """gumbel: sigma(q) = (c_visit + max N) c_scale q with q in [0, 1] (GUM: 1.0 in Go and chess)."""
+    edge_width: int | None = None
+    """Moves that a node of the tree has room for, those with the highest priors. None is as many as a position of the game can have, so that none is left out."""
     max_depth: int | None = None
     """Longest path from the root; None is no limit other than the number of simulations."""
 
     def __post_init__(self) -> None:
         _check(self.num_simulations >= 1, f"search.num-simulations is at least 1, not {self.num_simulations}")
+        _check(self.edge_width is None or self.edge_width >= 1, f"search.edge-width is at least 1, not {self.edge_width}")
         _check(0.0 <= self.dirichlet_fraction <= 1.0, f"search.dirichlet-fraction lies in [0, 1], not {self.dirichlet_fraction}")
 
 

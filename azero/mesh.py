@@ -10,11 +10,17 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jaxlib.version import __version_info__ as jaxlib_version
 
 from azero.types import PyTree
 
 MAX_CPU_DEVICES = 16
 """Most devices that one host's CPU is split into; games and batches must divide by them."""
+THREADS_PER_CPU_DEVICE = 4
+"""Threads of XLA's pool for each device of a CPU. One that waits for the other devices' share of a sum holds a thread; with no thread left to compute that share, a
+run would stand still."""
+STUCK_SECONDS = 3600
+"""XLA ends the process when the devices of a CPU have waited so long for each other; its own 40 s are too few for a machine that is busy with other things."""
 DATA_AXIS = "data"
 """The one mesh axis: games in self-play, positions in learning."""
 
@@ -42,7 +48,11 @@ def split_cpu() -> None:
     if not chosen and not jax.distributed.is_initialized():
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         with contextlib.suppress(RuntimeError):  # a backend is in use already: it keeps the devices it has
-            jax.config.update("jax_num_cpu_devices", 1 << (min(cores, MAX_CPU_DEVICES).bit_length() - 1))
+            count = 1 << (min(cores, MAX_CPU_DEVICES).bit_length() - 1)
+            jax.config.update("jax_num_cpu_devices", count)
+            os.environ.setdefault("PJRT_NPROC", str(THREADS_PER_CPU_DEVICE * count))
+            if jaxlib_version >= (0, 9):  # older ones end the process at a flag they do not know
+                os.environ["XLA_FLAGS"] = f"--xla_cpu_collective_call_terminate_timeout_seconds={STUCK_SECONDS} " + os.environ.get("XLA_FLAGS", "")
 
 
 def _in_cluster() -> bool:

@@ -97,3 +97,15 @@ def test_go19_has_the_published_numbers():
     assert (config.evaluation.gate_games, config.evaluation.gate_win_rate, config.evaluation.every * config.learner.steps_per_iteration) == (400, 0.55, 1000)
     assert (config.replay.window_games, config.selfplay.temperature_moves, config.search.dirichlet_alpha) == (500_000, 30, 0.03)
     assert load("go19_40b").config.network.blocks == 40
+
+
+def test_chess_has_the_published_numbers():
+    """AlphaZero, Table S3 and the pseudocode."""
+    config = load("chess").config
+    assert (config.game.max_moves, config.network.blocks, config.network.filters, config.search.num_simulations) == (512, 20, 256, 800)
+    assert (config.search.puct_form, config.search.pb_c_base, config.search.pb_c_init) == ("alphazero", 19652.0, 1.25)
+    assert (config.search.dirichlet_alpha, config.search.dirichlet_fraction, config.selfplay.temperature_moves) == (0.3, 0.25, 30)
+    assert (config.learner.batch_size, config.learner.momentum, config.learner.l2) == (4096, 0.9, 1e-4)
+    assert config.learner.learning_rate == ((0, 2e-1), (100_000, 2e-2), (300_000, 2e-3), (500_000, 2e-4))
+    assert config.run.iterations * config.learner.steps_per_iteration == 700_000
+    assert (config.replay.window_games, config.replay.symmetries, config.search.random_symmetry, config.evaluation.gate) == (1_000_000, False, False, False)

@@ -130,15 +130,15 @@ def replay(records: Iterable[GameRecord], batch: int = 256) -> Iterator[tuple[Ga
 
     A forbidden move is noted and left out if its point is taken, else played all the same; a move out of turn is noted and played by its owner.
     """
-    for size, group in itertools.groupby(records, key=lambda record: record.size):
+    for shape, group in itertools.groupby(records, key=lambda record: record.board_shape):
         while chunk := list(itertools.islice(group, batch)):
-            yield from _replay_chunk(size, chunk, batch)
+            yield from _replay_chunk(shape, chunk, batch)
 
 
-def _replay_chunk(size: int, records: list[GameRecord], batch: int) -> Iterator[tuple[GameRecord, np.ndarray, list[Violation]]]:
+def _replay_chunk(shape: tuple[int, int], records: list[GameRecord], batch: int) -> Iterator[tuple[GameRecord, np.ndarray, list[Violation]]]:
     longest = max(1, *(len(record.moves) for record in records))
     length = -(-longest // 128) * 128  # few lengths, few compilations
-    game = Go(size=size, max_moves=length + 1)
+    game = Go(size=shape, max_moves=length + 1)
     actions, colours = np.full((2, length, batch), NO_MOVE, np.int32)
     for column, record in enumerate(records):
         if record.moves:

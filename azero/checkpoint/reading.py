@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from azero.checkpoint import store
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError, digest_json
 from azero.config import Config, from_dict
 from azero.data.files import DamagedFileError, read_header
 from azero.types import PyTree
+
+T = TypeVar("T")
 
 
 class CheckpointRow(NamedTuple):
@@ -48,6 +51,23 @@ def load_variables(workdir: Path, iteration: int | None = None, part: str | None
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged; those that there are are named.
     """
+    return _newest_whole(workdir, iteration, lambda root, candidate: _load(root, candidate, part))
+
+
+def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Config]:
+    """Return which checkpoint `load_variables` would load, and the settings of its run; the arrays are not read.
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or its record is damaged; those that there are are named.
+    """
+
+    def load(root: Path, candidate: int) -> tuple[int, Config]:
+        return candidate, from_dict(store.read_record(root, candidate)["config"], source=f"checkpoint {candidate}")
+
+    return _newest_whole(workdir, iteration, load)
+
+
+def _newest_whole(workdir: Path, iteration: int | None, load: Callable[[Path, int], T]) -> T:
     root = store.root_directory(workdir)
     present = store.list_iterations(root)
     if not present:
@@ -55,10 +75,10 @@ def load_variables(workdir: Path, iteration: int | None = None, part: str | None
     if iteration is not None:
         if iteration not in present:
             raise CheckpointError(f"{workdir} has no checkpoint {iteration}; it has {', '.join(map(str, present))}")
-        return _load(root, iteration, part)
+        return load(root, iteration)
     for candidate in reversed(present):
         try:
-            return _load(root, candidate, part)
+            return load(root, candidate)
         except DamagedCheckpointError as error:
             logging.getLogger(__name__).warning("checkpoint %d is damaged: %s", candidate, error)
     raise CheckpointError(f"no checkpoint in {root} is whole; it has {', '.join(map(str, present))}")

@@ -224,8 +224,26 @@ class GtpPlayer:
         """
         self._running().ask(f"play {_colour(move.position.to_play)} {move.name}")
 
+    def final_score(self) -> str | None:
+        """Ask for the program's own score of the finished game, as "B+3.5"; None if it gives none, or counts territory, which our rules do not.
+
+        Territory count the programs that say so (KataGo's kata-get-rules) and GNU Go without --chinese-rules.
+        """
+        try:
+            program = self._running()
+            if program.ask("known_command final_score").lower() != "true" or self._counts_territory(program):
+                return None
+            return program.ask("final_score") or None
+        except PlayerError:
+            return None
+
+    def _counts_territory(self, program: GtpProgram) -> bool:
+        if program.ask("known_command kata-get-rules").lower() == "true":
+            return "TERRITORY" in program.ask("kata-get-rules").upper()
+        return program.ask("name") == "GNU Go" and "--chinese-rules" not in self._command
+
     def close(self) -> None:
-        """End the program, if it runs."""
+        """End the program, if it runs. Another thread may do so; the game then ends with a failure of the program."""
         if self._program is not None:
             self._program.close()
             self._program = None

@@ -1,20 +1,27 @@
-"""Matches of our player against another program, one game at a time, refereed by our own rules."""
+"""Matches in which programs take part: several games at once, each refereed by our own rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import queue
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 from azero.engines.external import GtpPlayer
-from azero.evaluate.sgf import format_result, format_sgf
+from azero.evaluate.match_games import MatchGame
 from azero.games.game import Game
-from azero.play.player import Clock, Player
+from azero.games.go.rules import Go
+from azero.play.clock import Clock
+from azero.play.player import Player
 from azero.play.referee import PLAYED_OUT, GameRecord, play_game
-from azero.play.score import MatchResult, Tally
 
 GNU_GO = "gnugo --mode gtp --level {level} --chinese-rules --positional-superko --capture-all-dead --seed {seed}"
 """GNU Go under rules as near ours as its options allow: area scoring, no repeated position, dead stones captured before it passes."""
+
+MakePlayer = Callable[[int], Player]
+"""Makes the player of a game with the given number; a program is started anew for every game."""
 
 
 def gnu_go_command(level: int = 10) -> list[str]:
@@ -23,98 +30,124 @@ def gnu_go_command(level: int = 10) -> list[str]:
 
 
 @dataclass(frozen=True)
-class ExternalGame:
-    """One game against a program."""
+class Pairing:
+    """A game to be played."""
 
-    index: int
-    """Number of the game, which is also the program's random seed."""
-    we_move_first: bool
-    record: GameRecord
-
-    @property
-    def reward(self) -> float:
-        """+1, 0 or -1 for our player."""
-        return self.record.rewards[0 if self.we_move_first else 1]
-
-    def row(self) -> dict[str, Any]:
-        """Return the game as plain values for a JSON line."""
-        record = self.record
-        position = record.final
-        return {
-            "game": self.index,
-            "first": record.names[0],
-            "second": record.names[1],
-            "reward": self.reward,
-            "winner": None if record.winner is None else record.names[record.winner],
-            "ending": record.ending,
-            "failed": None if record.failed is None else record.names[record.failed],
-            "moves": len(position.actions),
-            "actions": list(position.actions),
-            "seconds": [round(seconds, 2) for seconds in record.seconds],
-        }
-
-    def sgf(self, komi: float) -> str:
-        """Return the game as SGF text, with our player's values as comments."""
-        record = self.record
-        reason = "" if record.ending == PLAYED_OUT else "R" if record.failed is None else "F"
-        comments = [None if value is None else f"value {value:+.2f}" for value in record.values]
-        shape = record.final.game.board_shape
-        return format_sgf(record.final.actions, shape, komi, record.names, format_result(record.rewards, reason), comments)
+    number: int
+    """From 1; in odd games the match's first player has Black."""
+    opening: int | None = None
+    """Number of the opening, from 1; None is the empty board."""
+    opening_moves: tuple[int, ...] = ()
 
 
-def play_external(
-    player: Player,
-    command: Sequence[str],
-    games: int,
-    game: Game,
-    *,
-    size: int,
-    komi: float,
-    program_name: str | None = None,
-    timeout: float = 60.0,
-    first_seed: int = 1,
-    on_game: Callable[[ExternalGame], None] | None = None,
-) -> list[ExternalGame]:
-    """Play `games` games with each colour against a GTP program: first all as the first mover, then all as the second.
+def program_player(name: str, command: Sequence[str], size: int, komi: float, timeout: float, first_seed: int) -> MakePlayer:
+    """Return what makes the program's player; `{seed}` in a word of the command becomes `first_seed` plus the number of the game."""
 
-    The program runs in a new process for every game, with another random seed. What our rules forbid loses, as does a crash or silence, and is named.
+    def make(number: int) -> Player:
+        words = [word.replace("{seed}", str(first_seed + number)) for word in command]
+        return GtpPlayer(name, words, size=size, komi=komi, timeout=timeout)
+
+    return make
+
+
+def play_games(
+    game: Game, makers: Sequence[tuple[MakePlayer, MakePlayer]], pairings: Iterable[Pairing], *, timeout: float = 60.0, stop: Callable[[], bool] = lambda: False
+) -> Iterator[MatchGame]:
+    """Play games in as many threads as there are `makers`, and yield them as they end. What our rules forbid loses, as does a crash or silence, and is named.
 
     Args:
-      player: our player.
-      command: the words that start the program; `{seed}` in a word becomes the number of the game.
-      games: games with each colour.
-      game: the rules of the referee, with the same komi.
-      size: points per side, told to the program.
-      komi: told to the program.
-      program_name: what reports call the program; None is the first word of the command.
-      timeout: seconds the program may take over a move.
-      first_seed: number of the first game.
-      on_game: called after every game.
+      game: the rules of the referee.
+      makers: for every thread, what makes the match's first and second player of a game.
+      pairings: the games, in the order in which they are begun.
+      timeout: seconds a player may take over a move.
+      stop: asked before each new game; True begins no further one.
 
     Raises:
-      ValueError: the program does not exist or cannot be started.
+      ValueError: a program cannot be started, or an opening is not legal.
     """
-    played: list[ExternalGame] = []
-    for index in range(2 * games):
-        seed = first_seed + index
-        words = [word.replace("{seed}", str(seed)) for word in command]
-        program = GtpPlayer(program_name or command[0], words, size=size, komi=komi, timeout=timeout)
-        we_move_first = index < games
-        first, second = (player, program) if we_move_first else (program, player)
+    todo: queue.SimpleQueue[Pairing] = queue.SimpleQueue()
+    for pairing in pairings:
+        todo.put(pairing)
+    finished: queue.SimpleQueue[MatchGame | BaseException | None] = queue.SimpleQueue()
+    active: set[GtpPlayer] = set()
+    ended = threading.Event()
+
+    def work(make_first: MakePlayer, make_second: MakePlayer) -> None:
         try:
-            record = play_game(game, first, second, Clock(timeout))
+            while not ended.is_set() and not stop():
+                pairing = todo.get_nowait()
+                finished.put(_play(game, make_first(pairing.number), make_second(pairing.number), pairing, timeout, active))
+        except queue.Empty:
+            pass
+        except BaseException as error:  # handed to whoever waits for the games
+            finished.put(error)
         finally:
+            finished.put(None)
+
+    with ThreadPoolExecutor(len(makers), thread_name_prefix="match") as threads:
+        for pair in makers:
+            threads.submit(work, *pair)
+        try:
+            working = len(makers)
+            while working:
+                outcome = finished.get()
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                if outcome is None:
+                    working -= 1
+                else:
+                    yield outcome
+        finally:
+            # Without their programs, games that are still going on end at once.
+            ended.set()
+            for program in list(active):
+                program.close()
+
+
+def _play(game: Game, first: Player, second: Player, pairing: Pairing, timeout: float, active: set[GtpPlayer]) -> MatchGame:
+    first_is_black = pairing.number % 2 == 1
+    black, white = (first, second) if first_is_black else (second, first)
+    programs = [player for player in (first, second) if isinstance(player, GtpPlayer)]
+    active.update(programs)
+    try:
+        record = play_game(game, black, white, Clock(timeout), pairing.opening_moves)
+        margin = _margin(record)
+        claims = {program.name: program.final_score() for program in programs} if margin is not None and _passed_twice(record) else {}
+    finally:
+        for program in programs:
             program.close()
-        played.append(ExternalGame(seed, we_move_first, record))
-        if on_game is not None:
-            on_game(played[-1])
-    return played
+            active.discard(program)
+    seconds = record.seconds if first_is_black else record.seconds[::-1]
+    return MatchGame(
+        number=pairing.number,
+        opening=pairing.opening,
+        first_is_black=first_is_black,
+        reward=record.rewards[0 if first_is_black else 1],
+        actions=record.final.actions,
+        num_opening_moves=record.num_opening_moves,
+        ending=record.ending,
+        failed="" if record.failed is None else record.names[record.failed],
+        margin=margin,
+        disagreement="; ".join(f"{name} says {claim}" for name, claim in claims.items() if claim and parse_score(claim) not in (None, margin)),
+        seconds=(round(seconds[0], 2), round(seconds[1], 2)),
+        decisions=record.decisions,
+    )
 
 
-def external_result(games: Sequence[ExternalGame]) -> MatchResult:
-    """Return wins, draws and losses of our player by colour."""
+def _margin(record: GameRecord) -> float | None:
+    game = record.final.game
+    return float(game.score(record.final.state)) if isinstance(game, Go) and record.ending == PLAYED_OUT else None
 
-    def tally(rewards: list[float]) -> Tally:
-        return Tally(sum(reward > 0 for reward in rewards), sum(reward == 0 for reward in rewards), sum(reward < 0 for reward in rewards))
 
-    return MatchResult(tally([g.reward for g in games if g.we_move_first]), tally([g.reward for g in games if not g.we_move_first]))
+def _passed_twice(record: GameRecord) -> bool:
+    """Whether the game ended as programs know it, not by our limit of moves."""
+    passing = record.final.game.num_actions - 1
+    return record.final.actions[-2:] == (passing, passing)
+
+
+def parse_score(text: str) -> float | None:
+    """Return Black's lead from an answer to final_score (B+3.5, W+12, 0); None if it is something else."""
+    found = re.match(r"\s*([BW])\+(\d+(?:\.\d+)?)", text, re.IGNORECASE)
+    if found is None:
+        return 0.0 if text.strip().lower() in ("0", "draw") else None
+    return float(found.group(2)) * (1 if found.group(1) in "Bb" else -1)

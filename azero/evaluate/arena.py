@@ -1,12 +1,11 @@
-"""The Elo curve of a run: which checkpoints meet, their results as rows, and the ratings from these."""
+"""The Elo curve of a run: results of matches between checkpoints as rows, and the ratings from these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from azero.evaluate.elo import PairResult, Rating, fit_elo
-from azero.evaluate.rows import Row, RowFile, read_rows
+from azero.evaluate.rows import Row
 from azero.play.score import MatchResult, Tally
 
 EVALUATION = "evaluation"
@@ -34,30 +33,11 @@ def row_result(row: Row) -> MatchResult:
     return MatchResult(Tally(*row["first"]), Tally(*row["second"]))
 
 
-def ladder(iterations: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the pairs (newer, older) of checkpoints that meet: each one plays those 1, 2, 4, 8 ... places before it.
-
-    So n checkpoints need about n log n matches, neighbours are compared directly, and errors do not add up along the curve.
-    """
-    order = sorted(set(iterations))
-    return [(newer, order[i - distance]) for i, newer in enumerate(order) for distance in _doubling(i)]
-
-
-def play_ladder(iterations: Iterable[int], play: Callable[[int, int], MatchResult], path: Path) -> Iterator[Row]:
-    """Play the ladder's matches that are not yet in the file at `path`, and yield and append their rows.
-
-    Args:
-      iterations: the checkpoints there are.
-      play: plays a match of (newer, older) and returns its result from the newer one's side.
-      path: a file of JSON lines; it may hold other rows as well.
-    """
-    done = {(row["iteration"], row["opponent_iteration"]) for row in read_rows(path) if row.get("kind") == EVALUATION}
-    with RowFile(path) as file:
-        for newer, older in ladder(iterations):
-            if (newer, older) not in done:
-                row = evaluation_row(newer, older, play(newer, older))
-                file.append(row)
-                yield row
+def pair_results(name: str, opponent: str, result: MatchResult) -> list[PairResult]:
+    """Return a match from the side of `name` as results of first movers against second movers; without games there are none."""
+    first, second = result.first, result.second
+    both = [PairResult(name, opponent, first.wins, first.draws, first.losses), PairResult(opponent, name, second.losses, second.draws, second.wins)]
+    return [pair for pair in both if pair.games]
 
 
 def rate_checkpoints(rows: Sequence[Row]) -> list[tuple[int, Rating]]:
@@ -66,9 +46,10 @@ def rate_checkpoints(rows: Sequence[Row]) -> list[tuple[int, Rating]]:
     Checkpoints that no games connect with the first one are left out.
     """
     pairs = [
-        PairResult(str(row["iteration"]), str(row["opponent_iteration"]), row["wins"], row["draws"], row["losses"])
+        pair
         for row in rows
-        if row.get("kind") == EVALUATION and row["iteration"] != row["opponent_iteration"] and row["wins"] + row["draws"] + row["losses"] > 0
+        if row.get("kind") == EVALUATION and row["iteration"] != row["opponent_iteration"]
+        for pair in pair_results(str(row["iteration"]), str(row["opponent_iteration"]), row_result(row))
     ]
     if not pairs:
         return []
@@ -76,9 +57,5 @@ def rate_checkpoints(rows: Sequence[Row]) -> list[tuple[int, Rating]]:
     connected = {first}
     while grown := {name for pair in pairs for name in (pair.first, pair.second) if connected & {pair.first, pair.second}} - connected:
         connected |= grown
-    ratings = fit_elo([pair for pair in pairs if pair.first in connected], {first: 0.0})
-    return sorted((int(rating.name), rating) for rating in ratings)
-
-
-def _doubling(limit: int) -> list[int]:
-    return [1 << power for power in range(limit.bit_length())]
+    ratings = fit_elo([pair for pair in pairs if pair.first in connected], {first: 0.0}).ratings
+    return sorted(((int(rating.name), rating) for rating in ratings), key=lambda entry: entry[0])

@@ -70,7 +70,7 @@ def _needs(config: Config, cost: Estimate) -> dict[str, Cell]:
     return {
         "game": f"{config.game.name} {'x'.join(map(str, game.board_shape))}",
         "parameters": cost.parameters,
-        "search tree per node": format_bytes(bytes_per_node(game, config.search.num_simulations + 1)),
+        "search tree per node": format_bytes(bytes_per_node(game, config.search.num_simulations + 1, config.search.edge_width)),
         "search tree per game": format_bytes(cost.tree_bytes_per_game),
         "search trees per device": format_bytes(cost.tree_bytes),
         "parameters and optimiser per device": format_bytes(cost.training_bytes),

@@ -79,7 +79,7 @@ def estimate(config: Config, iterations: int | None = None) -> Estimate:
     parameters = sum(leaf.size for leaf in jax.tree.leaves(variables["params"]))
     local_games = max(1, config.selfplay.num_games // jax.device_count())
     at_once = min(local_games, config.selfplay.search_batch or local_games)
-    per_game = tree_bytes(config.search.num_simulations, game)
+    per_game = tree_bytes(config.search.num_simulations, game, config.search.edge_width)
     slots = min(config.selfplay.policy_slots, game.num_actions)
     per_position = 4 * game.frame_words + 4 * slots + 12
     return Estimate(

@@ -1,27 +1,34 @@
-"""Matches between any two players: checkpoints on the devices, many games at once; programs one game at a time."""
+"""Matches between any two players: networks on the devices, many games at once; programs one process a game, several games at once."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import json
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
-import numpy as np
 from rich.console import Console
 
-from azero.config import GameConfig
+from azero.config import Config, GameConfig
 from azero.engines.external import find_program
-from azero.engines.external_match import ExternalGame, external_result, play_external
+from azero.engines.external_match import MakePlayer, Pairing, play_games, program_player
 from azero.evaluate.elo import elo_difference
-from azero.evaluate.rows import write_atomically
-from azero.evaluate.sgf import format_result, format_sgf
-from azero.experiments.players import CheckpointSpec, GtpSpec, Loaded, load_player, parse_player
-from azero.play.match import MatchGames, make_match
-from azero.play.player import SearchPlayer
+from azero.evaluate.match_games import MatchGame, MatchSummary, complete_pairs, summarise
+from azero.evaluate.sprt import Sprt
+from azero.experiments.batched_match import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_rounds
+from azero.experiments.match_directory import MatchDirectory
+from azero.experiments.match_sgf import match_sgf
+from azero.experiments.openings import read_openings
+from azero.experiments.players import CheckpointSpec, GtpSpec, NetworkSpec, ThinkerSettings, load_thinker, parse_player, resolve
+from azero.games import Game, make
+from azero.pipelines.loop import match_settings
+from azero.play.player import Player, Position
 from azero.play.score import MatchResult
+from azero.play.thinking import Limits
+from azero.play.tree_player import PlayStyle
 from azero.report.progress import working
 
 
@@ -35,110 +42,257 @@ class MatchRequest:
     games: int
     """In all; an even number, half of them with each colour."""
     temperature_moves: int = 0
-    """Moves at the start of a game drawn in proportion to the search's weights."""
+    """Moves at the start of a game, those of an opening included, that a network draws in proportion to the search's weights."""
     komi: float | None = None
-    """None is the komi of the first checkpoint."""
+    """None is the komi of the first network, 7.5 where both are programs."""
+    size: int | None = None
+    """Points per side; None is the first network's, 19 where both are programs."""
     seed: int = 0
+    openings: Path | None = None
+    """A file of openings (see `read_openings`), taken in turn; each one is played with both colours."""
+    opening_moves: int | None = None
+    """Moves to take of each opening; None is all."""
+    sprt: tuple[float, float] | None = None
+    """Elo differences of a test that ends the match early (see `Sprt`)."""
+    timeout: float = 60.0
+    """Seconds a program may take over an answer, and a player over a move."""
+    first_name: str | None = None
+    """What records call the first player; None is a name made from it."""
+    second_name: str | None = None
+    workers: int = 1
+    """Games at once, where a program takes part."""
     out: Path | None = None
-    """Directory for the result and the records of the games."""
+    """Directory for the result and the games; a match that was interrupted goes on from it."""
+
+    def __post_init__(self) -> None:
+        if self.games < 2 or self.games % 2:
+            raise ValueError(f"a match has an even number of games, half with each colour, not {self.games}")
+        if self.workers < 1:
+            raise ValueError(f"a match has at least one worker, not {self.workers}")
+        if self.opening_moves is not None and self.openings is None:
+            raise ValueError("opening-moves needs a file of openings")
+
+    @property
+    def command(self) -> dict[str, Any]:
+        """What decides the games: all but where they are written and how many are played at once."""
+        facts = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name not in ("out", "workers")}
+        if self.openings is not None:
+            content = self.openings.read_bytes() if self.openings.is_file() else b""
+            facts["openings"] = f"{self.openings.name} (sha256 {hashlib.sha256(content).hexdigest()[:12]})"
+        return facts
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A player of the match."""
+
+    text: str
+    spec: NetworkSpec | GtpSpec
+    config: Config | None
+    """Of a network."""
+    name: str
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What match.json says of it."""
+        return {"name": self.name, "player": self.text, "iteration": self.spec.iteration if isinstance(self.spec, CheckpointSpec) else None}
 
 
 def play_match(request: MatchRequest, console: Console | None = None) -> MatchResult:
     """Play the match, print its score, and write its games where a directory is named.
 
     Raises:
-      ValueError: a player is not understood, both are programs, the number of games is odd, or the boards differ.
+      ValueError: a player or an opening is not understood, the boards differ, or the directory holds another match.
       CheckpointError: a checkpoint cannot be read.
     """
     console = console or Console()
-    first, second = parse_player(request.first), parse_player(request.second)
-    if request.games < 2 or request.games % 2:
-        raise ValueError(f"a match has an even number of games, half with each colour, not {request.games}")
-    if isinstance(first, CheckpointSpec) and isinstance(second, CheckpointSpec):
-        result, records = _between_checkpoints(request, first, second, console)
-    elif isinstance(first, CheckpointSpec) and isinstance(second, GtpSpec):
-        result, records = _against_program(request, first, second, console)
-    else:
-        raise ValueError("the first player is a checkpoint; the second a checkpoint or a program")
-    console.print(f"{first.name} against {second.name}: {result}")
-    score = result.total.score
-    if 0 < score < 1:
-        console.print(f"Elo difference {elo_difference(score):+.0f}")
-    if request.out is not None:
-        _write(request, first.name, second.name, result, records)
-        console.print(f"games and result: {request.out}")
-    return result
+    sides = _sides(request)
+    rules = _rules(request, sides)
+    game = make(rules.name, **rules.options())
+    openings = None if request.openings is None else read_openings(request.openings, game, request.opening_moves)
+    with contextlib.ExitStack() as stack:
+        directory = None
+        if request.out is not None:
+            directory = MatchDirectory(request.out, request.command, [side.facts for side in sides])
+            stack.callback(directory.close)
+            sides = tuple(_as_before(side, facts) for side, facts in zip(sides, directory.players, strict=True))
+        match = _RunningMatch(request, sides, rules, openings, directory, console)
+        match.run()
+        return match.report()
 
 
-def _rules(request: MatchRequest, config: GameConfig) -> GameConfig:
-    return config if request.komi is None else dataclasses.replace(config, komi=request.komi)
+class _RunningMatch:
+    """The games of a match as they come, the test that may end it, and what is printed."""
+
+    def __init__(
+        self,
+        request: MatchRequest,
+        sides: Sequence[_Side],
+        rules: GameConfig,
+        openings: Sequence[tuple[int, ...]] | None,
+        directory: MatchDirectory | None,
+        console: Console,
+    ) -> None:
+        self.request = request
+        self.sides = sides
+        self.directory = directory
+        self.console = console
+        self.rules = rules
+        self.openings = openings
+        self.game = make(rules.name, **rules.options())
+        self.games: list[MatchGame] = [] if directory is None else list(directory.games)
+        self._test = None if request.sprt is None else Sprt(*request.sprt)
+        self._tested = 0
+        self.decision: tuple[int, str] | None = None
+        self._look()
+
+    def run(self) -> None:
+        """Play what is missing."""
+        if self.games:
+            self.console.print(f"{len(self.games)} of {self.request.games} games are in {self.request.out}", soft_wrap=True)
+        if self._is_over():
+            return
+        done = {game.number for game in self.games}
+        pairings = [pairing for pairing in _pairings(self.request.games, self.openings) if pairing.number not in done]
+        for game in self._play(pairings):
+            self.games.append(game)
+            if self.directory is not None:
+                names = (self.sides[0].name, self.sides[1].name)
+                self.directory.add(game, match_sgf(game, self.rules, self.game, names) if self.rules.name == "go" else None)
+            self._look()
+
+    def report(self) -> MatchResult:
+        """Print what came of it, write it down and return it."""
+        summary = summarise(self.games)
+        for line in _report_lines(self.sides[0].name, self.sides[1].name, summary):
+            self.console.print(line, soft_wrap=True, markup=False, highlight=False)
+        if self.decision is not None:
+            self.console.print(f"the test is decided: {self.sides[0].name} is {self.decision[1]}", soft_wrap=True, markup=False)
+        if self.directory is not None:
+            self.directory.finish(summary, None if self.decision is None else self.decision[1])
+            self.console.print(f"games and result: {self.request.out}", soft_wrap=True, markup=False)
+        return summary.result
+
+    def _look(self) -> None:
+        """See whether the test is decided: by complete pairs in their order, so that quick games do not count before slow ones."""
+        if self._test is not None and self.decision is None:
+            pairs = complete_pairs(self.games)
+            self.decision = self._test.decide(pairs, self._tested)
+            self._tested = len(pairs)
+
+    def _is_over(self) -> bool:
+        return self.decision is not None or len(self.games) >= self.request.games
+
+    def _play(self, pairings: Sequence[Pairing]) -> Iterator[MatchGame]:
+        first, second = self.sides
+        if not isinstance(first.spec, GtpSpec) and not isinstance(second.spec, GtpSpec):
+            per_round = PAIRS_PER_ROUND if self.request.sprt is None else PAIRS_PER_TESTED_ROUND
+            draws, seed = self.request.temperature_moves, self.request.seed
+            rounds = play_rounds(
+                (first.spec, second.spec), self.rules, pairings, temperature_moves=draws, seed=seed, pairs_per_round=per_round, is_over=self._is_over
+            )
+            with working(f"match of {len(pairings)} games", self.console):
+                yield from rounds
+            return
+        makers = [tuple(_maker(side, self.request, self.rules, worker) for side in self.sides) for worker in range(self.request.workers)]
+        for game in play_games(self.game, [(a, b) for a, b in makers], pairings, timeout=self.request.timeout, stop=self._is_over):
+            colour = "Black" if game.first_is_black else "White"
+            note = f"; {game.disagreement}" if game.disagreement else ""
+            self.console.print(
+                f"game {game.number}: {first.name} as {colour} {game.reward:+.0f}, {len(game.actions)} moves, {game.ending}{note}", soft_wrap=True, markup=False
+            )
+            yield game
 
 
-def _between_checkpoints(request: MatchRequest, first: CheckpointSpec, second: CheckpointSpec, console: Console) -> tuple[MatchResult, list[str]]:
-    a = load_player(first)
-    rules = _rules(request, a.config.game)
-    a, b = load_player(first, rules), load_player(second, rules)
-    if a.game.board_shape != _trained_shape(b):
-        raise ValueError(f"{first.name} plays on {a.game.board_shape}, {second.name} on {_trained_shape(b)}")
-    match = make_match(a.game, a.search, b.search, request.games, temperature_moves=request.temperature_moves)
-    with working(f"match of {request.games} games", console):
-        games = match(a.params, b.params, jax.random.key(request.seed))
-    return games.result, _records(games, a.game.board_shape, rules.komi, first.name, second.name) if rules.name == "go" else []
+def _sides(request: MatchRequest) -> tuple[_Side, ...]:
+    """Return both players with names that tell them apart."""
+    texts, wanted = (request.first, request.second), (request.first_name, request.second_name)
+    specs: list[NetworkSpec | GtpSpec] = []
+    configs: list[Config | None] = []
+    for text in texts:
+        spec = parse_player(text)
+        if isinstance(spec, GtpSpec):
+            find_program(spec.command[0])
+            specs, configs = [*specs, spec], [*configs, None]
+        else:
+            resolved, config = resolve(spec)
+            specs, configs = [*specs, resolved], [*configs, config]
+    names = [name or spec.name for name, spec in zip(wanted, specs, strict=True)]
+    if names[0] == names[1]:
+        names = [name or (" ".join(spec.command) if isinstance(spec, GtpSpec) else spec.name) for name, spec in zip(wanted, specs, strict=True)]
+    if names[0] == names[1]:
+        names[1] += " (2)"
+    return tuple(_Side(*side) for side in zip(texts, specs, configs, names, strict=True))
 
 
-def _trained_shape(player: Loaded) -> tuple[int, int]:
-    """Return the board that a checkpoint was trained on."""
-    size = player.config.game.size
-    return (size[0], size[-1]) if player.config.game.name == "go" else player.game.board_shape
+def _as_before(side: _Side, facts: dict[str, Any]) -> _Side:
+    """Return the player as it was when the match began: the newest checkpoint of that day."""
+    if not isinstance(side.spec, CheckpointSpec):
+        return side
+    return dataclasses.replace(side, spec=dataclasses.replace(side.spec, iteration=facts["iteration"]), name=facts["name"])
 
 
-def _against_program(request: MatchRequest, first: CheckpointSpec, second: GtpSpec, console: Console) -> tuple[MatchResult, list[str]]:
-    command = [find_program(second.command[0]), *second.command[1:]]
-    player = load_player(first)
-    rules = _rules(request, player.config.game)
-    if rules.name != "go" or len(set(player.game.board_shape)) != 1:
-        raise ValueError("a GTP program plays Go on a square board")
-    player = load_player(first, rules)
-    search = SearchPlayer(player.search, player.params, name=first.name, seed=request.seed, temperature_moves=request.temperature_moves)
+def _rules(request: MatchRequest, sides: Sequence[_Side]) -> GameConfig:
+    """Return the rules of the match.
 
-    def show(game: ExternalGame) -> None:
-        console.print(
-            f"game {game.index}: {'Black' if game.we_move_first else 'White'} {game.reward:+.0f}, {len(game.record.final.actions)} moves, {game.record.ending}"
-        )
-
-    played = play_external(
-        search, command, request.games // 2, player.game, size=player.game.board_shape[0], komi=rules.komi, program_name=second.name, on_game=show
-    )
-    return external_result(played), [game.sgf(rules.komi) for game in played]
-
-
-def _records(games: MatchGames, shape: tuple[int, int], komi: float, first: str, second: str) -> list[str]:
-    texts = []
-    for actions, values, length, reward, a_first in zip(games.actions, games.values, games.lengths, games.rewards, games.a_moves_first, strict=True):
-        names = (first, second) if a_first else (second, first)
-        black = float(reward if a_first else -reward)
-        comments = [f"value {value:+.2f}" for value in np.asarray(values[:length])]
-        texts.append(format_sgf([int(action) for action in actions[:length]], shape, komi, names, format_result((black, -black)), comments))
-    return texts
+    Raises:
+      ValueError: a network plays something else, or a program is to play what GTP has no words for.
+    """
+    trained = next((side.config.game for side in sides if side.config is not None), GameConfig())
+    rules = trained if request.komi is None else dataclasses.replace(trained, komi=request.komi)
+    if request.size is not None:
+        rules = dataclasses.replace(rules, size=(request.size,), max_moves=None if (request.size,) != trained.size else rules.max_moves)
+    board = make(rules.name, **rules.options())
+    for side in sides:
+        known = None if side.config is None else make(side.config.game.name, **side.config.game.options())
+        if known is not None and (known.name, known.board_shape) != (board.name, board.board_shape):
+            raise ValueError(f"{side.name} plays {known.name} on {_by(known)}, not {board.name} on {_by(board)}")
+        if known is None and (board.name != "go" or len(set(board.board_shape)) != 1):
+            raise ValueError("a GTP program plays Go on a square board")
+    return rules
 
 
-def _write(request: MatchRequest, first: str, second: str, result: MatchResult, records: list[str]) -> None:
-    assert request.out is not None
-    total = result.total
-    low, high = total.interval
-    facts: dict[str, Any] = {
-        "first": request.first,
-        "second": request.second,
-        "seed": request.seed,
-        "temperature_moves": request.temperature_moves,
-        "wins": total.wins,
-        "draws": total.draws,
-        "losses": total.losses,
-        "score": total.score,
-        "interval": [low, high],
-        "as_first_mover": dataclasses.asdict(result.first),
-        "as_second_mover": dataclasses.asdict(result.second),
-    }
-    write_atomically(request.out / "match.json", json.dumps(facts, indent=2) + "\n")
-    for index, text in enumerate(records, start=1):
-        write_atomically(request.out / f"game{index:04d}.sgf", text)
+def _by(game: Game) -> str:
+    return "x".join(map(str, game.board_shape))
+
+
+def _pairings(games: int, openings: Sequence[tuple[int, ...]] | None) -> list[Pairing]:
+    """Return the games: the openings in turn, each one with both colours before the next."""
+    if openings is None:
+        return [Pairing(number) for number in range(1, games + 1)]
+    chosen = [(number, (number - 1) // 2 % len(openings)) for number in range(1, games + 1)]
+    return [Pairing(number, index + 1, openings[index]) for number, index in chosen]
+
+
+def _maker(side: _Side, request: MatchRequest, rules: GameConfig, worker: int) -> MakePlayer:
+    """Return what makes the side's player of a game for one thread; a network's is loaded once and keeps its tree to itself."""
+    if isinstance(side.spec, GtpSpec):
+        size = rules.size[0]
+        return program_player(side.name, [find_program(side.spec.command[0]), *side.spec.command[1:]], size, rules.komi, request.timeout, request.seed)
+    assert side.config is not None
+    style = PlayStyle(limits=Limits(visits=match_settings(side.config).num_simulations), temperature_moves=request.temperature_moves)
+    player = load_thinker(side.spec, rules, ThinkerSettings(style=style, seed=request.seed + worker))
+    player.name = side.name
+    player.warm_up(Position.start(make(rules.name, **rules.options())))
+
+    def same(number: int) -> Player:
+        return player
+
+    return same
+
+
+def _report_lines(first: str, second: str, summary: MatchSummary) -> list[str]:
+    total, score = summary.result.total, summary.score
+    black, white = summary.result.first, summary.result.second
+    lines = [
+        f"{first} against {second}: {total.wins} wins, {total.draws} draws, {total.losses} losses: {100 * score.score:.1f}% "
+        f"(95%: {100 * score.low:.1f} to {100 * score.high:.1f}, from {score.groups} independent groups of games); "
+        f"moving first {black.wins}-{black.draws}-{black.losses}, second {white.wins}-{white.draws}-{white.losses}"
+    ]
+    if 0 < score.score < 1:
+        low, high = (f"{elo_difference(end):+.0f}" if 0 < end < 1 else "open" for end in (score.low, score.high))
+        lines.append(f"Elo difference {elo_difference(score.score):+.0f} ({low} to {high})")
+    lines += [f"{count} games lost by a failure of {name}" for name, count in summary.failures.items()]
+    lines += [f"{summary.disagreements} games whose score a program counts differently"] if summary.disagreements else []
+    lines += [f"{summary.repeats} games repeat an earlier one move by move: openings or temperature moves make them differ"] if summary.repeats else []
+    return lines

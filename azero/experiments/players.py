@@ -1,27 +1,30 @@
-"""Players by name: checkpoints of our runs, and programs that speak GTP."""
+"""Players by name: checkpoints of our runs, networks that have learned nothing, and programs that speak GTP."""
 
 from __future__ import annotations
 
 import dataclasses
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 import jax
 
-from azero.checkpoint import load_variables
+from azero.checkpoint import load_settings, load_variables
 from azero.config import Config, GameConfig
+from azero.experiments.experiment import load
 from azero.games import Game, make
 from azero.networks import make_network
 from azero.pipelines.loop import match_settings
+from azero.play.tree_player import PlayStyle, TreePlayer
 from azero.search import SearchFn, make_search
-from azero.search.leaf import network_leaf
+from azero.search.leaf import network_leaf, turned_network_leaf
+from azero.search.parallel import TreeSettings
 from azero.search.policy import make_policy
 from azero.types import PyTree
 
-FORMS = '"checkpoint:WORKDIR?visits=64&iteration=100" or "gtp:PROGRAM ARGUMENTS"'
+FORMS = '"checkpoint:WORKDIR?visits=64&iteration=100", "random-net:EXPERIMENT?visits=64&seed=1" or "gtp:PROGRAM ARGUMENTS"'
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,26 @@ class CheckpointSpec:
 
 
 @dataclass(frozen=True)
+class RandomNetSpec:
+    """The network of an experiment before it has learned anything, as a player: for trying programs out."""
+
+    experiment: str
+    seed: int = 0
+    """Of the initial weights."""
+    visits: int | None = None
+    """As in `CheckpointSpec`."""
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        return f"random {self.experiment}" + ("" if self.visits is None else f", {self.visits} visits")
+
+
+NetworkSpec = CheckpointSpec | RandomNetSpec
+"""A player with a network of ours."""
+
+
+@dataclass(frozen=True)
 class GtpSpec:
     """A GTP program as a player."""
 
@@ -55,8 +78,20 @@ class GtpSpec:
         return Path(self.command[0]).name
 
 
+@dataclass(frozen=True)
+class ThinkerSettings:
+    """How a network plays with one tree for its game."""
+
+    tree: TreeSettings | None = None
+    """None is the default, looking at leaves in a random symmetry if the network was trained so, else as they are."""
+    style: PlayStyle = field(default_factory=PlayStyle)
+    """The visits of a player's name come before those of `style.limits`."""
+    seed: int = 0
+    """Of all random draws."""
+
+
 class Loaded(NamedTuple):
-    """A checkpoint ready to play."""
+    """A network ready to play."""
 
     config: Config
     game: Game
@@ -65,7 +100,7 @@ class Loaded(NamedTuple):
     """Inference parameters."""
 
 
-def parse_player(text: str) -> CheckpointSpec | GtpSpec:
+def parse_player(text: str) -> NetworkSpec | GtpSpec:
     """Return the player that `text` names.
 
     Raises:
@@ -74,29 +109,49 @@ def parse_player(text: str) -> CheckpointSpec | GtpSpec:
     kind, _, rest = text.partition(":")
     if kind == "gtp" and rest.strip():
         return GtpSpec(tuple(shlex.split(rest)))
-    if kind != "checkpoint" or not rest:
+    name, _, query = rest.partition("?")
+    if not name or kind not in ("checkpoint", "random-net"):
         raise ValueError(f"{text!r} is not a player; a player is {FORMS}")
-    workdir, _, query = rest.partition("?")
+    if kind == "checkpoint":
+        return CheckpointSpec(Path(name), **_numbers(text, query, ("visits", "iteration")))
+    return RandomNetSpec(name, **_numbers(text, query, ("visits", "seed")))
+
+
+def _numbers(text: str, query: str, allowed: tuple[str, ...]) -> dict[str, int]:
+    """Return the numbers in the query of the player's name `text`."""
     numbers: dict[str, int] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if name not in ("iteration", "visits") or not value.isdigit():
-            raise ValueError(f"{name}={value} in {text!r} is not understood; a checkpoint takes visits=NUMBER and iteration=NUMBER")
+        if name not in allowed or not value.isdigit():
+            wanted = " and ".join(f"{known}=NUMBER" for known in allowed)
+            raise ValueError(f"{name}={value} in {text!r} is not understood; a {text.partition(':')[0]} takes {wanted}")
         numbers[name] = int(value)
-    return CheckpointSpec(Path(workdir), **numbers)
+    return numbers
 
 
-def load_player(spec: CheckpointSpec, rules: GameConfig | None = None) -> Loaded:
-    """Load a checkpoint as a player of its own game, or of `rules` (another komi).
+def resolve(spec: NetworkSpec) -> tuple[NetworkSpec, Config]:
+    """Return the network with the number of its checkpoint filled in, and the settings that it was made with. No arrays are read.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
-      ValueError: there is no such directory.
+      ValueError: there is no such directory or experiment.
     """
+    if not isinstance(spec, CheckpointSpec):
+        return spec, load(spec.experiment).config
     if not spec.workdir.is_dir():
         raise ValueError(f"there is no directory {spec.workdir}")
-    variables, config = load_variables(spec.workdir, spec.iteration)
-    game_config = config.game if rules is None else rules
-    game = make(game_config.name, **game_config.options())
+    iteration, config = load_settings(spec.workdir, spec.iteration)
+    return dataclasses.replace(spec, iteration=iteration), config
+
+
+def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
+    """Load a network as a player of its own game, or of `rules` (another komi), that searches many games at once.
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or it is damaged.
+      ValueError: there is no such directory or experiment, or `rules` is of another game or board.
+    """
+    variables, config = _load_network(spec)
+    game = _make_game(spec, config, rules)
     network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
     leaf = network_leaf(game, network.infer, config.search.random_symmetry)
     settings = match_settings(config)
@@ -105,3 +160,53 @@ def load_player(spec: CheckpointSpec, rules: GameConfig | None = None) -> Loaded
     else:
         search = make_search(settings if spec.visits is None else dataclasses.replace(settings, num_simulations=spec.visits), game, leaf)
     return Loaded(config, game, search, jax.jit(network.fold)(variables))
+
+
+def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: ThinkerSettings = ThinkerSettings()) -> TreePlayer:
+    """Load a network as a player with one tree for its game, over all devices of this host.
+
+    Args:
+      spec: the network; its number of visits, if it names one, is the limit of every move.
+      rules: what is played; komi, superko, suicide and the longest game may differ from the training's, the board may not. None is the training's.
+      settings: of search and play.
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or it is damaged.
+      ValueError: there is no such directory or experiment, or `rules` is of another game or board.
+    """
+    variables, config = _load_network(spec)
+    game = _make_game(spec, config, rules)
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    tree = settings.tree or TreeSettings(symmetry="random" if config.search.random_symmetry else "none")
+    style = settings.style
+    if spec.visits is not None:
+        style = dataclasses.replace(style, limits=dataclasses.replace(style.limits, visits=spec.visits))
+    leaf = turned_network_leaf(game, network.infer)
+    return TreePlayer(game, leaf, jax.jit(network.fold)(variables), settings=tree, style=style, name=spec.name, seed=settings.seed)
+
+
+def _load_network(spec: NetworkSpec) -> tuple[PyTree, Config]:
+    """Return the variables of a network and the settings that it was made with."""
+    if isinstance(spec, CheckpointSpec):
+        if not spec.workdir.is_dir():
+            raise ValueError(f"there is no directory {spec.workdir}")
+        return load_variables(spec.workdir, spec.iteration)
+    config = load(spec.experiment).config
+    game = make(config.game.name, **config.game.options())
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    return jax.jit(network.init)(jax.random.key(spec.seed)), config
+
+
+def _make_game(spec: NetworkSpec, config: Config, rules: GameConfig | None) -> Game:
+    """Return the game of `rules`, on the board that the network knows."""
+    trained = make(config.game.name, **config.game.options())
+    if rules is None:
+        return trained
+    game = make(rules.name, **rules.options())
+    if (game.name, game.board_shape) != (trained.name, trained.board_shape):
+        raise ValueError(f"{spec.name} knows {_label(trained)} and cannot play {_label(game)}: its network has one output for each move")
+    return game
+
+
+def _label(game: Game) -> str:
+    return f"{game.name} on {game.board_shape[0]}x{game.board_shape[1]}"

@@ -20,6 +20,8 @@ class Game(Protocol):
 
     name: str
     num_actions: int
+    max_legal_actions: int
+    """The most legal moves that a position can have (218 of 4,672 in chess): the room that a search tree keeps for each."""
     board_shape: tuple[int, int]
     num_planes: int
     max_moves: int

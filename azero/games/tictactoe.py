@@ -31,6 +31,7 @@ class TicTacToe:
 
     name: ClassVar[str] = "tictactoe"
     num_actions: ClassVar[int] = 9
+    max_legal_actions: ClassVar[int] = 9
     board_shape: ClassVar[tuple[int, int]] = (3, 3)
     num_planes: ClassVar[int] = 3
     max_moves: ClassVar[int] = 9

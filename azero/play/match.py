@@ -26,18 +26,18 @@ from azero.types import Array, PyTree
 
 @dataclass(frozen=True)
 class MatchGames:
-    """The games of a match as host arrays: the first half has A moving first."""
+    """The games of a match as host arrays. Game i of the first half and game i of the second have the same opening and the other colours."""
 
     rewards: np.ndarray
     """float32[B]: +1, 0 or -1 for player A."""
     lengths: np.ndarray
-    """int32[B]: moves played."""
+    """int32[B]: moves played after the opening."""
     actions: np.ndarray
-    """int32[B, T]: the moves, -1 after the end."""
+    """int32[B, T]: the moves after the opening, -1 after the end."""
     values: np.ndarray
     """float32[B, T]: the root value for the side to move, 0 after the end."""
     a_moves_first: np.ndarray
-    """bool[B]."""
+    """bool[B]: A has the first mover's colour (Black); where there is no opening this is the first half."""
 
     @property
     def result(self) -> MatchResult:
@@ -48,8 +48,18 @@ class MatchGames:
 class Match(Protocol):
     """Plays a match; see `make_match`."""
 
-    def __call__(self, params_a: PyTree, params_b: PyTree, key: Array, on_chunk: Callable[[int, int], None] | None = None) -> MatchGames:
-        """Play all games to the end. `on_chunk(moves_played, games_finished)` is called between two dispatches."""
+    def __call__(
+        self, params_a: PyTree, params_b: PyTree, key: Array, on_chunk: Callable[[int, int], None] | None = None, openings: np.ndarray | None = None
+    ) -> MatchGames:
+        """Play all games to the end.
+
+        Args:
+          params_a: A's parameters.
+          params_b: B's.
+          key: of all draws.
+          on_chunk: called with moves played and games finished between two dispatches.
+          openings: int32[B / 2, L], legal moves that each pair of games begins with, -1 behind the last one; None is no opening.
+        """
         ...
 
 
@@ -61,7 +71,7 @@ class _Carry(NamedTuple):
     b_to_move: PyTree
     """states[B / 2]"""
     ply: Array
-    """int32[B / 2], the same in both halves"""
+    """int32[B / 2], the opening included; the same in both halves"""
     keys: Array
     """keys[D]"""
 
@@ -103,13 +113,19 @@ def make_match(
     think = functools.partial(_think, game, search_a, search_b, temperature_moves)
     start, chunk, status = _compile(game, think, num_games // 2, length, mesh)
 
-    def match(params_a: PyTree, params_b: PyTree, key: Array, on_chunk: Callable[[int, int], None] | None = None) -> MatchGames:
-        carry = start(jax.random.split(key, mesh.size))
+    def match(
+        params_a: PyTree, params_b: PyTree, key: Array, on_chunk: Callable[[int, int], None] | None = None, openings: np.ndarray | None = None
+    ) -> MatchGames:
+        openings = np.full((num_games // 2, 0), -1, np.int32) if openings is None else openings
+        # Whoever is to move after the opening: in the first half it is A.
+        even = (openings >= 0).sum(axis=1) % 2 == 0
+        a_moves_first = np.concatenate([even, ~even])
+        carry = start(jax.random.split(key, mesh.size), openings)
         pieces: list[tuple[np.ndarray, np.ndarray]] = []
         rewards = np.zeros(num_games, np.float32)
         for moves_played in range(length, game.max_moves + length, length):
             carry, moves = chunk(params_a, params_b, carry)
-            actions, values, rewards, finished = jax.device_get(status(carry, moves))
+            actions, values, rewards, finished = jax.device_get(status(carry, moves, a_moves_first))
             pieces.append((actions, values))
             if on_chunk is not None:
                 on_chunk(moves_played, int(finished))
@@ -120,7 +136,7 @@ def make_match(
         actions, values = (np.concatenate(column, axis=1) for column in zip(*pieces, strict=True))
         lengths = (actions >= 0).sum(axis=1).astype(np.int32)
         longest = int(lengths.max())
-        return MatchGames(rewards, lengths, actions[:, :longest], values[:, :longest], np.arange(num_games) < num_games // 2)
+        return MatchGames(rewards, lengths, actions[:, :longest], values[:, :longest], a_moves_first)
 
     return match
 
@@ -129,10 +145,16 @@ def _compile(game: Game, think: Callable[..., Any], half: int, length: int, mesh
     """Return the compiled start, chunk of moves, and collection of what the host needs to know."""
     games, everywhere = meshes.batch_sharded(mesh), meshes.replicated(mesh)
 
-    def start(keys: Array) -> _Carry:
+    def start(keys: Array, openings: Array) -> _Carry:
         state = game.init()
         states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (half, *jnp.shape(leaf))), state)
-        return _Carry(states, states, jnp.zeros(half, jnp.int32), keys)
+        if openings.shape[1]:
+            states = jax.lax.scan(lambda states, actions: (jax.vmap(play_opening)(states, actions), None), states, openings.T)[0]
+        return _Carry(states, states, (openings >= 0).sum(axis=1, dtype=jnp.int32), keys)
+
+    def play_opening(state: PyTree, action: Array) -> PyTree:
+        played = game.step(state, jnp.maximum(action, 0))
+        return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), played, state)
 
     def chunk(params_a: PyTree, params_b: PyTree, carry: _Carry) -> tuple[_Carry, tuple[_Moves, _Moves]]:
         carry, (a_moves, b_moves) = jax.lax.scan(lambda carry, _: think(params_a, params_b, carry), carry, None, length=length)
@@ -142,8 +164,9 @@ def _compile(game: Game, think: Callable[..., Any], half: int, length: int, mesh
         second = jax.tree.map(lambda a, b: jnp.where(even, b, a).T, a_moves, b_moves)
         return carry, (first, second)
 
-    def status(carry: _Carry, moves: tuple[_Moves, _Moves]) -> tuple[Array, Array, Array, Array]:
-        rewards = jnp.concatenate([jax.vmap(game.rewards)(carry.a_to_move)[:, 0], jax.vmap(game.rewards)(carry.b_to_move)[:, 1]])
+    def status(carry: _Carry, moves: tuple[_Moves, _Moves], a_moves_first: Array) -> tuple[Array, Array, Array, Array]:
+        both = jnp.concatenate([jax.vmap(game.rewards)(carry.a_to_move), jax.vmap(game.rewards)(carry.b_to_move)])
+        rewards = jnp.where(a_moves_first, both[:, 0], both[:, 1])
         over = jax.vmap(game.is_terminal)(carry.a_to_move).sum() + jax.vmap(game.is_terminal)(carry.b_to_move).sum()
         first, second = moves
         return jnp.concatenate([first.action, second.action]), jnp.concatenate([first.value, second.value]), rewards, over

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games.game import Game
+from azero.play.clock import Clock
 from azero.search.search import SearchFn
 from azero.types import Array, PyTree
 
@@ -42,8 +43,14 @@ class Position:
     @classmethod
     def start(cls, game: Game) -> Position:
         """Return the position before the first move of `game`."""
-        begin, _ = _compiled(cast(Hashable, game))
+        begin, _, _ = _compiled(cast(Hashable, game))
         return cls._of(game, begin(), ())
+
+    @classmethod
+    def of_state(cls, game: Game, state: PyTree, actions: tuple[int, ...] = ()) -> Position:
+        """Return the position of `state`, a real game's: after a set-up or with handicap stones; `actions` are the moves that led to it, if any."""
+        _, _, describe = _compiled(cast(Hashable, game))
+        return cls._of(game, describe(state), actions)
 
     def play(self, action: int) -> Position:
         """Return the position after `action`.
@@ -53,7 +60,7 @@ class Position:
         """
         if self.is_over or not 0 <= action < self.game.num_actions or not self.legal[action]:
             raise ValueError(f"action {action} is not legal after the moves {list(self.actions)} of {self.game.name}")
-        _, advance = _compiled(cast(Hashable, self.game))
+        _, advance, _ = _compiled(cast(Hashable, self.game))
         return self._of(self.game, advance(self.state, action), (*self.actions, action))
 
     def action_name(self, action: int) -> str:
@@ -80,21 +87,15 @@ class Position:
 
 
 @functools.lru_cache(maxsize=8)
-def _compiled(hashable_game: Hashable) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any]]:
-    """Return `game`'s compiled start and step, each giving the state and what a Position says of it."""
+def _compiled(hashable_game: Hashable) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
+    """Return `game`'s compiled start, step and look at a state, each giving the state and what a Position says of it."""
     game = cast(Game, hashable_game)
 
     def describe(state: PyTree) -> tuple[PyTree, Array, Array, Array, Array]:
         return state, game.to_play(state), game.is_terminal(state), game.rewards(state), game.legal_action_mask(state)
 
-    return jax.jit(lambda: describe(game.init())), jax.jit(lambda state, action: describe(game.step(state, jnp.asarray(action, jnp.int32))))
-
-
-class Clock(NamedTuple):
-    """The time a player has for its next move."""
-
-    seconds_per_move: float | None = None
-    """None is no limit."""
+    advance = jax.jit(lambda state, action: describe(game.step(state, jnp.asarray(action, jnp.int32))))
+    return jax.jit(lambda: describe(game.init())), advance, jax.jit(describe)
 
 
 class Move(NamedTuple):
@@ -116,6 +117,10 @@ class Decision(NamedTuple):
     """An action, or RESIGN."""
     value: float | None = None
     """The player's opinion of the position, in [-1, 1] for itself; None if it gives none."""
+    visits: int | None = None
+    """Of the root, where there is one."""
+    line: tuple[int, ...] = ()
+    """The moves that the player expects, beginning with its own."""
 
 
 class Player(Protocol):

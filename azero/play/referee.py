@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from azero.games.game import Game
-from azero.play.player import RESIGN, Clock, Move, Player, PlayerError, Position
+from azero.play.player import RESIGN, Clock, Decision, Move, Player, PlayerError, Position
 
 PLAYED_OUT = "played out"
 """The ending of a game that our rules have scored."""
@@ -26,10 +27,12 @@ class GameRecord:
     """PLAYED_OUT, "NAME resigns", or what a player did wrong."""
     failed: int | None
     """Which player lost by a failure (0 the first mover), None if none did."""
-    values: tuple[float | None, ...]
-    """What each mover thought of its position, move by move."""
+    decisions: tuple[Decision, ...]
+    """What each mover thought of its position, move by move, after the opening."""
     seconds: tuple[float, float]
     """Thinking time of both."""
+    num_opening_moves: int = 0
+    """Moves that were given, not chosen."""
 
     @property
     def winner(self) -> int | None:
@@ -37,26 +40,42 @@ class GameRecord:
         return None if self.rewards[0] == self.rewards[1] else int(self.rewards[1] > self.rewards[0])
 
 
-def play_game(game: Game, first: Player, second: Player, clock: Clock = Clock()) -> GameRecord:  # noqa: B008 (an immutable default)
-    """Play one game and return its record.
+def play_game(
+    game: Game,
+    first: Player,
+    second: Player,
+    clock: Clock = Clock(),  # noqa: B008 (an immutable default)
+    opening: Sequence[int] = (),
+) -> GameRecord:
+    """Play one game, from the end of `opening` on, and return its record.
 
     A player who raises PlayerError, or plays what our rules forbid, loses, and the record says why. Two players who fail at the start: the first one loses.
+
+    Raises:
+      ValueError: a move of the opening is not legal.
     """
     players = (first, second)
     names = (first.name, second.name)
     position = Position.start(game)
-    values: list[float | None] = []
+    decisions: list[Decision] = []
     seconds = [0.0, 0.0]
 
     def finish(ending: str, loser: int | None, failed: bool = False) -> GameRecord:
         rewards = position.rewards if loser is None else ((-1.0, 1.0) if loser == 0 else (1.0, -1.0))
-        return GameRecord(position, names, rewards, ending, loser if failed else None, tuple(values), (seconds[0], seconds[1]))
+        return GameRecord(
+            position, names, rewards, ending, loser if failed else None, tuple(decisions), (seconds[0], seconds[1]), min(len(opening), len(position.actions))
+        )
 
-    for index, player in enumerate(players):
-        try:
-            player.reset()
-        except PlayerError as error:
-            return finish(f"{player.name}: {error}", index, failed=True)
+    asked = 0
+    try:
+        for asked in (0, 1):
+            players[asked].reset()
+        for action in opening:
+            move, position = Move(position, action), position.play(action)
+            for asked in (0, 1):
+                players[asked].observe(move)
+    except PlayerError as error:
+        return finish(f"{names[asked]}: {error}", asked, failed=True)
     while not position.is_over:
         mover = position.to_play
         began = time.perf_counter()
@@ -70,7 +89,7 @@ def play_game(game: Game, first: Player, second: Player, clock: Clock = Clock())
             return finish(f"{names[mover]} resigns", mover)
         if not 0 <= decision.action < game.num_actions or not position.legal[decision.action]:
             return finish(f"{names[mover]}: illegal move {decision.action}", mover, failed=True)
-        values.append(decision.value)
+        decisions.append(decision)
         move, position = Move(position, decision.action), position.play(decision.action)
         try:
             players[1 - mover].observe(move)

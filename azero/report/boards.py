@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from azero.games.go.text import column_name, format_vertex
 from azero.report.files import SampleGame
 
@@ -78,12 +80,45 @@ def draw_board(game: SampleGame, boards: Sequence[str] | None = None) -> str:
     """
     rows, columns = game.board
     boards = positions(game) if boards is None else boards
-    width, height = 2 * MARGIN + columns * CELL, 2 * MARGIN + rows * CELL
     numbers = {action: ply + 1 for ply, action in enumerate(game.actions) if action < rows * columns}
     last = next((action for action in reversed(game.actions) if action < rows * columns), None)
     stones = [_draw_stone(game, point, colour, numbers.get(point), point == last) for point, colour in enumerate(boards[-1]) if colour != "."]
+    return _frame(game, f"position after {len(game.actions)} moves", stones)
+
+
+def draw_position(shape: tuple[int, int], board: np.ndarray, moves: Sequence[int], first_colour: int, played: int | None) -> str:
+    """Return a position of Go as an SVG with a line of play on it and the move that was played instead.
+
+    Args:
+      shape: rows and columns.
+      board: int8[H, W], 1 for Black's stones, -1 for White's.
+      moves: the line, as actions; its stones are numbered from 1, passes and points that are taken by then are left out.
+      first_colour: 0 if Black begins it, else 1.
+      played: the move that was played, marked with a cross; None or a pass marks nothing.
+    """
+    game = SampleGame("go", shape, (), (0.0, 0.0))
+    rows, columns = shape
+    stones = [_draw_stone(game, point, "X" if value > 0 else "O", None, False) for point, value in enumerate(board.reshape(-1).tolist()) if value]
+    shown = {point for point, value in enumerate(board.reshape(-1).tolist()) if value}
+    for step, action in enumerate(moves):
+        if action < rows * columns and action not in shown:
+            shown.add(action)
+            stones.append(_draw_stone(game, action, "XO"[(first_colour + step) % 2], step + 1, step == 0))
+    if played is not None and played < rows * columns:
+        x, y = centre(game, played)
+        arm = CELL * 0.26
+        stones.append(
+            f'<path class="cross" d="M{x - arm:.1f} {y - arm:.1f}L{x + arm:.1f} {y + arm:.1f}M{x - arm:.1f} {y + arm:.1f}L{x + arm:.1f} {y - arm:.1f}"/>'
+        )
+    return _frame(game, "position with a better line", stones)
+
+
+def _frame(game: SampleGame, label: str, stones: Sequence[str]) -> str:
+    """Return the board of a game with stones on it."""
+    rows, columns = game.board
+    width, height = 2 * MARGIN + columns * CELL, 2 * MARGIN + rows * CELL
     return (
-        f'<svg class="board" viewBox="0 0 {width} {height}" role="img" aria-label="position after {len(game.actions)} moves">'
+        f'<svg class="board" viewBox="0 0 {width} {height}" role="img" aria-label="{label}">'
         f'<rect class="wood" x="{MARGIN - 4}" y="{MARGIN - 4}" width="{columns * CELL + 8}" height="{rows * CELL + 8}" rx="6"/>'
         f'<path class="lines" d="{_lines(game)}"/>{_star_points(game)}{_coordinates(game)}<g class="stones">{"".join(stones)}</g></svg>'
     )

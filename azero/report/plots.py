@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -12,6 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from azero.evaluate.elo import Rating
 from azero.report.tables import format_count
 
 MAX_POINTS = 600
@@ -54,6 +56,31 @@ def line_chart(title: str, series: Sequence[Series], x_label: str = "iteration")
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Creator": None, "Date": None, "Format": None, "Type": None})
     return _themed(file.getvalue())
+
+
+def save_ratings(path: Path, ratings: Sequence[Rating]) -> None:
+    """Write an image of players with their ratings and intervals, the strongest on top; the suffix says which format.
+
+    Raises:
+      ValueError: the format is unknown, or the file cannot be written.
+    """
+    figure = Figure(figsize=(7.0, 1.2 + 0.32 * len(ratings)), layout="constrained")
+    axes = figure.add_subplot()
+    places = range(len(ratings))
+    elo = [rating.elo for rating in ratings]
+    errors = [[rating.elo - rating.low for rating in ratings], [rating.high - rating.elo for rating in ratings]]
+    axes.errorbar(elo, places, xerr=errors, fmt="o", capsize=3, color="#0b6e69")
+    axes.set_yticks(places, [rating.name for rating in ratings])
+    axes.invert_yaxis()
+    axes.set_xlabel("Elo; the 95% intervals hold for all players at once")
+    axes.grid(axis="x", linewidth=0.6, alpha=0.5)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"cannot write {path}: {error}") from error
 
 
 def _draw(axes: matplotlib.axes.Axes, line: Series, colour: str) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.table import Table
 
 from azero.evaluate.elo import Rating
-from azero.evaluate.rows import Row
 from azero.play.score import Tally
 
 Cell = str | int | float | bool | None
@@ -78,27 +77,19 @@ def facts_table(title: str, facts: Mapping[str, Cell]) -> Table:
     return table
 
 
-def ratings_table(title: str, ratings: Iterable[tuple[Cell, Rating]]) -> Table:
-    """Return a table of players (their checkpoint's iteration, or their name) and their ratings."""
-    rows = [(player, round(r.elo), f"{r.low:.0f} to {r.high:.0f}", r.games, f"{100 * r.score:.1f}%") for player, r in ratings]
-    return make_table(title, ("player", "Elo", "95%", "games", "score"), rows)
+def ratings_table(title: str, ratings: Iterable[Rating]) -> Table:
+    """Return a table of players and their ratings."""
+    rows = [
+        (rating.name, round(rating.elo), f"{rating.deviation:.0f}", f"{rating.low:.0f} to {rating.high:.0f}", rating.games, f"{100 * rating.score:.1f}%")
+        for rating in ratings
+    ]
+    return make_table(title, ("player", "Elo", "+-", "95%", "games", "score"), rows)
 
 
-def matches_table(title: str, rows: Iterable[Row]) -> Table:
-    """Return a table of evaluation rows (see `azero.evaluate.arena.evaluation_row`)."""
-    cells = []
-    for row in rows:
-        total = Tally(row["wins"], row["draws"], row["losses"])
-        low, high = total.interval
-        cells.append(
-            (
-                row["iteration"],
-                row["opponent_iteration"],
-                total.wins,
-                total.draws,
-                total.losses,
-                f"{100 * total.score:.1f}%",
-                f"{100 * low:.0f} to {100 * high:.0f}%",
-            )
-        )
-    return make_table(title, ("iteration", "against", "wins", "draws", "losses", "score", "95%"), cells)
+def matches_table(title: str, matches: Iterable[tuple[str, str, Tally]]) -> Table:
+    """Return a table of matches: two players, and the first one's result."""
+    cells = [
+        (first, second, total.wins, total.draws, total.losses, f"{100 * total.score:.1f}%", "{:.0f} to {:.0f}%".format(*(100 * end for end in total.interval)))
+        for first, second, total in matches
+    ]
+    return make_table(title, ("player", "against", "wins", "draws", "losses", "score", "95%"), cells)

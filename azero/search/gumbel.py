@@ -32,7 +32,8 @@ from azero.search.tree import (
     expand,
     masked_priors,
     plant,
-    root_edges,
+    root_actions,
+    root_edge_of,
     root_value,
 )
 from azero.types import Array, PyTree
@@ -120,10 +121,10 @@ def make_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
         states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
         log_priors = jax.nn.log_softmax(logits, axis=-1)  # -inf on illegal moves
         gumbel = config.gumbel_scale * jax.random.gumbel(gumbel_key, log_priors.shape, jnp.float32)
-        tree = plant(game, states, masked_priors(logits, legal_mask), values, num_nodes)
+        tree = plant(game, states, masked_priors(logits, legal_mask), values, num_nodes, config.edge_width)
 
         def visit(tree: Tree, action: Array, valid: Array, slot: int | Array) -> Tree:
-            path = descend(tree, action, valid, score, max_depth)
+            path = descend(tree, root_edge_of(tree, action), valid, score, max_depth)
             tree, value = expand(game, leaf, params, jax.random.fold_in(leaf_key, slot), tree, path, slot)
             return backup(tree, path, value)
 
@@ -134,7 +135,7 @@ def make_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
 
         slot = 1
         for width, rounds in phases:
-            scores, action = jax.lax.top_k(root_scores(root_edges(tree)), width)
+            scores, action = jax.lax.top_k(root_scores(root_actions(tree, game.num_actions)), width)
             action, valid, first = action.astype(jnp.int32), scores > -jnp.inf, slot
 
             def round_body(i: Array | int, tree: Tree, action: Array = action, valid: Array = valid, first: int = first, width: int = width) -> Tree:
@@ -143,7 +144,7 @@ def make_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
             tree = round_body(0, tree) if rounds == 1 else jax.lax.fori_loop(0, rounds, round_body, tree)
             slot += width * rounds
 
-        edges = root_edges(tree)
+        edges = root_actions(tree, game.num_actions)
         improved = jax.nn.softmax(log_priors + sigma(edges, config.c_visit, config.c_scale), axis=-1)
         return SearchOutput(
             action=jnp.argmax(root_scores(edges), axis=-1).astype(jnp.int32),

@@ -12,6 +12,9 @@ from azero.games.game import Game
 from azero.search.search import LeafFn
 from azero.types import Array, PyTree
 
+TurnedLeafFn = Callable[[PyTree, Array, PyTree, Array], tuple[Array, Array]]
+"""(params, key, states[B], symmetry int32[B]) -> what a LeafFn gives, each position looked at through its symmetry; 0 is the position as it is."""
+
 
 def network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]], random_symmetry: bool) -> LeafFn:
     """Make the leaf that evaluates planes with `infer`, the inference function of a network.
@@ -19,16 +22,35 @@ def network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array
     With `random_symmetry` every position is turned or reflected by a symmetry of its own, drawn uniformly, and its policy turned back (AGZ methods, "Expand and
     evaluate").
     """
+    turned = turned_network_leaf(game, infer)
 
     def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:
-        planes = jax.vmap(game.observe)(states)
         if not random_symmetry or game.num_symmetries == 1:
+            return infer(params, jax.vmap(game.observe)(states))
+        batch = jax.tree.leaves(states)[0].shape[:1]
+        symmetry = jax.random.randint(key, batch, 0, game.num_symmetries, jnp.int32)
+        return turned(params, key, states, symmetry)
+
+    return leaf
+
+
+def turned_network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]]) -> TurnedLeafFn:
+    """Make the leaf of a network that is told by the caller which symmetry to look through."""
+
+    def leaf(params: PyTree, key: Array, states: PyTree, symmetry: Array) -> tuple[Array, Array]:
+        del key
+        planes = jax.vmap(game.observe)(states)
+        if game.num_symmetries == 1:
             return infer(params, planes)
-        symmetry = jax.random.randint(key, planes.shape[:1], 0, game.num_symmetries, jnp.int32)
         logits, values = infer(params, jax.vmap(game.transform_planes)(planes, symmetry))
         return jax.vmap(game.inverse_transform_policy)(logits, symmetry), values
 
     return leaf
+
+
+def unturned_leaf(leaf: LeafFn) -> TurnedLeafFn:
+    """Make `leaf`, which knows no symmetry, fit where one is asked for."""
+    return lambda params, key, states, symmetry: leaf(params, key, states)
 
 
 def uniform_leaf(game: Game) -> LeafFn:

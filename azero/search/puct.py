@@ -23,6 +23,7 @@ from azero.search.tree import (
     expand,
     masked_priors,
     plant,
+    root_actions,
     root_edges,
     root_value,
 )
@@ -85,24 +86,24 @@ def make_puct(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
         root_key, noise_key, leaf_key = jax.random.split(key, 3)
         states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
         priors = mix_dirichlet(noise_key, masked_priors(logits, legal_mask), config.dirichlet_alpha, config.dirichlet_fraction)
-        tree = plant(game, states, priors, values, num_simulations + 1)
+        tree = plant(game, states, priors, values, num_simulations + 1, config.edge_width)
         valid = jnp.ones((priors.shape[0], 1), bool)
 
         def simulate(slot: Array, tree: Tree) -> Tree:
             edges = root_edges(tree)
-            action = best_legal(score(edges), edges)
-            path = descend(tree, action[:, None], valid, score, max_depth)
+            edge = best_legal(score(edges), edges)
+            path = descend(tree, edge[:, None], valid, score, max_depth)
             tree, value = expand(game, leaf, params, jax.random.fold_in(leaf_key, slot), tree, path, slot)
             return backup(tree, path, value)
 
-        return summarize(jax.lax.fori_loop(1, num_simulations + 1, simulate, tree))
+        return summarize(jax.lax.fori_loop(1, num_simulations + 1, simulate, tree), game.num_actions)
 
     return search
 
 
-def summarize(tree: Tree) -> SearchOutput:
+def summarize(tree: Tree, num_actions: int) -> SearchOutput:
     """Return what PUCT plays and teaches: the visit distribution, and the most visited move (the one with the higher prior among equals)."""
-    edges = root_edges(tree)
+    edges = root_actions(tree, num_actions)
     return SearchOutput(
         action=jnp.argmax(edges.visits + 0.5 * edges.priors, axis=-1).astype(jnp.int32),  # priors are at most 1, so they only break ties
         weights=edges.visits / jnp.sum(edges.visits, axis=-1, keepdims=True),

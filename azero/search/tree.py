@@ -3,8 +3,11 @@
 Every function works on the whole batch with a scalar loop predicate; none is vmapped, so that XLA updates the big arrays in place (a vmapped while_loop
 selects between two whole trees at every step). Lanes are [B, L]: L simulations of the same game that run side by side in disjoint subtrees; PUCT has L = 1.
 
-An edge is a pair (node, action) and holds what AlphaGo Zero stores there: P, N and W. Children of an edge are node indices, or one of two negative marks.
+An edge is a pair (node, move) and holds what AlphaGo Zero stores there: P, N and W. Children of an edge are node indices, or one of two negative marks.
 A terminal position gets no node: the edge into it is marked TERMINAL, and each visit plays the move again and backs up the exact result.
+
+Every node has room for E edges. Where E is the number of actions A (Go), edge and action are the same number. Where few of many actions are ever legal (chess: 218
+of 4,672), E is smaller and `Tree.moves` says which action each edge stands for, in rising order, so that ties fall as they would among all actions.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ CPU_PIECE = 256
 
 @struct.dataclass
 class Tree:
-    """Search trees of B games with N nodes and A actions; nodes are filled in the order in which they were evaluated."""
+    """Search trees of B games with N nodes of E edges; nodes are filled in the order in which they were evaluated."""
 
     states: PyTree
     """[B, N, ...]: slim states (`Game.search_state`)."""
@@ -47,36 +50,38 @@ class Tree:
     """float32[B, N]: the leaf's value when the node was expanded, for the side to move there."""
     parents: Array
     """int[B, N]: node index of the parent (int16 where that suffices)."""
-    actions: Array
-    """int[B, N]: the move that led from the parent here."""
+    edges: Array
+    """int[B, N]: the edge that led from the parent here."""
+    moves: Array | None
+    """int[B, N, E]: the action of each edge, rising; num_actions where there is none. None where edges and actions are the same."""
     children: Array
-    """int[B, N, A]: node index behind each edge, or UNVISITED or TERMINAL."""
+    """int[B, N, E]: node index behind each edge, or UNVISITED or TERMINAL."""
     priors: Array
-    """float32[B, N, A]: P(s, a), which sums to one over the legal moves; ILLEGAL on the others."""
+    """float32[B, N, E]: P(s, a), which sums to one over the legal moves; ILLEGAL on the others."""
     visits: Array
-    """int[B, N, A]: N(s, a)."""
+    """int[B, N, E]: N(s, a)."""
     value_sums: Array
-    """float32[B, N, A]: W(s, a), the sum of the values backed up through the edge, for the side to move at s."""
+    """float32[B, N, E]: W(s, a), the sum of the values backed up through the edge, for the side to move at s."""
 
 
 class Edges(NamedTuple):
-    """The edges of one node per lane, as a selection rule sees them."""
+    """The edges of one node per lane, as a selection rule sees them: E of them, or all A actions at a root (`root_actions`)."""
 
     priors: Array
-    """float32[..., A]"""
+    """float32[..., E]"""
     visits: Array
-    """float32[..., A]"""
+    """float32[..., E]"""
     value_sums: Array
-    """float32[..., A]"""
+    """float32[..., E]"""
     raw_value: Array
     """float32[...]"""
 
     def legal_mask(self) -> Array:
-        """Return bool[..., A]."""
+        """Return bool[..., E]."""
         return self.priors >= 0.0
 
     def qvalues(self, unvisited: float | Array) -> Array:
-        """Return Q = W / N in [-1, 1], float32[..., A], with `unvisited` (which broadcasts) where N is zero."""
+        """Return Q = W / N in [-1, 1], float32[..., E], with `unvisited` (which broadcasts) where N is zero."""
         return jnp.where(self.visits > 0.0, self.value_sums / jnp.maximum(self.visits, 1.0), unvisited)
 
 
@@ -85,7 +90,7 @@ class Path(NamedTuple):
 
     node: Array
     """int32[B, L]"""
-    action: Array
+    edge: Array
     """int32[B, L]"""
     child: Array
     """int32[B, L]: what stood at that edge: UNVISITED, TERMINAL, or a node where the depth limit ended the descent."""
@@ -94,7 +99,7 @@ class Path(NamedTuple):
 
 
 ScoreFn = Callable[[Edges], Array]
-"""Edges of [...] nodes -> scores float32[..., A]; the highest legal score is followed, the first of equals."""
+"""Edges of [...] nodes -> scores float32[..., E]; the highest legal score is followed, the first of equals."""
 
 
 def index_dtype(num_nodes: int) -> jnp.dtype:
@@ -108,38 +113,69 @@ def masked_priors(logits: Array, legal_mask: Array) -> Array:
     return jnp.where(legal_mask, probabilities, ILLEGAL)
 
 
+def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
+    """Keep the `width` legal moves with the highest priors.
+
+    Args:
+      priors: float32[P, A] with ILLEGAL marks; width: E, at most A.
+
+    Returns:
+      Their actions int32[P, E] in rising order, A in places left over, and their priors float32[P, E], which sum to one; (None, priors) if E is A.
+    """
+    num_actions = priors.shape[-1]
+    if width == num_actions:
+        return None, priors
+    kept, actions = jax.lax.top_k(priors, width)
+    moves = jnp.where(kept >= 0.0, actions.astype(jnp.int32), num_actions)
+    moves, kept = jax.lax.sort((moves, kept), dimension=-1, num_keys=1)
+    is_move = kept >= 0.0
+    # The sum is below one where more moves are legal than have room. Dividing by a sum of 1.0000001 would only blur what the leaf said.
+    total = jnp.sum(jnp.where(is_move, kept, 0.0), axis=-1, keepdims=True)
+    has_room = jnp.sum(priors >= 0.0, axis=-1, keepdims=True, dtype=jnp.int32) <= width
+    return moves, jnp.where(is_move, jnp.where(has_room, kept, kept / jnp.maximum(total, 1e-30)), ILLEGAL)
+
+
 def best_legal(scores: Array, edges: Edges) -> Array:
-    """Return int32[...]: the legal move with the highest score, the first of equals.
+    """Return int32[...]: the legal edge with the highest score, the first of equals.
 
     (Not by a maximum and a comparison, though XLA vectorises those on the CPU: it computes the scores twice then, not always to the same last bit.)
     """
     return jnp.argmax(jnp.where(edges.legal_mask(), scores, -jnp.inf), axis=-1).astype(jnp.int32)
 
 
-def plant(game: Game, states: PyTree, priors: Array, values: Array, num_nodes: int) -> Tree:
+def plant(game: Game, states: PyTree, priors: Array, values: Array, num_nodes: int, width: int | None = None) -> Tree:
     """Return trees that hold only the evaluated roots.
 
     Args:
-      states: slim states [B, ...] of the roots; priors: float32[B, A] with ILLEGAL marks; values: float32[B] for the side to move; num_nodes: N.
+      states: slim states [B, ...] of the roots; priors: float32[B, A] with ILLEGAL marks; values: float32[B] for the side to move; num_nodes: N; width: E,
+      by default the most legal moves that a position of the game has.
     """
     batch, num_actions = priors.shape
     small = index_dtype(max(num_nodes, num_actions))
+    width = edge_width(game, width)
+    moves, priors = compact(priors, width)
 
     def room(root: Array) -> Array:
         return jnp.zeros((batch, num_nodes, *root.shape[1:]), root.dtype).at[:, ROOT].set(root)
 
-    edges = (batch, num_nodes, num_actions)
+    edges = (batch, num_nodes, width)
     return Tree(
         states=jax.tree.map(room, states),
         players=room(jax.vmap(game.to_play)(states).astype(jnp.int8)),
         raw_values=room(values.astype(jnp.float32)),
         parents=jnp.full((batch, num_nodes), ROOT, small),
-        actions=jnp.zeros((batch, num_nodes), small),
+        edges=jnp.zeros((batch, num_nodes), small),
+        moves=None if moves is None else room(moves.astype(small)),
         children=jnp.full(edges, UNVISITED, small),
         priors=room(priors),
         visits=jnp.zeros(edges, small),
         value_sums=jnp.zeros(edges, jnp.float32),
     )
+
+
+def edge_width(game: Game, width: int | None = None) -> int:
+    """Return E: `width`, or as many as a position of `game` can have legal moves, but never more than there are actions."""
+    return min(game.max_legal_actions if width is None else width, game.num_actions)
 
 
 def _games(node: Array) -> Array:
@@ -158,16 +194,16 @@ def read_edges(tree: Tree, node: Array) -> Edges:
     return Edges(_at(tree.priors, node), visits, _at(tree.value_sums, node), _at(tree.raw_values, node))
 
 
-def descend(tree: Tree, action: Array, valid: Array, score: ScoreFn, max_depth: int) -> Path:
+def descend(tree: Tree, edge: Array, valid: Array, score: ScoreFn, max_depth: int) -> Path:
     """Follow edges from the root to the first one that leaves the tree.
 
     Args:
-      action: int32[B, L], the moves at the root; valid: bool[B, L]; score: the rule below the root; max_depth: longest path in edges.
+      edge: int32[B, L], the edges at the root; valid: bool[B, L]; score: the rule below the root; max_depth: longest path in edges.
     """
 
     class Carry(NamedTuple):
         node: Array
-        action: Array
+        edge: Array
         child: Array
         depth: Array
 
@@ -178,14 +214,14 @@ def descend(tree: Tree, action: Array, valid: Array, score: ScoreFn, max_depth: 
         inside = carry.child >= 0
         node = jnp.where(inside, carry.child, carry.node)
         edges = read_edges(tree, node)
-        action = jnp.where(inside, best_legal(score(edges), edges), carry.action)
-        child = jnp.where(inside, _at(tree.children, node, action).astype(jnp.int32), carry.child)
-        return Carry(node, action, child, carry.depth + 1)
+        edge = jnp.where(inside, best_legal(score(edges), edges), carry.edge)
+        child = jnp.where(inside, _at(tree.children, node, edge).astype(jnp.int32), carry.child)
+        return Carry(node, edge, child, carry.depth + 1)
 
-    root = jnp.full_like(action, ROOT)
-    child = jnp.where(valid, _at(tree.children, root, action).astype(jnp.int32), UNVISITED)
-    end = jax.lax.while_loop(unfinished, follow, Carry(root, action, child, jnp.ones((), jnp.int32)))
-    return Path(end.node, end.action, end.child, valid)
+    root = jnp.full_like(edge, ROOT)
+    child = jnp.where(valid, _at(tree.children, root, edge).astype(jnp.int32), UNVISITED)
+    end = jax.lax.while_loop(unfinished, follow, Carry(root, edge, child, jnp.ones((), jnp.int32)))
+    return Path(end.node, end.edge, end.child, valid)
 
 
 class _Evaluated(NamedTuple):
@@ -194,21 +230,24 @@ class _Evaluated(NamedTuple):
     states: PyTree
     players: Array
     terminal: Array
+    moves: Array | None
     priors: Array
     values: Array
     """float32[P], for the side to move: the leaf's, or the exact result where the game is over."""
 
 
-def _play_and_evaluate(game: Game, leaf: LeafFn, params: PyTree, key: Array, before: PyTree, action: Array) -> _Evaluated:
+def _play_and_evaluate(game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array) -> _Evaluated:
     """Play moves int32[P] on states [P, ...] and evaluate what arises."""
     states = jax.vmap(game.step)(before, action)
     logits, values = leaf(params, key, states)
     terminal = jax.vmap(game.is_terminal)(states)
+    moves, priors = compact(masked_priors(logits, jax.vmap(game.legal_action_mask)(states)), width)
     return _Evaluated(
         states,
         players=jax.vmap(game.to_play)(states),
         terminal=terminal,
-        priors=masked_priors(logits, jax.vmap(game.legal_action_mask)(states)),
+        moves=moves,
+        priors=priors,
         values=jnp.where(terminal, result_for_mover(game, states), values.astype(jnp.float32)),
     )
 
@@ -219,7 +258,7 @@ def num_pieces(size: int) -> int:
     return pieces if size // pieces >= CPU_PIECE // 8 or size <= CPU_PIECE else 1
 
 
-def _in_pieces(game: Game, leaf: LeafFn, params: PyTree, key: Array, before: PyTree, action: Array) -> _Evaluated:
+def _in_pieces(game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array) -> _Evaluated:
     """Do the same piece by piece, for a machine whose cache a wide batch would overflow."""
     size = action.shape[0]
     pieces = num_pieces(size)
@@ -228,7 +267,7 @@ def _in_pieces(game: Game, leaf: LeafFn, params: PyTree, key: Array, before: PyT
         return array.reshape(pieces, size // pieces, *array.shape[1:])
 
     def evaluate(piece: tuple[Array, PyTree, Array]) -> _Evaluated:
-        return _play_and_evaluate(game, leaf, params, *piece)
+        return _play_and_evaluate(game, leaf, width, params, *piece)
 
     evaluated = jax.lax.map(evaluate, (jax.random.split(key, pieces), jax.tree.map(cut, before), cut(action)))
     return jax.tree.map(lambda array: array.reshape(size, *array.shape[2:]), evaluated)
@@ -252,11 +291,10 @@ def expand(game: Game, leaf: LeafFn, params: PyTree, key: Array, tree: Tree, pat
         return jax.lax.dynamic_update_slice(array, rows, (0, slot, *([0] * (array.ndim - 2))))
 
     before = jax.tree.map(lambda array: flat(_at(array, path.node)), tree.states)
-    at_once, in_pieces = (functools.partial(how, game, leaf) for how in (_play_and_evaluate, _in_pieces))
-    if num_pieces(batch * lanes) == 1:
-        new = at_once(params, key, before, flat(path.action))
-    else:
-        new = jax.lax.platform_dependent(params, key, before, flat(path.action), cpu=in_pieces, default=at_once)
+    action = flat(path.edge if tree.moves is None else _at(tree.moves, path.node, path.edge).astype(jnp.int32))
+    at_once, in_pieces = (functools.partial(how, game, leaf, tree.priors.shape[-1]) for how in (_play_and_evaluate, _in_pieces))
+    on_cpu = at_once if num_pieces(batch * lanes) == 1 else in_pieces
+    new = jax.lax.platform_dependent(params, key, before, action, cpu=on_cpu, default=at_once)
 
     new_child = jnp.where(new.terminal.reshape(batch, lanes), TERMINAL, slot + jnp.arange(lanes, dtype=jnp.int32))
     child = jnp.where(path.child == UNVISITED, new_child, path.child)
@@ -267,8 +305,9 @@ def expand(game: Game, leaf: LeafFn, params: PyTree, key: Array, tree: Tree, pat
         players=write(tree.players, new.players),
         raw_values=write(tree.raw_values, new.values),
         parents=write(tree.parents, path.node),
-        actions=write(tree.actions, path.action),
-        children=tree.children.at[_games(node), node, path.action].set(child.astype(tree.children.dtype), mode="drop", unique_indices=True),
+        edges=write(tree.edges, path.edge),
+        moves=None if tree.moves is None or new.moves is None else write(tree.moves, new.moves),
+        children=tree.children.at[_games(node), node, path.edge].set(child.astype(tree.children.dtype), mode="drop", unique_indices=True),
         priors=write(tree.priors, new.priors),
     )
     return tree, (new.values * (1.0 - 2.0 * new.players.astype(jnp.float32))).reshape(batch, lanes)
@@ -281,22 +320,22 @@ def backup(tree: Tree, path: Path, value: Array) -> Tree:
         visits: Array
         value_sums: Array
         node: Array
-        action: Array
+        edge: Array
         climbing: Array
 
     def climb(carry: Carry) -> Carry:
         sign = 1.0 - 2.0 * _at(tree.players, carry.node).astype(jnp.float32)
         node = jnp.where(carry.climbing, carry.node, tree.parents.shape[1])  # out of range is dropped
-        edge = (_games(node), node, carry.action)  # the lanes of a game are in disjoint subtrees, so no edge occurs twice
+        where = (_games(node), node, carry.edge)  # the lanes of a game are in disjoint subtrees, so no edge occurs twice
         return Carry(
-            visits=carry.visits.at[edge].add(jnp.ones((), carry.visits.dtype), mode="drop", unique_indices=True),
-            value_sums=carry.value_sums.at[edge].add(sign * value, mode="drop", unique_indices=True),
+            visits=carry.visits.at[where].add(jnp.ones((), carry.visits.dtype), mode="drop", unique_indices=True),
+            value_sums=carry.value_sums.at[where].add(sign * value, mode="drop", unique_indices=True),
             node=_at(tree.parents, carry.node).astype(jnp.int32),
-            action=_at(tree.actions, carry.node).astype(jnp.int32),
+            edge=_at(tree.edges, carry.node).astype(jnp.int32),
             climbing=carry.climbing & (carry.node != ROOT),
         )
 
-    end = jax.lax.while_loop(lambda carry: jnp.any(carry.climbing), climb, Carry(tree.visits, tree.value_sums, path.node, path.action, path.valid))
+    end = jax.lax.while_loop(lambda carry: jnp.any(carry.climbing), climb, Carry(tree.visits, tree.value_sums, path.node, path.edge, path.valid))
     return dataclasses.replace(tree, visits=end.visits, value_sums=end.value_sums)
 
 
@@ -320,9 +359,30 @@ def result_for_mover(game: Game, states: PyTree) -> Array:
 
 
 def root_edges(tree: Tree) -> Edges:
-    """Return the edges of the roots, with arrays of [B, A] and [B]."""
+    """Return the edges of the roots, with arrays of [B, E] and [B]."""
     edges = read_edges(tree, jnp.zeros((tree.players.shape[0], 1), jnp.int32))
     return Edges(*(array[:, 0] for array in edges))
+
+
+def root_actions(tree: Tree, num_actions: int) -> Edges:
+    """Return the edges of the roots at the place of their actions, with arrays of [B, A] and [B]; an action without an edge is ILLEGAL."""
+    edges = root_edges(tree)
+    if tree.moves is None:
+        return edges
+    moves = tree.moves[:, ROOT].astype(jnp.int32)
+
+    def spread(values: Array, empty: float) -> Array:
+        room = jnp.full((values.shape[0], num_actions), empty, values.dtype)
+        return room.at[_games(moves), moves].set(values, mode="drop", unique_indices=False)
+
+    return Edges(spread(edges.priors, ILLEGAL), spread(edges.visits, 0.0), spread(edges.value_sums, 0.0), edges.raw_value)
+
+
+def root_edge_of(tree: Tree, action: Array) -> Array:
+    """Return int32[B, L]: the root's edges of actions int32[B, L]."""
+    if tree.moves is None:
+        return action
+    return jnp.argmax(tree.moves[:, ROOT, None, :].astype(jnp.int32) == action[:, :, None], axis=-1).astype(jnp.int32)
 
 
 def root_value(edges: Edges) -> Array:
@@ -335,18 +395,20 @@ def best_child_value(edges: Edges) -> Array:
     return jnp.max(edges.qvalues(unvisited=-jnp.inf), axis=-1)
 
 
-def bytes_per_node(game: Game, num_nodes: int = 1) -> int:
-    """Return the bytes that one node takes in a tree of `num_nodes` nodes (counts and indices are int16 up to 32,767 nodes).
+def bytes_per_node(game: Game, num_nodes: int = 1, width: int | None = None) -> int:
+    """Return the bytes that one node takes in a tree of `num_nodes` nodes of `width` edges (counts and indices are int16 up to 32,767 nodes).
 
-    That is the slim state, 12 bytes an action and 9 more: 4.3 KB and the state for 19x19 Go, half of what mctx's tree takes.
+    That is the slim state, 12 bytes an edge (14 where `Tree.moves` names the actions) and 9 more: 4.3 KB and the state for 19x19 Go, half of what mctx's tree
+    takes.
     """
     state = jax.eval_shape(lambda: game.search_state(game.init()))
     state_bytes = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     small = index_dtype(max(num_nodes, game.num_actions)).itemsize
-    edge_bytes = game.num_actions * (4 + 4 + 2 * small)  # prior, value sum, visits, child
-    return state_bytes + edge_bytes + 1 + 4 + 2 * small  # player, raw value, parent, action
+    edges = edge_width(game, width)
+    edge_bytes = edges * (4 + 4 + (2 if edges == game.num_actions else 3) * small)  # prior, value sum; visits, child, move
+    return state_bytes + edge_bytes + 1 + 4 + 2 * small  # player, raw value, parent, edge
 
 
-def tree_bytes(num_simulations: int, game: Game) -> int:
+def tree_bytes(num_simulations: int, game: Game, width: int | None = None) -> int:
     """Return the bytes of the tree of one game: a node for the root and one for each simulation."""
-    return (num_simulations + 1) * bytes_per_node(game, num_simulations + 1)
+    return (num_simulations + 1) * bytes_per_node(game, num_simulations + 1, width)

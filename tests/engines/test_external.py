@@ -11,11 +11,10 @@ from nim_game import Nim, nim_search
 
 from azero.config import SearchConfig
 from azero.engines.external import GtpPlayer, GtpProgram, find_program
-from azero.engines.external_match import external_result, gnu_go_command, play_external
+from azero.engines.external_match import Pairing, gnu_go_command, parse_score, play_games, program_player
 from azero.games import make
 from azero.play.player import Clock, PlayerError, SearchPlayer
 from azero.play.referee import play_game
-from azero.play.score import MatchResult, Tally
 from azero.search import make_search, uniform_leaf
 
 SCRIPT = str(Path(__file__).parent / "scripted_gtp.py")
@@ -40,7 +39,7 @@ def test_a_game_is_played_to_its_end() -> None:
     # Piles 7 6 5 4 3 2 0: the program should have taken two at five.
     assert record.final.actions == (0, 0, 0, 0, 0, 1) and record.winner == 1
     assert record.ending == "played out" and record.failed is None and record.names == ("script", "azero")
-    assert record.values[0] is None and record.values[1] == -1.0
+    assert record.decisions[0].value is None and record.decisions[1].value == -1.0
     assert min(record.seconds) > 0
 
 
@@ -103,22 +102,38 @@ def _is_alive(pid: int) -> bool:
     return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
-def test_a_match_counts_by_colour_and_gives_every_game_its_seed() -> None:
-    seen: list[int] = []
-    games = play_external(
-        SearchPlayer(nim_search, 1),
-        [*_command("good"), "{seed}"],
-        2,
-        Nim(7),
-        size=5,
-        komi=0.5,
-        program_name="script",
-        on_game=lambda game: seen.append(game.index),
-    )
-    assert seen == [1, 2, 3, 4]
-    assert external_result(games) == MatchResult(first=Tally(wins=2), second=Tally(wins=2))
-    row = games[2].row()
-    assert row["first"] == "script" and row["winner"] == "azero" and row["reward"] == 1.0 and row["failed"] is None and row["moves"] == len(row["actions"])
+def test_games_are_played_in_threads_and_every_game_has_its_seed() -> None:
+    script = program_player("script", [*_command("good"), "{seed}"], 5, 0.5, 10.0, first_seed=4)
+    assert script(3)._command[-1] == "7"  # type: ignore[attr-defined]
+    makers = [(lambda number: SearchPlayer(nim_search, 1), script)] * 2
+    games = sorted(play_games(Nim(7), makers, [Pairing(number) for number in (1, 2, 3, 4)]), key=lambda game: game.number)
+    assert [game.number for game in games] == [1, 2, 3, 4] and [game.first_is_black for game in games] == [True, False, True, False]
+    assert all(game.reward == 1 and not game.failed and game.ending == "played out" and game.margin is None for game in games)
+    assert games[0].rewards == (1, -1) and games[1].rewards == (-1, 1) and games[1].decisions[1].value == -1.0
+
+
+def test_an_opening_is_told_to_both_and_counted() -> None:
+    makers = [(program_player("script", _command("good"), 5, 0.5, 10.0, 0), lambda number: SearchPlayer(nim_search, 1))]
+    (game,) = play_games(Nim(7), makers, [Pairing(1, 3, (0, 1))])
+    # 7, take one, take two: four left, and the script takes one.
+    assert game.actions[:3] == (0, 1, 0) and (game.opening, game.num_opening_moves, len(game.decisions)) == (3, 2, len(game.actions) - 2)
+    (refused,) = play_games(Nim(7), [(program_player("script", _command("refuses"), 5, 0.5, 10.0, 0), makers[0][1])], [Pairing(1, 1, (0,))])
+    assert refused.failed == "script" and refused.reward == -1 and "I do not believe it" in refused.ending and refused.num_opening_moves == 1
+
+
+def test_a_failure_of_one_thread_ends_the_match() -> None:
+    def broken(number: int) -> SearchPlayer:
+        raise ValueError("cannot be made")
+
+    makers = [(broken, broken), (program_player("script", _command("silent"), 5, 0.5, 60.0, 0), lambda number: SearchPlayer(nim_search, 1))]
+    began = time.monotonic()
+    with pytest.raises(ValueError, match="cannot be made"):
+        list(play_games(Nim(7), makers, [Pairing(1), Pairing(2)]))
+    assert time.monotonic() - began < 20, "the silent program was ended"
+
+
+def test_scores_are_read() -> None:
+    assert (parse_score("B+3.5"), parse_score("w+12"), parse_score("0"), parse_score("? seki")) == (3.5, -12.0, 0.0, None)
 
 
 def test_a_player_that_may_resign_does_so_only_when_all_is_lost() -> None:
@@ -152,10 +167,8 @@ def test_gnu_go_answers() -> None:
 def test_gnu_go_beats_a_search_that_knows_nothing() -> None:
     game = make("go", size=5, komi=0.5)
     search = make_search(SearchConfig(num_simulations=4, dirichlet_fraction=0.0), game, uniform_leaf(game))
-    games = play_external(SearchPlayer(search, ()), gnu_go_command(1), 1, game, size=5, komi=0.5, program_name="GNU Go")
-    for played in games:
-        assert played.record.failed is None and played.record.ending in ("played out", "GNU Go resigns"), played.record.ending
-        assert played.row()["winner"] == "GNU Go"
-        text = played.sgf(0.5)
-        assert text.count(";B[") + text.count(";W[") == played.row()["moves"] and "SZ[5]KM[0.5]" in text
-    assert "PB[azero]PW[GNU Go]RE[W+]" in games[0].sgf(0.5) and "PB[GNU Go]PW[azero]RE[B+]" in games[1].sgf(0.5)
+    ours = SearchPlayer(search, ())
+    makers = [(lambda number: ours, program_player("GNU Go", gnu_go_command(1), 5, 0.5, 60.0, 0))]
+    for played in play_games(game, makers, [Pairing(1), Pairing(2)]):
+        assert not played.failed and played.ending in ("played out", "GNU Go resigns"), played.ending
+        assert played.reward == -1 and not played.disagreement

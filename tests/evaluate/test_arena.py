@@ -1,36 +1,21 @@
-"""The ladder of checkpoints and its files."""
+"""Matches between checkpoints as rows and ratings, and their files."""
 
 from pathlib import Path
 
 import pytest
 
-from azero.evaluate.arena import evaluation_row, ladder, play_ladder, rate_checkpoints, row_result
+from azero.evaluate.arena import evaluation_row, pair_results, rate_checkpoints, row_result
+from azero.evaluate.elo import PairResult
 from azero.evaluate.rows import RowFile, keep_rows, read_rows
 from azero.play.score import MatchResult, Tally
 
 
-def test_neighbours_and_doubling_distances_meet() -> None:
-    assert ladder([30, 10, 20]) == [(20, 10), (30, 20), (30, 10)]
-    pairs = ladder(range(0, 160, 10))
-    assert [older for newer, older in pairs if newer == 150] == [140, 130, 110, 70]
-    assert ladder([5]) == []
-
-
-def test_a_ladder_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
+def test_a_row_holds_its_result_and_becomes_a_curve() -> None:
     result = MatchResult(Tally(8, 1, 1), Tally(6, 0, 4))
-    played: list[tuple[int, int]] = []
-
-    def play(newer: int, older: int) -> MatchResult:
-        played.append((newer, older))
-        return result
-
-    rows = play_ladder([0, 10, 20], play, path)
-    assert row_result(next(rows)) == result
-    rows.close()
-    assert [row["iteration"] for row in play_ladder([0, 10, 20], play, path)] == [20, 20]
-    assert played == [(10, 0), (20, 10), (20, 0)]
-    ratings = rate_checkpoints(read_rows(path))
+    rows = [evaluation_row(10, 0, result), evaluation_row(20, 10, result), evaluation_row(20, 0, result)]
+    assert row_result(rows[0]) == result
+    assert pair_results("new", "old", result) == [PairResult("new", "old", 8, 1, 1), PairResult("old", "new", 4, 0, 6)]
+    ratings = rate_checkpoints(rows)
     assert [iteration for iteration, _ in ratings] == [0, 10, 20]
     assert ratings[0][1].elo == 0 and 0 < ratings[1][1].elo < ratings[2][1].elo
 

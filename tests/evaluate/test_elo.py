@@ -1,9 +1,11 @@
 """Ratings: the papers' numbers, synthetic players, anchors, and results that cannot be rated."""
 
+import itertools
+
 import numpy as np
 import pytest
 
-from azero.evaluate.elo import PairResult, elo_difference, expected_score, fit_elo
+from azero.evaluate.elo import ELO_SCALE, EloFit, PairResult, Rating, elo_difference, expected_score, fit_elo
 
 
 def test_the_logistic_has_base_ten() -> None:
@@ -13,45 +15,81 @@ def test_the_logistic_has_base_ten() -> None:
 
 
 def test_a_single_pair_has_the_closed_form() -> None:
-    low, high = fit_elo([PairResult("a", "b", 30, 20, 50)], prior_draws=0)
-    assert low.elo == 0 and low.low == low.high == 0
-    assert high.elo == pytest.approx(elo_difference(0.6))
-    # Fisher information of 100 games at 60%: 100 x 0.24 x (ln 10 / 400)^2.
-    assert high.high - high.elo == pytest.approx(1.959964 / np.sqrt(24) * 400 / np.log(10))
+    fit = fit_elo([PairResult("a", "b", 30, 20, 50, alternating=True)], prior=0)
+    low, high = fit.ratings
+    assert low.elo == 0 and low.low == low.high == 0 and fit.advantage is None
+    # Davidson with two players fits the three shares exactly: the odds of the decided games, and nu = draws / sqrt(wins x losses).
+    assert high.elo == pytest.approx(400 * np.log10(50 / 30), rel=1e-3)
+    nu = 20 / np.sqrt(30 * 50)
+    assert fit.draw_share == pytest.approx(nu / (2 + nu), rel=3e-3)
+    # The odds' standard error by the delta method, which the exact fit makes exact: sqrt(1/wins + 1/losses).
+    assert high.deviation == pytest.approx(np.sqrt(1 / 30 + 1 / 50) / ELO_SCALE, rel=1e-3)
+    assert high.high - high.elo == pytest.approx(1.959964 * high.deviation)
     assert (low.games, low.score) == (100, 0.4)
 
 
-def test_synthetic_ratings_are_recovered_within_their_intervals() -> None:
-    generator = np.random.default_rng(1)
-    inside = total = 0
-    for _ in range(20):
-        truth = np.concatenate([[0.0], generator.normal(300, 250, 7)])
-        results = []
-        for i in range(8):
-            for j in range(i):
-                wins = int(generator.binomial(200, expected_score(truth[i] - truth[j])))
-                results.append(PairResult(str(i), str(j), wins, 0, 200 - wins))
-        for rating in fit_elo(results, {"0": 0.0}, prior_draws=0):
-            if rating.name != "0":
-                total += 1
-                inside += rating.low <= truth[int(rating.name)] <= rating.high
-    # 140 intervals at 95%: 133 expected; within one set they are correlated through the anchor.
-    assert inside / total > 0.88
+def test_draws_as_halves_have_the_closed_form() -> None:
+    fit = fit_elo([PairResult("a", "b", 30, 20, 50, alternating=True)], draws="half", prior=0)
+    # As in Ordo: the logistic gives the expected score. Fisher information of 100 games at 60%: 100 x 0.24 x (ln 10 / 400)^2.
+    assert fit.ratings[1].elo == pytest.approx(elo_difference(0.6)) and fit.draw_share == 0
+    assert fit.ratings[1].deviation == pytest.approx(1 / np.sqrt(24) / ELO_SCALE)
+
+
+def test_the_first_movers_advantage_has_the_closed_form() -> None:
+    fit = fit_elo([PairResult("a", "b", 60, 0, 40), PairResult("b", "a", 80, 0, 20)], prior=0)
+    first, second = np.log10(60 / 40) * 400, np.log10(80 / 20) * 400
+    assert fit.advantage == pytest.approx((first + second) / 2, rel=1e-2)
+    assert fit.ratings[1].elo == pytest.approx((second - first) / 2, abs=1.5)
+
+
+def _tournament(seed: int, nu: float, advantage: float, games: int) -> tuple[np.ndarray, EloFit]:
+    """Return the true ratings of six players and those found from `games` games of each pair with each colour."""
+    generator = np.random.default_rng(seed)
+    truth = np.concatenate([[0.0], generator.normal(100, 250, 5)])
+    results = []
+    for i, j in itertools.permutations(range(6), 2):
+        x = (truth[i] - truth[j] + advantage) * ELO_SCALE
+        weights = np.array([np.exp(x / 2), nu, np.exp(-x / 2)])
+        wins, draws, losses = map(int, generator.multinomial(games, weights / weights.sum()))
+        results.append(PairResult(str(i), str(j), wins, draws, losses))
+    return truth, fit_elo(results, {"0": 0.0})
+
+
+@pytest.mark.parametrize(("nu", "advantage", "games"), [(0.0, 0.0, 40), (0.0, 60.0, 8), (0.6, 60.0, 30)])
+def test_all_ratings_of_a_tournament_lie_in_their_intervals_together(nu: float, advantage: float, games: int) -> None:
+    tournaments = [_tournament(seed, nu, advantage, games) for seed in range(100)]
+    together = sum(all(r.low <= t <= r.high for r, t in zip(_in_order(fit), truth, strict=True)) for truth, fit in tournaments)
+    assert together >= 90, "95 expected"
+    alone = np.mean([abs(r.elo - t) <= 1.96 * r.deviation for truth, fit in tournaments for r, t in zip(_in_order(fit), truth, strict=True) if r.deviation])
+    assert 0.91 < alone < 0.98, "the standard errors are honest by themselves"
+    deviates = [(fit.advantage - advantage) / fit.advantage_deviation for _, fit in tournaments if fit.advantage is not None]
+    assert len(deviates) == 100 and np.mean(np.abs(deviates) < 1.96) > 0.89
+    assert np.mean([fit.draw_share for _, fit in tournaments]) == pytest.approx(nu / (2 + nu), abs=0.01)
+
+
+def _in_order(fit: EloFit) -> list[Rating]:
+    return sorted(fit.ratings, key=lambda rating: int(rating.name))
 
 
 def test_two_anchors_hold_and_order_does_not_matter() -> None:
-    results = [PairResult("low", "mid", 20, 0, 80), PairResult("mid", "high", 25, 0, 75)]
-    turned = [PairResult("high", "mid", 75, 0, 25), PairResult("low", "mid", 20, 0, 80)]
-    ratings = {rating.name: rating for rating in fit_elo(results, {"low": 1000.0, "high": 1500.0})}
-    other = {rating.name: rating for rating in fit_elo(turned, {"low": 1000.0, "high": 1500.0})}
+    results = [PairResult("low", "mid", 20, 0, 80, True), PairResult("mid", "high", 25, 0, 75, True)]
+    turned = [PairResult("high", "mid", 75, 0, 25, True), PairResult("low", "mid", 20, 0, 80, True)]
+    ratings = {rating.name: rating for rating in fit_elo(results, {"low": 1000.0, "high": 1500.0}).ratings}
+    other = {rating.name: rating for rating in fit_elo(turned, {"low": 1000.0, "high": 1500.0}).ratings}
     assert ratings["low"].elo == 1000 and ratings["high"].elo == 1500
     assert 1230 < ratings["mid"].elo < 1330 and ratings["mid"].elo == pytest.approx(other["mid"].elo)
 
 
 def test_a_clean_sweep_stays_finite() -> None:
-    _, best = fit_elo([PairResult("old", "new", 0, 0, 400)])
-    assert best.elo == pytest.approx(elo_difference(401 / 402), rel=1e-6)
-    assert best.low < best.elo < best.high < 2500
+    _, best = fit_elo([PairResult("old", "new", 0, 0, 200), PairResult("new", "old", 200, 0, 0)]).ratings
+    # One virtual game, half won and half lost.
+    assert best.elo == pytest.approx(elo_difference(400.5 / 401), abs=1)
+    assert 300 < best.low < best.elo < best.high < 2000
+
+
+def test_colours_that_say_nothing_leave_the_difference_open() -> None:
+    _, one_sided = fit_elo([PairResult("a", "b", 300, 0, 100)]).ratings
+    assert one_sided.deviation > 250, "a always moved first: strength and advantage cannot be told apart"
 
 
 @pytest.mark.parametrize(
@@ -59,8 +97,8 @@ def test_a_clean_sweep_stays_finite() -> None:
     [
         ([], None, "no games"),
         ([PairResult("a", "a", 1, 0, 0)], None, "'a' cannot be rated by games against itself"),
-        ([PairResult("a", "b", 1, 0, 0)], {"c": 0.0}, "anchors without games: c; the players are: a, b"),
-        ([PairResult("a", "b", 1, 0, 0), PairResult("c", "d", 1, 0, 0)], None, "no games connect c, d with a"),
+        ([PairResult("a", "b", 1, 0, 0)], {"c": 0.0}, "anchors without games: 'c'; the players are: 'a', 'b'"),
+        ([PairResult("a", "b", 1, 0, 0), PairResult("c", "d", 1, 0, 0)], None, "no games connect 'c', 'd' with 'a'"),
     ],
 )
 def test_what_cannot_be_rated_is_said(results: list[PairResult], anchors: dict[str, float] | None, message: str) -> None:

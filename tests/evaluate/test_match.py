@@ -46,6 +46,21 @@ def test_every_recorded_game_replays_to_its_reward() -> None:
         assert game.rewards(state)[0 if a_first else 1] == reward
 
 
+def test_openings_are_played_with_both_colours() -> None:
+    # One move or two are given: with an odd number the second mover of the game is to move.
+    openings = np.array([[0, -1], [0, 1]], np.int32)
+    games = make_match(Nim(7), nim_search, nim_search, 4)(1, 0, jax.random.key(0), openings=openings)
+    assert games.a_moves_first.tolist() == [False, True, True, False]
+    for index, (a_first, given) in enumerate(zip(games.a_moves_first, [*openings, *openings], strict=True)):
+        state = Nim(7).init()
+        played = [int(action) for action in given if action >= 0]
+        perfect_turn = a_first == (len(played) % 2 == 0)
+        for action in [*played, *games.actions[index, : games.lengths[index]].tolist()]:
+            state = Nim(7).step(state, action)
+        assert Nim(7).is_terminal(state) and Nim(7).rewards(state)[0 if a_first else 1] == games.rewards[index]
+        assert perfect_turn == (index < 2), "in the first half A is to move after the opening"
+
+
 def test_a_match_is_determined_by_its_key() -> None:
     match = make_match(Nim(9), nim_search, nim_search, 16, temperature_moves=9)
     same, again, other = (match(0, 1, jax.random.key(seed)) for seed in (1, 1, 2))
@@ -67,7 +82,7 @@ def test_players_do_not_talk_to_each_other_across_devices() -> None:
     mesh, game = make_mesh(), Nim(7)
     think = functools.partial(_think, game, nim_search, _other_search, 2)
     start, chunk, _ = _compile(game, think, mesh.size, 4, mesh)
-    text = chunk.lower(1, 0, start(jax.random.split(jax.random.key(0), mesh.size))).compile().as_text()
+    text = chunk.lower(1, 0, start(jax.random.split(jax.random.key(0), mesh.size), np.zeros((mesh.size, 0), np.int32))).compile().as_text()
     assert not [name for name in ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter") if name in text]
 
 

@@ -7,11 +7,14 @@ import sys
 import numpy as np
 import pytest
 
-from azero.config import Config
+from azero.config import Config, GameConfig
 from azero.experiments.estimate import estimate, mean_simulations
 from azero.experiments.experiment import load
-from azero.experiments.players import CheckpointSpec, GtpSpec, parse_player
+from azero.experiments.players import CheckpointSpec, GtpSpec, RandomNetSpec, ThinkerSettings, load_player, load_thinker, parse_player
 from azero.networks import make_network
+from azero.play.clock import Clock
+from azero.play.player import Position
+from azero.search.parallel import TreeSettings
 
 
 def test_players_are_parsed():
@@ -63,9 +66,33 @@ def test_parameters_agree_with_the_network():
         (["match", "--first", "nobody", "--second", "gtp:gnugo"], "'nobody' is not a player"),
         (["doctor", "chess960"], "unknown experiment 'chess960'; the experiments are: tictactoe"),
         (["bench", "loop", "--against", "fairy"], "compares with pgx, not 'fairy'"),
+        (["bench", "engine", "--against", "fairy"], "compares with nothing, not 'fairy'"),
     ],
 )
 def test_the_command_line_answers_mistakes_in_one_line(words, message):
     done = subprocess.run([sys.executable, "-m", "azero.cli", *words], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert message in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_networks_that_have_learned_nothing_are_players():
+    assert parse_player("random-net:go9?visits=64&seed=3") == RandomNetSpec("go9", seed=3, visits=64)
+    assert parse_player("random-net:go9").name == "random go9"
+    with pytest.raises(ValueError, match="takes visits=NUMBER and seed=NUMBER"):
+        parse_player("random-net:go9?iteration=3")
+    with pytest.raises(ValueError, match="unknown experiment 'go99'"):
+        load_thinker(RandomNetSpec("go99"))
+
+
+def test_a_thinker_plays_under_other_rules_on_its_own_board():
+    spec = RandomNetSpec("go5", visits=12)
+    rules = dataclasses.replace(load("go5").config.game, komi=0.5, superko="situational")
+    thinker = load_thinker(spec, rules, ThinkerSettings(TreeSettings(batch=1)))
+    assert thinker.game.komi == 0.5 and thinker.game.superko == "situational" and thinker.name == "random go5, 12 visits"
+    position = Position.start(thinker.game)
+    assert thinker.think(position, thinker.style.limits).visits == 12
+    assert position.legal[thinker.choose(position, Clock()).action]
+    with pytest.raises(ValueError, match="knows go on 5x5 and cannot play go on 19x19"):
+        load_thinker(spec, GameConfig(size=(19,)))
+    with pytest.raises(ValueError, match="knows go on 5x5 and cannot play tictactoe on 3x3"):
+        load_player(spec, GameConfig(name="tictactoe"))

@@ -20,41 +20,6 @@ SHARED = Path(__file__).parents[3] / "shared" / "data" / "go"
 SMALL = b"(;GM[1]SZ[5]KM[0.5]RU[Chinese]RE[B+2];B[cc];W[bb];B[];W[dd](;B[dc])(;B[aa]))"
 
 
-def test_a_game_is_read_along_its_main_line() -> None:
-    (record,) = parse_games(SMALL, "small")
-    assert (record.size, record.komi, record.rules, record.result, record.to_play) == (5, 0.5, "Chinese", "B+2", 0)
-    assert record.moves == ((0, 12), (1, 6), (0, 25), (1, 18), (0, 13))
-
-
-def test_setup_and_handicap() -> None:
-    (record,) = parse_games(b"(;SZ[9]HA[2]AB[cg][gc]KM[0.5];W[ee])", "handicap")
-    assert (record.black_points, record.to_play) == ((24, 56), 1)
-    (record,) = parse_games(b"(;SZ[9]HA[2];W[ee])", "stones that go without saying")
-    assert sorted(record.black_points) == [24, 56]
-    (record,) = parse_games(b"(;SZ[3]AB[aa]AW[cc]PL[W])", "set-up")
-    assert (record.black_points, record.white_points, record.to_play, record.moves) == ((0,), (8,), 1, ())
-
-
-def test_a_header_without_sense_is_no_obstacle() -> None:
-    (record,) = parse_games(b"(;SZ[5]KM[none]HA[?];B[aa])", "odd")
-    assert record.komi is None
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"hello", "game: .*no SGF data"),
-        (b"(;SZ[5];B[aa]", "game: error parsing game 0"),
-        (b"(;SZ[5];B[zz])", "game: "),
-        (b"(;SZ[5];B[aa];AW[bb])", "game: stones are set up in the middle"),
-        (b"(;SZ[x];B[aa])", "game: bad SZ"),
-    ],
-)
-def test_broken_records_name_the_place(content: bytes, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        list(parse_games(content, "game"))
-
-
 def test_every_kind_of_file(tmp_path: Path) -> None:
     (tmp_path / "a.sgf").write_bytes(SMALL)
     (tmp_path / "b.sgf.gz").write_bytes(gzip.compress(SMALL + b"\n" + SMALL))

@@ -6,9 +6,8 @@ import time
 import pytest
 from rich.console import Console
 
-from azero.evaluate.arena import evaluation_row
 from azero.evaluate.elo import PairResult, fit_elo
-from azero.play.score import MatchResult, Tally
+from azero.play.score import Tally
 from azero.report.progress import HEARTBEAT_SECONDS, Progress, working
 from azero.report.tables import facts_table, format_bytes, format_count, format_duration, make_table, matches_table, ratings_table
 
@@ -95,9 +94,8 @@ def test_tables_show_every_cell() -> None:
     console = _console()
     console.print(make_table("speeds", ("engine", "steps/s"), [("azero", 68_500), ("pgx", None)]))
     console.print(facts_table("machine", {"cores": 2, "gpu": False}))
-    rows = [evaluation_row(20, 10, MatchResult(Tally(9, 0, 1), Tally(6, 0, 4)))]
-    console.print(matches_table("matches", rows))
-    console.print(ratings_table("ratings", [(rating.name, rating) for rating in fit_elo([PairResult("old", "new", 25, 0, 75)])]))
+    console.print(matches_table("matches", [("new", "old", Tally(15, 0, 5))]))
+    console.print(ratings_table("ratings", fit_elo([PairResult("old", "new", 25, 0, 75, alternating=True)]).ratings))
     text = _output(console)
-    for piece in ("68,500", "pgx", "-", "cores", "no", "75.0%", "53 to 89%", "186", "old"):
+    for piece in ("68,500", "pgx", "-", "cores", "no", "75.0%", "53 to 89%", "189", "old"):
         assert piece in text, piece

@@ -45,6 +45,10 @@ class RandomTree:
     end_share: float = 0.15
     extra_turns: bool = False
 
+    @property
+    def max_legal_actions(self) -> int:
+        return self.num_actions
+
     def init(self, seed: int | jax.Array = 0) -> ToyState:
         return ToyState(_mix(jnp.asarray(seed, jnp.uint32) + 1), jnp.int32(0), jnp.int32(0))
 
@@ -95,6 +99,10 @@ class Bandit:
     @property
     def num_actions(self) -> int:
         return len(self.payoffs)
+
+    @property
+    def max_legal_actions(self) -> int:
+        return self.num_actions
 
     def init(self) -> ToyState:
         return ToyState(jnp.uint32(0), jnp.int32(0), jnp.int32(0))

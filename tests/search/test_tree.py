@@ -16,7 +16,7 @@ from azero.config import SearchConfig
 from azero.games.tictactoe import TicTacToe, TicTacToeState
 from azero.mesh import make_mesh
 from azero.search import SearchOutput, bytes_per_node, make_search, tree_bytes, uniform_leaf
-from azero.search.tree import TERMINAL, UNVISITED, Tree, index_dtype, num_pieces
+from azero.search.tree import ILLEGAL, TERMINAL, UNVISITED, Tree, compact, index_dtype, num_pieces
 
 OURS = ["puct", "gumbel"]
 
@@ -184,3 +184,36 @@ def test_eight_devices_search_without_talking(name: str) -> None:
     text = sharded.lower({}, jax.random.key(0), roots).compile().as_text()
     assert len(jax.devices()) == 8
     assert not re.findall(r"all-(?:reduce|gather|to-all)|collective-permute|reduce-scatter", text)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"name": "puct"}, {"name": "puct", "puct_form": "alphazero", "dirichlet_fraction": 0.25}, {"name": "gumbel", "gumbel_scale": 1.0}]
+)
+def test_a_compact_tree_searches_like_a_wide_one(changes: dict[str, Any]) -> None:
+    """Edges for the legal moves alone: the same visits, and the same tree where every node has room for all of them."""
+    game = RandomTree(num_actions=16, legal_share=0.3)
+    roots = jax.vmap(game.init)(jnp.arange(32))
+
+    def search(width: int) -> SearchOutput:
+        settings = config(**{"num_simulations": 60, "edge_width": width, **changes})
+        return jax.jit(make_search(settings, game, random_leaf(game)))({}, jax.random.key(0), roots)
+
+    wide = search(game.num_actions)
+    going_on = ~np.asarray(jax.vmap(jax.vmap(game.is_terminal))(wide.tree.states))
+    width = int(np.asarray(wide.tree.priors >= 0)[going_on].sum(-1).max())
+    assert width < game.num_actions
+    compact = search(width)
+    assert wide.tree.moves is None and compact.tree.moves.shape[-1] == width
+    np.testing.assert_array_equal(compact.visits, wide.visits)
+    np.testing.assert_array_equal(compact.action, wide.action)
+    np.testing.assert_array_equal(compact.tree.parents, wide.tree.parents)
+    np.testing.assert_allclose(compact.weights, wide.weights, atol=1e-5)
+    np.testing.assert_allclose(compact.value, wide.value, atol=1e-5)
+
+
+def test_a_narrow_tree_keeps_the_moves_with_the_highest_priors() -> None:
+    priors = jnp.array([[0.1, ILLEGAL, 0.3, 0.15, 0.4, 0.05], [ILLEGAL, 0.25, ILLEGAL, ILLEGAL, 0.75, ILLEGAL]])
+    moves, kept = compact(priors, 3)
+    assert moves is not None
+    np.testing.assert_array_equal(moves, [[2, 3, 4], [1, 4, 6]])
+    np.testing.assert_allclose(kept, [[0.3 / 0.85, 0.15 / 0.85, 0.4 / 0.85], [0.25, 0.75, ILLEGAL]], rtol=1e-6)

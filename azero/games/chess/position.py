@@ -96,16 +96,16 @@ def unpack(frame: Sequence[Array], en_passant: Array, black: Array | None = None
     """Return the position of a frame (nine arrays) as its mover sees it, or where `black` is given from Black's side where it is all ones, else from White's."""
     pairs = [Squares(frame[2 * index], frame[2 * index + 1]) for index in range(4)]
     known = facts(frame[8])
-    black = is_black(known) if black is None else black
+    black = is_black(known.plies) if black is None else black
     white, *kinds = (choose(black, mirror(pair), pair) for pair in pairs)
     others = (kinds[0] | kinds[1] | kinds[2]) & ~white
     rights = (known.castling & ~black) | (_exchanged(known.castling) & black)
     return Position(choose(black, others, white), choose(black, white, others), (kinds[0], kinds[1], kinds[2]), rights, en_passant)
 
 
-def is_black(known: Facts) -> Array:
-    """Return words of ones where Black is to move, of zeros where White is."""
-    return spread((known.plies & np.uint32(1)) != 0)
+def is_black(plies: Array) -> Array:
+    """Return words of ones where Black is to move after so many half-moves, of zeros where White is."""
+    return spread((plies & np.uint32(1)) != 0)
 
 
 def pack_board(position: Position, black: Array) -> list[Array]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -145,7 +144,7 @@ class Chess:
         return self.observe_frames(state.frames, self.to_play(state))
 
     def search_state(self, state: ChessState) -> ChessState:
-        """Return the state with half of the codes: 836 bytes. Two different positions are taken for one with probability 2^-31."""
+        """Return the state with half of the codes: 828 bytes. Two different positions are taken for one with probability 2^-31."""
         return dataclasses.replace(state, codes=state.codes[:1])
 
     def pack_frame(self, state: ChessState) -> Array:
@@ -181,7 +180,7 @@ def _survey(seen: Position, plies: Array, clock: Array) -> tuple[list[Array], Ar
     """Return frame words, en-passant file, targets, codes and verdict of a position whose en-passant file may be that of any double step."""
     known = legal.legal(seen)
     seen = seen._replace(en_passant=known.en_passant)
-    black = position.is_black(Facts(plies, plies, plies, plies))
+    black = position.is_black(plies)
     board = position.pack_board(seen, black)
     rights = position.rights_of_colours(seen, black)
     word = position.facts_word(Facts(rights, plies & np.uint32(0), clock, plies))
@@ -198,18 +197,16 @@ def _advance_batch(frame: Array, en_passant: Array, action: Array) -> _Surveyed:
     seen, is_progress = position.play(position.unpack(columns, en_passant), move)
     clock = jnp.where(is_progress, jnp.uint32(0), jnp.minimum(before.clock + 1, position.CLOCK_MAX))
     words, passing, targets, codes, verdict = _survey(seen, before.plies + 1, clock)
+    parts = [*words, passing, *codes, verdict.astype(jnp.uint32), *(word for squares in targets for word in squares)]
+    # One joint of all parts keeps the work apart from what is done with them (see `squares.settle`).
+    joined = jax.lax.optimization_barrier(jnp.stack(parts)).T
     return _Surveyed(
-        frame=_columns(words),
-        en_passant=passing,
-        targets=_columns([word for squares in targets for word in squares]).reshape(-1, legal.NUM_TARGETS, 2),
-        codes=_columns(codes),
-        verdict=verdict,
+        frame=joined[:, :9],
+        en_passant=joined[:, 9],
+        codes=joined[:, 10:12],
+        verdict=joined[:, 12].astype(jnp.int32),
+        targets=joined[:, 13:].reshape(-1, legal.NUM_TARGETS, 2),
     )
-
-
-def _columns(words: Sequence[Array]) -> Array:
-    """Return uint32[B, N] of N arrays uint32[B]."""
-    return jax.lax.optimization_barrier(jnp.stack(words)).T
 
 
 def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:

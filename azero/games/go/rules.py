@@ -109,6 +109,11 @@ class Go:
         return self.num_points + 1
 
     @property
+    def max_legal_actions(self) -> int:
+        """All actions: the empty board allows every one."""
+        return self.num_actions
+
+    @property
     def num_symmetries(self) -> int:
         """8 on a square board, 4 on a rectangular one."""
         return symmetries.count(self.board_shape)

@@ -1,134 +1,264 @@
-"""Game records of Go: a thin reader on sgfmill (an optional extra). Host side only."""
+"""Game records of Go: SGF files and collections as records (FF[4], red-bean.com/sgf). Host side only."""
 
 from __future__ import annotations
 
+import functools
 import gzip
+import math
+import re
 import tarfile
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from azero.games.go import setup
+from azero.games.go.sgf_text import LETTERS, Node, decode, main_line, plain_game, split_games, unescape
 
 SUFFIXES = (".sgf", ".sgf.gz", ".tar.gz", ".tgz", ".zip")
+MOST_POINTS_OF_KOMI = 100
+"""A larger komi is in hundredths, as the Fox server writes it."""
 
 
 @dataclass(frozen=True)
 class GameRecord:
-    """The main line of one game. Points and actions are numbered as in `azero.games.go.rules.Go`."""
+    """The main line of one game. Points and actions are numbered as in `azero.games.go.rules.Go`: row by row from the top left, then pass."""
 
     name: str
     """where it comes from: the file, and the member or the number of the game in it"""
-    size: int
+    board_shape: tuple[int, int]
+    """rows and columns"""
     komi: float | None
-    """as written, which some servers do in units of their own; None if it is missing or no number"""
-    black_points: tuple[int, ...]
-    """set-up and handicap stones"""
-    white_points: tuple[int, ...]
-    to_play: int
-    """who moves first: 0 Black, 1 White"""
+    """points for White (see `parse_komi`); None if it is missing, no number, or cannot be true"""
     moves: tuple[tuple[int, int], ...]
     """(0 Black or 1 White, action) in order; the colours of a real record need not alternate"""
-    result: str
+    black_points: tuple[int, ...] = ()
+    """set-up and handicap stones"""
+    white_points: tuple[int, ...] = ()
+    to_play: int = 0
+    """who moves first: 0 Black, 1 White"""
+    result: str = ""
     """the RE property, e.g. "B+R" or "W+2.5"; empty if there is none"""
-    rules: str
+    rules: str = ""
     """the RU property; empty if there is none"""
+    players: tuple[str, str] = ("", "")
+    """Black's and White's names"""
+    date: str = ""
+    """the DT property"""
+    comments: tuple[str, ...] = ()
+    """one for every move, "" where there is none; empty if the game has no comments"""
+
+    @property
+    def size(self) -> int:
+        """Points per side of a square board.
+
+        Raises:
+          ValueError: the board is not square.
+        """
+        rows, columns = self.board_shape
+        if rows != columns:
+            raise ValueError(f"{self.name}: a board of {rows} rows and {columns} columns is not square")
+        return rows
+
+    @property
+    def rewards(self) -> tuple[float, float] | None:
+        """The result for Black and White: +1, -1 or 0; None if the record does not say."""
+        word = self.result.strip().upper()
+        if word[:2] in ("B+", "W+"):
+            return (1.0, -1.0) if word[0] == "B" else (-1.0, 1.0)
+        return (0.0, 0.0) if word in ("0", "DRAW", "JIGO") else None
+
+    @property
+    def margin(self) -> float | None:
+        """The points by which the game was won, 0 for a draw; None if it was not counted."""
+        word = self.result.strip().upper()
+        counted = re.fullmatch(r"[BW]\+(\d+(?:\.\d*)?|\.\d+)", word)
+        return float(counted.group(1)) if counted else 0.0 if self.rewards == (0.0, 0.0) else None
 
 
-def read_games(path: str | Path) -> Iterator[GameRecord]:
+def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[GameRecord]:
     """Yield the games of a file: .sgf or .sgf.gz (one game or a collection), .tar.gz or .zip of such files.
 
+    Args:
+      path: the file.
+      skipped: takes a line for every game that cannot be read, with its place and the reason, and the others go on; None stops at the first one.
+
     Raises:
-      ValueError: the file has another suffix or cannot be read, or a game is not valid SGF; the place and the reason are named.
+      ValueError: the file has another suffix or cannot be read, or a game is not valid SGF (without `skipped`); the place and the reason are named.
     """
     path = Path(path)
-    if not path.name.endswith(SUFFIXES):
+    if not path.name.lower().endswith(SUFFIXES):
         raise ValueError(f"{path.name} is not a file of game records: the suffixes are {', '.join(SUFFIXES)}")
     try:
         for name, content in _members(path):
-            yield from parse_games(content, name)
-    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
+            yield from parse_games(content, name, skipped)
+    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"cannot read {path}: {error}") from error
 
 
-def parse_games(content: bytes, name: str) -> Iterator[GameRecord]:
-    """Yield the games of the SGF text `content`; `name` says where it comes from.
+def parse_games(content: bytes, name: str, skipped: list[str] | None = None) -> Iterator[GameRecord]:
+    """Yield the games of the SGF text `content`; `name` says where it comes from, `skipped` is as in `read_games`.
 
     Raises:
-      ValueError: sgfmill is not installed, or a game is not valid SGF; `name` and the number of the game are quoted.
+      ValueError: there is no game in it, or one is not valid SGF; `name` and the number of the game are quoted.
+    """
+    games = list(split_games(decode(content)))
+    problems = [] if games else [f"{name}: no SGF data: there is no '(;' in it"]
+    for number, (text, problem) in enumerate(games, start=1):
+        place = name if len(games) == 1 else f"{name} game {number}"
+        try:
+            if problem:
+                raise ValueError(problem)
+            record = _parse_game(text, place)
+        except ValueError as error:
+            problems.append(f"{place}: {error}")
+        else:
+            yield record
+        if problems and skipped is None:
+            break
+    if problems and skipped is None:
+        raise ValueError(problems[0])
+    if skipped is not None:
+        skipped.extend(problems)
+
+
+def parse_komi(text: str) -> float | None:
+    """Return a komi in points, whatever unit it is written in; None if it is no number.
+
+    Above 100 it is in hundredths (the Fox server: 650 is 6.5). Quarters are the Chinese count, in which one stone is two points: 3.75, or 375, is 7.5.
     """
     try:
-        from sgfmill import sgf, sgf_grammar
-    except ImportError as error:
-        raise ValueError("reading game records needs sgfmill: pip install 'azero[records]'") from error
-    try:
-        trees = sgf_grammar.parse_sgf_collection(content)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
-    for number, tree in enumerate(trees, start=1):
-        place = name if len(trees) == 1 else f"{name} game {number}"
-        try:
-            yield _record(sgf.Sgf_game.from_coarse_game_tree(tree), place)
-        except (ValueError, KeyError) as error:
-            raise ValueError(f"{place}: {error}") from error
+        komi = float(text.replace(",", "."))
+    except ValueError:
+        return None
+    if not math.isfinite(komi):
+        return None
+    komi = komi / 100 if abs(komi) > MOST_POINTS_OF_KOMI else komi
+    return 2 * komi if (4 * komi) % 2 == 1 else komi
 
 
 def _members(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the names and contents of the SGF texts in a file."""
-    if path.name.endswith((".tar.gz", ".tgz")):
+    if path.name.lower().endswith((".tar.gz", ".tgz")):
         with tarfile.open(path) as archive:
             for member in archive:
-                content = archive.extractfile(member) if member.name.endswith(".sgf") else None
+                content = archive.extractfile(member) if member.name.lower().endswith(".sgf") else None
                 if content is not None:
                     yield f"{path.name}:{member.name}", content.read()
-    elif path.suffix == ".zip":
+    elif path.suffix.lower() == ".zip":
         with zipfile.ZipFile(path) as archive:
             for member_name in archive.namelist():
-                if member_name.endswith(".sgf"):
+                if member_name.lower().endswith(".sgf"):
                     yield f"{path.name}:{member_name}", archive.read(member_name)
     else:
         raw = path.read_bytes()
-        yield path.name, gzip.decompress(raw) if path.suffix == ".gz" else raw
+        yield path.name, gzip.decompress(raw) if path.suffix.lower() == ".gz" else raw
 
 
-def _record(game: Any, name: str) -> GameRecord:
-    root, size = game.get_root(), game.get_size()
-
-    def action(point: tuple[int, int] | None) -> int:
-        return size * size if point is None else (size - 1 - point[0]) * size + point[1]
-
-    moves = []
-    for node in game.get_main_sequence():
-        if node is not root and node.has_setup_stones():
-            raise ValueError("stones are set up in the middle of the game")
-        colour, point = node.get_move()
-        if colour is not None:
-            moves.append((0 if colour == "b" else 1, action(point)))
-    black, white, _ = root.get_setup_stones()
-    black_points = tuple(sorted(map(action, black)))
-    handicap = _get(root, "HA")
-    if isinstance(handicap, int) and handicap >= 2 and not black_points:
-        black_points = tuple(setup.handicap_points(handicap, (size, size)))
-    to_play = {"b": 0, "w": 1}.get(str(_get(root, "PL")), moves[0][0] if moves else int(bool(black_points)))
-    komi = _get(root, "KM")
-    return GameRecord(
+def _parse_game(text: str, name: str) -> GameRecord:
+    plain = plain_game(text)
+    nodes = [plain[0]] if plain else main_line(text)
+    root = nodes[0]
+    if (game := root.get("GM", ["1"])[0].strip()) != "1":
+        raise ValueError(f"GM[{game}] is another game than Go")
+    shape = _parse_size(root)
+    black, white, to_play, rest = _parse_setup(nodes, shape)
+    moves, comments = _parse_moves(rest, shape)
+    if plain:
+        moves += [(int(colour == "W"), _action(point, shape)) for colour, point in plain[1]]
+    handicap = _text(root, "HA").strip()
+    if handicap.isdecimal() and int(handicap) >= 2 and not black and (not moves or moves[0][0] == 1):
+        black = tuple(setup.handicap_points(int(handicap), shape))
+    if to_play is None:
+        to_play = moves[0][0] if moves else int(bool(black))
+    record = GameRecord(
         name=name,
-        size=size,
-        komi=komi if isinstance(komi, float) else None,
-        black_points=black_points,
-        white_points=tuple(sorted(map(action, white))),
-        to_play=to_play,
+        board_shape=shape,
+        komi=parse_komi(_text(root, "KM")),
         moves=tuple(moves),
-        result=str(_get(root, "RE") or ""),
-        rules=str(_get(root, "RU") or ""),
+        black_points=tuple(sorted(black)),
+        white_points=tuple(sorted(white)),
+        to_play=to_play,
+        result=_text(root, "RE"),
+        rules=_text(root, "RU"),
+        players=(_text(root, "PB"), _text(root, "PW")),
+        date=_text(root, "DT"),
+        comments=tuple(comments) if any(comments) else (),
     )
+    return _without_impossible_komi(record)
 
 
-def _get(node: Any, name: str) -> Any:
-    """Return a property's value, None if it is missing or malformed (servers write what they like into the header)."""
+def _without_impossible_komi(record: GameRecord) -> GameRecord:
+    """Drop a komi of 0 where the game was won by half a point more than a whole number: the server did not write the komi.
+
+    On Fox 2,645 of 3,421 games of professionals have KM[0]; 466 of them give a margin that is a number, 311 of these one with half a point, the others just 0.
+    """
+    if record.komi == 0 and record.margin is not None and record.margin % 1:
+        return GameRecord(**{**record.__dict__, "komi": None})
+    return record
+
+
+def _parse_size(root: Node) -> tuple[int, int]:
+    """Return rows and columns; SZ is 19, or columns:rows."""
+    text = root.get("SZ", ["19"])[0].strip()
+    sides = [int(side) if side.strip().isdecimal() else 0 for side in text.split(":")]
+    if len(sides) > 2 or not all(1 <= side <= len(LETTERS) for side in sides):
+        raise ValueError(f"bad SZ {text!r}: allowed are 1 to {len(LETTERS)}, or COLUMNS:ROWS")
+    return sides[-1], sides[0]
+
+
+def _parse_setup(nodes: Sequence[Node], shape: tuple[int, int]) -> tuple[tuple[int, ...], tuple[int, ...], int | None, Sequence[Node]]:
+    """Return Black's and White's stones before the first move, who is to move if it is said, and the nodes that follow."""
+    board: dict[int, str] = {}
+    to_play = None
+    first_move = next((index for index, node in enumerate(nodes) if "B" in node or "W" in node), len(nodes))
+    for node in nodes[: first_move + 1]:
+        for name in ("AB", "AW", "AE"):
+            for value in node.get(name, ()):
+                board.update(dict.fromkeys(_points(value, shape), name))
+        if (turn := _text(node, "PL").strip().upper()[:1]) in ("B", "W", "1", "2") and turn:
+            to_play = int(turn in ("W", "2"))
+    black, white = (tuple(sorted(point for point, name in board.items() if name == wanted)) for wanted in ("AB", "AW"))
+    return black, white, to_play, nodes[first_move:]
+
+
+def _parse_moves(nodes: Sequence[Node], shape: tuple[int, int]) -> tuple[list[tuple[int, int]], list[str]]:
+    moves: list[tuple[int, int]] = []
+    comments: list[str] = []
+    for node in nodes:
+        if moves and not node.keys().isdisjoint(("AB", "AW", "AE")):
+            raise ValueError("stones are set up in the middle of the game")
+        colour = "B" if "B" in node else "W" if "W" in node else None
+        if colour is not None:
+            moves.append((int(colour == "W"), _action(node[colour][0].strip(), shape)))
+            comments.append(unescape(node["C"][0]) if "C" in node else "")
+    return moves, comments
+
+
+def _action(point: str, shape: tuple[int, int]) -> int:
     try:
-        return node.get(name)
-    except (KeyError, ValueError):
-        return None
+        return _actions(shape)[point]
+    except KeyError:
+        raise ValueError(f"[{point}] is no point of a board of {shape[0]} rows and {shape[1]} columns") from None
+
+
+@functools.lru_cache(maxsize=16)
+def _actions(shape: tuple[int, int]) -> dict[str, int]:
+    """Return the action of every point as it is written; pass is empty, or tt on boards up to 19x19 (FF[3])."""
+    rows, columns = shape
+    table = {LETTERS[column] + LETTERS[row]: row * columns + column for row in range(rows) for column in range(columns)}
+    return {"": rows * columns} | ({"tt": rows * columns} if max(shape) <= 19 else {}) | table
+
+
+def _points(value: str, shape: tuple[int, int]) -> list[int]:
+    """Return the points of a list's element: one point, or a rectangle by two corners."""
+    corners = [divmod(_action(corner.strip(), shape), shape[1]) for corner in value.split(":")]
+    if len(corners) > 2 or any(row == shape[0] for row, _ in corners):
+        raise ValueError(f"[{value}] is no point to set up")
+    (top, left), (bottom, right) = corners[0], corners[-1]
+    return [row * shape[1] + column for row in range(top, bottom + 1) for column in range(left, right + 1)]
+
+
+def _text(node: Node, name: str) -> str:
+    return unescape(node[name][0]) if name in node else ""

@@ -1,0 +1,193 @@
+"""Speed and price of one tree for one game: `azero bench engine`; `python -m azero.bench.engine cost CHECKPOINT` for what wide batches lose in strength."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import jax
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+from tyro.conf import Positional
+
+from azero import mesh as meshes
+from azero.config import NetworkConfig
+from azero.evaluate.elo import elo_difference
+from azero.experiments.players import GtpSpec, ThinkerSettings, load_thinker, parse_player
+from azero.games import Game, make
+from azero.networks import make_network, resolve
+from azero.play.player import Position
+from azero.play.referee import play_game
+from azero.play.score import MatchResult, Tally
+from azero.play.thinking import Limits
+from azero.play.tree_player import PlayStyle, TreePlayer
+from azero.search.leaf import turned_network_leaf
+from azero.search.packed import PackedRules
+from azero.search.parallel import TreeSettings
+
+OPENING_MOVES = 30
+"""Random moves before the measured search, so that the board is neither empty nor full."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table."""
+
+    batch: int
+    visits_per_second: float
+    network_share: float
+    """Share of the search's time that is spent waiting for the network, 0 to 1."""
+    positions_per_second: float
+    """Of the network alone, in calls with the same batch."""
+    mean_batch: float
+    """Positions that the search really had for a call."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What to time."""
+
+    against: str | None = None
+    """There is no peer to compare with: a name is an error."""
+    size: int = 19
+    """Points per side."""
+    blocks: int = 6
+    """Blocks of the tower."""
+    filters: int = 96
+    """Filters of the tower."""
+    convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
+    """How the tower is computed; auto is as the engine has it on this kind of machine."""
+    batches: tuple[int, ...] = (1, 8, 16, 32)
+    """Leaves per call."""
+    visits: int = 800
+    """Of each search."""
+
+
+@dataclass(frozen=True)
+class CostArguments:
+    """What wide batches cost: a match of a network against itself, one leaf at a time against many, at equal visits."""
+
+    player: Positional[str]
+    """The network, such as checkpoint:runs/go9."""
+    batch: int = 8
+    """Leaves per call of the second side."""
+    visits: int = 200
+    """Of every move of both sides."""
+    games: int = 400
+    """In all, half with each colour; an even number."""
+    temperature_moves: int = 6
+    """Moves at the start of every game that are drawn, so that games differ."""
+    seed: int = 0
+
+
+def run(network_config: NetworkConfig, size: int, batches: tuple[int, ...], visits: int) -> list[Result]:
+    """Time searches of `visits` visits from one position, a fresh tree for every batch size; the weights are random."""
+    game = make("go", size=size)
+    network = make_network(network_config, game.board_shape, game.num_planes, game.num_actions)
+    params = jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0))
+    leaf = turned_network_leaf(game, network.infer)
+    position = random_opening(game)
+    players = {batch: TreePlayer(game, leaf, params, settings=TreeSettings(batch=batch, cache_size=0)) for batch in batches}
+    return [measure(player, batch, position, visits) for batch, player in players.items()]
+
+
+def random_opening(game: Game) -> Position:
+    """Return the position after OPENING_MOVES random moves that are no passes."""
+    random, position = np.random.default_rng(0), Position.start(game)
+    for _ in range(OPENING_MOVES):
+        position = position.play(int(random.choice(np.flatnonzero(position.legal[:-1]))))
+    return position
+
+
+def measure(player: TreePlayer, batch: int, position: Position, visits: int) -> Result:
+    """Time one search of `player`, whose batch is `batch`, and then the network alone."""
+    player.warm_up(position)
+    before, began = player.evaluator.counts, time.perf_counter()
+    analysis = player.think(position, Limits(visits=visits))
+    seconds, after = time.perf_counter() - began, player.evaluator.counts
+    packed = PackedRules(position.game, batch).pack(position.state)
+    for _ in range(max(1, visits // batch)):
+        player.evaluator.ask([packed] * batch, [0] * batch)
+    alone = player.evaluator.counts
+    return Result(
+        batch,
+        visits_per_second=analysis.playouts / seconds,
+        network_share=(after.seconds - before.seconds) / seconds,
+        mean_batch=(after.positions - before.positions) / (after.calls - before.calls),
+        positions_per_second=(alone.positions - after.positions) / (alone.seconds - after.seconds),
+    )
+
+
+def cost(arguments: CostArguments) -> MatchResult:
+    """Play a match of a network against itself, one leaf at a time against `arguments.batch`, and print the score of the wide side.
+
+    Raises:
+      ValueError: the player is no network of ours, or the number of games is odd.
+      CheckpointError: a checkpoint cannot be read.
+    """
+    spec = parse_player(arguments.player)
+    if isinstance(spec, GtpSpec):
+        raise ValueError(f"{arguments.player!r} is a program; batches are those of our own networks")
+    if arguments.games < 2 or arguments.games % 2:
+        raise ValueError(f"a match has an even number of games, half with each colour, not {arguments.games}")
+    style = PlayStyle(limits=Limits(visits=arguments.visits), temperature_moves=arguments.temperature_moves)
+    spec = dataclasses.replace(spec, visits=None)
+    wide, narrow = (
+        load_thinker(spec, settings=ThinkerSettings(TreeSettings(batch=batch), style, seed=arguments.seed + index))
+        for index, batch in enumerate((arguments.batch, 1))
+    )
+    rewards: dict[bool, list[float]] = {True: [], False: []}
+    for game in range(arguments.games):
+        wide_first = game % 2 == 0
+        record = play_game(wide.game, *((wide, narrow) if wide_first else (narrow, wide)))
+        rewards[wide_first].append(record.rewards[0 if wide_first else 1])
+        result = MatchResult(_tally(rewards[True]), _tally(rewards[False]))
+        print(f"game {game + 1}: {arguments.batch} leaves at a time against one, {arguments.visits} visits: {result}", flush=True)
+    if 0 < result.total.score < 1:
+        print(f"Elo difference {elo_difference(result.total.score):+.0f}")
+    return result
+
+
+def _tally(rewards: list[float]) -> Tally:
+    return Tally(sum(reward > 0 for reward in rewards), sum(reward == 0 for reward in rewards), sum(reward < 0 for reward in rewards))
+
+
+def table(results: list[Result], title: str) -> Table:
+    """Return the results as people read them."""
+    shown = Table(title=title)
+    for column in ("batch", "visits/s", "network's share", "network alone, positions/s", "positions a call"):
+        shown.add_column(column, justify="right")
+    for result in results:
+        shown.add_row(
+            str(result.batch),
+            f"{result.visits_per_second:,.0f}",
+            f"{result.network_share:.0%}",
+            f"{result.positions_per_second:,.0f}",
+            f"{result.mean_batch:.1f}",
+        )
+    return shown
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table of `run`, or with the word `cost` first play `cost`; `--help` lists the arguments."""
+    words = sys.argv[1:] if arguments is None else arguments
+    meshes.split_cpu()
+    if words[:1] == ["cost"]:
+        cost(tyro.cli(CostArguments, args=words[1:]))
+        return
+    chosen = tyro.cli(Arguments, args=words)
+    if chosen.against is not None:
+        raise ValueError(f"azero bench engine compares with nothing, not {chosen.against!r}")
+    network = resolve(NetworkConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution))
+    results = run(network, chosen.size, chosen.batches, chosen.visits)
+    shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters ({network.convolution} {network.inference_dtype})"
+    Console().print(table(results, f"{shape}, {chosen.visits} visits, {jax.device_count()} {jax.default_backend()} devices"))
+
+
+if __name__ == "__main__":
+    main()

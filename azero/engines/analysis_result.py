@@ -1,0 +1,87 @@
+"""Results of KataGo's analysis protocol."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from azero.engines.analysis_query import Query, Turn
+from azero.engines.go_game import GoGame
+from azero.engines.moves import win_rate
+from azero.games.go import setup
+from azero.games.go.rules import Go
+from azero.games.go.text import format_vertex
+from azero.play.player import Position
+from azero.play.thinking import Analysis, MoveInfo
+
+
+def format_result(turn: Turn, game: GoGame, position: Position, analysis: Analysis, *, is_during_search: bool) -> dict[str, Any]:
+    """Return the answer about one position."""
+    query = turn.query
+    # A lower bound of the side to move's is an upper one for the other side; KataGo turns it round in the same way.
+    sign = {"SIDETOMOVE": 1, "BLACK": 1 if position.to_play == 0 else -1, "WHITE": -1 if position.to_play == 0 else 1}[query.report_as]
+    this_hash, sym_hash = hashes(game.board, position.to_play, ko_point(position))
+    answer: dict[str, Any] = {
+        "id": query.name,
+        "isDuringSearch": is_during_search,
+        "turnNumber": turn.number,
+        "moveInfos": [_move_info(query, info, order, sign) for order, info in enumerate(analysis.moves)],
+        "rootInfo": {
+            "currentPlayer": "BW"[position.to_play],
+            "rawWinrate": win_rate(sign * analysis.raw_value),
+            "symHash": sym_hash,
+            "thisHash": this_hash,
+            "utility": sign * analysis.value,
+            "visits": analysis.visits,
+            "winrate": win_rate(sign * analysis.value),
+        },
+    }
+    if query.includes_policy:
+        answer["policy"] = [round(float(share), 9) if legal else -1 for share, legal in zip(analysis.raw_policy, position.legal, strict=True)]
+    return answer
+
+
+def _move_info(query: Query, info: MoveInfo, order: int, sign: int) -> dict[str, Any]:
+    return {
+        "move": format_vertex(info.action, query.shape),
+        "visits": info.visits,
+        "winrate": win_rate(sign * info.value),
+        "lcb": win_rate(sign * info.lcb),
+        "utility": sign * info.value,
+        "utilityLcb": sign * info.lcb,
+        "prior": info.prior,
+        "order": order,
+        "pv": [format_vertex(action, query.shape) for action in info.line[: query.pv_length]],
+    }
+
+
+def ko_point(position: Position) -> int | None:
+    """Return the empty point that the side to move may not take because of a simple ko, None without one."""
+    game: Go = position.game  # type: ignore[assignment]
+    board, actions = game.board(position.state).reshape(-1), position.actions
+    if not actions or actions[-1] >= board.size:
+        return None
+    row, column = divmod(actions[-1], game.board_shape[1])
+    for chain, liberties in setup.chains(board.reshape(game.board_shape)):
+        if chain == {(row, column)} and len(liberties) == 1:
+            ((row, column),) = liberties
+            point = row * game.board_shape[1] + column
+            return None if position.legal[point] else point
+    return None
+
+
+def hashes(board: np.ndarray, to_play: int, ko: int | None) -> tuple[str, str]:
+    """Return KataGo's thisHash and symHash in spirit: 32 hexadecimal digits of the position, and the least of those of its mirror images."""
+    marked = board.copy()
+    if ko is not None:
+        marked[divmod(ko, board.shape[1])] = 2
+    images = [np.rot90(image, turns) for image in (marked, marked.T) for turns in range(4)]
+    digests = [_digest(image, to_play) for image in images]
+    return digests[0], min(digests)
+
+
+def _digest(board: np.ndarray, to_play: int) -> str:
+    content = repr((board.shape, to_play)).encode() + np.ascontiguousarray(board, np.int8).tobytes()
+    return hashlib.blake2b(content, digest_size=16).hexdigest().upper()

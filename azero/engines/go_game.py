@@ -1,0 +1,203 @@
+"""A game of Go as engines are told about it: any board the net plays, komi and rules, set-up stones, moves of either side in any order."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import jax.numpy as jnp
+import numpy as np
+
+from azero.engines.kata_rules import Rules
+from azero.engines.session import MakeThinker, Session, without_history
+from azero.games.game import Game
+from azero.games.go import setup
+from azero.games.go.rules import Go
+from azero.play.player import Position
+
+SMALLEST, LARGEST = 2, 25
+"""Points per side that the protocols can name: GTP's letters end at Z, which is 25 (section 2.11)."""
+MOVES_PER_POINT = 4
+"""A game in progress may be this long before it is scored by force; the papers' two moves a point end self-play games, not a game with people."""
+
+
+class GoGame:
+    """One game of Go, and the session that thinks about it.
+
+    Colours are 0 for Black and 1 for White. Every method that changes the game either succeeds or raises ValueError and leaves it as it was.
+    """
+
+    def __init__(
+        self,
+        make_thinker: MakeThinker,
+        shape: tuple[int, int],
+        *,
+        komi: float = 7.5,
+        rules: Rules = Rules(),  # noqa: B008 (an immutable default)
+        any_shape: bool = False,
+        is_interrupted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Begin a game on an empty board of `shape`; `any_shape` allows other boards, else the thinker's net fits only this one."""
+        self.komi = komi
+        self.rules = rules
+        self.only_shape = None if any_shape else shape
+        self.num_handicap = 0
+        self._first = (np.zeros(shape, np.int8), 0)
+        self._colours: list[int] = []
+        self._actions: list[int] = []
+        position = self._first_position(self._board_rules(shape, rules))
+        self.session = Session(self._go(shape), make_thinker, position=position, is_interrupted=is_interrupted)
+
+    @property
+    def position(self) -> Position:
+        """The current position."""
+        return self.session.position
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._first[0].shape
+
+    @property
+    def board(self) -> np.ndarray:
+        """The stones, int8[H, W]: 1 Black, -1 White."""
+        return cast(Go, self.position.game).board(self.position.state)
+
+    @property
+    def first_board(self) -> np.ndarray:
+        """The stones before the first move, int8[H, W]."""
+        return self._first[0]
+
+    @property
+    def first_to_play(self) -> int:
+        """Who was to move before the first move."""
+        return self._first[1]
+
+    def is_from(self, black: Sequence[int], white: Sequence[int]) -> bool:
+        """Whether the game began with just these stones, given in rising order."""
+        flat = self.first_board.reshape(-1)
+        return list(black) == np.flatnonzero(flat > 0).tolist() and list(white) == np.flatnonzero(flat < 0).tolist()
+
+    @property
+    def moves(self) -> list[tuple[int, int]]:
+        """Colour and action of every move so far."""
+        return list(zip(self._colours, self._actions, strict=True))
+
+    @property
+    def effective_komi(self) -> float:
+        """Komi with White's extra points for handicap stones, as the rules have it."""
+        return self.komi + self.rules.bonus(self.num_handicap)
+
+    def _go(self, shape: tuple[int, int]) -> Game:
+        """Return what the thinker plays."""
+        return cast(Game, self._board_rules(shape, self.rules, self.effective_komi))
+
+    @staticmethod
+    def _board_rules(shape: tuple[int, int], rules: Rules, komi: float = 0.5) -> Go:
+        """Return what is legal, which komi has no part in."""
+        return Go(shape, komi=komi, superko=rules.superko, suicide=rules.suicide, max_moves=MOVES_PER_POINT * shape[0] * shape[1])
+
+    def check_shape(self, shape: tuple[int, int]) -> None:
+        """Raise ValueError if there is no playing on a board of `shape`; the message says on which there is."""
+        if self.only_shape is not None and shape != self.only_shape:
+            raise ValueError(f"unacceptable size: the network plays {self.only_shape[1]}x{self.only_shape[0]} only")
+        if not all(SMALLEST <= side <= LARGEST for side in shape):
+            raise ValueError(f"unacceptable size: sides are {SMALLEST} to {LARGEST}")
+
+    def clear(self, shape: tuple[int, int] | None = None) -> None:
+        """Begin anew on an empty board."""
+        shape = shape or self.shape
+        self.check_shape(shape)
+        self._begin(np.zeros(shape, np.int8), 0, 0)
+
+    def set_up(self, black: Sequence[int], white: Sequence[int], to_play: int, num_handicap: int = 0) -> None:
+        """Begin anew with stones on the board (points row by row from the top left)."""
+        self._begin(setup.board_of(black, white, self.shape), to_play, num_handicap)
+
+    def _begin(self, board: np.ndarray, to_play: int, num_handicap: int) -> None:
+        self.num_handicap = num_handicap
+        self._first = (board, to_play)
+        self._colours = []
+        self._actions = []
+        self.session.start(self._first_position(self._board_rules(self.shape, self.rules)))
+        self.session.game = self._go(self.shape)
+
+    def _first_position(self, game: Go) -> Position:
+        return _set_up(game, *self._first)
+
+    def set_komi(self, komi: float) -> None:
+        """Change the komi, a multiple of one half between -10,000 and 10,000; the position stays."""
+        if not abs(komi) <= 10_000 or (2 * komi) % 1:
+            raise ValueError(f"komi {komi:g}: allowed are multiples of 0.5")
+        self.komi = komi
+        self.session.game = self._go(self.shape)
+
+    def set_rules(self, rules: Rules) -> None:
+        """Change the rules; the position stays. A game that the new rules forbid is refused."""
+        self._replay(self._board_rules(self.shape, rules))
+        self.rules = rules
+        self.session.game = self._go(self.shape)
+
+    def _replay(self, game: Go) -> None:
+        """Play the game so far again under other rules."""
+        if game == cast(Go, self.position.game):
+            return
+        positions = [self._first_position(game)]
+        for number, (colour, action) in enumerate(self.moves, start=1):
+            try:
+                positions.append(turned(positions[-1], colour).play(action))
+            except ValueError as error:
+                raise ValueError(f"move {number} of this game is not legal under these rules") from error
+        self.session.restore(positions)
+
+    def play(self, colour: int, action: int) -> None:
+        """Play a move for `colour`, whose turn it need not be. Raises ValueError if it is illegal."""
+        position = turned(self.position, colour)
+        if not position.legal[action]:
+            raise ValueError("illegal move")
+        self.session.play(action, position)
+        self._colours.append(colour)
+        self._actions.append(action)
+
+    def undo(self) -> None:
+        """Take the last move back; handicap and set-up stones are no moves."""
+        self.session.undo()
+        self._colours.pop()
+        self._actions.pop()
+
+    def snapshot(self) -> Any:
+        """Return all there is to know of the game, for `restore`."""
+        return self.komi, self.rules, self.num_handicap, self._first, list(self._colours), list(self._actions), self.session.positions
+
+    def restore(self, kept: Any) -> None:
+        """Bring back what `snapshot` returned."""
+        self.komi, self.rules, self.num_handicap, self._first, self._colours, self._actions, positions = kept
+        self.session.restore(positions)
+        self.session.game = self._go(self.shape)
+
+    def with_turn(self, colour: int) -> Position:
+        """Return the current position with `colour` to move, fit to be thought about."""
+        return turned(self.position, colour)
+
+
+def turned(position: Position, colour: int) -> Position:
+    """Return `position` with `colour` to move and the game not over; the same object if that is how it is.
+
+    Another side to move is no pass: the passes in a row stay as they are, the boards before it count for repetition. A game that ended by two passes goes on,
+    as it does on servers when the players disagree about dead stones. One that ended by its length begins anew from the board.
+    """
+    if position.to_play == colour and not position.is_over:
+        return position
+    game = cast(Go, position.game)
+    state = position.state
+    if int(state.num_moves) >= game.max_moves:
+        return _set_up(game, game.board(state), colour)
+    passes = jnp.where(state.num_passes >= 2, 0, state.num_passes).astype(jnp.int32)
+    return without_history(Position.of_state(position.game, dataclasses.replace(state, to_play=jnp.int32(colour), num_passes=passes)))
+
+
+def _set_up(game: Go, board: np.ndarray, to_play: int) -> Position:
+    """Return the beginning of a game with the stones of `board` int8[H, W] on it."""
+    flat = board.reshape(-1)
+    return Position.of_state(cast(Game, game), game.setup(np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play))

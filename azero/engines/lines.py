@@ -1,0 +1,99 @@
+"""Protocol lines in and out: input is read by a thread of its own, so that whoever thinks can see that a line waits."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import queue
+import sys
+import threading
+from typing import IO, NamedTuple
+
+
+class Line(NamedTuple):
+    """One line of input, without its end."""
+
+    text: bytes
+    is_too_long: bool = False
+    """The line was longer than the reader allows; `text` is its beginning."""
+
+
+class LineReader:
+    """The lines of a byte stream in the order in which they came.
+
+    A line beyond the limit is cut off there and marked, and the rest of it is thrown away while it is read: an endless line cannot fill the memory.
+    """
+
+    def __init__(self, stream: IO[bytes], longest: int = 65_536) -> None:
+        """Start to read `stream`, which must not be used by anybody else; `longest` is in bytes."""
+        self._stream = stream
+        self._longest = longest
+        self._lines: queue.Queue[Line | None] = queue.Queue(maxsize=100_000)
+        self._thread = threading.Thread(target=self._read, name="input", daemon=True)
+        self._thread.start()
+
+    def is_waiting(self) -> bool:
+        """Whether a line, or the end of the input, waits to be taken."""
+        return not self._lines.empty()
+
+    def take(self) -> Line | None:
+        """Wait for the next line and return it; None at the end of the input, from then on always."""
+        line = self._lines.get()
+        if line is None:
+            self._lines.put(None)
+        return line
+
+    def _read(self) -> None:
+        held, length = b"", 0
+        with contextlib.suppress(OSError, ValueError):
+            while piece := self._stream.read(65_536):
+                *ended, rest = piece.split(b"\n")
+                for part in ended:
+                    self._lines.put(self._line(held + part, length + len(part)))
+                    held, length = b"", 0
+                length += len(rest)
+                held = (held + rest)[: self._longest + 1]
+        if length:
+            self._lines.put(self._line(held, length))
+        self._lines.put(None)
+
+    def _line(self, text: bytes, length: int) -> Line:
+        return Line(text[: self._longest].removesuffix(b"\r"), is_too_long=length > self._longest)
+
+
+class LineWriter:
+    """Lines out, from any thread, each one whole. A reader who has gone away is no error: nothing more is written."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+        self.is_closed = False
+
+    def __call__(self, text: str) -> None:
+        """Write `text`, which brings its own line ends."""
+        with self._lock:
+            if self.is_closed:
+                return
+            try:
+                self._stream.write(text.encode())
+                self._stream.flush()
+            except (OSError, ValueError):
+                self.is_closed = True
+
+
+def standard_streams() -> tuple[IO[bytes], IO[bytes]]:
+    """Return this process's input and output for a protocol, and let everything else that is printed from now on go to standard error.
+
+    The input is unbuffered: the reader's thread then holds no lock at the end of the program.
+    """
+    sys.stdout.flush()
+    protocol = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return io.FileIO(sys.stdin.fileno(), "rb", closefd=False), io.FileIO(protocol, "wb")
+
+
+def say(text: str) -> None:
+    """Print a line for people on standard error."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,62 @@
+"""From thinking to a move: limits, resignation, and what an analysis says in the units of the protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from azero.engines.go_game import GoGame
+from azero.engines.gtp_settings import Settings
+from azero.play.player import Position
+from azero.play.thinking import Analysis, MoveInfo
+
+
+class Choice(NamedTuple):
+    """What the engine wants to do."""
+
+    action: int
+    resigns: bool
+    analysis: Analysis
+
+
+def choose_move(
+    game: GoGame,
+    settings: Settings,
+    colour: int,
+    *,
+    may_resign: bool = True,
+    allowed: Sequence[int] | None = None,
+    on_progress: Callable[[Analysis], None] | None = None,
+    progress_seconds: float = 1.0,
+) -> Choice:
+    """Think about the current position with `colour` to move, within the limits of the settings, and choose. Nothing is played."""
+    position = game.with_turn(colour)
+    limits = settings.limits(colour, len(game.moves), game.board.size)
+    analysis = game.session.think(position, limits, on_progress=on_progress, progress_seconds=progress_seconds, allowed=allowed)
+    settings.thinking_seconds += analysis.seconds
+    settings.spend(colour, analysis.seconds)
+    action = analysis.moves[0].action if analysis.moves else _best_unsearched(position, analysis, allowed)
+    return Choice(action, may_resign and settings.wants_to_resign(colour, analysis.value), analysis)
+
+
+def _best_unsearched(position: Position, analysis: Analysis, allowed: Sequence[int] | None) -> int:
+    """Return the network's favourite where the search had time for nothing."""
+    legal = position.legal.copy()
+    if allowed is not None:
+        legal &= np.isin(np.arange(legal.size), np.asarray(allowed))
+    return int(np.where(legal, analysis.raw_policy, -1.0).argmax())
+
+
+def unvisited_moves(position: Position, analysis: Analysis) -> list[MoveInfo]:
+    """Return the legal moves without visits, the likeliest first, as if they were worth what the root is."""
+    seen = {info.action for info in analysis.moves}
+    order = np.argsort(-analysis.raw_policy, kind="stable")
+    rest = [int(action) for action in order if position.legal[action] and int(action) not in seen]
+    return [MoveInfo(action, 0, analysis.value, float(analysis.raw_policy[action]), analysis.value, (action,)) for action in rest]
+
+
+def win_rate(value: float) -> float:
+    """Return a value in [-1, 1] as a share of games won."""
+    return (float(value) + 1) / 2

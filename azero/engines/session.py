@@ -1,0 +1,172 @@
+"""One game in progress, for any protocol: positions with undo, and a thinker that is made when it is first needed."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from azero.engines.lines import say
+from azero.games.game import Game
+from azero.play.player import Player, Position
+from azero.play.thinking import Analysis, Limits, Thinker
+
+
+class ThinkingPlayer(Thinker, Player, Protocol):
+    """A thinker that can also be told to forget what it knows of a game."""
+
+
+MakeThinker = Callable[[Game], ThinkingPlayer]
+"""Makes a thinker for a game; it must also accept positions of the same board under other rules (komi, superko, suicide)."""
+
+
+class Session:
+    """The positions of a game, and who thinks about them.
+
+    `game` is the rules by which the thinker plays; it may be set at any time. The positions may be of a game that differs from it
+    in what decides the result alone (komi), so that the rules need not be compiled for every komi.
+
+    The thinker keeps its tree from position to position as long as the game goes on by single moves; whatever else happens (undo, set-up stones, another side
+    to move) makes it forget.
+    """
+
+    def __init__(self, game: Game, make_thinker: MakeThinker, *, position: Position | None = None, is_interrupted: Callable[[], bool] = lambda: False) -> None:
+        """Begin a game.
+
+        Args:
+          game: the rules by which the thinker plays.
+          make_thinker: makes the thinker, when one is first needed and for another board.
+          position: the first position; None is that of `game`.
+          is_interrupted: whether input waits, which ends pondering and analysis at once; must be cheap.
+        """
+        self.game = game
+        self._make_thinker = make_thinker
+        self._is_interrupted = is_interrupted
+        self._thinker: tuple[Game, ThinkingPlayer] | None = None
+        self._positions: list[Position] = []
+        self.start(Position.start(game) if position is None else position)
+
+    @property
+    def position(self) -> Position:
+        """The current position."""
+        return self._positions[-1]
+
+    @property
+    def positions(self) -> list[Position]:
+        """All positions of the game, the first one included."""
+        return list(self._positions)
+
+    @property
+    def num_moves(self) -> int:
+        """Moves since the beginning, which can be taken back."""
+        return len(self._positions) - 1
+
+    def start(self, position: Position) -> None:
+        """Begin anew at `position`."""
+        self._positions = [position]
+        self.forget()
+
+    def restore(self, positions: Sequence[Position]) -> None:
+        """Take over a game, position by position, the first one included."""
+        self._positions = list(positions)
+        self.forget()
+
+    def play(self, action: int, position: Position | None = None) -> None:
+        """Play a move; in `position` if that is not the current one (another side to move, say), which `undo` still returns to.
+
+        Raises:
+          ValueError: the move is not legal.
+        """
+        following = (position or self.position).play(action)
+        if position is not None and position is not self.position:
+            self.forget()
+        self._positions.append(following)
+
+    def undo(self) -> None:
+        """Take the last move back.
+
+        Raises:
+          ValueError: there is none.
+        """
+        if not self.num_moves:
+            raise ValueError("there is no move to take back")
+        self._positions.pop()
+        self.forget()
+
+    def forget(self) -> None:
+        """Make the thinker forget its tree."""
+        if self._thinker is not None:
+            self._thinker[1].reset()
+
+    @property
+    def thinker(self) -> ThinkingPlayer:
+        """The thinker, made when it is first needed and anew for another board; other changes of the rules it takes in with the position."""
+        if self._thinker is None or self._thinker[0].board_shape != self.game.board_shape:
+            self._thinker = None
+            self._thinker = (self.game, self._make_thinker(self.game))
+        return self._thinker[1]
+
+    def prepare(self, quietly: bool = False) -> None:
+        """Make the thinker and have it think once, so that everything is compiled; standard error says so."""
+        tell = _say_nothing if quietly else say
+        tell("preparing the network and the search ...")
+        began = time.perf_counter()
+        thinker = self.thinker
+        thinker.think(self._known(self.position), Limits(playouts=16))
+        thinker.reset()
+        tell(f"ready after {time.perf_counter() - began:.1f} s")
+
+    def think(
+        self,
+        position: Position,
+        limits: Limits,
+        *,
+        is_endless: bool = False,
+        should_stop: Callable[[], bool] | None = None,
+        on_progress: Callable[[Analysis], None] | None = None,
+        progress_seconds: float = 1.0,
+        allowed: Sequence[int] | None = None,
+    ) -> Analysis:
+        """Think about `position`, which is the current one or that with another side to move.
+
+        `is_endless` thinking has no limits and ends as soon as input waits; `should_stop` ends any other. For the rest see `Thinker.think`.
+        """
+        if position is not self.position:
+            self.forget()
+        return self.thinker.think(
+            self._known(position),
+            Limits() if is_endless else limits,
+            should_stop=self._is_interrupted if is_endless else should_stop or _never,
+            on_progress=on_progress,
+            progress_seconds=progress_seconds,
+            allowed=allowed,
+        )
+
+    def ponder(self) -> None:
+        """Think about the current position until input waits; a position that is over is not thought about."""
+        if not self.position.is_over and not self._is_interrupted():
+            self.thinker.think(self._known(self.position), Limits(), should_stop=self._is_interrupted)
+
+    def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
+        """Return the network's policy float32[A] over legal moves and its value for the side to move; `symmetry` None averages over all."""
+        return self.thinker.evaluate(self._known(position), symmetry)
+
+    def _known(self, position: Position) -> Position:
+        """Return `position` under the thinker's rules."""
+        return position if position.game == self.game else dataclasses.replace(position, game=self.game)
+
+
+def _never() -> bool:
+    return False
+
+
+def _say_nothing(text: str) -> None:
+    pass
+
+
+def without_history(position: Position) -> Position:
+    """Return `position` as the beginning of a game: the same state, with no moves before it."""
+    return dataclasses.replace(position, actions=())

@@ -1,0 +1,112 @@
+"""The games of a match between two players as rows, and what they say together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from azero.evaluate.paired import PairedScore, paired_score
+from azero.evaluate.rows import Row
+from azero.play.player import Decision
+from azero.play.score import MatchResult, Tally
+
+
+@dataclass(frozen=True)
+class MatchGame:
+    """One finished game of a match, from the side of its first player."""
+
+    number: int
+    """From 1. Games 2k - 1 and 2k are a pair: one opening, both colours."""
+    opening: int | None
+    """Its number in the file of openings, from 1; None is the empty board."""
+    first_is_black: bool
+    """Whether the match's first player has the first move of the game (Black in Go); in an odd game it has."""
+    reward: float
+    """+1, 0 or -1 for the first player."""
+    actions: tuple[int, ...]
+    num_opening_moves: int
+    """Moves that were given, not chosen."""
+    ending: str
+    """How it ended: played out, who resigned, or what a player did wrong."""
+    failed: str = ""
+    """Who lost by a crash, an illegal move or silence; empty if nobody did."""
+    margin: float | None = None
+    """Go: points by which Black leads under our rules, where the game was played out."""
+    disagreement: str = ""
+    """What a program says of the score, where it differs from ours; else empty."""
+    seconds: tuple[float, float] | None = None
+    """Thinking time of the first and the second player."""
+    decisions: tuple[Decision, ...] = ()
+    """What the movers thought, move by move after the opening; not in the row."""
+
+    @property
+    def pair(self) -> int:
+        """Number of its pair, from 0."""
+        return (self.number - 1) // 2
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """For the first and the second mover."""
+        own = self.reward if self.first_is_black else -self.reward
+        return own, -own
+
+    def row(self) -> Row:
+        """Return the game as plain values."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "decisions"}
+
+    @classmethod
+    def from_row(cls, row: Row) -> MatchGame:
+        """Return the game that `row` put into a row.
+
+        Raises:
+          ValueError: it is no such row.
+        """
+        try:
+            values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+            return cls(**values)
+        except TypeError as error:
+            raise ValueError(f"a row does not hold a game of a match: {error}") from error
+
+
+@dataclass(frozen=True)
+class MatchSummary:
+    """The result of a match so far."""
+
+    result: MatchResult
+    score: PairedScore
+    failures: dict[str, int]
+    """Games lost by a failure, by player."""
+    disagreements: int
+    """Games whose score a program counted differently."""
+    repeats: int
+    """Games whose moves all repeat an earlier one's."""
+
+
+def summarise(games: Sequence[MatchGame]) -> MatchSummary:
+    """Return what the games, at least one, say together."""
+    keys: list[Sequence[Hashable]] = [(("pair", game.pair) if game.opening is None else ("opening", game.opening), ("moves", game.actions)) for game in games]
+    return MatchSummary(
+        MatchResult(_tally([game.reward for game in games if game.first_is_black]), _tally([game.reward for game in games if not game.first_is_black])),
+        paired_score([game.reward for game in games], keys),
+        dict(Counter(game.failed for game in games if game.failed)),
+        sum(bool(game.disagreement) for game in games),
+        len(games) - len({game.actions for game in games}),
+    )
+
+
+def complete_pairs(games: Sequence[MatchGame]) -> list[float]:
+    """Return the shares of the points of the pairs 0, 1, 2 ... up to the first one that is not complete."""
+    points: dict[int, list[float]] = {}
+    for game in games:
+        points.setdefault(game.pair, []).append((game.reward + 1) / 2)
+    pairs: list[float] = []
+    while len(points.get(len(pairs), ())) == 2:
+        pairs.append(sum(points[len(pairs)]) / 2)
+    return pairs
+
+
+def _tally(rewards: Sequence[float]) -> Tally:
+    return Tally(sum(reward > 0 for reward in rewards), sum(reward == 0 for reward in rewards), sum(reward < 0 for reward in rewards))

@@ -1,0 +1,189 @@
+"""Going through a finished game of Go move by move: what each move was worth, and what would have been better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from azero.games.game import Game
+from azero.games.go.rules import Go
+from azero.games.go.sgf import GameRecord
+from azero.games.go.sgf_write import Note, format_game
+from azero.games.go.text import format_vertex
+from azero.play.player import Position
+from azero.play.thinking import Analysis, Limits, Thinker
+
+
+@dataclass(frozen=True)
+class ReviewedMove:
+    """One move of the game. Values are in [-1, 1] for the player who made it."""
+
+    number: int
+    """From 1."""
+    colour: int
+    """0 Black, 1 White."""
+    action: int
+    value: float
+    """What the search expected before the move."""
+    value_after: float
+    """What it expected after the move."""
+    best: int
+    """The move it would have chosen; the move itself if there was nothing to search."""
+    line: tuple[int, ...]
+    """The play it expected, beginning with `best`."""
+    visits: int
+    """Of the position."""
+    prior: float
+    """The network's probability of the move that was played."""
+    board: np.ndarray
+    """int8[H, W] before the move: 1 Black, -1 White."""
+
+    @property
+    def loss(self) -> float:
+        """Value that the move gave away; 0 if it was the search's own choice."""
+        return 0.0 if self.action == self.best else max(0.0, self.value - self.value_after)
+
+    @property
+    def black_value(self) -> float:
+        """Value for Black before the move."""
+        return self.value if self.colour == 0 else -self.value
+
+
+@dataclass(frozen=True)
+class Review:
+    """A game with what a player thinks of it."""
+
+    record: GameRecord
+    moves: tuple[ReviewedMove, ...]
+    final_black_value: float
+    """Value for Black after the last move; the result if the game was played to its end."""
+    stopped: str
+    """Why the review ends before the record does; empty if it does not."""
+
+    def mistakes(self, number: int, smallest: float = 0.0) -> list[ReviewedMove]:
+        """Return the moves that gave most away, the worst first, each more than `smallest`."""
+        return sorted((move for move in self.moves if move.loss > smallest), key=lambda move: -move.loss)[:number]
+
+
+def review_game(thinker: Thinker, record: GameRecord, game: Go, limits: Limits, on_move: Callable[[ReviewedMove], None] | None = None) -> Review:
+    """Think about every position of a game.
+
+    A review ends at the first move that is out of turn or that the rules forbid, and says so; moves of Black before White's first are handicap stones.
+
+    Args:
+      thinker: who thinks; its tree is kept from move to move.
+      record: the game.
+      game: the rules, on the record's board.
+      limits: of every position.
+      on_move: called after every move.
+
+    Raises:
+      ValueError: the set-up is impossible, or there is no move to review.
+    """
+    position, colours_and_actions, skipped = _start(record, game)
+    moves: list[ReviewedMove] = []
+    stopped = ""
+    analysis = thinker.think(position, limits)
+    for number, (colour, action) in enumerate(colours_and_actions, start=1 + skipped):
+        stopped = _objection(position, colour, action, number)
+        if stopped:
+            break
+        following = position.play(action)
+        next_analysis = thinker.think(following, limits)
+        move = _reviewed(game, position, number, colour, action, analysis, next_analysis)
+        moves.append(move)
+        if on_move is not None:
+            on_move(move)
+        position, analysis = following, next_analysis
+    if not moves:
+        raise ValueError(f"{record.name}: {stopped or 'there is no move to review'}")
+    final = analysis.value if position.to_play == 0 else -analysis.value
+    return Review(record, tuple(moves), final, stopped)
+
+
+def _start(record: GameRecord, game: Go) -> tuple[Position, list[tuple[int, int]], int]:
+    """Return the first position, the moves from there, and how many were handicap stones."""
+    black = list(record.black_points)
+    moves = list(record.moves)
+    skipped = 0
+    first_white = next((index for index, (colour, _) in enumerate(moves) if colour == 1), 0)
+    if first_white > 1 and all(0 <= action < game.num_points for _, action in moves[:first_white]):
+        black += [action for _, action in moves[:first_white]]
+        skipped = first_white
+    moves = moves[skipped:]
+    to_play = moves[0][0] if moves else record.to_play
+    rules = cast(Game, game)  # its class variables are the protocol's plain ones
+    if not black and not record.white_points and to_play == 0:
+        return Position.start(rules), moves, skipped
+    return Position.of_state(rules, game.setup(black, record.white_points, to_play)), moves, skipped
+
+
+def _objection(position: Position, colour: int, action: int, number: int) -> str:
+    if position.is_over:
+        return f"the game is over before move {number}"
+    if colour != position.to_play:
+        return f"move {number} is played out of turn"
+    if not position.legal[action]:
+        return f"move {number}, {position.action_name(action)}, is forbidden under {position.game.name} rules with superko"
+    return ""
+
+
+def _reviewed(game: Go, position: Position, number: int, colour: int, action: int, analysis: Analysis, following: Analysis) -> ReviewedMove:
+    best = analysis.moves[0] if analysis.moves else None
+    return ReviewedMove(
+        number=number,
+        colour=colour,
+        action=action,
+        value=analysis.value,
+        value_after=-following.value,
+        best=action if best is None else best.action,
+        line=(action,) if best is None else (best.line or (best.action,)),
+        visits=analysis.visits,
+        prior=float(analysis.raw_policy[action]),
+        board=game.board(position.state),
+    )
+
+
+def win_rate(value: float) -> float:
+    """Return the probability of winning, in percent, that a value in [-1, 1] stands for."""
+    return 50 * (1 + value)
+
+
+def review_rows(review: Review) -> list[dict[str, object]]:
+    """Return one plain row for every move: win rates in percent for the player who moved."""
+    shape = review.record.board_shape
+    return [
+        {
+            "move": move.number,
+            "colour": "BW"[move.colour],
+            "played": format_vertex(move.action, shape),
+            "win_rate": round(win_rate(move.value), 2),
+            "win_rate_after": round(win_rate(move.value_after), 2),
+            "loss": round(50 * move.loss, 2),
+            "best": format_vertex(move.best, shape),
+            "line": [format_vertex(action, shape) for action in move.line],
+            "prior": round(move.prior, 4),
+            "visits": move.visits,
+        }
+        for move in review.moves
+    ]
+
+
+def review_sgf(review: Review) -> str:
+    """Return the game as SGF with the win rates as comments, and the better line as a variation where a move gave something away."""
+    shape = review.record.board_shape
+    notes = [Note()] * (review.moves[0].number - 1)
+    for move in review.moves:
+        lines = [f"Black wins {win_rate(move.black_value):.1f}% before this move; {move.visits} visits"]
+        if move.action == move.best:
+            lines.append(f"{format_vertex(move.best, shape)} is the best move")
+        else:
+            lines.append(f"best {format_vertex(move.best, shape)}; this one loses {50 * move.loss:.1f}%")
+        lines.append("line " + " ".join(format_vertex(action, shape) for action in move.line))
+        notes.append(Note("\n".join(lines), (move.line,) if move.loss > 0 else ()))
+    if review.stopped:
+        notes[-1] = Note(f"{notes[-1].comment}\nthe review ends here: {review.stopped}", notes[-1].variations)
+    return format_game(review.record, notes)

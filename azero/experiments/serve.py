@@ -1,0 +1,135 @@
+"""Networks behind protocols: what `azero gtp`, `azero analysis` and `azero play` start."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from azero.checkpoint import load_variables
+from azero.config import GameConfig
+from azero.engines import analysis, gtp
+from azero.engines.go_game import GoGame
+from azero.engines.gtp_settings import Settings
+from azero.engines.kata_rules import Rules
+from azero.engines.lines import say, standard_streams
+from azero.engines.session import Session
+from azero.engines.terminal import Terminal
+from azero.experiments.experiment import load
+from azero.experiments.players import CheckpointSpec, NetworkSpec, RandomNetSpec, load_thinker
+from azero.games import Game, make
+from azero.games.go.rules import Go
+from azero.play.thinking import Limits
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a network comes from: a run's checkpoint, or an experiment's network before it has learned anything."""
+
+    checkpoint: Path | None = None
+    iteration: int | None = None
+    random_net: str | None = None
+
+    def spec(self) -> NetworkSpec:
+        """Return the network's name among players.
+
+        Raises:
+          ValueError: not just one source is named, or there is no such directory.
+        """
+        if (self.checkpoint is None) == (self.random_net is None):
+            raise ValueError("name one network: --checkpoint DIRECTORY, or --random-net EXPERIMENT (go9, say) to try things out")
+        if self.checkpoint is None:
+            assert self.random_net is not None
+            if self.iteration is not None:
+                raise ValueError("--iteration is that of a checkpoint; a random network has none")
+            return RandomNetSpec(self.random_net)
+        if not self.checkpoint.is_dir():
+            raise ValueError(f"there is no directory {self.checkpoint}")
+        return CheckpointSpec(self.checkpoint, self.iteration)
+
+
+def serve_gtp(source: Source, visits: int | None, seconds: float | None, ponder: bool) -> None:
+    """Speak GTP on standard input and output until `quit`."""
+    spec = source.spec()
+    settings = Settings(visits=_at_least_one(visits), seconds=seconds, ponders=ponder)
+    stdin, stdout = standard_streams()
+    say(f"azero: loading {spec.name} ...")
+
+    def make_engine(write: Callable[[str], None], is_interrupted: Callable[[], bool]) -> gtp.GtpEngine:
+        game = _go_game(spec, is_interrupted)
+        game.session.prepare()
+        return gtp.GtpEngine(game, settings, write)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        gtp.serve(make_engine, stdin, stdout)
+
+
+def serve_analysis(source: Source, visits: int, quit_without_waiting: bool) -> None:
+    """Speak KataGo's analysis protocol on standard input and output until the input ends."""
+    spec = source.spec()
+    _at_least_one(visits)
+    stdin, stdout = standard_streams()
+    say(f"azero: loading {spec.name} ...")
+
+    def make_engine(write: Callable[[str], None]) -> analysis.AnalysisEngine:
+        game = _go_game(spec, lambda: False)
+        game.session.prepare()
+        return analysis.AnalysisEngine(game, write, visits=visits, name=spec.name)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        analysis.serve(make_engine, stdin, stdout, quits_at_once=quit_without_waiting)
+
+
+def play_in_terminal(source: Source, visits: int, colour: str, komi: float | None) -> None:
+    """Play a game against a network in the terminal."""
+    if colour.lower() not in ("black", "white", "first", "second"):
+        raise ValueError(f"--colour {colour}: black (or first) and white (or second) are allowed")
+    limits = Limits(visits=_at_least_one(visits))
+    spec = source.spec()
+    config = _game_config(spec)
+    if komi is not None:
+        config = GameConfig(**{**vars(config), "komi": komi})
+    game = make(config.name, **config.options())
+    console = Console()
+    with console.status(f"loading {spec.name} ..."):
+        session = Session(game, lambda game: load_thinker(spec, _config_of(game)))
+        session.prepare(quietly=True)
+    human = 0 if colour.lower() in ("black", "first") else 1
+    Terminal(session, limits, console, human=human).run(console.input if sys.stdin.isatty() else _read_plain)
+
+
+def _read_plain(prompt: str) -> str:
+    return input()
+
+
+def _at_least_one(visits: int | None) -> int | None:
+    if visits is not None and visits < 1:
+        raise ValueError(f"--visits {visits}: at least 1 (1 is the network without search)")
+    return visits
+
+
+def _go_game(spec: NetworkSpec, is_interrupted: Callable[[], bool]) -> GoGame:
+    """Return a game of Go on the board that a network plays, with its komi and rules."""
+    config = _game_config(spec)
+    game = make(config.name, **config.options())
+    if not isinstance(game, Go):
+        raise ValueError(f"{spec.name} plays {game.name}; this protocol is for Go (azero play plays every game)")
+    rules = Rules(game.superko, game.suicide)
+    return GoGame(lambda game: load_thinker(spec, _config_of(game)), game.board_shape, komi=game.komi, rules=rules, is_interrupted=is_interrupted)
+
+
+def _game_config(spec: NetworkSpec) -> GameConfig:
+    if isinstance(spec, RandomNetSpec):
+        return load(spec.experiment).config.game
+    return load_variables(spec.workdir, spec.iteration)[1].game
+
+
+def _config_of(game: Game) -> GameConfig:
+    """Return the settings that make `game`."""
+    if not isinstance(game, Go):
+        return GameConfig(name=game.name)
+    return GameConfig(name="go", size=game.board_shape, komi=game.komi, superko=game.superko, suicide=game.suicide, max_moves=game.max_moves)

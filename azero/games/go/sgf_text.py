@@ -1,0 +1,148 @@
+"""The text layer of SGF (FF[4], red-bean.com/sgf): character sets, the games of a collection, the nodes of a main line. Host side only."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import string
+from collections.abc import Iterator
+
+LETTERS = string.ascii_lowercase + string.ascii_uppercase
+"""Coordinates from the top left, column first; the format has no more than 52."""
+VALUE = r"\[(?:[^\]\\]++|\\.)*+\]"
+_START = re.compile(r"\(\s*;")
+_ROOT = re.compile(r"\(\s*;\s*(?:GM|FF|SZ|CA|AP)\s*\[[^\]\\]*\]")
+"""The beginning of a game that cannot be the beginning of a variation: these properties stand in root nodes only. Nor does it stand in a comment, where the
+bracket would be escaped."""
+_GAME_WITHOUT_VARIATIONS = re.compile(rf"\((?:[^\[\]()]++|{VALUE})*+\)", re.DOTALL)
+_BRACKET = re.compile(rf"{VALUE}|[()\[]", re.DOTALL)
+_PROPERTIES = rf"(?:\s*+[A-Za-z]++(?:\s*+{VALUE})++)*+"
+_ROOT_NODE = re.compile(rf"\s*+\(\s*+;({_PROPERTIES})\s*+", re.DOTALL)
+_PLAIN_MOVES = re.compile(r"(?:;\s*+[BW]\s*+\[[A-Za-z]{0,2}\]\s*+)*+\)")
+_PLAIN_MOVE = re.compile(r"([BW])\s*\[([A-Za-z]*)\]")
+_TOKEN = re.compile(rf"\s*+(?:([;()])|([A-Za-z]++)((?:\s*+{VALUE})++))", re.DOTALL)
+_PROPERTY = re.compile(rf"([A-Za-z]++)((?:\s*+{VALUE})++)", re.DOTALL)
+_ONE_VALUE = re.compile(VALUE, re.DOTALL)
+_DECLARED = re.compile(rb"CA\s*\[\s*([A-Za-z0-9_.:-]{2,20})\s*\]")
+_GAME_LINE = re.compile(rb"\r?\n(?=\(\s*;)")
+
+Node = dict[str, list[str]]
+"""The properties of a node: raw values, escapes still in them."""
+
+
+def decode(content: bytes) -> str:
+    """Return the text of SGF bytes in whatever characters they are.
+
+    What is valid UTF-8 is UTF-8, whatever the CA property says; else the character set of CA, if it fits; else GB18030, which the Chinese servers write, where
+    letters beyond ASCII come in pairs; else Latin-1, the standard's own. Games in different character sets in one file are told apart line by line. The text
+    is decoded before it is parsed, for a Chinese character may contain the byte of a closing bracket.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", errors="replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return "\n".join(map(_decode_piece, _GAME_LINE.split(content)))
+
+
+def _decode_piece(piece: bytes) -> str:
+    declared = _DECLARED.search(piece)
+    runs = re.findall(rb"[\x80-\xff]+", piece)
+    # In GB18030 neighbours are both beyond ASCII; in Latin-1 an accented letter stands between plain ones.
+    in_pairs, alone = sum(len(run) for run in runs if len(run) > 1), sum(len(run) == 1 for run in runs)
+    chinese = ["gb18030"] if in_pairs >= alone else []
+    for name in ["utf-8-sig", *([declared.group(1).decode()] if declared else []), *chinese]:
+        try:
+            return piece.decode(name)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    return piece.decode("latin-1")
+
+
+def split_games(text: str) -> Iterator[tuple[str, str]]:
+    """Yield every game of a collection as (its text, what is wrong with it or ""). Anything between the games is passed over.
+
+    A game whose brackets do not close ends where the next game's root node begins.
+    """
+    position = 0
+    while start := _START.search(text, position):
+        begin = start.start()
+        simple = _GAME_WITHOUT_VARIATIONS.match(text, begin)
+        end = simple.end() if simple else _closing(text, begin)
+        following = _ROOT.search(text, begin + 1, len(text) if end is None else end)
+        if following or end is None:
+            end = following.start() if following else len(text)
+            yield text[begin:end], "the game is cut off: its brackets do not close"
+        else:
+            yield text[begin:end], ""
+        position = end
+
+
+def _closing(text: str, begin: int) -> int | None:
+    """Return the end of the game that begins at `begin`; None if another game begins, or the text ends, before it closes."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text, begin):
+        character = bracket.group()
+        if character == "(":
+            if depth and _ROOT.match(text, bracket.start()):
+                return None
+            depth += 1
+        elif character == ")":
+            depth -= 1
+            if not depth:
+                return bracket.end()
+        elif character == "[":
+            return None
+    return None
+
+
+def plain_game(game: str) -> tuple[Node, list[tuple[str, str]]] | None:
+    """Return the root node and the moves (colour, point) of a game whose other nodes hold one move and nothing else; None of any other game."""
+    root = _ROOT_NODE.match(game)
+    if root is None or not _PLAIN_MOVES.fullmatch(game, root.end()):
+        return None
+    node: Node = {}
+    for name, values in _PROPERTY.findall(root.group(1)):
+        name = name if name.isupper() else _upper(name)
+        node[name] = node.get(name, []) + [value[1:-1] for value in _ONE_VALUE.findall(values)]
+    return node, _PLAIN_MOVE.findall(game, root.end())
+
+
+def main_line(game: str) -> list[Node]:
+    """Return the nodes of a game's main line: at every branch the first one. It ends where the first bracket closes.
+
+    Raises:
+      ValueError: the text is no SGF up to there; it is quoted.
+    """
+    nodes: list[Node] = []
+    position = 0
+    while token := _TOKEN.match(game, position):
+        position = token.end()
+        mark, name, values = token.groups()
+        if mark == ")":
+            return nodes
+        if mark == ";":
+            nodes.append({})
+        elif name and not nodes:
+            raise ValueError(f"property {name} stands before the first node")
+        elif name:
+            found = [value[1:-1] for value in _ONE_VALUE.findall(values)]
+            nodes[-1].setdefault(_upper(name), []).extend(found)
+    raise ValueError(f"{game[position : position + 20].strip()!r} (at character {position + 1} of the game) is no SGF")
+
+
+def _upper(name: str) -> str:
+    """Drop the small letters that versions before FF[4] allowed: AddBlack is AB."""
+    return "".join(letter for letter in name if letter.isupper())
+
+
+def escape(text: str) -> str:
+    """Return a text as a property value holds it."""
+    return text.replace("\\", "\\\\").replace("]", "\\]")
+
+
+def unescape(value: str) -> str:
+    """Return the text of a raw property value: an escaped line break is none, and any other escaped character stands for itself."""
+    if "\\" in value:
+        value = re.sub(r"\\(\r\n|\n\r|.)", lambda found: "" if found.group(1)[0] in "\r\n" else found.group(1), value, flags=re.DOTALL)
+    return value.replace("\r\n", "\n")

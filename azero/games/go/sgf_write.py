@@ -1,0 +1,78 @@
+"""Game records of Go as SGF text (FF[4], red-bean.com/sgf). Host side only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from azero.games.go.sgf import GameRecord
+from azero.games.go.sgf_text import LETTERS, escape
+from azero.games.go.text import format_vertex
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is written beside a move."""
+
+    comment: str = ""
+    variations: tuple[tuple[int, ...], ...] = ()
+    """other lines instead of this move, as actions; colours alternate from the move's own"""
+
+
+def format_game(record: GameRecord, notes: Sequence[Note] = ()) -> str:
+    """Return a game as SGF text. `notes` go with the moves, and may be fewer; without any the record's own comments are written.
+
+    Raises:
+      ValueError: the board is too large for the format.
+    """
+    rows, columns = record.board_shape
+    if max(rows, columns) > len(LETTERS):
+        raise ValueError(f"SGF has no coordinates for a {rows}x{columns} board; the largest is {len(LETTERS)}x{len(LETTERS)}")
+    notes = notes or [Note(comment) for comment in record.comments]
+    lines, open_branches = [_format_root(record)], []
+    for ply, (colour, action) in enumerate(record.moves):
+        note = notes[ply] if ply < len(notes) else Note()
+        comment = f"C[{escape(note.comment)}]" if note.comment else ""
+        node = _format_move(colour, action, columns, rows) + comment
+        if note.variations:
+            others = ["".join(_format_move((colour + step) % 2, other, columns, rows) for step, other in enumerate(line)) for line in note.variations]
+            open_branches.append("".join(f"\n({line})" for line in others))
+            node = "(" + node
+        lines.append(node + ("\n" if ply % 10 == 9 or comment else ""))
+    return "".join(lines).rstrip("\n") + "".join(")" + branch for branch in reversed(open_branches)) + ")\n"
+
+
+def format_result(rewards: tuple[float, float], reason: str = "") -> str:
+    """Return the result property: B+, W+ or 0 for a draw; `reason` is "R" for a resignation, "F" for a forfeit, or a margin."""
+    if rewards[0] == rewards[1]:
+        return "0"
+    return ("B+" if rewards[0] > rewards[1] else "W+") + reason
+
+
+def format_thought(value: float | None, visits: int | None, line: Sequence[int], board_shape: tuple[int, int]) -> str:
+    """Return what a player thought of its move as a comment: the value for itself in [-1, 1], the visits, the line it expects."""
+    parts = [] if value is None else [f"value {value:+.3f}"]
+    parts += [] if visits is None else [f"visits {visits}"]
+    parts += ["line " + " ".join(format_vertex(action, board_shape) for action in line)] if line else []
+    return "\n".join(parts)
+
+
+def _format_root(record: GameRecord) -> str:
+    rows, columns = record.board_shape
+    size = str(rows) if rows == columns else f"{columns}:{rows}"
+    komi = "" if record.komi is None else f"{record.komi:g}"
+    black, white = (
+        name + "".join(f"[{LETTERS[point % columns]}{LETTERS[point // columns]}]" for point in points) if points else ""
+        for name, points in (("AB", record.black_points), ("AW", record.white_points))
+    )
+    handicap = str(len(record.black_points)) if len(record.black_points) >= 2 and not record.white_points else ""
+    turn = "BW"[record.to_play] if black or white or record.to_play else ""
+    fields = {
+        "KM": komi, "RU": record.rules, "PB": record.players[0], "PW": record.players[1], "DT": record.date, "RE": record.result, "HA": handicap, "PL": turn,
+    }  # fmt: skip
+    return f"(;GM[1]FF[4]CA[UTF-8]AP[azero]SZ[{size}]" + "".join(f"{name}[{escape(text)}]" for name, text in fields.items() if text) + f"{black}{white}\n"
+
+
+def _format_move(colour: int, action: int, columns: int, rows: int) -> str:
+    row, column = divmod(action, columns)
+    return f";{'BW'[colour]}[{LETTERS[column] + LETTERS[row] if action < rows * columns else ''}]"

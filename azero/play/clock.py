@@ -1,0 +1,111 @@
+"""Clocks of real games: what time a player has, what is left after a move, and how much of it to think for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+LAG_SECONDS = 0.3
+"""Kept back for what happens between the player and whoever holds the clock (a pipe, a network)."""
+SHORTEST_SECONDS = 0.02
+"""Thinking time where the clock leaves less than the lag."""
+_GAME_SHARE = 0.7
+"""Moves of a whole game per point of the board: 253 at 19x19, 57 at 9x9; a choice."""
+_HORIZON_SHARE = 1 / 6
+"""Own moves per point that the main time must always last for: 60 at 19x19; a choice."""
+_LEAST_HORIZON = 10
+"""The same on the smallest boards."""
+
+
+class Clock(NamedTuple):
+    """The time of one player before its move. Without arguments there is no limit.
+
+    Main time is used first. Then come periods: Japanese ones are given anew for every move that ends within one, and `periods` of them may be used up; a
+    Canadian one is for `period_moves` moves together. Without periods the main time is all there is (absolute time).
+    """
+
+    seconds_per_move: float | None = None
+    """A fixed time for every move, nothing saved; the rest is not looked at. None is none."""
+    main_seconds: float | None = None
+    """What is left of the main time; None is no clock."""
+    increment_seconds: float = 0.0
+    """Added to the main time after each own move (Fischer)."""
+    period_seconds: float = 0.0
+    """Length of a period."""
+    periods: int = 0
+    """Japanese: periods left. 0 is none, or Canadian."""
+    period_moves: int = 0
+    """Canadian: moves of one period. 0 is none, or Japanese."""
+    period_left: float = 0.0
+    """Canadian: seconds left of the running period; looked at while `moves_left` is positive."""
+    moves_left: int = 0
+    """Canadian: moves to be played in the running period; 0 while the main time runs."""
+
+    @property
+    def limit_seconds(self) -> float | None:
+        """The longest time that the next move may take; None is no limit."""
+        if self.seconds_per_move is not None or self.main_seconds is None:
+            return self.seconds_per_move
+        if self.moves_left > 0:
+            return self.period_left
+        return self.main_seconds + self.period_seconds * (1 if self.period_moves > 0 else self.periods)
+
+    def after(self, seconds: float) -> Clock | None:
+        """Return the clock after a move that took `seconds`, or None if the time ran out."""
+        limit = self.limit_seconds
+        if limit is None or self.main_seconds is None or self.seconds_per_move is not None:
+            return self if limit is None or seconds <= limit else None
+        if seconds > limit:
+            return None
+        over = seconds if self.moves_left > 0 else max(0.0, seconds - self.main_seconds)
+        if self.moves_left == 0 and over == 0.0:
+            return self._replace(main_seconds=self.main_seconds - seconds + self.increment_seconds)
+        if self.period_moves > 0:
+            return self._after_canadian(over)
+        used = min(int(over / self.period_seconds), self.periods - 1) if self.period_seconds > 0 else 0
+        return self._replace(main_seconds=self.increment_seconds, periods=self.periods - used)
+
+    def _after_canadian(self, over: float) -> Clock:
+        running = self.moves_left > 0
+        left = (self.period_left if running else self.period_seconds) - over
+        moves = (self.moves_left if running else self.period_moves) - 1
+        if moves == 0:
+            left, moves = self.period_seconds, self.period_moves
+        return self._replace(main_seconds=0.0, period_left=left, moves_left=moves)
+
+
+def thinking_seconds(clock: Clock, num_moves: int, num_points: int, lag_seconds: float = LAG_SECONDS) -> float | None:
+    """Return how long to think about the next move; None is without limit.
+
+    The main time is shared out over the own moves that a game on such a board still has, and at least over a sixth as many as there are points. A Japanese period is used
+    at every move, since what is left of it is lost; further ones are a reserve that stays. A Canadian one is shared out over its moves. The lag is kept back.
+
+    Args:
+      clock: before the move.
+      num_moves: moves played in the game, of both sides.
+      num_points: points (squares) of the board.
+      lag_seconds: kept back from every limit.
+    """
+    limit = clock.limit_seconds
+    if limit is None:
+        return None
+    if clock.seconds_per_move is not None or clock.main_seconds is None:
+        wanted = limit
+    elif clock.moves_left > 0:
+        wanted = clock.period_left / clock.moves_left
+    else:
+        own_moves = max((_GAME_SHARE * num_points - num_moves) / 2, num_points * _HORIZON_SHARE, _LEAST_HORIZON)
+        wanted = clock.main_seconds / own_moves + clock.increment_seconds - lag_seconds
+        if clock.periods > 0:
+            wanted = _with_period(clock, wanted, lag_seconds)
+        elif clock.period_moves > 0:
+            wanted = min(max(wanted, clock.period_seconds / clock.period_moves), max(clock.main_seconds, clock.period_seconds / clock.period_moves))
+    return max(min(wanted, limit - lag_seconds), min(SHORTEST_SECONDS, limit / 2))
+
+
+def _with_period(clock: Clock, share: float, lag_seconds: float) -> float:
+    """Return the time for a move with a Japanese period behind the main time: at least the period where that costs nothing or little."""
+    main = clock.main_seconds or 0.0
+    if main < clock.period_seconds:
+        # Here the period begins in this move: all of it, with what is left of the main time.
+        return main + clock.period_seconds - lag_seconds
+    return min(max(share, clock.period_seconds), main)

@@ -1,0 +1,281 @@
+"""A player with one tree for its game, kept from move to move: for engines, analysis and reviews."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from jax.sharding import Mesh
+
+from azero.games.game import Game
+from azero.play.clock import LAG_SECONDS, Clock, thinking_seconds
+from azero.play.player import RESIGN, Decision, Move, Position
+from azero.play.thinking import Analysis, Limits
+from azero.play.verdict import CHOICES, describe_moves
+from azero.search.evaluator import Evaluator
+from azero.search.leaf import TurnedLeafFn
+from azero.search.node import Node, merge, restrict
+from azero.search.packed import PackedRules
+from azero.search.parallel import ParallelTree, TreeSettings
+from azero.types import PyTree
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PlayStyle:
+    """How a tree becomes a move."""
+
+    limits: Limits = field(default_factory=lambda: Limits(visits=800))  # AZ: 800
+    """For every move; a clock adds its own time limit."""
+    choice: Literal["lcb", "visits"] = "lcb"
+    """The move with the best lower confidence bound among those with enough visits (as Leela Zero and KataGo), or the most visited one."""
+    temperature_moves: int = 0
+    """Moves at the start of the game, of both sides, that are drawn in proportion to visits ** (1 / temperature)."""
+    temperature: float = 1.0
+    """See temperature_moves."""
+    resign_threshold: float | None = None
+    """Give up when the value and the best move's are below it, in [-1, 1]; None never does."""
+    resign_moves: int = 3
+    """So many own moves in a row the value must be below the threshold."""
+    lag_seconds: float = LAG_SECONDS
+    """Kept back from every time limit of a clock."""
+    stop_early: bool = True
+    """With a clock: stop when no other move can catch up with the most visited one."""
+
+    def __post_init__(self) -> None:
+        if self.choice not in CHOICES:
+            raise ValueError(f"the choice of the move is one of {', '.join(CHOICES)}, not {self.choice!r}")
+        if self.temperature <= 0.0:
+            raise ValueError(f"the temperature is above 0, not {self.temperature}")
+        if self.resign_moves < 1:
+            raise ValueError(f"resign-moves is at least 1, not {self.resign_moves}")
+
+
+class TreePlayer:
+    """A Player and a Thinker around one tree. It is not safe to call it from two threads at once."""
+
+    def __init__(
+        self,
+        game: Game,
+        leaf: TurnedLeafFn,
+        params: PyTree,
+        *,
+        settings: TreeSettings = TreeSettings(),  # noqa: B008 (an immutable default)
+        style: PlayStyle = PlayStyle(),
+        name: str = "azero",
+        seed: int = 0,
+        mesh: Mesh | None = None,
+    ) -> None:
+        """Make a player of `game`; the rules may change from position to position (the komi), the board may not.
+
+        Args:
+          game: the game that `leaf` knows.
+          leaf: evaluates positions, with `params`.
+          settings: of the search.
+          style: how moves are chosen.
+          name: what reports call this player.
+          seed: of all random draws; they run on from game to game.
+          mesh: devices for the leaf; None is all of this host.
+        """
+        self.name = name
+        self.evaluator = Evaluator(game, leaf, params, batch=settings.batch, symmetry=settings.symmetry, cache_size=settings.cache_size, seed=seed, mesh=mesh)
+        self.style = style
+        self._settings = settings
+        self._random = np.random.default_rng(seed)
+        self._use(game)
+        self._bad_moves = 0
+
+    def reset(self) -> None:
+        """Begin a new game."""
+        self._tree.clear()
+        self._actions: tuple[int, ...] = ()
+        self._bad_moves = 0
+
+    def observe(self, move: Move) -> None:
+        """Take note of a move of the opponent: the next position says all that is needed."""
+
+    def warm_up(self, position: Position) -> None:
+        """Compile everything that thinking about positions like this one needs, so that no clock waits for it."""
+        self._adopt(position.game)
+        packed = self._rules.pack(position.state)
+        for size in {1, self._settings.batch}:
+            self._rules.step([packed] * size, [int(np.argmax(position.legal))] * size)
+        self.evaluator.warm_up(packed)
+
+    def choose(self, position: Position, clock: Clock) -> Decision:
+        """Think within the style's limits and the clock's, and choose a move or give up."""
+        num_points = position.game.board_shape[0] * position.game.board_shape[1]
+        seconds = thinking_seconds(clock, len(position.actions), num_points, self.style.lag_seconds)
+        limits = self.style.limits
+        if seconds is not None:
+            seconds = seconds if limits.seconds is None else min(seconds, limits.seconds)
+            limits = Limits(limits.visits, limits.playouts, seconds)
+        began = time.perf_counter()
+
+        def is_decided() -> bool:
+            return seconds is not None and self.style.stop_early and self._is_decided(began, seconds, position)
+
+        analysis = self.think(position, limits, should_stop=is_decided)
+        best = analysis.moves[0] if analysis.moves else None
+        hope = analysis.value if best is None else max(analysis.value, best.value)
+        if self._gives_up(hope):
+            return Decision(RESIGN, analysis.value)
+        action = self._pick(analysis, len(position.actions))
+        line = next((move.line for move in analysis.moves if move.action == action), (action,))
+        return Decision(action, analysis.value, analysis.visits, line)
+
+    def think(
+        self,
+        position: Position,
+        limits: Limits,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[Analysis], None] | None = None,
+        progress_seconds: float = 1.0,
+        allowed: Sequence[int] | None = None,
+    ) -> Analysis:
+        """Search `position` as `Thinker` says.
+
+        A search that meets `max_nodes` stops there, and a warning says so. One batch is the smallest step, so `seconds` is kept to within one batch.
+
+        Raises:
+          ValueError: the position is of another game or board than the player's, or no allowed move is legal.
+        """
+        self._adopt(position.game)
+        began = shown = time.perf_counter()
+        if position.is_over:
+            return _of_finished(position)
+        whole, root = self._place(position, allowed)
+        first_visits = root.total_visits
+
+        def analyse() -> Analysis:
+            moves = describe_moves(root, whole.evaluation, self.style.choice)
+            policy = whole.evaluation.policy(position.game.num_actions)
+            spent = time.perf_counter() - began
+            return Analysis(moves, root.value, root.total_visits, root.total_visits - first_visits, whole.evaluation.value, policy, spent)
+
+        def tell() -> None:
+            nonlocal shown
+            if on_progress is not None and time.perf_counter() - shown >= progress_seconds:
+                shown = time.perf_counter()
+                on_progress(analyse())
+
+        self._search(root, limits, began, should_stop, tell)
+        if root is not whole:
+            self._tree.root = merge(whole, root)
+        analysis = analyse()
+        if on_progress is not None:
+            on_progress(analysis)
+        return analysis
+
+    def _search(self, root: Node, limits: Limits, began: float, should_stop: Callable[[], bool], tell: Callable[[], None]) -> None:
+        """Search from `root` until a limit is met, `tell` being called after every batch. `seconds` run since `began`."""
+        first_visits = root.total_visits
+        while (most := _remaining(limits, root.total_visits, first_visits)) > 0:
+            batch_began = time.perf_counter()
+            if self._tree.search(most, root) == 0:
+                _log.warning("the tree is full with %d positions: the search stops (max-nodes sets its size)", self._tree.num_nodes)
+                return
+            tell()
+            now = time.perf_counter()
+            next_end = now + (now - batch_began)
+            if should_stop() or (limits.seconds is not None and next_end - began > limits.seconds):
+                return
+
+    def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
+        """Return the network's policy float32[A] over legal moves and its value for the side to move, as `Thinker` says.
+
+        Raises:
+          ValueError: there is no such symmetry, or the position is of another board.
+        """
+        self._adopt(position.game)
+        game = position.game
+        if symmetry is not None and not 0 <= symmetry < game.num_symmetries:
+            raise ValueError(f"there is no symmetry {symmetry}; {game.name} has 0 to {game.num_symmetries - 1}")
+        if position.is_over:
+            return np.zeros(game.num_actions, np.float32), position.rewards[position.to_play]
+        evaluation = self.evaluator.view(self._rules.pack(position.state), symmetry).among(position.legal)
+        return evaluation.policy(game.num_actions), evaluation.value
+
+    def _adopt(self, game: Game) -> None:
+        """Think about `game` from now on; the network does not see what may differ."""
+        if game == self.game:
+            return
+        if (game.name, game.board_shape) != (self.game.name, self.game.board_shape):
+            raise ValueError(f"{self.name} plays {_label(self.game)}, not {_label(game)}")
+        self._use(game)
+
+    def _use(self, game: Game) -> None:
+        """Begin with an empty tree under the rules of `game`."""
+        self.game = game
+        """The rules of the last position thought about."""
+        self._rules = PackedRules(game, self._settings.batch)
+        self._tree = ParallelTree(self._rules, self.evaluator, self._settings)
+        self._actions = ()
+
+    def _place(self, position: Position, allowed: Sequence[int] | None) -> tuple[Node, Node]:
+        """Make `position` the root; return it with all its moves, and with the allowed ones alone."""
+        mask = position.legal
+        if allowed is not None:
+            mask = np.zeros_like(position.legal)
+            mask[[action for action in allowed if 0 <= action < len(mask)]] = True
+            mask &= position.legal
+            if not mask.any():
+                raise ValueError(f"none of the allowed moves is legal after {len(position.actions)} moves")
+        known = len(self._actions)
+        follows = position.actions[:known] == self._actions
+        self._tree.move_to(position.state, position.legal, position.actions[known:] if follows else None)
+        self._actions = position.actions
+        whole = self._tree.root
+        assert whole is not None
+        return whole, whole if allowed is None else restrict(whole, mask)
+
+    def _gives_up(self, value: float) -> bool:
+        """Count own moves in a row below the threshold, and say whether they are enough."""
+        threshold = self.style.resign_threshold
+        self._bad_moves = self._bad_moves + 1 if threshold is not None and value < threshold else 0
+        return threshold is not None and self._bad_moves >= self.style.resign_moves
+
+    def _pick(self, analysis: Analysis, num_moves: int) -> int:
+        """Return the move to play; where nothing has been searched, the network's most probable one."""
+        if num_moves < self.style.temperature_moves:
+            moves = [move.action for move in analysis.moves] or np.flatnonzero(analysis.raw_policy).tolist()
+            counts = np.array([move.visits for move in analysis.moves] or analysis.raw_policy[moves], np.float64)
+            weights = (counts / counts.max()) ** (1.0 / self.style.temperature)
+            return int(self._random.choice(moves, p=weights / weights.sum()))
+        return analysis.moves[0].action if analysis.moves else int(analysis.raw_policy.argmax())
+
+    def _is_decided(self, began: float, seconds: float, position: Position) -> bool:
+        """Whether the most visited move stays so, at this search's speed, until the time is over."""
+        root, elapsed = self._tree.root, time.perf_counter() - began
+        if root is None or len(position.actions) < self.style.temperature_moves or elapsed < 0.1 * seconds:
+            return False
+        if position.legal.sum() == 1:
+            return True
+        visits = np.sort(root.visits[: root.tried])
+        lead = visits[-1] - (visits[-2] if len(visits) > 1 else 0.0)
+        return bool(lead > root.total_visits / elapsed * (seconds - elapsed))
+
+
+def _remaining(limits: Limits, visits: int, first_visits: int) -> int:
+    """Return how many playouts `limits` still allow; the largest batch where they set no number."""
+    rest = [limits.visits - visits] if limits.visits is not None else []
+    rest += [limits.playouts - (visits - first_visits)] if limits.playouts is not None else []
+    if limits.seconds is not None and limits.seconds <= 0:
+        return 0
+    return min(rest, default=1 << 30)
+
+
+def _of_finished(position: Position) -> Analysis:
+    """Return the analysis of a game that is over: its result."""
+    value = position.rewards[position.to_play]
+    return Analysis((), value, 0, 0, value, np.zeros(position.game.num_actions, np.float32))
+
+
+def _label(game: Game) -> str:
+    return f"{game.name} on {game.board_shape[0]}x{game.board_shape[1]}"

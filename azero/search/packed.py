@@ -1,0 +1,163 @@
+"""Positions on the host as strings of bytes, and the rules that step many of them in one call.
+
+A tree on the host holds hundreds of thousands of slim states. As bytes each is one object, batches are joined and cut without a copy per array, and equal
+positions are equal strings.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import SingleDeviceSharding
+
+from azero.games.game import Game
+from azero.types import Array, PyTree
+
+_DIGEST_WORDS = 4
+"""Words of 32 bits in the digest of a position: two of a hundred million positions share one with a probability of about 1e-23."""
+_DIGEST_SEED = 20171019
+
+
+class PackedPosition(NamedTuple):
+    """A slim state, and what the rules say of it."""
+
+    state: bytes
+    """All arrays of the slim state, one after the other."""
+    content: bytes
+    """Digest of what decides an evaluation: the planes, the legal moves and the side to move."""
+    to_play: int
+    is_terminal: bool
+    result: float
+    """For the first mover of the game; zero until the end."""
+    legal: np.ndarray
+    """bool[A]"""
+
+
+class PackedRules:
+    """The rules of one game over packed positions.
+
+    They run on the host's CPU wherever there is such a backend: the work is small, and a round trip to an accelerator would cost more than all of it.
+    """
+
+    def __init__(self, game: Game, batch: int) -> None:
+        """Make the rules of `game` for calls with one position and with up to `batch`; each of the two sizes is compiled at its first call."""
+        self.game = game
+        self._sizes = sorted({1, batch})
+        self._look, self._step = _compiled(cast(Hashable, game))
+
+    def pack(self, state: PyTree) -> PackedPosition:
+        """Return the position of `state`, of a real game or of a search tree; `legal` is what a search tree sees."""
+        return _unbatch(self._look(jax.device_get(state)), 1)[0]
+
+    def step(self, positions: Sequence[PackedPosition], actions: Sequence[int]) -> list[PackedPosition]:
+        """Return the positions after playing one action in each of `positions`; at most `batch` of them."""
+        count = len(positions)
+        size = next(size for size in self._sizes if size >= count)
+        rows = pad_rows([position.state for position in positions], size)
+        moves = np.zeros(size, np.int32)
+        moves[:count] = actions
+        return _unbatch(self._step(rows, moves), count)
+
+
+def pad_rows(states: Sequence[bytes], size: int) -> np.ndarray:
+    """Return packed states as uint32[size, W], the last rows copies of the first."""
+    padded = [*states, *([states[0]] * (size - len(states)))]
+    return np.frombuffer(b"".join(padded), np.uint32).reshape(size, -1)
+
+
+def unpack_state(game: Game, words: Array) -> PyTree:
+    """Return the slim state that uint32[W] holds. Traced code."""
+    leaves, structure = jax.tree.flatten(_slim_shape(cast(Hashable, game)))
+    arrays, begin = [], 0
+    for leaf in leaves:
+        arrays.append(_from_words(words[begin : begin + leaf.size], leaf))
+        begin += leaf.size
+    return jax.tree.unflatten(structure, arrays)
+
+
+@functools.lru_cache(maxsize=8)
+def _slim_shape(game: Hashable) -> PyTree:
+    known = cast(Game, game)
+    return jax.eval_shape(lambda: known.search_state(known.init()))
+
+
+def _to_words(array: Array) -> Array:
+    """Return uint32[size], one word for each entry of an array with entries of at most four bytes."""
+    if array.dtype.itemsize < 4:
+        array = array.astype(jnp.float32 if jnp.issubdtype(array.dtype, jnp.floating) else jnp.int32)
+    return jax.lax.bitcast_convert_type(array, jnp.uint32).reshape(-1)
+
+
+def _from_words(words: Array, leaf: jax.ShapeDtypeStruct) -> Array:
+    """Undo `_to_words`."""
+    if leaf.dtype.itemsize < 4:
+        wide = jax.lax.bitcast_convert_type(words, jnp.float32 if jnp.issubdtype(leaf.dtype, jnp.floating) else jnp.int32)
+        return wide.astype(leaf.dtype).reshape(leaf.shape)
+    return jax.lax.bitcast_convert_type(words, leaf.dtype).reshape(leaf.shape)
+
+
+def _digest(words: Array) -> Array:
+    """Return uint32[_DIGEST_WORDS]: sums of products of `words` uint32[n] with random numbers, as Zobrist's hashing sums random numbers of set points."""
+    factors = np.random.default_rng(_DIGEST_SEED).integers(1 << 32, size=(_DIGEST_WORDS, words.shape[0]), dtype=np.uint32)
+    # Products keep only the low bits of such words as 1.0f, so their high bits are folded down first; zero stays zero.
+    mixed = (words ^ (words >> 16)) * jnp.uint32(0x85EBCA6B)
+    mixed = mixed ^ (mixed >> 13)
+    return (factors * mixed[None]).sum(axis=1, dtype=jnp.uint32)
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled(hashable_game: Hashable) -> tuple[Callable[[PyTree], Any], Callable[[np.ndarray, np.ndarray], Any]]:
+    """Return the compiled look at one state and the compiled step of many packed ones.
+
+    Both give two arrays: words uint32[B, W + _DIGEST_WORDS + 3], the state, its digest, the side to move, whether the game is over, and the result; and the
+    legal moves bool[B, A].
+    """
+    game = cast(Game, hashable_game)
+
+    def describe(state: PyTree) -> tuple[Array, Array]:
+        legal, to_play = game.legal_action_mask(state), game.to_play(state)
+        content = jnp.concatenate([_to_words(game.observe(state)), _to_words(legal), _to_words(to_play)])
+        facts = (_digest(content), _to_words(to_play), _to_words(game.is_terminal(state)), _to_words(game.rewards(state)[0]))
+        return jnp.concatenate([*(_to_words(leaf) for leaf in jax.tree.leaves(state)), *facts]), legal
+
+    def look(state: PyTree) -> tuple[Array, Array]:
+        words, legal = describe(game.search_state(state))
+        return words[None], legal[None]
+
+    def step(words: Array, action: Array) -> tuple[Array, Array]:
+        return describe(game.step(unpack_state(game, words), action))
+
+    placed = _on_host()
+    # One position per leaf of the tree: here the batch is born.
+    return jax.jit(look, **placed), jax.jit(jax.vmap(step), **placed)
+
+
+def _on_host() -> dict[str, Any]:
+    """Return the arguments of `jax.jit` that place a program on the host's CPU; none where JAX was started without it."""
+    try:
+        device = jax.local_devices(backend="cpu")[0]
+    except RuntimeError:
+        return {}
+    return {"in_shardings": SingleDeviceSharding(device), "out_shardings": SingleDeviceSharding(device)}
+
+
+def _unbatch(facts: tuple[Array, Array], count: int) -> list[PackedPosition]:
+    words, legal = jax.device_get(facts)
+    results = words[:, -1].view(np.float32)
+    state_end, digest_end = words.shape[1] - _DIGEST_WORDS - 3, words.shape[1] - 3
+    return [
+        PackedPosition(
+            words[i, :state_end].tobytes(),
+            words[i, state_end:digest_end].tobytes(),
+            int(words[i, -3]),
+            bool(words[i, -2]),
+            float(results[i]),
+            legal[i],
+        )
+        for i in range(count)
+    ]

@@ -1,0 +1,29 @@
+"""A GTP engine in this process, around a thinker that knows nothing."""
+
+from uniform_thinker import UniformThinker
+
+from azero.engines.go_game import GoGame
+from azero.engines.gtp import LONGEST_LINE, GtpEngine
+from azero.engines.gtp_settings import Settings
+from azero.engines.lines import Line
+
+
+class InProcess:
+    """Ask in bytes, get the answer as text. Input always waits, so that analysis ends at once."""
+
+    def __init__(self, size: int = 5, *, value: float = 0.0, any_shape: bool = True) -> None:
+        self.said: list[str] = []
+        self.thinkers: list[UniformThinker] = []
+        self.game = GoGame(self._make, (size, size), any_shape=any_shape, is_interrupted=lambda: True)
+        self.value = value
+        self.engine = GtpEngine(self.game, Settings(visits=30), self.said.append)
+
+    def _make(self, game) -> UniformThinker:
+        self.thinkers.append(UniformThinker(game, self.value))
+        return self.thinkers[-1]
+
+    def ask(self, line: bytes | str) -> str:
+        raw = line.encode() if isinstance(line, str) else line
+        self.said.clear()
+        self.engine.handle(Line(raw[:LONGEST_LINE].removesuffix(b"\r"), len(raw) > LONGEST_LINE))
+        return "".join(self.said)

@@ -1,0 +1,32 @@
+"""A Go program for tests: `python scripted_go.py MODE [SCORE]`. It passes at every move, and says SCORE of every finished game.
+
+Mode pass does that; corner plays A1 when it has Black's first move; crash dies and illegal plays Z9 at its first move, silent says nothing.
+"""
+
+import os
+import sys
+import time
+
+mode, score = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+known = {"final_score"} if score else set()
+for line in sys.stdin:
+    number, _, command = line.strip().partition(" ")
+    name, *words = command.split()
+    answer = ""
+    if name == "known_command":
+        answer = str(words[0] in known).lower()
+    elif name == "name":
+        answer = "scripted"
+    elif name == "final_score":
+        answer = score
+    elif name == "genmove":
+        if mode == "crash":
+            os._exit(3)
+        if mode == "silent":
+            time.sleep(60)
+        answer = {"illegal": "Z9", "corner": "A1" if words == ["black"] else "pass"}.get(mode, "pass")
+        mode = "pass" if mode == "corner" else mode
+    sys.stdout.write(f"={number} {answer}\n\n")
+    sys.stdout.flush()
+    if name == "quit":
+        break

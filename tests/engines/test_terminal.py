@@ -1,0 +1,78 @@
+"""A game in the terminal, line by line."""
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+from uniform_thinker import UniformThinker
+
+from azero.engines.session import Session
+from azero.engines.terminal import Terminal
+from azero.games import make
+from azero.games.go.sgf import parse_games
+from azero.play.thinking import Limits
+
+GO = {"size": 5, "komi": 6.5}
+
+
+def _play(lines: list[str], game: str = "go", human: int = 0, value: float = 0.0) -> tuple[str, Session]:
+    """Return what is said, and the session at the end."""
+    rules = make(game, **(GO if game == "go" else {}))
+    session = Session(rules, lambda game: UniformThinker(game, value))
+    out = io.StringIO()
+    waiting = iter(lines)
+
+    def read(prompt: str) -> str:
+        try:
+            return next(waiting)
+        except StopIteration:
+            raise EOFError from None
+
+    Terminal(session, Limits(visits=3), Console(file=out, width=120), human=human).run(read)
+    return out.getvalue(), session
+
+
+def test_moves_are_answered_and_the_board_is_drawn() -> None:
+    said, session = _play(["c3", "C3", "z9", "hint", "board", "quit", "D4"])
+    assert session.num_moves == 2 and "I play A5 (50% for me" in said and "Good-bye." in said
+    assert "5(O). . . . 5" in said and "3 . .(X). . 3" in said and "1 . . . . . 1" in said
+    assert "'C3' is not a legal move here (move 3 of the game); type help for the commands" in said and "'z9' is not a legal move" in said
+    assert "your chances: 50.0%" in said and "B5 pass" in said
+
+
+def test_undo_takes_back_a_move_and_its_answer() -> None:
+    said, session = _play(["undo", "C3", "D4", "undo", "undo", "undo"])
+    assert session.num_moves == 0 and said.count("there is no move to take back") == 2
+
+
+def test_the_second_player_waits_and_undo_stops_before_the_first_move_is_answered() -> None:
+    said, session = _play(["C3", "undo"], human=1)
+    assert "You play White (O)" in said and said.index("I play A5") > 0 and session.num_moves == 1
+    assert session.position.to_play == 1
+
+
+def test_passes_end_a_game_which_is_scored_and_saved(tmp_path) -> None:
+    path = tmp_path / "game.sgf"
+    said, _ = _play(["C3", "pass", "score", "save", f"save {path}", "save /nowhere/at/all.sgf", "score", "resign", "D4", "help"])
+    assert "save FILE: the name of the file is missing" in said and f"written: {path}" in said.replace("\n", "") and "No such file" in said
+    assert "by area, komi 6.5" in said and "You resign: White wins" in said and "the game is over: undo, save FILE or quit" in said and "take back" in said
+    (record,) = parse_games(path.read_bytes(), "game")
+    assert [colour for colour, _ in record.moves] == [0, 1, 0, 1] and record.komi == 6.5
+
+
+def test_a_network_without_hope_resigns() -> None:
+    said, session = _play(["C3", "score", "undo", "D4"], value=-0.99)
+    assert said.count("I resign: Black wins") == 2 and "Black wins by resignation" in said and session.num_moves == 1
+
+
+def test_tic_tac_toe_works_too() -> None:
+    said, session = _play(["b2", "b2", "score", "save x.sgf", "c3", "a1"], game="tictactoe")
+    assert " 2 . X ." in said.replace("2 .", " 2 .", 1) and "a b c" in said and "the game goes on" in said
+    assert "only games of Go can be saved" in said and session.position.is_over and "the game is over: X wins" in said
+
+
+@pytest.mark.parametrize("line", ["", "   ", "\x00", "undo undo", "saveme", "hint hint hint", "\N{SNOWMAN}", "[red]pass", "9" * 5000])
+def test_noise_is_survived(line: str) -> None:
+    said, session = _play([line, "C3"])
+    assert session.num_moves == 2 and np.count_nonzero(session.game.board(session.position.state)) == 2 and "Traceback" not in said

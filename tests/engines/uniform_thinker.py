@@ -1,0 +1,64 @@
+"""A thinker for tests that knows nothing: every legal move is as likely as another, and one visit follows another down the list of moves."""
+
+import time
+
+import numpy as np
+
+from azero.play.player import Decision
+from azero.play.thinking import Analysis, Limits, MoveInfo
+
+
+class UniformThinker:
+    """Visits legal moves in turn; `value` is what it thinks of every position, for the side to move."""
+
+    name = "uniform"
+
+    def __init__(self, game, value: float = 0.0, seconds_per_visit: float = 0.0) -> None:
+        self.game = game
+        self.value = value
+        self.seconds_per_visit = seconds_per_visit
+        self.num_resets = 0
+        self.num_thoughts = 0
+
+    def reset(self) -> None:
+        self.num_resets += 1
+
+    def observe(self, move) -> None:
+        pass
+
+    def choose(self, position, clock) -> Decision:
+        return Decision(self.think(position, Limits(visits=8)).moves[0].action, self.value)
+
+    def think(self, position, limits, *, should_stop=lambda: False, on_progress=None, progress_seconds=1.0, allowed=None) -> Analysis:
+        self.num_thoughts += 1
+        began = reported = time.perf_counter()
+        actions = [int(a) for a in np.flatnonzero(position.legal)] if allowed is None else list(allowed)
+        visits = 0
+        policy, _ = self.evaluate(position)
+
+        def analysis() -> Analysis:
+            counts = [(visits + len(actions) - 1 - index) // len(actions) for index in range(len(actions))]
+            moves = [
+                MoveInfo(action, count, self.value, float(policy[action]), self.value - 0.1, (action, position.game.num_actions - 1))
+                for action, count in zip(actions, counts, strict=True)
+                if count
+            ]
+            return Analysis(tuple(moves), self.value, visits + 1, visits, self.value, policy, time.perf_counter() - began)
+
+        bounds = [limit for limit in (limits.visits, limits.playouts) if limit is not None]
+        while not position.is_over and all(visits < bound for bound in bounds):
+            visits += 1
+            time.sleep(self.seconds_per_visit if bounds or limits.seconds is not None else 0.001)
+            if on_progress is not None and time.perf_counter() - reported >= progress_seconds:
+                reported = time.perf_counter()
+                on_progress(analysis())
+            if should_stop() or (limits.seconds is not None and time.perf_counter() - began >= limits.seconds):
+                break
+        result = analysis()
+        if on_progress is not None:
+            on_progress(result)
+        return result
+
+    def evaluate(self, position, symmetry=None):
+        policy = position.legal.astype(np.float32)
+        return policy / policy.sum(), self.value

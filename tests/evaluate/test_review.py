@@ -1,0 +1,161 @@
+"""Reviews with a player whose opinions are written down: losses, set-ups, moves that cannot be, the SGF and the page."""
+
+import gzip
+import html
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from azero.evaluate.review import Review, review_game, review_rows, review_sgf
+from azero.experiments.reviewing import analyze
+from azero.games.go.rules import Go
+from azero.games.go.sgf import GameRecord, parse_games
+from azero.play.player import Position
+from azero.play.thinking import Analysis, Limits, MoveInfo
+from azero.report.review_page import write_review
+
+GAME = Go(size=3, komi=0.5)
+CENTRE, CORNER, EDGE, PASS = 4, 0, 1, 9
+
+
+class Oracle:
+    """Says what it was told of each position, by the number of moves so far: (value for the mover, best move)."""
+
+    name = "oracle"
+
+    def __init__(self, opinions: Sequence[tuple[float, int]]) -> None:
+        self.opinions = opinions
+        self.seen: list[Position] = []
+
+    def think(self, position: Position, limits: Limits, **_: object) -> Analysis:
+        self.seen.append(position)
+        value, best = self.opinions[len(position.actions)]
+        policy = np.full(10, 0.1, np.float32)
+        if position.is_over:
+            return Analysis((), position.rewards[position.to_play], 0, 0, 0.0, policy)
+        return Analysis((MoveInfo(best, 5, value, 0.1, value, (best, PASS)),), value, limits.visits or 0, 0, value, policy)
+
+    def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
+        return np.full(10, 0.1, np.float32), 0.0
+
+
+def game(moves: Sequence[tuple[int, int]], **facts: object) -> GameRecord:
+    return GameRecord("game", (3, 3), 0.5, tuple(moves), players=("Ann", "Bob <b>"), **facts)  # type: ignore[arg-type]
+
+
+def review(record: GameRecord, opinions: Sequence[tuple[float, int]]) -> Review:
+    return review_game(Oracle(opinions), record, GAME, Limits(visits=7))
+
+
+ONE_MISTAKE = ((0, CORNER), (1, CENTRE), (0, PASS), (1, PASS))
+OPINIONS = [(0.8, CENTRE), (0.4, CENTRE), (-0.5, EDGE), (0.6, PASS), (0.0, PASS)]
+
+
+def test_losses_are_what_the_move_gave_away() -> None:
+    found = review(game(ONE_MISTAKE), OPINIONS)
+    # Black's corner turns +0.8 into -0.4; White's centre is the best move, so nothing is lost by it, whatever the search says later.
+    assert [round(move.loss, 3) for move in found.moves] == [1.2, 0.0, 0.1, 0.0]
+    assert [move.action for move in found.mistakes(1)] == [CORNER] and len(found.mistakes(9)) == 2 and found.mistakes(9, 0.5)[0].number == 1
+    assert [round(move.black_value, 2) for move in found.moves] == [0.8, -0.4, -0.5, -0.6]
+    assert found.stopped == "" and found.final_black_value == -1.0, "one stone each, and White has the komi"
+    assert found.moves[2].board.reshape(-1).tolist() == [1, 0, 0, 0, -1, 0, 0, 0, 0]
+
+
+def test_rows_are_plain_and_complete() -> None:
+    rows = [json.loads(json.dumps(row)) for row in review_rows(review(game(ONE_MISTAKE), OPINIONS))]
+    assert rows[0] == {
+        "move": 1, "colour": "B", "played": "A3", "win_rate": 90.0, "win_rate_after": 30.0, "loss": 60.0, "best": "B2", "line": ["B2", "pass"],
+        "prior": 0.1, "visits": 7,
+    }  # fmt: skip
+    assert [row["move"] for row in rows] == [1, 2, 3, 4]
+
+
+def test_the_record_keeps_its_moves_and_gets_better_lines() -> None:
+    record = game(ONE_MISTAKE, result="W+0.5")
+    text = review_sgf(review(record, OPINIONS))
+    (again,) = parse_games(text.encode(), "game")
+    assert again.moves == record.moves and again.players == record.players and again.result == "W+0.5"
+    assert again.comments[0] == "Black wins 90.0% before this move; 7 visits\nbest B2; this one loses 60.0%\nline B2 pass"
+    assert "B2 is the best move" in again.comments[1]
+    assert text.count("(;") == 5 and "\n(;B[bb];W[])" in text and "\n(;B[ba];W[])" in text
+
+
+def test_handicap_stones_and_set_ups_begin_the_game() -> None:
+    placed = review(game([(0, CORNER), (0, 8), (1, CENTRE)]), [(0.0, CENTRE)] * 3)
+    assert [move.number for move in placed.moves] == [3] and placed.moves[0].board.sum() == 2, "two stones of Black before White's first move"
+    assert len(list(parse_games(review_sgf(placed).encode(), "x"))) == 1
+    set_up = review(game([(1, CENTRE)], black_points=(CORNER, 8), to_play=1), [(0.2, CENTRE)] * 2)
+    assert set_up.moves[0].colour == 1 and set_up.moves[0].black_value == -0.2
+    white_first = review(game([(1, CENTRE), (0, CORNER)]), [(0.0, CENTRE)] * 3)
+    assert [move.colour for move in white_first.moves] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("moves", "reason"),
+    [
+        ([(0, CENTRE), (1, CENTRE)], "move 2, B2, is forbidden"),
+        ([(0, CENTRE), (1, EDGE), (1, CORNER)], "move 3 is played out of turn"),
+        ([(0, PASS), (1, PASS), (0, EDGE)], "the game is over before move 3"),
+    ],
+)
+def test_a_review_ends_where_the_rules_do(moves: list[tuple[int, int]], reason: str) -> None:
+    found = review(game(moves), [(0.0, CENTRE)] * 4)
+    assert found.stopped.startswith(reason) and len(found.moves) == len(moves) - 1
+    assert "the review ends here: " + reason in review_sgf(found)
+
+
+def test_a_game_without_moves_is_refused() -> None:
+    with pytest.raises(ValueError, match="game: there is no move to review"):
+        review(game([]), [(0.0, CENTRE)])
+
+
+def test_the_page_shows_the_mistakes_on_boards(tmp_path: Path) -> None:
+    found = review(game(ONE_MISTAKE, result="W+0.5", date="2026-01-02"), OPINIONS)
+    write_review(tmp_path / "page.html", found, "oracle", "a remark")
+    page = (tmp_path / "page.html").read_text()
+    assert "Ann (Black) against Bob &lt;b&gt; (White)" in page and "<b>" not in page.split("<main>")[1].replace("</b>", "")[:300]
+    assert page.count('<svg class="board"') == 2 and page.count('class="cross"') == 1, "a pass has no cross"
+    assert "Move 1: Black A3" in page and "loses 60.0%" in page and "better B2 pass" in page and "a remark" in page
+    points = re.search(r'<polyline points="([^"]*)"', page)
+    assert points is not None and len(points.group(1).split()) == 5 and points.group(1).split()[0].endswith(",20.0"), "90% is at a tenth of the height"
+    assert not re.search(r'(?:src|href)="(?!#)', page), "it needs no other file"
+
+
+def test_a_page_without_mistakes(tmp_path: Path) -> None:
+    found = review(game([(0, CENTRE)]), [(0.5, CENTRE), (-0.5, CORNER)])
+    write_review(tmp_path / "page.html", found, "oracle")
+    assert "No move gave away a percent" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("player", "number", "message"),
+    [
+        ("random-net:go7", 1, "the network plays on 7x7, game.sgf is a game on 5x5"),
+        ("random-net:tictactoe", 1, "the network plays tictactoe"),
+        ("nowhere", 1, "there is no directory nowhere"),
+        ("gtp:gnugo", 1, "needs a network of ours"),
+        ("random-net:go5", 2, "there is no game 2 in"),
+    ],
+)
+def test_what_cannot_be_reviewed_is_named(tmp_path: Path, player: str, number: int, message: str) -> None:
+    record = tmp_path / "game.sgf"
+    record.write_text("(;SZ[5];B[aa])")
+    with pytest.raises(ValueError, match=message):
+        analyze(record, player, game=number)
+
+
+def test_the_command_writes_its_files_and_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("azero.experiments.reviewing.load_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 3))
+    record = tmp_path / "games.sgf.gz"
+    record.write_bytes(gzip.compress(b"(;SZ[5];B[aa]) (;SZ[5]KM[6.5];B[aa];W[bb])"))
+    analyze(record, "random-net:go5", game=2)
+    written = capsys.readouterr().out
+    assert "games-2.review.sgf" in written and (tmp_path / "games-2.review.sgf").exists()
+    assert "does not see the game's komi of 6.5" in html.unescape((tmp_path / "games-2.review.html").read_text())
+    analyze(record, "random-net:go5", as_json=True, out=tmp_path / "elsewhere")
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["played"] for row in rows] == ["A5"] and (tmp_path / "elsewhere" / "games.review.html").exists()

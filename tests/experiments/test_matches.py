@@ -1,0 +1,193 @@
+"""`azero match` and `azero elo`: programs on both sides, openings, tests that stop, directories that go on, ratings of what they hold."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from azero.evaluate.arena import evaluation_row
+from azero.evaluate.rows import RowFile, read_rows
+from azero.experiments.match_directory import read_match, read_match_games
+from azero.experiments.matches import MatchRequest, play_match
+from azero.experiments.openings import read_openings
+from azero.experiments.ratings import rate, read_results
+from azero.games import make
+from azero.games.go.sgf import read_games
+from azero.play.score import MatchResult, Tally
+
+SCRIPT = Path(__file__).parents[1] / "engines" / "scripted_go.py"
+
+
+def program(mode: str, score: str = "") -> str:
+    return f"gtp:{sys.executable} {SCRIPT} {mode} {score}".strip()
+
+
+def request(first: str, second: str, games: int = 4, **settings: object) -> MatchRequest:
+    return MatchRequest(program(first), program(second), games, **{"size": 3, "komi": 0.5, "first_name": first, "second_name": second} | settings)  # type: ignore[arg-type]
+
+
+def play(wanted: MatchRequest) -> tuple[MatchResult, str]:
+    console = Console(file=io.StringIO(), width=300)
+    result = play_match(wanted, console)
+    return result, console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
+    # Whoever has Black wins if it is "corner", which puts a stone on the board; else White wins by the komi.
+    result, text = play(request("corner", "pass", workers=2, out=tmp_path / "match"))
+    assert result == MatchResult(first=Tally(wins=2), second=Tally(wins=2))
+    assert "corner against pass: 4 wins, 0 draws, 0 losses: 100.0%" in text and "2 games repeat an earlier one" in text
+    facts = read_match(tmp_path / "match")
+    assert facts["result"]["score"] == 1.0 and facts["result"]["as_first_mover"] == {"wins": 2, "draws": 0, "losses": 0}
+    assert [side["name"] for side in facts["players"]] == ["corner", "pass"]
+    records = [next(read_games(path)) for path in sorted((tmp_path / "match").glob("*.sgf"))]
+    assert [(record.players, record.result, record.komi) for record in records[:2]] == [(("corner", "pass"), "B+8.5", 0.5), (("pass", "corner"), "W+0.5", 0.5)]
+    assert records[0].moves[0] == (0, 6) and records[0].rules == "Tromp-Taylor, no suicide"
+
+
+def test_a_match_goes_on_where_it_stopped_and_no_other_may(tmp_path: Path) -> None:
+    wanted = request("corner", "pass", out=tmp_path)
+    play(wanted)
+    rows = read_rows(tmp_path / "games.jsonl")
+    (tmp_path / "games.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows if row["number"] != 3) + '{"number": 9, "torn')
+    result, text = play(wanted)
+    assert "3 of 4 games are in" in text and "game 3:" in text and "game 2:" not in text
+    assert result.total == Tally(wins=4) and sorted(game.number for game in read_match_games(tmp_path)) == [1, 2, 3, 4]
+    assert "game 1:" not in play(request("corner", "pass", out=tmp_path, workers=3))[1], "how many at once may differ"
+    with pytest.raises(ValueError, match=r"another match \(there games: 4, komi: 0.5; here games: 6, komi: 5.5\)"):
+        play(request("corner", "pass", 6, komi=5.5, out=tmp_path))
+    (tmp_path / "match.json").write_text("[1]")
+    with pytest.raises(ValueError, match="does not hold a match"):
+        play(wanted)
+
+
+@pytest.mark.parametrize(
+    ("mode", "ending"), [("crash", "crashed at 'genmove"), ("illegal", "illegal move: 'Z9' is not a legal move"), ("silent", "no answer in time to 'genmove")]
+)
+def test_failures_lose_and_are_named(tmp_path: Path, mode: str, ending: str) -> None:
+    result, text = play(request("pass", mode, 2, timeout=1.0, workers=2, out=tmp_path))
+    assert result.total == Tally(wins=2) and f"2 games lost by a failure of {mode}" in text
+    games = read_match_games(tmp_path)
+    assert all(game.failed == mode and ending in game.ending for game in games)
+    assert next(read_games(tmp_path / "game0002.sgf")).result == "W+F"
+
+
+def test_a_program_that_counts_otherwise_is_counted(tmp_path: Path) -> None:
+    wanted = MatchRequest(program("pass", "W+0.5"), program("pass", "B+3"), 2, size=3, komi=0.5, first_name="right", second_name="wrong", out=tmp_path)
+    _, text = play(wanted)
+    assert "2 games whose score a program counts differently" in text
+    assert {game.disagreement for game in read_match_games(tmp_path)} == {"wrong says B+3"}
+
+
+def test_openings_are_played_with_both_colours(tmp_path: Path) -> None:
+    (tmp_path / "openings.txt").write_text("B2 A1 # centre\n\nb2,a1\nC3 C2 C1\n")
+    play(request("pass", "corner", 6, openings=tmp_path / "openings.txt", out=tmp_path / "match"))
+    games = sorted(read_match_games(tmp_path / "match"), key=lambda game: game.number)
+    assert [game.opening for game in games] == [1, 1, 2, 2, 1, 1] and [game.num_opening_moves for game in games] == [2, 2, 3, 3, 2, 2]
+    assert games[0].actions[:2] == games[1].actions[:2] == (4, 6) and games[2].actions[:3] == (2, 5, 8)
+
+
+def test_a_test_stops_a_match(tmp_path: Path) -> None:
+    result, text = play(request("corner", "pass", 400, sprt=(0.0, 200.0), out=tmp_path))
+    assert result.total.games < 60 and "the test is decided: corner is stronger by at least 200 Elo" in text
+    assert "at least 200" in read_match(tmp_path)["result"]["sprt"]
+    assert "game 1:" not in play(request("corner", "pass", 400, sprt=(0.0, 200.0), out=tmp_path))[1], "and it stays stopped"
+
+
+def test_two_networks_play_in_rounds_and_go_on(tmp_path: Path) -> None:
+    (tmp_path / "openings.txt").write_text("a1 b2 c3\nb2\n")
+    settings = {"games": 8, "temperature_moves": 9, "openings": tmp_path / "openings.txt", "out": tmp_path / "match"}
+    wanted = MatchRequest("random-net:tictactoe?visits=0", "random-net:tictactoe?visits=0&seed=3", **settings)  # type: ignore[arg-type]
+    first, _ = play(wanted)
+    games = sorted(read_match_games(tmp_path / "match"), key=lambda game: game.number)
+    assert [game.number for game in games] == list(range(1, 9)) and [game.num_opening_moves for game in games] == [3, 3, 1, 1] * 2
+    board = make("tictactoe")
+    for game in games:
+        state = board.init()
+        for action in game.actions:
+            state = board.step(state, action)
+        assert board.is_terminal(state) and tuple(board.rewards(state).tolist()) == game.rewards
+    assert play(wanted)[0] == first
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"games": 3}, "an even number of games"),
+        ({"workers": 0}, "at least one worker"),
+        ({"opening_moves": 3}, "needs a file of openings"),
+        ({"sprt": (5.0, 5.0)}, "is below the second"),
+        ({"openings": Path("nowhere.txt")}, "cannot read nowhere.txt"),
+    ],
+)
+def test_mistakes_are_named(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        play(request("pass", "pass", **settings))  # type: ignore[arg-type]
+
+
+def test_boards_that_do_not_fit_are_named_before_anything_is_written(tmp_path: Path) -> None:
+    for first, second, settings, message in [
+        ("random-net:go5", "random-net:go7", {}, "random go7 plays go on 7x7, not go on 5x5"),
+        ("random-net:go5", program("pass"), {"size": 9}, "random go5 plays go on 5x5, not go on 9x9"),
+        ("random-net:tictactoe", program("pass"), {}, "a GTP program plays Go on a square board"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            play(MatchRequest(first, second, 2, out=tmp_path / "match", **settings))  # type: ignore[arg-type]
+    assert not (tmp_path / "match").exists()
+
+
+def test_openings_that_cannot_be_are_named(tmp_path: Path) -> None:
+    game = make("go", size=3, komi=0.5)
+    for text, message in [
+        ("B2 B2", "openings.txt, line 1: 'B2' is not a legal move"),
+        ("B2\npass pass", "line 2: the game is over after move 2"),
+        ("# nothing", "no opening"),
+    ]:
+        (tmp_path / "openings.txt").write_text(text)
+        with pytest.raises(ValueError, match=message):
+            read_openings(tmp_path / "openings.txt", game)
+    (tmp_path / "games.sgf").write_text("(;SZ[3];B[bb];W[aa];B[])\n(;SZ[3];B[bb];W[aa];B[cc])")
+    assert read_openings(tmp_path / "games.sgf", game, 2) == [(4, 0)], "equal ones once"
+    for sgf, message in [("(;SZ[5];B[bb])", "a game on 5x5"), ("(;SZ[3]AB[aa];W[bb])", "empty board"), ("(;SZ[3];B[aa];B[bb])", "do not take turns")]:
+        (tmp_path / "games.sgf").write_text(sgf)
+        with pytest.raises(ValueError, match=message):
+            read_openings(tmp_path / "games.sgf", game)
+
+
+def test_ratings_of_matches_and_runs(tmp_path: Path) -> None:
+    play(request("corner", "pass", 4, out=tmp_path / "all" / "one"))
+    play(request("pass", "pass", 4, first_name="pass", second_name="twin", out=tmp_path / "all" / "two"))
+    console = Console(file=io.StringIO(), width=200)
+    fit = rate([tmp_path / "all"], {"pass": 1000.0}, plot=tmp_path / "elo.png", console=console)
+    elo = {rating.name: rating.elo for rating in fit.ratings}
+    assert fit.ratings[0].name == "corner" and elo["corner"] > elo["pass"] == 1000 and (tmp_path / "elo.png").stat().st_size > 5000
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "corner" in text and "8 games" in text and "moving first is worth" in text
+    console = Console(file=io.StringIO(), width=60)
+    rate([tmp_path / "all" / "one"], {}, "half", as_json=True, console=console)
+    assert json.loads(console.file.getvalue())["ratings"][0]["name"] == "corner"  # type: ignore[attr-defined]
+    with RowFile(tmp_path / "run" / "events.jsonl") as events:
+        events.append(evaluation_row(10, 0, MatchResult(Tally(8, 0, 2), Tally(6, 0, 4))))
+    (outcome,) = read_results(tmp_path / "run")
+    assert outcome.names == ("run, iteration 10", "run, iteration 0") and outcome.result.total == Tally(14, 0, 6)
+    with pytest.raises(ValueError, match="no games connect 'run, iteration"):
+        rate([tmp_path / "all", tmp_path / "run"], {})
+    with pytest.raises(ValueError, match="cannot write"):
+        rate([tmp_path / "all"], {}, plot=tmp_path / "elo.nothing")
+
+
+def test_one_name_for_two_players_is_taken_apart(tmp_path: Path) -> None:
+    play(request("corner", "pass", 2, second_name="same", out=tmp_path / "one"))
+    play(request("corner", "corner", 2, first_name="corner", second_name="same", out=tmp_path / "two"))
+    names = {rating.name for rating in rate([tmp_path], {}, console=Console(file=io.StringIO())).ratings}
+    assert names == {"corner", program("pass"), program("corner")}
+
+
+def test_directories_without_games_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is neither a match"):
+        read_results(tmp_path)
+    with pytest.raises(ValueError, match="there is no directory"):
+        read_results(tmp_path / "nowhere")

@@ -1,0 +1,25 @@
+"""The engine's benchmark on the smallest nets: its numbers are of the right kind, and the match of wide against narrow batches is played."""
+
+from __future__ import annotations
+
+import pytest
+
+from azero.bench import engine
+from azero.config import NetworkConfig
+
+
+def test_speed() -> None:
+    results = engine.run(NetworkConfig(blocks=1, filters=8), size=7, batches=(1,), visits=24)
+    assert [result.batch for result in results] == [1]
+    assert results[0].visits_per_second > 0 and results[0].positions_per_second > 0
+    assert 0.0 < results[0].network_share < 1.0 and results[0].mean_batch == 1.0
+    assert engine.table(results, "title").row_count == 1
+
+
+def test_cost_of_wide_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    engine.main(["cost", "random-net:tictactoe", "--games", "2", "--visits", "8", "--batch", "4"])
+    assert "game 2: 4 leaves at a time against one, 8 visits" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="even number of games"):
+        engine.main(["cost", "random-net:tictactoe", "--games", "3"])
+    with pytest.raises(ValueError, match="is a program"):
+        engine.main(["cost", "gtp:gnugo"])

@@ -1,0 +1,241 @@
+"""One tree for one game: equal to a plain search, exact at the ends, no virtual loss left, kept from move to move, bounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from search_toys import Node, Reference, random_leaf
+from tree_toys import ShownTree, check_sums, grow, legal_of, make_tree, plain_rule
+
+from azero.games import make
+from azero.search.leaf import uniform_leaf, unturned_leaf
+from azero.search.node import Ending, count_nodes, merge, restrict
+from azero.search.node import Node as TreeNode
+from azero.search.parallel import ParallelTree, TreeSettings
+
+C_BASE, C_INIT, REDUCTION = 40.0, 1.25, 0.3  # a small base, so that its logarithm matters
+
+
+def compare(plain: Node, node: TreeNode) -> int:
+    """Check that both trees are the same below here; return their size."""
+    actions = node.evaluation.actions[: node.tried].tolist()
+    assert dict(zip(actions, node.visits[: node.tried].astype(int).tolist(), strict=True)) == plain.visits
+    size = 1
+    for edge, action in enumerate(actions):
+        assert node.sums[edge] == pytest.approx(plain.value_sums[action], abs=1e-4)
+        child = node.children[edge]
+        assert isinstance(child, Ending) == plain.children[action].terminal
+        if isinstance(child, TreeNode):
+            size += compare(plain.children[action], child)
+    return size
+
+
+@pytest.mark.parametrize("unvisited", ["reduction", "loss", "draw"])
+@pytest.mark.parametrize("extra_turns", [False, True])
+def test_one_leaf_at_a_time_equals_plain_python(unvisited: Any, extra_turns: bool) -> None:
+    game = ShownTree(extra_turns=extra_turns)
+    leaf = random_leaf(game)
+    reference = Reference(game, leaf)
+    rule = plain_rule(unvisited, C_BASE, C_INIT, REDUCTION)
+    tree = make_tree(game, unturned_leaf(leaf), batch=1, unvisited=unvisited, c_base=C_BASE, c_init=C_INIT, reduction=REDUCTION)
+    sizes = []
+    for seed in range(4):
+        state = game.init(seed)
+        tree.move_to(state, legal_of(game, state), None)
+        grow(tree, 120)
+        plain = reference.node(state)
+        for _ in range(120):
+            reference.simulate(plain, rule)
+        assert tree.root is not None
+        sizes.append(compare(plain, tree.root))
+        assert sizes[-1] == tree.num_nodes == count_nodes(tree.root)
+        check_sums(tree.root)
+    assert max(sizes) > 60  # the games are not so short that the comparison is empty
+
+
+@pytest.mark.parametrize("batch", [2, 8, 16])
+def test_many_leaves_at_a_time_leave_no_loss_behind(batch: int) -> None:
+    """Every edge holds exactly what was backed up through it, also where descents met in vain and where a side moves twice running."""
+    game = ShownTree(num_actions=4, extra_turns=True)
+    tree = make_tree(game, unturned_leaf(random_leaf(game)), batch=batch)
+    for seed in range(3):
+        state = game.init(seed)
+        tree.move_to(state, legal_of(game, state), None)
+        grow(tree, 101)  # the last batch is cut short
+        assert tree.root is not None and tree.root.total_visits == 101
+        check_sums(tree.root)
+
+
+def test_a_wide_batch_in_a_tiny_tree_ends() -> None:
+    """With two moves and a game of depth one there are fewer leaves than the batch has room for."""
+    game = ShownTree(num_actions=2, max_moves=1, legal_share=1.0)
+    tree = make_tree(game, unturned_leaf(random_leaf(game)), batch=16)
+    state = game.init()
+    tree.move_to(state, legal_of(game, state), None)
+    grow(tree, 200)
+    assert tree.root is not None and tree.num_nodes == 1
+    check_sums(tree.root)
+
+
+class TestTicTacToe:
+    GAME = make("tictactoe")
+    SMALL: ParallelTree
+    WIDE: ParallelTree
+
+    @classmethod
+    def setup_class(cls) -> None:
+        leaf = unturned_leaf(uniform_leaf(cls.GAME))
+        cls.SMALL, cls.WIDE = make_tree(cls.GAME, leaf, batch=1), make_tree(cls.GAME, leaf, batch=8)
+
+    def after(self, squares: list[int]) -> Any:
+        state = self.GAME.init()
+        for square in squares:
+            state = self.GAME.step(state, jnp.int32(square))
+        return state
+
+    @pytest.mark.parametrize(
+        ("squares", "answer", "wins"),
+        [
+            ([0, 3, 1, 4], 2, True),  # X completes the top row
+            ([0, 3, 1, 4, 8], 5, True),  # O, the second mover, completes the middle row
+            ([0, 4, 1], 2, False),  # O must stop the top row
+            ([4, 1, 0], 8, False),  # O must stop the diagonal
+        ],
+    )
+    @pytest.mark.parametrize("batch", [1, 8])
+    def test_wins_and_blocks(self, squares: list[int], answer: int, wins: bool, batch: int) -> None:
+        tree = self.SMALL if batch == 1 else self.WIDE
+        state = self.after(squares)
+        tree.clear()
+        tree.move_to(state, legal_of(self.GAME, state), None)
+        grow(tree, 600)
+        root = tree.root
+        assert root is not None
+        best = int(np.argmax(root.visits[: root.tried]))
+        assert root.evaluation.actions[best] == answer
+        if wins:
+            assert root.children[best] == Ending(1.0 if len(squares) % 2 == 0 else -1.0)
+            assert root.sums[best] == pytest.approx(root.visits[best])  # exact: a win at every visit
+
+    def test_equal_positions_are_evaluated_once(self) -> None:
+        """Tic-tac-toe has 5,478 positions; its tree of moves many more nodes than the search has positions to look at."""
+        tree = make_tree(self.GAME, unturned_leaf(uniform_leaf(self.GAME)), batch=8)
+        state = self.GAME.init()
+        tree.move_to(state, legal_of(self.GAME, state), None)
+        grow(tree, 800)
+        asked = tree._evaluator.counts.positions
+        assert asked < 0.8 * tree.num_nodes
+        tree.clear()
+        tree.move_to(state, legal_of(self.GAME, state), None)
+        grow(tree, 800)
+        assert tree._evaluator.counts.positions == asked
+
+    def test_the_subtree_is_kept_over_moves_visited_and_left_at_others(self) -> None:
+        tree = self.WIDE
+        tree.clear()
+        state = self.after([4])
+        tree.move_to(state, legal_of(self.GAME, state), None)
+        grow(tree, 300)
+        root = tree.root
+        assert root is not None
+        edge = int(np.argmin(root.visits[: root.tried]))
+        action = int(root.evaluation.actions[edge])
+        child = root.children[edge]
+        assert isinstance(child, TreeNode)
+        reply = int(child.evaluation.actions[0])
+        squares = [4, action, reply]
+        state = self.after(squares)
+        assert tree.move_to(state, legal_of(self.GAME, state), squares[1:])  # two moves at once, the first of them the least expected
+        assert tree.root is child.children[0]
+        assert tree.num_nodes == count_nodes(tree.root)
+        check_sums(tree.root)
+        other = self.after([0])
+        assert not tree.move_to(other, legal_of(self.GAME, other), [8])  # these moves lead elsewhere: the position decides, not the moves
+        assert tree.root is not None and tree.root.total_visits == 0 and tree.num_nodes == 1
+
+    def test_a_full_tree_says_so_and_searches_on_after_a_move(self) -> None:
+        tree = make_tree(self.GAME, unturned_leaf(uniform_leaf(self.GAME)), batch=8, max_nodes=50)
+        state = self.GAME.init()
+        tree.move_to(state, legal_of(self.GAME, state), None)
+        while tree.search(100):
+            assert tree.num_nodes <= 50
+        assert tree.is_full and tree.num_nodes == 50
+        assert tree.root is not None
+        check_sums(tree.root)
+        action = int(tree.root.evaluation.actions[0])
+        state = self.after([action])
+        assert tree.move_to(state, legal_of(self.GAME, state), [action])
+        assert not tree.is_full and tree.search(8) == 8
+
+    def test_restricted_roots_search_their_moves_and_come_back(self) -> None:
+        tree = self.WIDE
+        state = self.after([0])
+        tree.clear()
+        tree.move_to(state, legal_of(self.GAME, state), None)
+        grow(tree, 60)
+        whole = tree.root
+        assert whole is not None
+        allowed = np.zeros(9, bool)
+        allowed[[5, 7]] = True
+        part = restrict(whole, allowed)
+        known = part.total_visits
+        for _ in range(10):
+            tree.search(8, part)
+        assert set(part.evaluation.actions.tolist()) == {5, 7} and part.evaluation.priors.sum() == pytest.approx(1.0)
+        merged = merge(whole, part)
+        assert merged.total_visits == 60 + part.total_visits - known
+        assert sorted(merged.evaluation.actions.tolist()) == sorted(whole.evaluation.actions.tolist())
+        check_sums(merged)
+        tree.root = merged
+        grow(tree, 40)
+        check_sums(merged)
+
+    def test_an_interrupted_batch_leaves_no_tree(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        tree = make_tree(self.GAME, unturned_leaf(uniform_leaf(self.GAME)), batch=8)
+        state = self.GAME.init()
+        tree.move_to(state, legal_of(self.GAME, state), None)
+
+        def interrupt(*arguments: Any) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(tree._rules, "step", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            tree.search(8)
+        assert tree.root is None and tree.num_nodes == 0
+
+
+def test_superko_of_the_whole_game_holds_at_the_root() -> None:
+    """The root's moves are those of the real game, though the slim state below knows eight boards only; the probability goes to the others."""
+    game = make("go", size=3, komi=0.5)
+    state = game.init()
+    random = np.random.default_rng(5)
+    step, legal_mask = jax.jit(game.step), jax.jit(game.legal_action_mask)
+    slim_mask = jax.jit(lambda state: game.legal_action_mask(game.search_state(state)))
+    tree = make_tree(game, unturned_leaf(uniform_leaf(game)), batch=4)
+    differing = 0
+    for _ in range(400):
+        if bool(game.is_terminal(state)):
+            state = game.init()
+        exact, slim = np.asarray(legal_mask(state)), np.asarray(slim_mask(state))
+        assert not (exact & ~slim).any()
+        if (exact != slim).any():
+            differing += 1
+            tree.move_to(state, exact, None)
+            grow(tree, 24)
+            root = tree.root
+            assert root is not None and np.array_equal(np.sort(root.evaluation.actions), np.flatnonzero(exact))
+            assert root.evaluation.priors.sum() == pytest.approx(1.0)
+            check_sums(root)
+        points = np.flatnonzero(exact[:-1])  # no passes, so that stones are captured and recaptured
+        state = step(state, jnp.int32(random.choice(points) if len(points) else game.num_actions - 1))
+    assert differing > 0
+
+
+@pytest.mark.parametrize("changes", [{"batch": 0}, {"max_nodes": 0}, {"unvisited": "win"}, {"symmetry": "all"}])
+def test_settings_out_of_range_are_named(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=str(next(iter(changes.values())))):
+        TreeSettings(**changes)
