@@ -90,6 +90,7 @@ class Shogi:
 
     name: ClassVar[str] = "shogi"
     num_actions: ClassVar[int] = moves.NUM_ACTIONS
+    max_legal_actions: ClassVar[int] = moves.MAX_LEGAL_MOVES
     board_shape: ClassVar[tuple[int, int]] = (9, 9)
     num_planes: ClassVar[int] = encoding.NUM_PLANES
     num_frames: ClassVar[int] = encoding.NUM_FRAMES

@@ -65,7 +65,7 @@ def _parse(sfen: str) -> Parsed:
     white = _words(0xFFFFFFFF if side == "w" else 0)
     frame = pack_frame(_black_view(men, hands), Facts(_words(0), _words(0), _words(max(1, int(number_text)) - 1)))
     frame[-1] = frame[-1] | (white & np.uint32(8))
-    # In this view the side that has moved is the mover: its king must not be open to capture, nor may it have to leave the other in check.
+    # In this view the side that has moved is the mover: its king must not be open to capture.
     if legal.legal(unpack(frame, ~white)).in_check[0]:
         raise ValueError("the side that is not to move is in check")
     return Parsed(frame, white)
@@ -108,7 +108,7 @@ def _parse_hands(text: str) -> dict[tuple[int, bool], int]:
 
 
 def _check_men(men: Men, hands: dict[tuple[int, bool], int]) -> None:
-    """Refuse a position with too many men of a kind, a missing king, two pawns on a file, or a man that can never move."""
+    """Refuse a position with too many men of a kind, two pawns on a file, a man that can never move, or kings that are missing or meet."""
     for colour, is_white in (("Black", False), ("White", True)):
         kings = sum(man == (KING, is_white) for man in men.values())
         if kings != 1:
@@ -120,6 +120,9 @@ def _check_men(men: Men, hands: dict[tuple[int, bool], int]) -> None:
             rank = (NUM_SQUARES - 1 - square if is_white else square) // SIZE
             if owner == is_white and rank >= FREE_RANKS.get(code, SIZE):
                 raise ValueError(f"{colour}'s {NAMES[code]} on {square_name(square)} can never move")
+    black, white = (square for is_white in (False, True) for square, man in men.items() if man == (KING, is_white))
+    if abs(black % SIZE - white % SIZE) <= 1 and abs(black // SIZE - white // SIZE) <= 1:
+        raise ValueError("the kings stand next to each other")
     for code in HAND_KINDS:
         count = sum(kind in (code, code + PROMOTED) and kind != KING for kind, _ in men.values()) + hands.get((code, False), 0) + hands.get((code, True), 0)
         if count > SET_SIZES[code]:

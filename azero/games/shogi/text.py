@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from azero.games.shogi import legal, moves
 from azero.games.shogi import position as positions
 from azero.games.shogi.sfen import LETTERS, format_hands, parse_sfen, square_name
-from azero.games.shogi.squares import SIZE, Squares
+from azero.games.shogi.squares import SIZE
 from azero.types import Array
 
 _LAST = 80
@@ -25,8 +24,6 @@ class Board:
 
     frame: tuple[Array, ...]
     """18 numpy words uint32[1]"""
-    targets: tuple[Squares, ...]
-    is_check: bool
 
     @property
     def is_white(self) -> bool:
@@ -60,10 +57,24 @@ class Board:
         return _LAST - square if self.is_white else square
 
     @functools.cached_property
+    def rules(self) -> legal.Legal:
+        """What the rules say about the position."""
+        return legal.legal(self.position)
+
+    @property
+    def position(self) -> positions.Position:
+        """The position from the mover's side."""
+        return positions.unpack(self.frame, positions.facts(self.frame[-1]).white)
+
+    @property
+    def is_check(self) -> bool:
+        """The side to move is in check."""
+        return bool(self.rules.in_check[0])
+
+    @functools.cached_property
     def actions(self) -> tuple[int, ...]:
         """The legal actions in rising order."""
-        seen = positions.unpack(self.frame, positions.facts(self.frame[-1]).white)
-        return tuple(moves.host_actions(moves.start_squares(seen, self.targets)))
+        return tuple(moves.host_actions(moves.start_squares(self.position, self.rules.targets)))
 
     @functools.cached_property
     def usi(self) -> dict[str, int]:
@@ -72,7 +83,7 @@ class Board:
 
     def after(self, action: int) -> Board:
         """Return the board after a legal action."""
-        return _board(positions.play(self.frame, moves.decode(np.array([action], np.uint32))))  # type: ignore[arg-type]
+        return Board(tuple(positions.play(self.frame, moves.decode(np.array([action], np.uint32)))))  # type: ignore[arg-type]
 
 
 def letter_of(code: int) -> str:
@@ -81,23 +92,18 @@ def letter_of(code: int) -> str:
     return ("+" if promoted else "") + LETTERS[code - positions.PROMOTED if promoted else code].strip(".")
 
 
-def _board(frame: Sequence[Array]) -> Board:
-    rules = legal.legal(positions.unpack(frame, positions.facts(frame[-1]).white))
-    return Board(tuple(frame), tuple(rules.targets), bool(rules.in_check[0]))
-
-
 def board_of_sfen(sfen: str) -> Board:
     """Return the board that an SFEN describes.
 
     Raises:
       ValueError: it is not a position of shogi; what is wrong is named.
     """
-    return _board(parse_sfen(sfen).frame)
+    return Board(tuple(parse_sfen(sfen).frame))
 
 
 def board_of_state(state: Any) -> Board:
     """Return the board of one `ShogiState`."""
-    return _board(list(np.asarray(state.frames)[0].reshape(-1, 1)))
+    return Board(tuple(np.asarray(state.frames)[0].reshape(-1, 1)))
 
 
 def format_sfen(board: Board) -> str:

@@ -82,14 +82,14 @@ def test_an_exchange_of_bishops_seen_by_both() -> None:
 
 
 def test_promoted_men_and_hands() -> None:
-    sfen = "k8/9/+P+L+N+S+B+R3/9/9/9/3+p+l+n+s2/9/8K b 6P2L2N2SBR2G6pl2g 100"
+    sfen = "k8/9/+P+L+N+S+B+R3/9/9/9/3+p+l+n+s2/9/8K b 6PL2N2SBR2G6pl2g 100"
     planes = planes_of(play(sfen))
     expected = [set()] * 28
     expected[7], expected[21] = {"1i"}, {"9a"}
     expected[8:14] = [{"9c"}, {"8c"}, {"7c"}, {"6c"}, {"5c"}, {"4c"}]
     expected[22:26] = [{"6g"}, {"5g"}, {"4g"}, {"3g"}]
     assert men(planes, 0) == expected
-    own, other = [6 / 18, 2 / 4, 2 / 4, 2 / 4, 1 / 2, 1 / 2, 2 / 4], [6 / 18, 1 / 4, 0, 0, 0, 0, 2 / 4]
+    own, other = [6 / 18, 1 / 4, 2 / 4, 2 / 4, 1 / 2, 1 / 2, 2 / 4], [6 / 18, 1 / 4, 0, 0, 0, 0, 2 / 4]
     np.testing.assert_allclose(planes[8, 8, 31:45], own + other, rtol=1e-6)
     np.testing.assert_allclose(planes[8, 8, 361], 99 / 512)
 
@@ -169,6 +169,6 @@ def test_the_two_sides_are_images_of_each_other(sfen: str) -> None:
         np.testing.assert_array_equal(masks[0], masks[1])
         first, second = (planes_of(part(states, index)) for index in range(2))
         assert (first[:, :, 360] == 1 - second[:, :, 360]).all()
-        first[:, :, 360] = second[:, :, 360]
-        np.testing.assert_array_equal(first, second)
+        same = [plane for plane in range(362) if plane != 360]
+        np.testing.assert_array_equal(first[:, :, same], second[:, :, same])
         states = step(states, np.full(128, rng.choice(np.flatnonzero(masks[0])), np.int32))

@@ -153,7 +153,7 @@ def test_check_is_answered_by_going_away_stepping_between_dropping_or_taking() -
     assert legal("4r3k/9/9/9/9/9/9/9/4K4 b G 1") == king | {f"G*5{rank}" for rank in "bcdefgh"}
     assert legal("4r3k/9/9/9/9/9/9/9/4K4 b P 1") == king | {f"P*5{rank}" for rank in "bcdefgh"}
     assert legal("4r3k/4G4/9/9/9/9/9/9/4K4 b - 1") >= {"5b5a"}
-    assert legal("G3r3k/9/9/9/9/9/9/1B7/4K4 b - 1") == king | {"8h5e"}
+    assert legal("G3r4/8k/9/9/9/9/9/1B7/4K4 b - 1") == king | {"8h5e"}
     assert legal("8k/9/9/9/9/9/5n3/9/4K4 b G 1") == king | {"5i5h"}
     assert legal("8k/9/9/9/9/9/5n3/5G3/4K4 b - 1") >= {"4h4g"}
 
