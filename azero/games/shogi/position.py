@@ -123,12 +123,12 @@ def play(frame: Sequence[Array], move: Move) -> list[Array]:
     black, *kinds, start, end = settle(*board_sets(frame), start, end)
     is_drop = spread(move.dropped != 0)
     promoted = spread(move.promotes != 0)
-    taken, placed = np.uint32(0), []
+    taken, placed = move.start & np.uint32(0), []
     for bit, plane in enumerate(kinds):
         moving = spread(~(plane & start).is_empty()) & ~is_drop
         placed.append(moving | spread(((move.dropped >> bit) & np.uint32(1)) != 0))
         if bit < 3:
-            taken = taken | (spread(~(plane & end).is_empty()) & ~is_drop & np.uint32(1 << bit))  # type: ignore[assignment]
+            taken = taken | (spread(~(plane & end).is_empty()) & ~is_drop & np.uint32(1 << bit))
     placed[3] = placed[3] | promoted
 
     changed = start | end

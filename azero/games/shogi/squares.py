@@ -9,6 +9,7 @@ serve a compiled batch and a single position on the host.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -118,7 +119,7 @@ def _upwards(squares: Squares, amount: int) -> Squares:
     words = ([nothing] * (skipped + 1) + list(squares))[:4]
     if rest == 0:
         return Squares(*words[1:])
-    return Squares(*(((high << rest) & _WORD) | (low >> (_WORD_BITS - rest)) for low, high in zip(words[:3], words[1:], strict=True)))
+    return Squares(*(((high << rest) & _WORD) | (low >> (_WORD_BITS - rest)) for low, high in itertools.pairwise(words)))
 
 
 def _downwards(squares: Squares, amount: int) -> Squares:
@@ -128,7 +129,7 @@ def _downwards(squares: Squares, amount: int) -> Squares:
     words = (list(squares) + [nothing] * (skipped + 1))[-4:]
     if rest == 0:
         return Squares(*words[:3])
-    return Squares(*((low >> rest) | ((high << (_WORD_BITS - rest)) & _WORD) for low, high in zip(words[:3], words[1:], strict=True)))
+    return Squares(*((low >> rest) | ((high << (_WORD_BITS - rest)) & _WORD) for low, high in itertools.pairwise(words)))
 
 
 def _entered(files: int) -> Squares:

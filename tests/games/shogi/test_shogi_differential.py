@@ -6,12 +6,12 @@ import collections
 
 import numpy as np
 import pytest
-
-cshogi = pytest.importorskip("cshogi")
 from shogi_perft import BATCH, padded, part, programs, stack
 
 from azero.games.shogi import text
 from azero.games.shogi.rules import ENDINGS, Shogi
+
+cshogi = pytest.importorskip("cshogi")
 
 COMPASS = ["N", "NE", "E", "SE", "S", "SW", "W", "NW"]
 KINDS = "PLNSBRG"

@@ -71,7 +71,7 @@ def test_an_exchange_of_bishops_seen_by_both() -> None:
     other = [(OTHER[0] - {"3c"}) | {"3d"}, *OTHER[1:4], set(), *OTHER[5:12], {"8h"}, set()]
     assert men(white, 0) == own + other
     assert white[0, 0, 31:45].tolist() == [0] * 7 + [0, 0, 0, 0, 0.5, 0, 0], "Black holds one of two bishops"
-    assert men(white, 1) == own[:4] + [{"8h"}] + own[5:] + other[:4] + [{"2b"}] + other[5:12] + [set(), set()]
+    assert men(white, 1) == [*own[:4], {"8h"}, *own[5:], *other[:4], {"2b"}, *other[5:12], set(), set()]
     assert men(white, 3) == OWN + OTHER and men(white, 4) == [set()] * 28
     assert (white[:, :, 360] == 0).all()
     np.testing.assert_allclose(white[:, :, 361], 3 / 512)
@@ -131,7 +131,7 @@ ACTIONS = [
     # White's knight on 5e: 6g lies to White's right
     ("8k/9/9/9/4n4/9/9/9/K8 w - 1", "5e6g+", 139 * 40 + 130),
     # drops of pawn, lance, knight, silver, bishop, rook, gold on 5e, then White's on its 1a
-    *((f"8k/9/9/9/9/9/9/9/K8 b RBGSNLP 1", f"{letter}*5e", 139 * 40 + 132 + index) for index, letter in enumerate("PLNSBRG")),
+    *(("8k/9/9/9/9/9/9/9/K8 b RBGSNLP 1", f"{letter}*5e", 139 * 40 + 132 + index) for index, letter in enumerate("PLNSBRG")),
     ("8k/9/9/9/9/9/9/9/K8 w g 1", "G*9a", 139 * 8 + 138),
 ]
 

@@ -202,7 +202,12 @@ CHECKS, QUIET = "4e5e 5a4a 5e4e 4a5a ", "4e3e 5a6a 3e4e 6a5a "
     [
         ("the other side's move closes the circle", CHASE, CHECKS * 3, "perpetual check"),
         ("the check closes the circle", "4k4/9/9/9/4R4/9/9/9/8K w - 1", "5a4a 5e4e 4a5a 4e5e " * 3, "perpetual check"),
-        ("quiet moves before the first time", "4k4/9/9/9/6R2/9/9/9/8K b - 1", "3e4e 5a6a 4e6e 6a5a 6e5e 5a6a " + "5e6e 6a5a 6e5e 5a6a " * 2 + "5e6e", "perpetual check"),
+        (
+            "quiet moves before the first time",
+            "4k4/9/9/9/6R2/9/9/9/8K b - 1",
+            "3e4e 5a6a 4e6e 6a5a 6e5e 5a6a " + "5e6e 6a5a 6e5e 5a6a " * 2 + "5e6e",
+            "perpetual check",
+        ),
         ("a quiet move at the beginning", CHASE, QUIET + CHECKS * 2, "fourfold repetition"),
         ("a quiet move in the middle", CHASE, CHECKS + QUIET + CHECKS, "fourfold repetition"),
         ("a quiet move at the end", CHASE, CHECKS * 2 + QUIET, "fourfold repetition"),
