@@ -109,3 +109,12 @@ def test_chess_has_the_published_numbers():
     assert config.learner.learning_rate == ((0, 2e-1), (100_000, 2e-2), (300_000, 2e-3), (500_000, 2e-4))
     assert config.run.iterations * config.learner.steps_per_iteration == 700_000
     assert (config.replay.window_games, config.replay.symmetries, config.search.random_symmetry, config.evaluation.gate) == (1_000_000, False, False, False)
+
+
+def test_shogi_has_the_published_numbers():
+    """AlphaZero, Table S3 and the pseudocode: those of chess, but for the noise and the number of games."""
+    chess, shogi = load("chess").config, load("shogi").config
+    assert (shogi.game.name, shogi.game.max_moves, shogi.search.dirichlet_alpha) == ("shogi", 512, 0.15)
+    for part in ("network", "replay", "learner", "evaluation", "checkpoint", "run"):
+        assert getattr(shogi, part) == getattr(chess, part), part
+    assert dataclasses.replace(shogi.search, dirichlet_alpha=0.3) == chess.search

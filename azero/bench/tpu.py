@@ -17,7 +17,7 @@ TOPOLOGY = "v5e:2x4"
 """Eight chips of TPU v5e; others that the compiler knows: v4:2x2x1, v5p:2x2x1, v6e:2x4"""
 
 
-GAMES: dict[str, tuple[str, dict[str, Any]]] = {"go 19x19": ("go", {"size": 19}), "chess": ("chess", {})}
+GAMES: dict[str, tuple[str, dict[str, Any]]] = {"go 19x19": ("go", {"size": 19}), "chess": ("chess", {}), "shogi": ("shogi", {})}
 """What is compiled: name in the table of games, and options."""
 
 

@@ -1,0 +1,197 @@
+"""Shogi games in the CSA format, version 2.2 (Computer Shogi Association, www2.computer-shogi.org/protocol/record_v22.html). Host side only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from azero.games.shogi.position import HAND_KINDS, PROMOTED, SET_SIZES
+from azero.games.shogi.records import GameRecord, Line, winner_of
+from azero.games.shogi.sfen import LETTERS, START, format_hands, parse_square
+from azero.games.shogi.text import Board, board_of_sfen, format_usi, letter_of
+
+PIECES = ("", "FU", "KY", "KE", "GI", "KA", "HI", "KI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
+"""Kinds by their codes."""
+VERDICTS = {
+    "%TORYO": "waiter",
+    "%TSUMI": "waiter",
+    "%TIME_UP": "waiter",
+    "%ILLEGAL_MOVE": "waiter",
+    "%+ILLEGAL_ACTION": "white",
+    "%-ILLEGAL_ACTION": "black",
+    "%KACHI": "mover",
+    "%SENNICHITE": "draw",
+    "%JISHOGI": "draw",
+    "%HIKIWAKE": "draw",
+    "%MAX_MOVES": "draw",
+}
+"""Who wins by each special move: who is to move, who is not, a colour, or nobody. Others (%CHUDAN, %MATTA, %ERROR) leave it open."""
+
+_MOVE = re.compile(r"([+-])(\d\d)(\d\d)([A-Z]{2})")
+
+
+def parse_games(content: str, name: str) -> Iterator[GameRecord]:
+    """Yield the games of CSA text, which a line "/" separates; `name` says where it comes from.
+
+    Raises:
+      ValueError: the text is not CSA, or a move is not legal; `name`, the number of the game and the line are quoted.
+    """
+    games = re.split(r"^/[ \t]*$", content, flags=re.MULTILINE)
+    number, line = 0, 1
+    for text in games:
+        if text.strip():
+            number += 1
+            yield _Reader(f"{name} game {number}", line).read(text)
+        line += text.count("\n")
+
+
+class _Reader:
+    """What has been read of one game."""
+
+    def __init__(self, name: str, first_line: int) -> None:
+        self.name, self.number = name, first_line - 1
+        self.players = {"+": "", "-": ""}
+        self.men: dict[int, str] = {}
+        """men by square as in SFEN"""
+        self.hands: dict[str, dict[str, int]] = {"+": {}, "-": {}}
+        self.line: Line | None = None
+        self.ending = self.winner = ""
+
+    def read(self, text: str) -> GameRecord:
+        for row in text.split("\n"):
+            self.number += 1
+            try:
+                if row[:1] not in ("'", "$", "V", ""):
+                    self.statements(row.rstrip("\r"))
+            except ValueError as error:
+                raise ValueError(f"{self.name}, line {self.number}: {error}") from error
+        if self.line is None:
+            raise ValueError(f"{self.name}: it does not say who moves first (a line + or -)")
+        return GameRecord(self.name, self.players["+"], self.players["-"], self.line.sfen, tuple(self.line.actions), self.winner, self.ending)
+
+    def statements(self, row: str) -> None:
+        if row[0] == "N" and row[1:2] in ("+", "-"):
+            self.players[row[1]] = row[2:]
+            return
+        if row[0] == "P":
+            self.setup(row)
+            return
+        for statement in row.split(","):
+            self.statement(statement.strip())
+
+    def statement(self, statement: str) -> None:
+        if statement in ("+", "-") and self.line is None:
+            self.line = Line(self.sfen(statement))
+        elif match := _MOVE.fullmatch(statement):
+            self.move(*match.groups())
+        elif statement[:1] == "%" and self.line is not None:
+            self.ending = self.ending or statement
+            self.winner = self.winner or winner_of(VERDICTS.get(statement, ""), self.line)
+        elif statement[:1] not in ("T", "'", ""):
+            raise ValueError(f"{statement!r} is not CSA")
+
+    def move(self, sign: str, start: str, end: str, piece: str) -> None:
+        if self.line is None or (sign == "-") != self.line.board.is_white or piece not in PIECES:
+            raise ValueError(f"{sign}{start}{end}{piece} is not a move of the side to play")
+        code = PIECES.index(piece)
+        if start == "00":
+            usi = f"{LETTERS[code]}*{_square(end)}" if code in HAND_KINDS else "?"
+        else:
+            was = self.line.board.men[parse_square(_square(start))].upper()
+            becomes = letter_of(code)
+            if was not in (becomes, becomes.lstrip("+")):
+                raise ValueError(f"{sign}{start}{end}{piece} moves a man that is not there")
+            usi = _square(start) + _square(end) + ("+" if was != becomes else "")
+        self.line.play(usi, f"{sign}{start}{end}{piece}")
+
+    def setup(self, row: str) -> None:
+        if row.startswith("PI"):
+            board = board_of_sfen(START)
+            self.men = {square: man for square, man in enumerate(board.men) if man}
+            for square, _ in re.findall(r"(\d\d)([A-Z]{2})", row[2:]):
+                self.men.pop(parse_square(_square(square)), None)
+        elif re.match(r"P[1-9]", row):
+            for file, cell in enumerate(re.findall(r".{3}|.+", row[2:].ljust(27)[:27])):
+                if cell.strip() not in ("*", ""):
+                    self.put(f"{9 - file}{row[1]}", cell[0], cell[1:3])
+        elif row[1:2] in ("+", "-"):
+            for square, piece in re.findall(r"(\d\d)([A-Z]{2})", row[2:]):
+                self.put(square, row[1], piece)
+        else:
+            raise ValueError(f"{row!r} is not CSA")
+
+    def put(self, square: str, sign: str, piece: str) -> None:
+        if piece == "AL":  # all the rest of the set
+            self.rest(sign)
+            return
+        if sign not in self.hands or piece not in PIECES[1:]:
+            raise ValueError(f"{sign}{piece} is not a man; they are + or - and {' '.join(PIECES[1:])}")
+        letter = letter_of(PIECES.index(piece))
+        if square == "00":
+            self.hands[sign][letter] = self.hands[sign].get(letter, 0) + 1
+        else:
+            self.men[parse_square(_square(square))] = letter if sign == "+" else letter.lower()
+
+    def rest(self, sign: str) -> None:
+        for code in HAND_KINDS:
+            letter = LETTERS[code]
+            used = sum(man.upper().lstrip("+") == letter for man in self.men.values()) + sum(hand.get(letter, 0) for hand in self.hands.values())
+            self.hands[sign][letter] = self.hands[sign].get(letter, 0) + SET_SIZES[code] - used
+
+    def sfen(self, sign: str) -> str:
+        rows = ("".join(self.men.get(9 * rank + file) or "1" for file in range(9)) for rank in range(8, -1, -1))
+        return f"{'/'.join(rows)} {'b' if sign == '+' else 'w'} {format_hands(self.hands['+'], self.hands['-'])} 1"
+
+
+def _square(digits: str) -> str:
+    """Return the name in USI of a square that CSA calls by two digits.
+
+    Raises:
+      ValueError: they are no square.
+    """
+    if not re.fullmatch(r"[1-9][1-9]", digits):
+        raise ValueError(f"{digits} is not a square; they are 11 to 99")
+    return f"{digits[0]}{'abcdefghi'[int(digits[1]) - 1]}"
+
+
+def _digits(name: str) -> str:
+    return f"{name[0]}{'abcdefghi'.index(name[1]) + 1}"
+
+
+def format_move(board: Board, action: int) -> str:
+    """Return a legal move as CSA has it: +7776FU, -0055KA."""
+    usi, sign = format_usi(board, action), "-" if board.is_white else "+"
+    if usi[1] == "*":
+        return f"{sign}00{_digits(usi[2:])}{PIECES[LETTERS.index(usi[0])]}"
+    man = board.men[parse_square(usi[:2])]
+    code = LETTERS.index(man[-1].upper()) + (PROMOTED if man[0] == "+" or usi.endswith("+") else 0)
+    return f"{sign}{_digits(usi[:2])}{_digits(usi[2:4])}{PIECES[code]}"
+
+
+def format_csa(actions: Sequence[int], sfen: str = START, black: str = "", white: str = "", ending: str = "") -> str:
+    """Return a game as CSA text.
+
+    Args:
+      actions: legal moves, as in `azero.games.shogi.moves`.
+      sfen: where the game begins.
+      black, white: names of the players.
+      ending: special move at the end, such as %TORYO; none if empty.
+    """
+    board = board_of_sfen(sfen)
+    lines = ["V2.2"] + [f"N{sign}{name}" for sign, name in (("+", black), ("-", white)) if name]
+    for rank in range(8, -1, -1):
+        cells = (board.men[9 * rank + file] for file in range(9))
+        lines.append(f"P{9 - rank}" + "".join(_cell(man) if man else " * " for man in cells))
+    for sign, hand in zip("+-", board.hands, strict=True):
+        if men := "".join(f"00{PIECES[LETTERS.index(letter)]}" * count for letter, count in hand.items()):
+            lines.append(f"P{sign}{men}")
+    lines.append("-" if board.is_white else "+")
+    for action in actions:
+        lines.append(format_move(board, action))
+        board = board.after(action)
+    return "\n".join([*lines, *([ending] if ending else []), ""])
+
+
+def _cell(man: str) -> str:
+    code = LETTERS.index(man[-1].upper()) + (PROMOTED if man[0] == "+" else 0)
+    return ("+" if man[-1].isupper() else "-") + PIECES[code]

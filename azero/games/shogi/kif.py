@@ -1,0 +1,200 @@
+"""Shogi games in the KIF format of Kifu for Windows (kifu version 2.0), with Japanese names. Host side only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from azero.games.shogi.position import KINDS
+from azero.games.shogi.records import GameRecord, Line, winner_of
+from azero.games.shogi.sfen import START, format_hands, parse_square
+from azero.games.shogi.text import Board, board_of_sfen, format_usi, letter_of
+
+MEN = dict(zip((letter_of(code) for code in KINDS), "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
+"""Kinds as on boards and in moves."""
+_LETTERS = {sign: letter for letter, sign in MEN.items()} | {"王": "K", "竜": "+R", "成香": "+L", "成桂": "+N", "成銀": "+S"}
+DIGITS, NUMERALS = "１２３４５６７８９", "一二三四五六七八九"
+HANDICAPS = {
+    "平手": START,
+    "香落ち": "lnsgkgsn1/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "右香落ち": "1nsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "角落ち": "lnsgkgsnl/1r7/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "飛車落ち": "lnsgkgsnl/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "飛香落ち": "lnsgkgsn1/7b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "二枚落ち": "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "四枚落ち": "1nsgkgsn1/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "六枚落ち": "2sgkgs2/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "八枚落ち": "3gkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+    "十枚落ち": "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
+}
+"""Where games begin, by the name of the handicap."""
+VERDICTS = {
+    "投了": "waiter",
+    "詰み": "waiter",
+    "切れ負け": "waiter",
+    "反則負け": "waiter",
+    "反則勝ち": "mover",
+    "入玉勝ち": "mover",
+    "千日手": "draw",
+    "持将棋": "draw",
+    "引き分け": "draw",
+}
+"""Who wins by each last word: who is to move, who is not, or nobody. Others (中断) leave it open."""
+
+_NAMES = "|".join(sorted(_LETTERS, key=len, reverse=True))
+_ROW = re.compile(r"\s*([0-9]+)\s+(.*?)\s*(?:\(\s*[0-9]+:[0-9:/ ]+\))?\s*\+?\s*$")
+_MOVE = re.compile(rf"(?:([{DIGITS}])([{NUMERALS}])|同\s*)({_NAMES})(?:(打)|(成|不成)?\(([0-9])([0-9])\))")
+_COLOURS = {"先手": "black", "下手": "black", "後手": "white", "上手": "white"}
+
+
+def parse_games(content: str, name: str) -> Iterator[GameRecord]:
+    """Yield the game of KIF text, its main line alone; `name` says where it comes from.
+
+    Raises:
+      ValueError: the text is not KIF, or a move is not legal; `name` and the line are quoted.
+    """
+    reader = _Reader(f"{name} game 1")
+    for number, row in enumerate(content.splitlines(), 1):
+        if row.startswith("変化"):
+            break
+        try:
+            reader.row(row)
+        except ValueError as error:
+            raise ValueError(f"{reader.name}, line {number}: {error}") from error
+    line = reader.begin()
+    yield GameRecord(reader.name, reader.players["black"], reader.players["white"], line.sfen, tuple(line.actions), reader.winner, reader.ending)
+
+
+class _Reader:
+    """What has been read of one game."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.players = {"black": "", "white": ""}
+        self.sfen = START
+        self.rows: list[str] = []
+        self.hands: dict[str, dict[str, int]] = {"black": {}, "white": {}}
+        self.side = "b"
+        self.line: Line | None = None
+        self.ending = self.winner = ""
+
+    def begin(self) -> Line:
+        """Return the moves, which begin here if they have not yet."""
+        if self.line is None:
+            sfen = self.sfen
+            if self.rows:
+                sfen = f"{'/'.join(self.rows)} {self.side} {format_hands(self.hands['black'], self.hands['white'])} 1"
+            self.line = Line(sfen)
+        return self.line
+
+    def row(self, row: str) -> None:
+        if row[:1] in ("#", "*", "&", "") or self.ending:
+            return
+        if row.startswith("|"):
+            self.rows.append(_board_row(row))
+        elif row.startswith(("後手番", "上手番")):
+            self.side = "w"
+        elif match := _ROW.match(row):
+            self.move(match[2])
+        elif "：" in row and self.line is None:
+            self.header(*row.split("：", 1))
+
+    def header(self, key: str, value: str) -> None:
+        value = value.strip()
+        if key == "手合割" and value in HANDICAPS:
+            self.sfen = HANDICAPS[value]
+        elif key in _COLOURS:
+            self.players[_COLOURS[key]] = value
+        elif key.endswith("の持駒") and key[:2] in _COLOURS:
+            self.hands[_COLOURS[key[:2]]] = _hand(value)
+
+    def move(self, text: str) -> None:
+        line = self.begin()
+        match = _MOVE.match(text)
+        if match is None:
+            self.ending, self.winner = text, winner_of(VERDICTS.get(text, ""), line)
+            if not text or text[0] in DIGITS or text[0] == "同":
+                raise ValueError(f"{text!r} is not a move in KIF")
+            return
+        digit, numeral, man, drop, promotes, file, rank = match.groups()
+        goal = f"{DIGITS.index(digit) + 1}{'abcdefghi'[NUMERALS.index(numeral)]}" if digit else line.goal
+        letter = _LETTERS[man]
+        if drop:
+            usi = f"{letter}*{goal}"
+        else:
+            if "0" in (file, rank):
+                raise ValueError(f"{text!r} starts from no square")
+            start = f"{file}{'abcdefghi'[int(rank) - 1]}"
+            if line.board.men[parse_square(start)].upper() != letter:
+                raise ValueError(f"{text!r} moves a man that is not there")
+            usi = start + goal + ("+" if promotes == "成" else "")
+        line.play(usi, repr(text))
+
+
+def _board_row(row: str) -> str:
+    """Return one rank as in SFEN of a row of a diagram: |v香v桂 ・ ...|一."""
+    cells = re.findall(r"([ v^])(\S)", row[1:].split("|")[0])
+    letters = {"・": "1", ".": "1"} | _LETTERS
+    if len(cells) != 9 or any(man not in letters for _, man in cells):
+        raise ValueError(f"{row!r} is not a rank of a diagram")
+    return "".join(letters[man].lower() if side == "v" else letters[man] for side, man in cells)
+
+
+def _hand(value: str) -> dict[str, int]:
+    """Return men in hand of 飛　金二　歩十八, or なし for none."""
+    hand: dict[str, int] = {}
+    for item in value.split():
+        if item == "なし":
+            continue
+        if item[0] not in _LETTERS or not re.fullmatch(rf"十?[{NUMERALS}]?", item[1:]):
+            raise ValueError(f"{item!r} is not men in hand")
+        units = item[1:].lstrip("十")
+        count = (10 if "十" in item else 0) + (NUMERALS.index(units) + 1 if units else 0)
+        hand[_LETTERS[item[0]]] = count or 1
+    return hand
+
+
+def format_move(board: Board, action: int, goal: str = "") -> str:
+    """Return a legal move as KIF has it: ７六歩(77), ５五角打; 同　歩(23) where it goes to `goal`, the last move's square in USI."""
+    usi = format_usi(board, action)
+    where = "同　" if usi[2:4] == goal else f"{DIGITS[int(usi[2]) - 1]}{NUMERALS['abcdefghi'.index(usi[3])]}"
+    if usi[1] == "*":
+        return f"{where}{MEN[usi[0]]}打"
+    man = MEN[board.men[parse_square(usi[:2])].upper()]
+    return f"{where}{man}{'成' if usi.endswith('+') else ''}({usi[0]}{'abcdefghi'.index(usi[1]) + 1})"
+
+
+def format_kif(actions: Sequence[int], sfen: str = START, black: str = "", white: str = "", ending: str = "") -> str:
+    """Return a game as KIF text.
+
+    Args:
+      actions: legal moves, as in `azero.games.shogi.moves`.
+      sfen: where the game begins.
+      black, white: names of the players.
+      ending: last word, such as 投了; none if empty.
+    """
+    board = board_of_sfen(sfen)
+    known = {start: name for name, start in HANDICAPS.items()}
+    lines = [f"手合割：{known[sfen]}"] if sfen in known else _diagram(board)
+    lines += [f"先手：{black}", f"後手：{white}", "手数----指手---------消費時間--"]
+    goal = ""
+    for number, action in enumerate(actions, 1):
+        lines.append(f"{number:>4} {format_move(board, action, goal)}")
+        goal = format_usi(board, action)[2:4]
+        board = board.after(action)
+    return "\n".join([*lines, *([f"{len(actions) + 1:>4} {ending}"] if ending else []), ""])
+
+
+def _diagram(board: Board) -> list[str]:
+    def hand(men: dict[str, int]) -> str:
+        names = (MEN[letter] + ("" if count == 1 else "十" * (count // 10) + ("", *NUMERALS)[count % 10]) for letter, count in reversed(men.items()) if count)
+        return "　".join(names) or "なし"
+
+    def cell(man: str) -> str:
+        return ("v" if man.islower() else " ") + MEN[man.upper()] if man else " ・"
+
+    black, white = board.hands
+    ranks = ["|" + "".join(cell(board.men[9 * rank + file]) for file in range(9)) + f"|{NUMERALS[8 - rank]}" for rank in range(8, -1, -1)]
+    edge = "+---------------------------+"
+    side = ["後手番"] if board.is_white else []
+    return [f"後手の持駒：{hand(white)}", "  ９ ８ ７ ６ ５ ４ ３ ２ １", edge, *ranks, edge, f"先手の持駒：{hand(black)}", *side]

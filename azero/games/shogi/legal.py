@@ -1,0 +1,103 @@
+"""The legal moves of a position, as the squares that can be reached in each direction and those where men may be dropped.
+
+A man reaches a square in at most one way per compass direction: whoever stands first on the line behind it. So eight sets of squares for the compass directions
+and two for the knight's jumps hold every move on the board, and no move is made to see whether it leaves the king in check: pinned men keep to their line, and
+in check a move has to end between king and checker or on it. Two more sets hold the drops: of pawns, and of other men before their last ranks are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from azero.games.shogi.pawn_mate import mating_square
+from azero.games.shogi.position import HAND_KINDS, KNIGHT, LANCE, PAWN, Position, hand_count
+from azero.games.shogi.reach import Lines, Men, lines_of, men_of, near_attackers, near_attacks, opposite
+from azero.games.shogi.squares import COMPASS, KNIGHT_JUMPS, Squares, fill, ranks, settle, spread, step, union, whole_files
+from azero.types import Array
+
+NUM_TARGETS = 12
+"""Sets of squares: reached in the compass directions, by a knight's jump to the right, to the left, open to pawns, open to other men."""
+PAWN_DROPS, OTHER_DROPS = 10, 11
+FREE_RANKS = {PAWN: 8, LANCE: 8, KNIGHT: 7}
+"""How many ranks, from the mover's side, a man can still move on from; all nine for the other kinds."""
+
+
+class Legal(NamedTuple):
+    """What the rules say about a position."""
+
+    targets: list[Squares]
+    """NUM_TARGETS sets of squares; those for drops do not look at what is in hand"""
+    in_check: Array
+    """bool"""
+    can_move: Array
+    """bool"""
+
+
+class _Guard(NamedTuple):
+    """What restricts the mover's men."""
+
+    attacked: Squares
+    """squares where the king would stand in check"""
+    pinned: list[Squares]
+    """men that shield the king, by line: N-S, NE-SW, E-W, SE-NW"""
+    answers: Squares
+    """where a man other than the king may go: everywhere, or where it ends a check"""
+    checkers: Squares
+    unpinned: Squares
+    """squares without a pinned man"""
+
+
+def legal(position: Position) -> Legal:
+    """Return the legal moves of a position."""
+    men = settle(position.own, position.other, *position.kinds)
+    position = position._replace(own=men[0], other=men[1], kinds=tuple(men[2:]))
+    own, other = men_of(position, is_own=True), men_of(position, is_own=False)
+    lines = lines_of(position, own, other)
+    guard = _guard(position, own, other, lines)
+    mate = mating_square(position, own, other, lines)
+    targets = settle(*_moves(position, own, guard), *_drops(position, guard, mate))
+    every = [*targets[:PAWN_DROPS], *drops_by_kind(position.own_hand, targets)]
+    return Legal(targets, ~guard.checkers.is_empty(), ~union(every).is_empty())
+
+
+def drops_by_kind(hand: Array, targets: list[Squares]) -> list[Squares]:
+    """Return the squares where each of HAND_KINDS may be dropped from `hand` uint32."""
+    drops = []
+    for code in HAND_KINDS:
+        open_squares = targets[PAWN_DROPS if code == PAWN else OTHER_DROPS]
+        if code in FREE_RANKS:
+            open_squares = open_squares & ranks(0, FREE_RANKS[code] - 1)
+        drops.append(open_squares.when(spread(hand_count(hand, code) != 0)))
+    return drops
+
+
+def _guard(position: Position, own: Men, other: Men, lines: Lines) -> _Guard:
+    attacked = union([*lines.hits, near_attacks(other)])
+    pinned = [union(lines.sight[d] & lines.hits[opposite(d)] & position.own for d in (line, line + 4)) for line in range(4)]
+    adjacent = near_attackers(own.king, other)
+    checkers = union([adjacent, *(lines.sight[d] & other.runners[opposite(d)] for d in range(8))])
+    between = union(lines.sight[d] & lines.fire[opposite(d)] for d in range(8))
+    free, one = spread(checkers.is_empty()), spread(~checkers.has_several())
+    answers = (between | adjacent).when(one) | ranks(0).when(free)
+    attacked, answers, checkers, *pinned = settle(attacked, answers, checkers, *pinned)
+    return _Guard(attacked, pinned, answers, checkers, ~union(pinned))
+
+
+def _moves(position: Position, own: Men, guard: _Guard) -> list[Squares]:
+    """Return the squares reached in the compass directions and by knights."""
+    empty = ~position.occupied
+    may_go = ~position.own & guard.answers
+    king_may_go = ~position.own & ~guard.attacked
+    targets = []
+    for index, direction in enumerate(COMPASS):
+        movable = guard.unpinned | guard.pinned[index % 4]
+        passed = fill(own.runners[index] & movable, empty, direction) | (own.steppers[index] & movable)
+        targets.append((step(passed, direction) & may_go) | (step(own.king, direction) & king_may_go))
+    return targets + [step(own.knights & guard.unpinned, jump) & may_go for jump in KNIGHT_JUMPS]
+
+
+def _drops(position: Position, guard: _Guard, mate: Squares) -> list[Squares]:
+    """Return the squares open to pawns (one unpromoted pawn of a side on a file, no drop-pawn mate) and to other men."""
+    open_squares = ~position.occupied & guard.answers
+    pawns = position.kind(PAWN) & position.own
+    return [open_squares & ~whole_files(pawns) & ~mate & ranks(0, FREE_RANKS[PAWN] - 1), open_squares]

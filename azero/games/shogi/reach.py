@@ -1,0 +1,106 @@
+"""How the men of shogi move: one step, a run along a line, or a knight's jump; and the lines that a position's rules are read from.
+
+Directions are those of the mover's side of the board (COMPASS), for the men of both sides: what is forward for the mover is backward for the other side.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from azero.games.shogi.position import GOLD, KING, KNIGHT, LANCE, PAWN, SILVER, Position
+from azero.games.shogi.squares import COMPASS, KNIGHT_JUMPS, NE, Direction, E, N, S, Squares, fill, layer, settle, step, steps, union
+
+
+class Men(NamedTuple):
+    """The men of one side by how they move."""
+
+    steppers: list[Squares]
+    """men other than the king that can go one step, by compass direction"""
+    runners: list[Squares]
+    """men that can run, by compass direction"""
+    knights: Squares
+    king: Squares
+    jumps: tuple[Direction, ...]
+    """of this side's knights"""
+
+
+class Lines(NamedTuple):
+    """What is seen along the eight compass directions, one entry each. To see is to look over empty squares up to and with the first man."""
+
+    sight: list[Squares]
+    """what the mover's king sees"""
+    fire: list[Squares]
+    """the other side's runners of that direction and the empty squares they pass, the mover's king not in the way"""
+    hits: list[Squares]
+    """the squares that these runners attack"""
+    own_hits: list[Squares]
+    """the squares that the mover's runners of that direction attack"""
+    other_sight: list[Squares]
+    """what the other king sees"""
+    front_sight: list[Squares]
+    """what is seen from `front`"""
+    front: Squares
+    """the square that the other king looks forward to, if it is empty"""
+
+
+def opposite(direction: int) -> int:
+    """Return the number of the opposite compass direction."""
+    return (direction + 4) % 8
+
+
+def men_of(position: Position, is_own: bool) -> Men:
+    """Return the men of the mover, or of the other side."""
+    bits = position.kinds
+    side = position.own if is_own else position.other
+    pawns, lances, knights, silvers = (position.kind(code) & side for code in (PAWN, LANCE, KNIGHT, SILVER))
+    king, plain_golds = position.kind(KING) & side, position.kind(GOLD) & side
+    straight, diagonal = bits[1] & bits[2] & ~bits[0] & side, bits[0] & bits[2] & ~bits[1] & side
+    dragons, horses = straight & bits[3], diagonal & bits[3]
+    # The kinds 9 to 12 are promoted pawns, lances, knights and silvers, which move like golds.
+    golds = plain_golds | (bits[3] & side & ~(king | dragons | horses))
+    stepping = (pawns | silvers | golds | horses, silvers | golds | dragons, golds | horses, silvers | dragons)
+    ahead, aside, flank, back, lances, straight, diagonal, knights, king = settle(*stepping, straight | lances, straight, diagonal, knights, king)
+    steppers = [ahead, aside, flank, back, flank, back, flank, aside]
+    runners = [lances, *(diagonal if direction % 2 else straight for direction in range(1, 8))]
+    if is_own:
+        return Men(steppers, runners, knights, king, KNIGHT_JUMPS)
+    jumps = tuple((files, -forward) for files, forward in KNIGHT_JUMPS)
+    return Men(steppers[4:] + steppers[:4], runners[4:] + runners[:4], knights, king, jumps)
+
+
+def lines_of(position: Position, own: Men, other: Men) -> Lines:
+    """Return the lines of a position. Five fills of a direction are done as one."""
+    empty = ~position.occupied
+    front = step(other.king, COMPASS[S]) & empty
+    seeds = [[own.king, other.runners[d], own.runners[d], other.king, front] for d in (N, NE, E, S)]
+    *layers, free = layer([squares for group in (*seeds, [empty, empty | own.king, empty, empty, empty]) for squares in group], 5)
+    # Only lances tell the directions of one kind apart, forwards for one side and backwards for the other.
+    by_direction = [layers[(0, 1, 2, 1, 3, 1, 2, 1)[d]] for d in range(8)]
+    filled = settle(*(fill(squares, free, direction) for squares, direction in zip(by_direction, COMPASS, strict=True)))
+    seen = [step(squares, direction) for squares, direction in zip(filled, COMPASS, strict=True)]
+
+    def row(sets: list[Squares], index: int) -> list[Squares]:
+        return [Squares(*(word[index] for word in squares)) for squares in sets]
+
+    return Lines(
+        sight=row(seen, 0),
+        fire=row(filled, 1),
+        hits=row(seen, 1),
+        own_hits=row(seen, 2),
+        other_sight=row(seen, 3),
+        front_sight=row(seen, 4),
+        front=front,
+    )
+
+
+def near_attacks(men: Men) -> Squares:
+    """Return the squares that men attack by a step or a jump, the king's too."""
+    stepped = (step(men.steppers[index] | men.king, direction) for index, direction in enumerate(COMPASS))
+    return union([*stepped, steps(men.knights, men.jumps)])
+
+
+def near_attackers(square: Squares, men: Men) -> Squares:
+    """Return the men other than the king that attack `square`, a set of one or none, by a step or a jump."""
+    stepped = (step(square, direction) & men.steppers[opposite(index)] for index, direction in enumerate(COMPASS))
+    jumped = steps(square, [(-files, -forward) for files, forward in men.jumps]) & men.knights
+    return union([*stepped, jumped])

@@ -1,0 +1,102 @@
+"""Records of shogi games, in files of the formats CSA (`csa`) and KIF (`kif`). Host side only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from azero.games.shogi.sfen import START
+from azero.games.shogi.text import Board, board_of_sfen, format_sfen
+
+WINNERS = ("black", "white", "draw", "")
+"""Results; empty for an unknown one."""
+
+
+@dataclass(frozen=True)
+class GameRecord:
+    """The main line of one game."""
+
+    name: str
+    """where it comes from: the file and the number of the game in it"""
+    black: str
+    """the player's name; empty if it is not given"""
+    white: str
+    sfen: str
+    """where it begins"""
+    actions: tuple[int, ...]
+    """as in `azero.games.shogi.moves`"""
+    winner: str
+    """one of WINNERS"""
+    ending: str = ""
+    """why it ended, as the format has it (%TORYO, 投了); empty if it does not say"""
+
+
+def read_games(path: str | Path) -> Iterator[GameRecord]:
+    """Yield the games of a .csa, .kif or .kifu file, in UTF-8 or Shift JIS (code page 932).
+
+    Raises:
+      ValueError: the file has another suffix or cannot be read, or a game is not valid; the place and the reason are named.
+    """
+    from azero.games.shogi import csa, kif
+
+    parsers: dict[str, Callable[[str, str], Iterator[GameRecord]]] = {".csa": csa.parse_games, ".kif": kif.parse_games, ".kifu": kif.parse_games}
+    path = Path(path)
+    if path.suffix not in parsers:
+        raise ValueError(f"{path.name} is not a file of shogi games: the suffixes are {', '.join(parsers)}")
+    try:
+        content = decode(path.read_bytes())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot read {path}: {error}") from error
+    yield from parsers[path.suffix](content, path.name)
+
+
+def decode(raw: bytes) -> str:
+    """Return the text of bytes in UTF-8 or, if they are not, in Shift JIS.
+
+    Raises:
+      UnicodeDecodeError: they are neither.
+    """
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return raw.decode("cp932")
+
+
+class Line:
+    """The moves of a game while it is read."""
+
+    def __init__(self, sfen: str = START) -> None:
+        self.board: Board = board_of_sfen(sfen)
+        self.sfen = format_sfen(self.board)
+        self.actions: list[int] = []
+        self.goal = ""
+        """square in USI that the last move went to"""
+
+    def play(self, usi: str, place: str) -> None:
+        """Play a move in USI.
+
+        Raises:
+          ValueError: it is not legal; `place` is quoted.
+        """
+        if usi not in self.board.usi:
+            raise ValueError(f"{place} is not a legal move: {usi} after {len(self.actions)} moves")
+        action = self.board.usi[usi]
+        self.actions.append(action)
+        self.goal = usi[2:4]
+        self.board = self.board.after(action)
+
+    @property
+    def mover(self) -> str:
+        """Who is to move, black or white."""
+        return "white" if self.board.is_white else "black"
+
+    @property
+    def waiter(self) -> str:
+        """Who is not to move."""
+        return "black" if self.board.is_white else "white"
+
+
+def winner_of(verdict: str, line: Line) -> str:
+    """Return the winner where the `verdict` is "mover" or "waiter", that of the position; else the verdict itself."""
+    return {"mover": line.mover, "waiter": line.waiter}.get(verdict, verdict)

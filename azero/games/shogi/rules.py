@@ -1,0 +1,281 @@
+"""The rules of shogi, as AlphaZero plays it: fourfold repetition ends the game by itself, and so do 512 moves."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from azero.games.batching import batch_native
+from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
+from azero.games.shogi.squares import Squares, ranks, spread
+from azero.types import Array
+
+MAX_MOVES = 512
+"""Longest game (AZ pseudocode: max_moves), counted in moves of either side."""
+MOST_MOVES = 4096
+"""Largest `max_moves`: a state keeps four bytes for each move."""
+TREE_CODES = 64
+"""Positions that the state of a search tree remembers."""
+FOURFOLD = 4
+"""Occurrences of a position that end the game."""
+ENDINGS = ("", "checkmate", "no legal move", "perpetual check", "fourfold repetition", "entering king", "move limit")
+"""How a game ended, by `ShogiState.ending`; of several reasons the first."""
+
+
+@struct.dataclass
+class ShogiState:
+    """A position with its past."""
+
+    frames: Array
+    """uint32[8, 18]: the eight newest positions, newest first (see `position`); zeros before the start"""
+    targets: Array
+    """uint32[12, 3]: the legal moves as sets of squares (see `legal`), from the mover's side"""
+    codes: Array
+    """uint32[max_moves]: what stands for the positions of the game, newest first; only the first 64 in a search tree"""
+    checks: Array
+    """int32[2]: how many of the newest moves of Black, of White have given check without a pause"""
+    num_moves: Array
+    """int32[]: moves played since `init`"""
+    ending: Array
+    """int32[]: 0, or a place in ENDINGS"""
+    result: Array
+    """int32[]: 1 if Black has won, -1 if White has, else 0"""
+
+
+class _Surveyed(struct.PyTreeNode):
+    """A position and what the rules say about it; arrays [B, ...]."""
+
+    frame: Array
+    """uint32[B, 18], with no occurrences"""
+    targets: Array
+    code: Array
+    in_check: Array
+    """bool[B]"""
+    can_move: Array
+    """bool[B]"""
+    has_entered: Array
+    """bool[B]: the side to move satisfies the rule of the entering king"""
+
+
+@dataclass(frozen=True)
+class Shogi:
+    """Shogi. The 11,259 actions are those of `moves`, the 362 planes those of `encoding`; player 0 is Black (sente).
+
+    Mate. Who has no legal move has lost, in check or not.
+
+    Repetition. A position that occurs a fourth time, with the same side to move and the same men in hand, ends the game: the side all of whose moves since the first
+    time have given check loses, else it is a draw. Positions are compared by 32-bit codes over the whole game (an end by three false matches has a chance far
+    below 1e-20); in the slim state of a search tree over the newest 64. Nothing before the position that `sfen` describes counts.
+
+    Entering king. Where `entering_king` is on, the side to move wins as soon as it could declare by the 27-point rule (see `entering`): its declaration is taken
+    as made, so that no action is needed for it.
+
+    A game of `max_moves` moves without another end is a draw.
+    """
+
+    max_moves: int = MAX_MOVES
+    """the game is drawn after so many moves"""
+    entering_king: bool = True
+    """whether an entering king wins"""
+    sfen: str = sfen.START
+    """where games begin, in SFEN"""
+
+    name: ClassVar[str] = "shogi"
+    num_actions: ClassVar[int] = moves.NUM_ACTIONS
+    max_legal_actions: ClassVar[int] = moves.MAX_LEGAL_MOVES
+    board_shape: ClassVar[tuple[int, int]] = (9, 9)
+    num_planes: ClassVar[int] = encoding.NUM_PLANES
+    num_frames: ClassVar[int] = encoding.NUM_FRAMES
+    frame_words: ClassVar[int] = position.FRAME_WORDS
+    num_symmetries: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        """Check the options.
+
+        Raises:
+          ValueError: an option is out of range, or `sfen` is not a position; it is quoted with what is allowed.
+        """
+        if not 1 <= self.max_moves <= MOST_MOVES:
+            raise ValueError(f"max_moves {self.max_moves}: allowed are 1 to {MOST_MOVES}")
+        sfen.parse_sfen(self.sfen)
+
+    def init(self) -> ShogiState:
+        """Return the position that `sfen` describes, by default the start of the game."""
+        return self.from_sfen(self.sfen)
+
+    def from_sfen(self, position_sfen: str) -> ShogiState:
+        """Return a game that begins with a position in SFEN. Host side.
+
+        Raises:
+          ValueError: it is not a position of shogi; what is wrong is named.
+        """
+        return jax.tree.map(jnp.asarray, _host_state(position_sfen, self.max_moves, self.entering_king))
+
+    def step(self, state: ShogiState, action: Array) -> ShogiState:
+        """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
+        is_over = self.is_terminal(state)
+        new = _advance(state.frames[0], jnp.asarray(action, jnp.int32).astype(jnp.uint32))
+        mover = self.to_play(state)
+        num_moves = state.num_moves + 1
+        is_mover = jnp.arange(2, dtype=jnp.int32) == mover
+        checks = jnp.where(is_mover, jnp.where(new.in_check, state.checks + 1, 0), state.checks)
+        occurrences, age = _recall(state.codes, new.code, num_moves)
+        ending, result = _ending(self, new, 1 - mover, occurrences, checks >= (age + 1) // 2, num_moves)
+        played = ShogiState(
+            frames=jnp.concatenate([_with_occurrences(new.frame, occurrences)[None], state.frames[:-1]]),
+            targets=new.targets,
+            codes=jnp.concatenate([new.code[None], state.codes[:-1]]),
+            checks=checks,
+            num_moves=num_moves,
+            ending=ending,
+            result=result,
+        )
+        return jax.tree.map(lambda old, fresh: jnp.where(is_over, old, fresh), state, played)
+
+    def legal_action_mask(self, state: ShogiState) -> Array:
+        """Return bool[11259]; all True once the game is over."""
+        return _mask(state.frames[0], state.targets, self.is_terminal(state))
+
+    def to_play(self, state: ShogiState) -> Array:
+        """Return int32[]: 0 for Black, 1 for White."""
+        return ((state.frames[0, -1] >> position.WHITE_BIT) & 1).astype(jnp.int32)
+
+    def is_terminal(self, state: ShogiState) -> Array:
+        """Return bool[]: the game is over."""
+        return state.ending != 0
+
+    def rewards(self, state: ShogiState) -> Array:
+        """Return float32[2] for Black and White: +1 for who has won and -1 for who has lost, else 0."""
+        return jnp.stack([state.result, -state.result]).astype(jnp.float32)
+
+    def observe(self, state: ShogiState) -> Array:
+        """Return the planes float32[9, 9, 362] (AZ, supplement, Table S1)."""
+        return self.observe_frames(state.frames, self.to_play(state))
+
+    def search_state(self, state: ShogiState) -> ShogiState:
+        """Return the state with the codes of the newest 64 positions: 996 bytes. Repetitions with older positions are not seen."""
+        return dataclasses.replace(state, codes=state.codes[:TREE_CODES])
+
+    def pack_frame(self, state: ShogiState) -> Array:
+        """Return uint32[18]: men, hands, occurrences, side to move and move count of the newest position."""
+        return state.frames[0]
+
+    def observe_frames(self, frames: Array, to_play: Array) -> Array:
+        """Return the planes float32[9, 9, 362] of eight frames uint32[8, 18], newest first."""
+        return encoding.planes_from_frames(frames, to_play)
+
+    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
+        """Return the planes: shogi has the identity only."""
+        return planes
+
+    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
+        """Return the policy: shogi has the identity only."""
+        return policy
+
+    def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
+        """Return the policy: shogi has the identity only."""
+        return policy
+
+    def format_action(self, state: ShogiState, action: int) -> str:
+        """Return the move as in USI (7g7f, 8h2b+, P*5e). An action that would leave the board is named by square and direction."""
+        return text.format_usi(text.board_of_state(state), int(action))
+
+    def format_board(self, state: ShogiState) -> str:
+        """Return the diagram from Black's side, with the men in hand, and the SFEN below it."""
+        return text.format_diagram(text.board_of_state(state))
+
+
+def _survey(frame: Sequence[Array]) -> tuple[legal.Legal, Array, Array]:
+    """Return what the rules say about the position of a frame, its code, and whether the mover's king has entered."""
+    known = position.facts(frame[-1])
+    seen = position.unpack(frame, known.white)
+    rules = legal.legal(seen)
+    return rules, position.repetition_code(frame), entering.has_entered(seen, known.white) & ~rules.in_check
+
+
+def _advance_batch(frame: Array, action: Array) -> _Surveyed:
+    """Play moves uint32[B] on frames uint32[B, 18]; arrays inside are [B]."""
+    columns = list(jax.lax.optimization_barrier(frame.T))
+    new = _columns(position.play(columns, moves.decode(action)))
+    rules, code, has_entered = _survey(list(new))
+    targets = _columns([word for squares in rules.targets for word in squares])
+    return _Surveyed(new.T, targets.T.reshape(-1, legal.NUM_TARGETS, 3), code, rules.in_check, rules.can_move, has_entered)
+
+
+def _columns(words: Sequence[Array]) -> Array:
+    """Return uint32[N, B] of N arrays uint32[B], each of which is then computed once."""
+    return jax.lax.optimization_barrier(jnp.stack(words))
+
+
+def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:
+    """Return the legal moves bool[B, 11259] of frames uint32[B, 18] and their targets uint32[B, 12, 3]."""
+    columns = list(jax.lax.optimization_barrier(frame.T))
+    words = list(jax.lax.optimization_barrier(targets.reshape(-1, 3 * legal.NUM_TARGETS).T))
+    seen = position.unpack(columns, position.facts(columns[-1]).white)
+    reached = [Squares(*words[3 * index : 3 * index + 3]) for index in range(legal.NUM_TARGETS)]
+    return moves.action_mask(moves.start_squares(seen, reached) | ranks(0).when(spread(is_over)))
+
+
+_advance = jax.jit(batch_native(_advance_batch))
+_mask = jax.jit(batch_native(_mask_batch))
+
+
+def _recall(past: Array, now: Array, num_moves: Array) -> tuple[Array, Array]:
+    """Return how often the position with the code `now` has occurred, at most 4, and how many moves ago first, given codes uint32[K] of the positions before it."""
+    age = jnp.arange(1, past.shape[0] + 1, dtype=jnp.int32)
+    same = (past == now) & (age <= num_moves) & (age % 2 == 0)
+    return 1 + jnp.minimum(same.sum(dtype=jnp.int32), FOURFOLD - 1), jnp.where(same, age, 0).max()
+
+
+def _with_occurrences(frame: Array, occurrences: Array) -> Array:
+    """Return the frame uint32[18] with its occurrences int32[] filled in."""
+    is_facts = jnp.arange(position.FRAME_WORDS, dtype=jnp.int32) == position.FRAME_WORDS - 1
+    return jnp.where(is_facts, frame | occurrences.astype(jnp.uint32), frame)
+
+
+def _ending(game: Shogi, new: _Surveyed, to_play: Array, occurrences: Array, only_checks: Array, num_moves: Array) -> tuple[Array, Array]:
+    """Return the first of the reasons in ENDINGS, or 0, and the result for Black.
+
+    `only_checks` bool[2] says of Black and of White whether all their moves since the position's first time have given check.
+    """
+    sign = 1 - 2 * to_play
+    is_fourth = occurrences >= FOURFOLD
+    is_perpetual = is_fourth & (only_checks[0] != only_checks[1])
+    conditions = [~new.can_move & new.in_check, ~new.can_move, is_perpetual, is_fourth, new.has_entered & game.entering_king, num_moves >= game.max_moves]
+    results = [-sign, -sign, jnp.where(only_checks[0], -1, 1), jnp.zeros_like(sign), sign, jnp.zeros_like(sign)]
+    ending, result = jnp.int32(0), jnp.zeros_like(sign)
+    for index in range(len(conditions) - 1, -1, -1):
+        ending = jnp.where(conditions[index], index + 1, ending).astype(jnp.int32)
+        result = jnp.where(conditions[index], results[index], result).astype(jnp.int32)
+    return ending, result
+
+
+@functools.cache
+def _host_state(position_sfen: str, max_moves: int, entering_king: bool) -> ShogiState:
+    """Return the state that an SFEN describes, as numpy arrays."""
+    frame = sfen.parse_sfen(position_sfen).frame
+    rules, code, has_entered = _survey(frame)
+    frames = np.zeros((encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
+    frames[0] = np.concatenate(frame)
+    is_white = bool(frames[0, -1] >> position.WHITE_BIT & 1)
+    frames[0, -1] |= np.uint32(1)
+    codes = np.zeros(max_moves, np.uint32)
+    codes[0] = code[0]
+    ending = (1 if rules.in_check[0] else 2) if not rules.can_move[0] else 5 if has_entered[0] and entering_king else 0
+    return ShogiState(
+        frames=frames,  # type: ignore[arg-type]
+        targets=np.stack([np.concatenate(squares) for squares in rules.targets]),  # type: ignore[arg-type]
+        codes=codes,  # type: ignore[arg-type]
+        checks=np.zeros(2, np.int32),  # type: ignore[arg-type]
+        num_moves=np.zeros((), np.int32),  # type: ignore[arg-type]
+        ending=np.int32(ending),  # type: ignore[arg-type]
+        result=np.int32(0 if ending == 0 else (1 if ending == 5 else -1) * (-1 if is_white else 1)),  # type: ignore[arg-type]
+    )

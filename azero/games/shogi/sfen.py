@@ -1,0 +1,164 @@
+"""Reading SFEN, the notation for positions of the Universal Shogi Interface. Host side only."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from azero.games.shogi import legal
+from azero.games.shogi.legal import FREE_RANKS
+from azero.games.shogi.position import HAND_BITS, HAND_KINDS, KING, PAWN, PROMOTED, SET_SIZES, Facts, Position, unpack
+from azero.games.shogi.position import pack as pack_frame
+from azero.games.shogi.squares import NUM_SQUARES, SIZE, Squares
+from azero.types import Array
+
+START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
+LETTERS = ".PLNSBRGK"
+"""Kinds by their codes; Black's are capitals, a promoted man has a plus in front."""
+NAMES = ("", "pawn", "lance", "knight", "silver", "bishop", "rook", "gold", "king")
+MAX_MOVE_NUMBER = 100_000
+"""Largest move number that a game may begin with."""
+_HAND_ORDER = "RBGSNLP"
+"""Men in hand as USI lists them."""
+
+
+class Parsed(NamedTuple):
+    """What an SFEN says; uint32[1] numpy arrays."""
+
+    frame: list[Array]
+    """18 words, with no occurrences"""
+    white: Array
+    """all ones where White is to move"""
+
+
+Men = dict[int, tuple[int, bool]]
+"""By square from Black's side: code of the kind, and whether it is White's."""
+
+
+def parse_sfen(sfen: str) -> Parsed:
+    """Read an SFEN of three or four fields (board, side, hands, move number); "startpos" and a leading "sfen" are understood.
+
+    Raises:
+      ValueError: it is not a position that shogi can go on from; the SFEN is quoted and what is wrong with it.
+    """
+    try:
+        return _parse(START if sfen.strip() == "startpos" else sfen)
+    except ValueError as error:
+        raise ValueError(f"{sfen!r} is not a shogi position in SFEN: {error}") from None
+
+
+def _parse(sfen: str) -> Parsed:
+    fields = sfen.split()
+    fields = fields[1:] if fields[:1] == ["sfen"] else fields
+    if not 3 <= len(fields) <= 4:
+        raise ValueError(f"it has {len(fields)} fields; 4 are needed (board, side, men in hand, move number)")
+    board, side, hands_text, number_text = (*fields, "1")[:4]
+    men = _parse_board(board)
+    if side not in ("b", "w"):
+        raise ValueError(f"the side to move is b or w, not {side!r}")
+    hands = _parse_hands(hands_text)
+    _check_men(men, hands)
+    if not (number_text.isascii() and number_text.isdecimal() and int(number_text) <= MAX_MOVE_NUMBER):
+        raise ValueError(f"the move number is one from 0 to {MAX_MOVE_NUMBER}, not {number_text!r}")
+    white = _words(0xFFFFFFFF if side == "w" else 0)
+    frame = pack_frame(_black_view(men, hands), Facts(_words(0), _words(0), _words(max(1, int(number_text)) - 1)))
+    frame[-1] = frame[-1] | (white & np.uint32(8))
+    # In this view the side that has moved is the mover: its king must not be open to capture.
+    if legal.legal(unpack(frame, ~white)).in_check[0]:
+        raise ValueError("the side that is not to move is in check")
+    return Parsed(frame, white)
+
+
+def _parse_board(board: str) -> Men:
+    rows = board.split("/")
+    if len(rows) != SIZE:
+        raise ValueError(f"there are {len(rows)} ranks, not 9")
+    men: Men = {}
+    for rank, row in zip("abcdefghi", rows, strict=True):
+        cells: list[str] = []
+        for token in re.findall(r"\+?.", row):
+            if token in tuple("123456789"):
+                cells += [""] * int(token)
+            elif re.fullmatch(r"\+?[PLNSBRplnsbr]|[GKgk]", token):
+                cells.append(token)
+            else:
+                raise ValueError(f"rank {rank} has {token!r}; men are PLNSBRGK and plnsbrgk, a plus before PLNSBR for a promoted one, numbers 1 to 9")
+        if len(cells) != SIZE:
+            raise ValueError(f"rank {rank} has {len(cells)} squares, not 9")
+        for file, cell in enumerate(cells):
+            if cell:
+                code = LETTERS.index(cell[-1].upper()) + (PROMOTED if cell[0] == "+" else 0)
+                men[SIZE * ("ihgfedcba".index(rank)) + file] = (code, cell[-1].islower())
+    return men
+
+
+def _parse_hands(text: str) -> dict[tuple[int, bool], int]:
+    """Return how many men of each kind Black (False) and White (True) have in hand."""
+    hands: dict[tuple[int, bool], int] = {}
+    if text == "-":
+        return hands
+    if not re.fullmatch(r"([1-9][0-9]?)?[RBGSNLPrbgsnlp](([1-9][0-9]?)?[RBGSNLPrbgsnlp])*", text):
+        raise ValueError(f"men in hand are '-' or some of RBGSNLP and rbgsnlp, each after its number if there are several, not {text!r}")
+    for number, letter in re.findall(r"(\d*)(\D)", text):
+        key = (LETTERS.index(letter.upper()), letter.islower())
+        hands[key] = hands.get(key, 0) + int(number or 1)
+    return hands
+
+
+def _check_men(men: Men, hands: dict[tuple[int, bool], int]) -> None:
+    """Refuse a position with too many men of a kind, two pawns on a file, a man that can never move, or kings that are missing or meet."""
+    for colour, is_white in (("Black", False), ("White", True)):
+        kings = sum(man == (KING, is_white) for man in men.values())
+        if kings != 1:
+            raise ValueError(f"{colour} has {kings} kings, not one")
+        files = [square % SIZE for square, man in men.items() if man == (PAWN, is_white)]
+        if twice := {file for file in files if files.count(file) > 1}:
+            raise ValueError(f"{colour} has two pawns on file {SIZE - min(twice)}")
+        for square, (code, owner) in men.items():
+            rank = (NUM_SQUARES - 1 - square if is_white else square) // SIZE
+            if owner == is_white and rank >= FREE_RANKS.get(code, SIZE):
+                raise ValueError(f"{colour}'s {NAMES[code]} on {square_name(square)} can never move")
+    black, white = (square for is_white in (False, True) for square, man in men.items() if man == (KING, is_white))
+    if abs(black % SIZE - white % SIZE) <= 1 and abs(black // SIZE - white // SIZE) <= 1:
+        raise ValueError("the kings stand next to each other")
+    for code in HAND_KINDS:
+        count = sum(kind in (code, code + PROMOTED) and kind != KING for kind, _ in men.values()) + hands.get((code, False), 0) + hands.get((code, True), 0)
+        if count > SET_SIZES[code]:
+            raise ValueError(f"there are {count} men of the kind {NAMES[code]}, and {SET_SIZES[code]} in a set")
+
+
+def _black_view(men: Men, hands: dict[tuple[int, bool], int]) -> Position:
+    def squares(wanted: list[int]) -> Squares:
+        bits = sum(1 << square for square in wanted)
+        return Squares(*(_words(bits >> (27 * index) & 0x7FFFFFF) for index in range(3)))
+
+    sides = [squares([square for square, man in men.items() if man[1] == is_white]) for is_white in (False, True)]
+    kinds = tuple(squares([square for square, man in men.items() if man[0] >> bit & 1]) for bit in range(4))
+    words = [sum(hands.get((code, is_white), 0) << first for code, (first, _) in HAND_BITS.items()) for is_white in (False, True)]
+    return Position(sides[0], sides[1], kinds, _words(words[0]), _words(words[1]))
+
+
+def _words(value: int) -> Array:
+    return np.array([value], np.uint32)  # type: ignore[return-value]
+
+
+def format_hands(own: dict[str, int], other: dict[str, int]) -> str:
+    """Return men in hand as SFEN has them, by letter: Black's, then White's; "-" if there are none."""
+    text = ""
+    for hand, is_white in ((own, False), (other, True)):
+        for letter in _HAND_ORDER:
+            if count := hand.get(letter, 0):
+                text += (str(count) if count > 1 else "") + (letter.lower() if is_white else letter)
+    return text or "-"
+
+
+def square_name(square: int) -> str:
+    """Return the name in USI of a square 0..80 as Black numbers them: 9i first."""
+    return f"{SIZE - square % SIZE}{'ihgfedcba'[square // SIZE]}"
+
+
+def parse_square(name: str) -> int:
+    """Return the number of a square by its name."""
+    return SIZE * "ihgfedcba".index(name[1]) + SIZE - int(name[0])

@@ -1,0 +1,207 @@
+"""Sets of squares of a shogi board as three words of 27 bits, moved and filled without a table.
+
+Squares are numbered from one side of the board: square 9 * rank + file, rank 0 nearest to that side, file 0 at its left hand. Seen by Black (sente) square 0 is
+9i, square 8 is 1i and square 80 is 1a; seen by White the board is turned half round, square s becoming 80 - s. A word holds three ranks, so that the last one is
+the promotion zone; its upper five bits are zero. Words are uint32 arrays of any one shape, of numpy or of JAX: only operators are used, so that the same rules
+serve a compiled batch and a single position on the host.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azero.types import Array
+
+Direction = tuple[int, int]
+"""(files to the right, ranks forward)"""
+
+SIZE = 9
+NUM_SQUARES = 81
+COMPASS: tuple[Direction, ...] = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
+"""N, NE, E, SE, S, SW, W, NW (AZ, supplement, 'Representation'); number d + 4 is opposite to d, odd numbers are diagonals."""
+KNIGHT_JUMPS: tuple[Direction, ...] = ((1, 2), (-1, 2))
+"""To the right, to the left."""
+N, NE, E, SE, S, SW, W, NW = range(8)
+
+_WORD_BITS = 27
+_WORD = np.uint32((1 << _WORD_BITS) - 1)
+_FILES = 0o001001001
+"""The first file of the three ranks of a word (one octal digit is three bits)."""
+
+
+class Squares(NamedTuple):
+    """A set of squares: ranks 0 to 2, 3 to 5, 6 to 8."""
+
+    near: Array
+    middle: Array
+    far: Array
+
+    def __and__(self, other: Squares) -> Squares:
+        return Squares(self.near & other.near, self.middle & other.middle, self.far & other.far)
+
+    def __or__(self, other: Squares) -> Squares:
+        return Squares(self.near | other.near, self.middle | other.middle, self.far | other.far)
+
+    def __invert__(self) -> Squares:
+        return Squares(self.near ^ _WORD, self.middle ^ _WORD, self.far ^ _WORD)
+
+    def when(self, words: Array) -> Squares:
+        """Return the set where `words` is all ones, the empty set where it is zero (see `spread`)."""
+        return Squares(self.near & words, self.middle & words, self.far & words)
+
+    def is_empty(self) -> Array:
+        """Return bool: there is no square in the set."""
+        return (self.near | self.middle | self.far) == 0
+
+    def has_several(self) -> Array:
+        """Return bool: there are two or more squares in the set."""
+        near, middle, far = self
+        twice = (near & (near - np.uint32(1))) | (middle & (middle - np.uint32(1))) | (far & (far - np.uint32(1)))
+        both = ((near != 0) & (middle != 0)) | ((near != 0) & (far != 0)) | ((middle != 0) & (far != 0))
+        return (twice != 0) | both
+
+
+def constant(bits: int) -> Squares:
+    """Return the set of the 81-bit number `bits`."""
+    return Squares(*(np.uint32(bits >> (_WORD_BITS * index) & int(_WORD)) for index in range(3)))  # type: ignore[arg-type]
+
+
+def ranks(first: int, last: int = SIZE - 1) -> Squares:
+    """Return all squares of the ranks `first` to `last`."""
+    return constant(sum(0x1FF << (SIZE * rank) for rank in range(max(first, 0), last + 1)))
+
+
+def union(sets: Iterable[Squares]) -> Squares:
+    """Return the union of one or more sets."""
+    return functools.reduce(operator.or_, sets)
+
+
+def spread(condition: Array) -> Array:
+    """Return uint32 words of ones where `condition` (bool) holds, of zeros elsewhere."""
+    return np.uint32(0) - condition.astype(np.uint32)
+
+
+def choose(words: Array, first: Squares, second: Squares) -> Squares:
+    """Return `first` where `words` is all ones, `second` where it is zero."""
+    return first.when(words) | second.when(~words)
+
+
+def square_set(square: Array) -> Squares:
+    """Return the set of one square uint32 in 0..80."""
+    word, bit = square // np.uint32(_WORD_BITS), np.uint32(1) << (square % np.uint32(_WORD_BITS))
+    return Squares(*(bit & spread(word == index) for index in range(3)))
+
+
+def turn(squares: Squares) -> Squares:
+    """Return the set seen from the other side of the board: turned half round."""
+    return Squares(_reverse(squares.far), _reverse(squares.middle), _reverse(squares.near))
+
+
+def _reverse(word: Array) -> Array:
+    """Return the 27 bits of a word in the opposite order: three ranks, then in each three groups of three files, then in each the files."""
+    word = ((word >> 18) & np.uint32(0o777)) | (word & np.uint32(0o777000)) | ((word & np.uint32(0o777)) << 18)
+    word = ((word >> 6) & np.uint32(0o007007007)) | (word & np.uint32(0o070070070)) | ((word & np.uint32(0o007007007)) << 6)
+    return ((word >> 2) & np.uint32(0o111111111)) | (word & np.uint32(0o222222222)) | ((word & np.uint32(0o111111111)) << 2)
+
+
+def _upwards(squares: Squares, amount: int) -> Squares:
+    """Return the set with every square's number raised by `amount`, 0 to 80."""
+    nothing: Any = np.uint32(0)
+    skipped, rest = divmod(amount, _WORD_BITS)
+    words = ([nothing] * (skipped + 1) + list(squares))[:4]
+    if rest == 0:
+        return Squares(*words[1:])
+    return Squares(*(((high << rest) & _WORD) | (low >> (_WORD_BITS - rest)) for low, high in itertools.pairwise(words)))
+
+
+def _downwards(squares: Squares, amount: int) -> Squares:
+    """Return the set with every square's number lowered by `amount`, 0 to 80."""
+    nothing: Any = np.uint32(0)
+    skipped, rest = divmod(amount, _WORD_BITS)
+    words = (list(squares) + [nothing] * (skipped + 1))[-4:]
+    if rest == 0:
+        return Squares(*words[:3])
+    return Squares(*((low >> rest) | ((high << (_WORD_BITS - rest)) & _WORD) for low, high in itertools.pairwise(words)))
+
+
+def _entered(files: int) -> Squares:
+    """Return the squares that a move by `files` files can end on without leaving the board at the side."""
+    row = (0x1FF << files) & 0x1FF if files >= 0 else 0x1FF >> -files
+    return constant(sum(row << (SIZE * rank) for rank in range(SIZE)))
+
+
+def _raw(squares: Squares, direction: Direction, distance: int) -> Squares:
+    """Return the set moved, wrapping round the sides."""
+    files, forward = direction
+    amount = (SIZE * forward + files) * distance
+    if forward == 0:
+        # Within a rank no square needs the next word: what would is off the board.
+        moved = (word << amount if amount > 0 else word >> -amount for word in squares)
+        return Squares(*moved)
+    return _upwards(squares, amount) if amount >= 0 else _downwards(squares, -amount)
+
+
+def step(squares: Squares, direction: Direction) -> Squares:
+    """Return the set moved once in `direction`; what leaves the board is gone."""
+    moved = _raw(squares, direction, 1)
+    return moved & _entered(direction[0]) if direction[0] else moved
+
+
+def steps(squares: Squares, directions: Sequence[Direction]) -> Squares:
+    """Return the union of the set moved once in each direction."""
+    return union(step(squares, direction) for direction in directions)
+
+
+def fill(seeds: Squares, free: Squares, direction: Direction) -> Squares:
+    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares of `free` (parallel prefix, three doublings)."""
+    if direction[0]:
+        free = free & _entered(direction[0])
+    for distance in (1, 2, 4):
+        seeds = seeds | (free & _raw(seeds, direction, distance))
+        if distance < 4:
+            free = free & _raw(free, direction, distance)
+    return seeds
+
+
+def whole_files(squares: Squares) -> Squares:
+    """Return all squares of the files that hold a square of the set."""
+    word = squares.near | squares.middle | squares.far
+    row = (word | (word >> SIZE) | (word >> (2 * SIZE))) & np.uint32(0x1FF)
+    word = row * np.uint32(_FILES)
+    return Squares(word, word, word)
+
+
+def stack(sets: Sequence[Squares]) -> Squares:
+    """Return several sets, words uint32[...], as one with words uint32[K, ...]."""
+    return layer(sets, 1)[0]
+
+
+def layer(sets: Sequence[Squares], count: int) -> list[Squares]:
+    """Return K * `count` sets, words uint32[...], as `count` ones with words uint32[K, ...], the first K of them first; settled."""
+    words = [word for squares in sets for word in squares]
+    is_traced = any(isinstance(word, jax.Array) for word in words)
+    shape = np.broadcast_shapes(*(np.shape(word) for word in words))
+    joined: Any = jnp.stack([jnp.broadcast_to(word, shape) for word in words]) if is_traced else np.stack([np.broadcast_to(word, shape) for word in words])
+    joined = (jax.lax.optimization_barrier(joined) if is_traced else joined).reshape(count, len(sets) // count, 3, *shape)
+    return [Squares(*(joined[index, :, word] for word in range(3))) for index in range(count)]
+
+
+def settle(*sets: Squares) -> list[Squares]:
+    """Return the same sets, which XLA then computes once; without this every later use repeats the work that leads up to it.
+
+    XLA on a CPU copies work into each of its uses, also across an optimization barrier, but never across a concatenation of more than eight arrays (a shorter
+    one it joins to the work and does not vectorise): so at least three sets are settled together.
+    """
+    if not any(isinstance(word, jax.Array) for squares in sets for word in squares):
+        return list(sets)
+    assert len(sets) > 2, "too few sets to be kept apart"
+    words = jax.lax.optimization_barrier(jnp.stack([word for squares in sets for word in squares]))
+    return [Squares(*words[index : index + 3]) for index in range(0, 3 * len(sets), 3)]

@@ -1,0 +1,153 @@
+"""Shogi in text: SFEN, moves in USI, diagrams. Host side only, with numpy instead of JAX."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from azero.games.shogi import legal, moves
+from azero.games.shogi import position as positions
+from azero.games.shogi.sfen import LETTERS, format_hands, parse_sfen, square_name
+from azero.games.shogi.squares import SIZE
+from azero.types import Array
+
+_LAST = 80
+"""Number of the last square, 1a for Black."""
+
+
+@dataclass(frozen=True)
+class Board:
+    """One position, for people: made from a state (`board_of_state`) or an SFEN (`board_of_sfen`), with moves as actions of `moves`."""
+
+    frame: tuple[Array, ...]
+    """18 numpy words uint32[1]"""
+
+    @property
+    def is_white(self) -> bool:
+        """White is to move."""
+        return bool(int(self.frame[-1][0]) >> positions.WHITE_BIT & 1)
+
+    @property
+    def plies(self) -> int:
+        """Moves of the whole game, by the SFEN's number."""
+        return int(self.frame[-1][0]) >> positions.PLIES_BIT
+
+    @functools.cached_property
+    def men(self) -> list[str]:
+        """The men of the 81 squares from 9i, seen from Black's side, as in SFEN (P, +p); empty for an empty square."""
+        black, *planes = (sum(int(word[0]) << 27 * index for index, word in enumerate(squares)) for squares in positions.board_sets(self.frame))
+        men = []
+        for square in range(_LAST + 1):
+            code = sum((plane >> square & 1) << bit for bit, plane in enumerate(planes))
+            name = letter_of(code)
+            men.append(name if black >> square & 1 else name.lower())
+        return men
+
+    @property
+    def hands(self) -> tuple[dict[str, int], dict[str, int]]:
+        """How many men of each letter Black and White have in hand."""
+        black, white = ({LETTERS[code]: int(positions.hand_count(self.frame[index], code)[0]) for code in positions.HAND_KINDS} for index in (15, 16))
+        return black, white
+
+    def view(self, square: int) -> int:
+        """Return a square's number as the mover counts it, for its number as Black does, and the other way round."""
+        return _LAST - square if self.is_white else square
+
+    @functools.cached_property
+    def rules(self) -> legal.Legal:
+        """What the rules say about the position."""
+        return legal.legal(self.position)
+
+    @property
+    def position(self) -> positions.Position:
+        """The position from the mover's side."""
+        return positions.unpack(self.frame, positions.facts(self.frame[-1]).white)
+
+    @property
+    def is_check(self) -> bool:
+        """The side to move is in check."""
+        return bool(self.rules.in_check[0])
+
+    @functools.cached_property
+    def actions(self) -> tuple[int, ...]:
+        """The legal actions in rising order."""
+        return tuple(moves.host_actions(moves.start_squares(self.position, self.rules.targets)))
+
+    @functools.cached_property
+    def usi(self) -> dict[str, int]:
+        """The legal actions by their names in USI."""
+        return {format_usi(self, action): action for action in self.actions}
+
+    def after(self, action: int) -> Board:
+        """Return the board after a legal action."""
+        return Board(tuple(positions.play(self.frame, moves.decode(np.array([action], np.uint32)))))  # type: ignore[arg-type]
+
+
+def letter_of(code: int) -> str:
+    """Return a kind as in SFEN: P, or +P if it is promoted; empty for code 0."""
+    promoted = code > positions.PROMOTED
+    return ("+" if promoted else "") + LETTERS[code - positions.PROMOTED if promoted else code].strip(".")
+
+
+def board_of_sfen(sfen: str) -> Board:
+    """Return the board that an SFEN describes.
+
+    Raises:
+      ValueError: it is not a position of shogi; what is wrong is named.
+    """
+    return Board(tuple(parse_sfen(sfen).frame))
+
+
+def board_of_state(state: Any) -> Board:
+    """Return the board of one `ShogiState`."""
+    return Board(tuple(np.asarray(state.frames)[0].reshape(-1, 1)))
+
+
+def format_sfen(board: Board) -> str:
+    """Return the SFEN."""
+    rows = []
+    for rank in range(SIZE - 1, -1, -1):
+        row, empty = "", 0
+        for man in [*board.men[SIZE * rank : SIZE * rank + SIZE], "end"]:
+            if man and empty:
+                row += str(empty)
+            row += "" if man == "end" else man
+            empty = 0 if man else empty + 1
+        rows.append(row)
+    return f"{'/'.join(rows)} {'w' if board.is_white else 'b'} {format_hands(*board.hands)} {board.plies + 1}"
+
+
+def format_usi(board: Board, action: int) -> str:
+    """Return a move as USI has it: 7g7f, 8h2b+, P*5e. An action that would leave the board is "9i by -1+2" (files to the mover's right, ranks), "+" at the end."""
+    if not 0 <= action < moves.NUM_ACTIONS:
+        raise ValueError(f"action {action} is not one of shogi: 0 to {moves.NUM_ACTIONS - 1}")
+    square, plane = divmod(action, moves.NUM_PLANES)
+    start = square_name(board.view(square))
+    if plane >= moves.DROP_PLANES:
+        return f"{LETTERS[positions.HAND_KINDS[plane - moves.DROP_PLANES]]}*{start}"
+    files, forward = moves.plane_moves()[plane % moves.PROMOTING_PLANES]
+    promotion = "+" if plane >= moves.PROMOTING_PLANES else ""
+    if not (0 <= square % SIZE + files < SIZE and 0 <= square // SIZE + forward < SIZE):
+        return f"{start} by {files:+d}{forward:+d}{promotion}"
+    return start + square_name(board.view(square + SIZE * forward + files)) + promotion
+
+
+def parse_usi(board: Board, name: str) -> int:
+    """Return the legal action with this name in USI.
+
+    Raises:
+      ValueError: there is none; the name and the position are quoted.
+    """
+    if name not in board.usi:
+        raise ValueError(f"{name!r} is not a legal move in USI notation in {format_sfen(board)}")
+    return board.usi[name]
+
+
+def format_diagram(board: Board) -> str:
+    """Return the board from Black's side with coordinates, the men in hand of both, and the SFEN below it."""
+    black, white = (" ".join(f"{letter}{count}" for letter, count in hand.items() if count) or "-" for hand in board.hands)
+    rows = ["".join(f"{man or '.':>3}" for man in board.men[SIZE * rank : SIZE * rank + SIZE]) + f"  {'ihgfedcba'[rank]}" for rank in range(8, -1, -1)]
+    return "\n".join([f"White in hand: {white}", "  9  8  7  6  5  4  3  2  1", *rows, f"Black in hand: {black}", format_sfen(board)])

@@ -1,0 +1,168 @@
+"""CSA and KIF there and back, against cshogi where it is installed, and mistakes that are named."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from azero.games.shogi import csa, kif
+from azero.games.shogi.records import read_games
+from azero.games.shogi.sfen import START
+from azero.games.shogi.text import board_of_sfen, format_usi, parse_usi
+
+MIDDLE = "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1"
+
+
+def random_game(sfen: str, seed: int, length: int = 60) -> list[int]:
+    chance, board, actions = random.Random(seed), board_of_sfen(sfen), []
+    while len(actions) < length and board.actions:
+        takes = [action for action in board.actions if "+" in format_usi(board, action) or board.plies % 3]
+        actions.append(chance.choice(takes or board.actions))
+        board = board.after(actions[-1])
+    return actions
+
+
+def names(sfen: str, actions) -> list[str]:
+    board, usi = board_of_sfen(sfen), []
+    for action in actions:
+        usi.append(format_usi(board, action))
+        board = board.after(action)
+    return usi
+
+
+GAMES = [(START, 1), (kif.HANDICAPS["二枚落ち"], 2), (MIDDLE, 3)]
+
+
+@pytest.mark.parametrize(("sfen", "seed"), GAMES)
+def test_there_and_back(sfen: str, seed: int) -> None:
+    actions = random_game(sfen, seed)
+    (back,) = csa.parse_games(csa.format_csa(actions, sfen, "one", "two", "%TORYO"), "here")
+    assert (list(back.actions), back.sfen, back.black, back.white, back.ending) == (actions, sfen, "one", "two", "%TORYO")
+    (again,) = kif.parse_games(kif.format_kif(actions, sfen, "one", "two", "投了"), "here")
+    assert (list(again.actions), again.sfen, again.black, again.white, again.ending) == (actions, sfen, "one", "two", "投了")
+    # Who resigns is to move.
+    is_blacks_turn = (" b " in sfen) == (len(actions) % 2 == 0)
+    assert back.winner == again.winner == ("white" if is_blacks_turn else "black")
+
+
+@pytest.mark.parametrize(("sfen", "seed"), GAMES)
+def test_cshogi_reads_what_is_written(sfen: str, seed: int) -> None:
+    cshogi = pytest.importorskip("cshogi")
+    from cshogi import CSA, KIF
+
+    actions = random_game(sfen, seed)
+    theirs = CSA.Parser.parse_str(csa.format_csa(actions, sfen, "one", "two", "%TORYO"))[0]
+    assert [cshogi.move_to_usi(move) for move in theirs.moves] == names(sfen, actions)
+    assert cshogi.Board(theirs.sfen).sfen().split()[:3] == sfen.split()[:3] and theirs.endgame == "%TORYO"
+    if sfen != MIDDLE:  # it does not read diagrams
+        theirs = KIF.Parser.parse_str(kif.format_kif(actions, sfen, "one", "two", "投了"))
+        assert [cshogi.move_to_usi(move) for move in theirs.moves] == names(sfen, actions)
+
+
+def test_what_cshogi_writes_is_read(tmp_path) -> None:
+    cshogi = pytest.importorskip("cshogi")
+    from cshogi import CSA, KIF
+
+    actions = random_game(START, 5)
+    writers = CSA.Exporter(str(tmp_path / "game.csa")), KIF.Exporter(str(tmp_path / "game.kif"))
+    writers[0].info(cshogi.Board(), names=["one", "two"])
+    writers[1].header(["一", "二"])
+    board = cshogi.Board()
+    for usi in names(START, actions):
+        move = board.push_usi(usi)
+        writers[0].move(move, time=3)
+        writers[1].move(move, sec=3)
+    writers[0].endgame("%SENNICHITE")
+    writers[1].end("sennichite")
+    for writer in writers:
+        writer.close()
+    for name, players in (("game.csa", ("one", "two")), ("game.kif", ("一", "二"))):
+        (record,) = read_games(tmp_path / name)
+        assert (list(record.actions), record.sfen, record.winner) == (actions, START, "draw")
+        assert (record.black, record.white) == players
+
+
+CSA_GAME = """'a comment
+V2.2
+N+NAKAHARA
+N-YONENAGA
+$EVENT:13th match
+PI82HI22KA
+P+00HI
+-
+-3334FU,T6
++7776FU
+T12
+%CHUDAN
+/
+P-11OU21FU22FU23FU24FU25FU26FU27FU28FU29FU
+P+59OU
+P-00AL
++
++5958OU
+%TSUMI
+"""
+
+
+def test_other_ways_to_write_csa() -> None:
+    with pytest.raises(ValueError, match=r"here game 2, line 17: .*White has two pawns on file 2"):
+        list(csa.parse_games(CSA_GAME, "here"))
+    first, second = csa.parse_games(CSA_GAME.replace("21FU22FU23FU24FU25FU26FU27FU28FU29FU", "22FU33FU"), "here")
+    assert first.sfen == "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w R 1"
+    assert names(first.sfen, first.actions) == ["3c3d", "7g7f"] and first.winner == "" and first.black == "NAKAHARA"
+    assert second.sfen == "8k/7p1/6p2/9/9/9/9/9/4K4 b 2r2b4g4s4n4l16p 1" and second.winner == "black"
+
+
+def test_other_ways_to_write_kif() -> None:
+    text = """# ---- Kifu for Windows ----
+手合割：平手　　
+先手：one
+後手：two
+手数----指手---------消費時間--
+   1 ７六歩(77)   ( 0:16/00:00:16)
+*a comment
+   2 ３四歩(33)   ( 0:00/00:00:00)+
+   3 ２二角成(88) ( 0:00/00:00:16)
+   4 同　銀(31)
+   5 ５五角打
+   6 中断
+まで5手で中断
+
+変化：2手
+   2 ８四歩(83)
+"""
+    (record,) = kif.parse_games(text, "here")
+    assert names(START, record.actions) == ["7g7f", "3c3d", "8h2b+", "3a2b", "B*5e"]
+    assert (record.winner, record.ending, record.black) == ("", "中断", "one")
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "message"),
+    [
+        (csa, "PI\n+\n+7775FU\n", r"here game 1, line 3: \+7775FU is not a legal move"),
+        (csa, "PI\n+\n-3334FU\n", "here game 1, line 3: -3334FU is not a move of the side to play"),
+        (csa, "PI\n+\n+7776KI\n", "here game 1, line 3: .7776KI moves a man that is not there"),
+        (csa, "PI\n+\nhello\n", "here game 1, line 3: 'hello' is not CSA"),
+        (csa, "hello\n", "here game 1, line 1: 'hello' is not CSA"),
+        (csa, "V2.2\n", "here game 1: it does not say who moves first"),
+        (kif, "1 ７五歩(77)\n", "here game 1, line 1: '７五歩.77.' is not a legal move"),
+        (kif, "1 ７六金(77)\n", "here game 1, line 1: '７六金.77.' moves a man that is not there"),
+        (kif, "1 ７六歩\n", "here game 1, line 1: '７六歩' is not a move in KIF"),
+    ],
+)
+def test_mistakes_are_named(module, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        list(module.parse_games(text, "here"))
+
+
+def test_files_of_other_kinds(tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"game.pgn is not a file of shogi games: the suffixes are .csa, .kif, .kifu"):
+        list(read_games(tmp_path / "game.pgn"))
+    with pytest.raises(ValueError, match="cannot read"):
+        list(read_games(tmp_path / "game.csa"))
+
+
+def test_illegal_text_is_not_a_move() -> None:
+    with pytest.raises(ValueError):
+        parse_usi(board_of_sfen(START), "P*5e")
