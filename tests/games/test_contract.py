@@ -204,7 +204,9 @@ def test_a_transformed_move_makes_the_transformed_planes(run: Run) -> None:
         image = jnp.argmax(game.transform_policy(one, symmetry)).astype(jnp.int32)
         return (game.transform_planes(after(action), symmetry) == after(image)).all()
 
-    actions, symmetries = np.meshgrid(np.arange(0, game.num_actions, 1 + game.num_actions // 1000, dtype=np.int32), np.arange(game.num_symmetries, dtype=np.int32))
+    actions, symmetries = np.meshgrid(
+        np.arange(0, game.num_actions, 1 + game.num_actions // 1000, dtype=np.int32), np.arange(game.num_symmetries, dtype=np.int32)
+    )
     assert np.asarray(jax.vmap(check)(actions.reshape(-1), symmetries.reshape(-1))).all()
 
 

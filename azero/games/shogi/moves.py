@@ -94,7 +94,7 @@ def _forward_ranks(like: Squares, rank: int, is_forward_only: bool) -> Squares:
 def _join_planes(plain: Array, promoting: Array, others: Array) -> Array:
     """Return words uint32[139, ...] in the order of the planes: `others` are knights without promotion, knights with it, and drops."""
     parts = [plain, others[:2], promoting, others[2:]]
-    return jnp.concatenate(parts) if isinstance(plain, jax.Array) else np.concatenate(parts)  # type: ignore[return-value]
+    return jnp.concatenate(parts) if isinstance(plain, jax.Array) else np.concatenate(parts)
 
 
 def action_mask(starts: Squares) -> Array:
