@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from pathlib import Path
 
@@ -47,15 +48,15 @@ def load(game: GoGame, path: Path, before: int | None = None) -> None:
     record = next(iter(parse_games(path.read_bytes(), path.name)), None)
     if record is None:
         raise ValueError("there is no game in it")
-    game.check_shape((record.size, record.size))
+    game.check_shape(record.board_shape)
     _replay(game, record, before)
 
 
 def _replay(game: GoGame, record: GameRecord, before: int | None) -> None:
     kept = game.snapshot()
     try:
-        game.clear((record.size, record.size))
-        if record.komi is not None and abs(record.komi) <= record.size**2 and not (2 * record.komi) % 1:
+        game.clear(record.board_shape)
+        if record.komi is not None and abs(record.komi) <= math.prod(record.board_shape) and not (2 * record.komi) % 1:
             game.set_komi(record.komi)
         if record.black_points or record.white_points or record.to_play:
             handicap = len(record.black_points) if record.to_play == 1 and not record.white_points else 0

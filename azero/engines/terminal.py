@@ -12,8 +12,9 @@ from azero.engines.go_status import judge
 from azero.engines.moves import win_rate
 from azero.engines.session import Session
 from azero.engines.terminal_board import draw_board
-from azero.evaluate.sgf import format_result, format_sgf
 from azero.games.go.rules import Go
+from azero.games.go.sgf import GameRecord
+from azero.games.go.sgf_write import format_game, format_result
 from azero.play.player import Position
 from azero.play.thinking import Analysis, Limits
 
@@ -179,9 +180,16 @@ class Terminal:
         names = ("you", self._session.thinker.name)
         rewards = position.rewards if self._winner is None else ((1.0, -1.0) if self._winner == 0 else (-1.0, 1.0))
         result = format_result(rewards, "R" if self._has_resigned else "") if self._is_over else "?"
-        text = format_sgf(position.actions, game.board_shape, game.komi, names if self._human == 0 else (names[1], names[0]), result)
         path = Path(name).expanduser()
-        path.write_text(text, encoding="utf-8")
+        record = GameRecord(
+            name=path.name,
+            board_shape=game.board_shape,
+            komi=game.komi,
+            moves=tuple((ply % 2, action) for ply, action in enumerate(position.actions)),
+            result=result,
+            players=names if self._human == 0 else (names[1], names[0]),
+        )
+        path.write_text(format_game(record), encoding="utf-8")
         self._say(f"written: {path}")
 
     def _side(self, colour: int) -> str:
