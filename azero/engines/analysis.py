@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from azero import __version__
-from azero.engines.analysis_query import QueryError, Turn, parse_query
+from azero.engines.analysis_fields import QueryError
+from azero.engines.analysis_query import Turn, parse_query
 from azero.engines.analysis_result import format_result
 from azero.engines.go_game import GoGame
 from azero.engines.lines import LineReader, LineWriter, say

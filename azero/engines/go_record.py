@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import math
-import string
 from pathlib import Path
 
 import numpy as np
 
 from azero.engines.go_game import GoGame
+from azero.games.go import sgf_write
 from azero.games.go.sgf import GameRecord, parse_games
-
-_LETTERS = string.ascii_lowercase
 
 
 def format_game(game: GoGame, result: str = "") -> str:
     """Return the game as SGF FF[4]: set-up stones, handicap, moves in the order played; `result` as the RE property has it."""
-    height, width = game.shape
-    size = str(height) if height == width else f"{width}:{height}"
+    black, white = (tuple(np.flatnonzero(game.first_board.reshape(-1) == colour).tolist()) for colour in (1, -1))
     superko, suicide = game.rules.superko, game.rules.suicide
-    head = [f"GM[1]FF[4]CA[UTF-8]AP[azero]SZ[{size}]KM[{game.komi:g}]"]
-    head.append("RU[Tromp-Taylor]" if superko == "positional" and suicide else f"RU[ko:{superko} area:1 suicide:{int(suicide)}]")
-    head.append(f"HA[{game.num_handicap}]" if game.num_handicap else "")
-    head.append(f"RE[{result}]" if result else "")
-    for name, colour in (("AB", 1), ("AW", -1)):
-        points = np.flatnonzero(game.first_board.reshape(-1) == colour)
-        head.append(name + "".join(f"[{_point(int(point), width)}]" for point in points) if points.size else "")
-    head.append("PL[W]" if game.first_to_play else "PL[B]" if game.first_board.any() else "")
-    nodes = [f";{'BW'[colour]}[{_point(action, width) if action < height * width else ''}]" for colour, action in game.moves]
-    rows = ["".join(nodes[index : index + 10]) for index in range(0, len(nodes), 10)]
-    return "\n".join(["(;" + "".join(head), *rows]) + ")"
-
-
-def _point(point: int, width: int) -> str:
-    return _LETTERS[point % width] + _LETTERS[point // width]
+    record = GameRecord(
+        name="game",
+        board_shape=(game.shape[0], game.shape[1]),
+        komi=game.komi,
+        moves=tuple(game.moves),
+        black_points=black,
+        white_points=white,
+        to_play=game.first_to_play,
+        result=result,
+        rules="Tromp-Taylor" if superko == "positional" and suicide else f"ko:{superko} area:1 suicide:{int(suicide)}",
+    )
+    return sgf_write.format_game(record).rstrip("\n")
 
 
 def load(game: GoGame, path: Path, before: int | None = None) -> None:

@@ -8,8 +8,9 @@ pvVisits is accepted and answered without them. `allow` and `avoid` restrict the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 import numpy as np
 
@@ -153,20 +154,34 @@ def _text(value: float) -> str:
     return f"{value:.6g}" if "." in f"{value:.6g}" or "e" in f"{value:.6g}" else f"{value:.1f}"
 
 
+class _Reporting(TypedDict):
+    """How a search is told to report, as `Session.think` and `choose_move` take it."""
+
+    allowed: Sequence[int] | None
+    on_progress: Callable[[Analysis], None]
+    progress_seconds: float
+
+
+def _reporting(call: Call, position: Position, options: Options, format_line: Format) -> _Reporting:
+    """Begin the reply of an analysis command, whose lines the search will send."""
+    allowed = allowed_moves(position, options)
+    call.reply.begin()
+
+    def report(analysis: Analysis) -> None:
+        if line := format_line(call, position, analysis, options):
+            call.reply.send(line)
+
+    return _Reporting(allowed=allowed, on_progress=report, progress_seconds=options.seconds)
+
+
 def _analyze(format_line: Format) -> Command:
     """Make an analysis command: it reports until input comes."""
 
     def command(call: Call) -> str:
         options = parse_options(call)
         position = call.game.with_turn(options.colour)
-        allowed = allowed_moves(position, options)
-        call.reply.begin()
-
-        def report(analysis: Analysis) -> None:
-            if line := format_line(call, position, analysis, options):
-                call.reply.send(line)
-
-        call.game.session.think(position, Limits(), is_endless=True, on_progress=report, progress_seconds=options.seconds, allowed=allowed)
+        how = _reporting(call, position, options, format_line)
+        call.game.session.think(position, Limits(), is_endless=True, **how)
         return ""
 
     return command
@@ -177,15 +192,8 @@ def _genmove_analyze(format_line: Format) -> Command:
 
     def command(call: Call) -> str:
         options = parse_options(call)
-        position = call.game.with_turn(options.colour)
-        allowed = allowed_moves(position, options)
-        call.reply.begin()
-
-        def report(analysis: Analysis) -> None:
-            if line := format_line(call, position, analysis, options):
-                call.reply.send(line)
-
-        choice = choose_move(call.game, call.settings, options.colour, allowed=allowed, on_progress=report, progress_seconds=options.seconds)
+        how = _reporting(call, call.game.with_turn(options.colour), options, format_line)
+        choice = choose_move(call.game, call.settings, options.colour, **how)
         return f"play {finish_move(call, options.colour, choice)}"
 
     return command

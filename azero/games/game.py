@@ -6,7 +6,7 @@ natively batched form behind `jax.custom_batching.custom_vmap`.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from azero.types import Array, PyTree
 
@@ -91,6 +91,26 @@ class Game(Protocol):
 
     def format_board(self, state: PyTree) -> str:
         """Host side: the position as a diagram in text."""
+        ...
+
+
+@runtime_checkable
+class Scored(Protocol):
+    """What a game has besides when its result is a number of points, counted against a handicap that the players agree on (komi in Go).
+
+    Programs compiled for `without_komi` serve every komi.
+    """
+
+    def without_komi(self) -> Game:
+        """Return the same game with a komi of 0."""
+        ...
+
+    def final_points(self, state: PyTree) -> Array:
+        """Return float32[]: the points that the first mover is ahead on the board of a finished game, without komi; zero until the end."""
+        ...
+
+    def result_of(self, points: float) -> float:
+        """Host side: return the first mover's reward of a finished game from its `final_points`."""
         ...
 
 

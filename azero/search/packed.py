@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
-from azero.games.game import Game
+from azero.games.game import Game, Scored
 from azero.types import Array, PyTree
 
 _DIGEST_WORDS = 4
@@ -45,14 +45,14 @@ class PackedRules:
     """
 
     def __init__(self, game: Game, batch: int) -> None:
-        """Make the rules of `game` for calls with one position and with up to `batch`; each of the two sizes is compiled at its first call."""
+        """Make the rules of `game` for calls with one position and with up to `batch`; each of the two sizes is compiled at its first call, once for all komi."""
         self.game = game
         self._sizes = sorted({1, batch})
-        self._look, self._step = _compiled(cast(Hashable, game))
+        self._look, self._step = _compiled(cast(Hashable, game.without_komi() if isinstance(game, Scored) else game))
 
     def pack(self, state: PyTree) -> PackedPosition:
         """Return the position of `state`, of a real game or of a search tree; `legal` is what a search tree sees."""
-        return _unbatch(self._look(jax.device_get(state)), 1)[0]
+        return self._unbatch(self._look(jax.device_get(state)), 1)[0]
 
     def step(self, positions: Sequence[PackedPosition], actions: Sequence[int]) -> list[PackedPosition]:
         """Return the positions after playing one action in each of `positions`; at most `batch` of them."""
@@ -61,7 +61,29 @@ class PackedRules:
         rows = pad_rows([position.state for position in positions], size)
         moves = np.zeros(size, np.int32)
         moves[:count] = actions
-        return _unbatch(self._step(rows, moves), count)
+        return self._unbatch(self._step(rows, moves), count)
+
+    def _unbatch(self, facts: tuple[Array, Array], count: int) -> list[PackedPosition]:
+        words, legal = jax.device_get(facts)
+        outcomes = words[:, -1].view(np.float32)
+        state_end, digest_end = words.shape[1] - _DIGEST_WORDS - 3, words.shape[1] - 3
+        return [
+            PackedPosition(
+                words[i, :state_end].tobytes(),
+                words[i, state_end:digest_end].tobytes(),
+                int(words[i, -3]),
+                bool(words[i, -2]),
+                self._result(bool(words[i, -2]), float(outcomes[i])),
+                legal[i],
+            )
+            for i in range(count)
+        ]
+
+    def _result(self, is_over: bool, outcome: float) -> float:
+        """Return the first mover's result from the outcome that the compiled rules give."""
+        if not is_over:
+            return 0.0
+        return self.game.result_of(outcome) if isinstance(self.game, Scored) else outcome
 
 
 def pad_rows(states: Sequence[bytes], size: int) -> np.ndarray:
@@ -114,15 +136,18 @@ def _digest(words: Array) -> Array:
 def _compiled(hashable_game: Hashable) -> tuple[Callable[[PyTree], Any], Callable[[np.ndarray, np.ndarray], Any]]:
     """Return the compiled look at one state and the compiled step of many packed ones.
 
-    Both give two arrays: words uint32[B, W + _DIGEST_WORDS + 3], the state, its digest, the side to move, whether the game is over, and the result; and the
-    legal moves bool[B, A].
+    Both give two arrays: words uint32[B, W + _DIGEST_WORDS + 3], the state, its digest, the side to move, whether the game is over, and the outcome (points of
+    a game that is scored, else the first mover's reward); and the legal moves bool[B, A].
     """
     game = cast(Game, hashable_game)
+
+    def outcome(state: PyTree) -> Array:
+        return game.final_points(state) if isinstance(game, Scored) else game.rewards(state)[0]
 
     def describe(state: PyTree) -> tuple[Array, Array]:
         legal, to_play = game.legal_action_mask(state), game.to_play(state)
         content = jnp.concatenate([_to_words(game.observe(state)), _to_words(legal), _to_words(to_play)])
-        facts = (_digest(content), _to_words(to_play), _to_words(game.is_terminal(state)), _to_words(game.rewards(state)[0]))
+        facts = (_digest(content), _to_words(to_play), _to_words(game.is_terminal(state)), _to_words(outcome(state)))
         return jnp.concatenate([*(_to_words(leaf) for leaf in jax.tree.leaves(state)), *facts]), legal
 
     def look(state: PyTree) -> tuple[Array, Array]:
@@ -144,20 +169,3 @@ def _on_host() -> dict[str, Any]:
     except RuntimeError:
         return {}
     return {"in_shardings": SingleDeviceSharding(device), "out_shardings": SingleDeviceSharding(device)}
-
-
-def _unbatch(facts: tuple[Array, Array], count: int) -> list[PackedPosition]:
-    words, legal = jax.device_get(facts)
-    results = words[:, -1].view(np.float32)
-    state_end, digest_end = words.shape[1] - _DIGEST_WORDS - 3, words.shape[1] - 3
-    return [
-        PackedPosition(
-            words[i, :state_end].tobytes(),
-            words[i, state_end:digest_end].tobytes(),
-            int(words[i, -3]),
-            bool(words[i, -2]),
-            float(results[i]),
-            legal[i],
-        )
-        for i in range(count)
-    ]

@@ -12,9 +12,11 @@ from search_toys import Node, Reference, random_leaf
 from tree_toys import ShownTree, check_sums, grow, legal_of, make_tree, plain_rule
 
 from azero.games import make
+from azero.search import packed
 from azero.search.leaf import uniform_leaf, unturned_leaf
 from azero.search.node import Ending, count_nodes, merge, restrict
 from azero.search.node import Node as TreeNode
+from azero.search.packed import PackedRules
 from azero.search.parallel import ParallelTree, TreeSettings
 
 C_BASE, C_INIT, REDUCTION = 40.0, 1.25, 0.3  # a small base, so that its logarithm matters
@@ -233,6 +235,24 @@ def test_superko_of_the_whole_game_holds_at_the_root() -> None:
         points = np.flatnonzero(exact[:-1])  # no passes, so that stones are captured and recaptured
         state = step(state, jnp.int32(random.choice(points) if len(points) else game.num_actions - 1))
     assert differing > 0
+
+
+def test_programs_serve_every_komi() -> None:
+    """Black owns the whole 3x3 board: 9 points."""
+    pass_move = 9
+    results = []
+    for komi in (8.5, 9.0, 9.5):
+        rules = PackedRules(make("go", size=3, komi=komi), 1)
+        position = rules.pack(rules.game.init())
+        for action in (4, pass_move, pass_move):
+            assert not position.is_terminal and position.result == 0.0
+            position = rules.step([position], [action])[0]
+        assert position.is_terminal
+        results.append(position.result)
+    assert results == [1.0, 0.0, -1.0]
+    compiled = packed._compiled.cache_info().misses
+    PackedRules(make("go", size=3, komi=-2.5), 1)
+    assert packed._compiled.cache_info().misses == compiled
 
 
 @pytest.mark.parametrize("changes", [{"batch": 0}, {"max_nodes": 0}, {"unvisited": "win"}, {"symmetry": "all"}])

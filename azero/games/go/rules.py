@@ -215,18 +215,30 @@ class Go:
 
     def rewards(self, state: GoState) -> Array:
         """Return float32[2] for Black and White: +1, -1, or 0 for a draw; zero until the end."""
-        is_over = self.is_terminal(state)
-        result = jnp.where(is_over, jnp.sign(self._score(state, is_over)), 0.0)
+        result = jnp.where(self.is_terminal(state), jnp.sign(self.final_points(state) - self.komi), 0.0)
         return jnp.stack([result, -result])
 
     def score(self, state: GoState) -> Array:
         """Return float32[]: Black's area minus White's area (stones, and empty points that reach only them) minus komi."""
-        return self._score(state, jnp.ones((), bool))
+        return self._points(state, jnp.ones((), bool)) - self.komi
 
-    def _score(self, state: GoState, wanted: Array) -> Array:
+    def without_komi(self) -> Go:
+        """Return the same rules with a komi of 0."""
+        return Go(self.board_shape, 0.0, self.superko, self.suicide, self.max_moves)
+
+    def final_points(self, state: GoState) -> Array:
+        """Return float32[]: Black's area minus White's at the end of a game, without komi; zero until then."""
+        is_over = self.is_terminal(state)
+        return jnp.where(is_over, self._points(state, is_over), 0.0)
+
+    def result_of(self, points: float) -> float:
+        """Host side: return Black's reward of a finished game from its `final_points`."""
+        return float(np.sign(points - self.komi))
+
+    def _points(self, state: GoState, wanted: Array) -> Array:
         black, white = self._areas(state, wanted)
         points = [jnp.bitwise_count(area).sum(dtype=jnp.int32) for area in (black, white)]
-        return (points[0] - points[1]).astype(jnp.float32) - self.komi
+        return (points[0] - points[1]).astype(jnp.float32)
 
     def ownership(self, state: GoState) -> Array:
         """Return int8[H, W]: 1 for Black's area, -1 for White's, 0 for neither's (Tromp-Taylor: dead stones count as alive)."""
