@@ -39,6 +39,12 @@ class GameConfig:
     """Go: several stones may capture themselves, as in Tromp-Taylor."""
     max_moves: int | None = None
     """Moves after which the game is scored or drawn; None is the game's own number (Go: 2 x points, AGZ: 722; chess and shogi: 512, AZ)."""
+    margin_weight: float = 0.0
+    """Go: share of the reward of self-play and search that is the margin in points over the size of the board; the papers have 0. Matches count results alone."""
+
+    def for_matches(self) -> GameConfig:
+        """Return the same game with rewards that say who won and nothing else."""
+        return dataclasses.replace(self, margin_weight=0.0)
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `azero.games.make` for this game."""
@@ -47,7 +53,9 @@ class GameConfig:
         if self.name != "go":
             return {}
         size = self.size[0] if len(self.size) == 1 else tuple(self.size)
-        return {"size": size, "komi": self.komi, "superko": self.superko, "suicide": self.suicide, "max_moves": self.max_moves}
+        return {
+            "size": size, "komi": self.komi, "superko": self.superko, "suicide": self.suicide, "max_moves": self.max_moves, "margin_weight": self.margin_weight,
+        }  # fmt: skip
 
     def __post_init__(self) -> None:
         _check(len(self.size) in (1, 2), f"game.size is one or two numbers, not {self.size}")

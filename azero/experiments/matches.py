@@ -238,7 +238,7 @@ def _rules(request: MatchRequest, sides: Sequence[_Side]) -> GameConfig:
     Raises:
       ValueError: a network plays something else, or a program is to play what GTP has no words for.
     """
-    trained = next((side.config.game for side in sides if side.config is not None), GameConfig())
+    trained = next((side.config.game.for_matches() for side in sides if side.config is not None), GameConfig())
     rules = trained if request.komi is None else dataclasses.replace(trained, komi=request.komi)
     if request.size is not None:
         rules = dataclasses.replace(rules, size=(request.size,), max_moves=None if (request.size,) != trained.size else rules.max_moves)

@@ -159,7 +159,9 @@ def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
     if spec.visits == 0:
         search = make_policy(game, leaf)
     else:
-        search = make_search(settings if spec.visits is None else dataclasses.replace(settings, num_simulations=spec.visits), game, leaf)
+        searched = dataclasses.replace(rules or config.game, margin_weight=config.game.margin_weight)  # rewards as the network's values have them
+        settings = settings if spec.visits is None else dataclasses.replace(settings, num_simulations=spec.visits)
+        search = make_search(settings, make(searched.name, **searched.options()), leaf)
     return Loaded(config, game, search, jax.jit(network.fold)(variables))
 
 
@@ -207,7 +209,7 @@ def _load_network(spec: NetworkSpec) -> tuple[PyTree, Config]:
 
 def _make_game(spec: NetworkSpec, config: Config, rules: GameConfig | None) -> Game:
     """Return the game of `rules`, on the board that the network knows."""
-    trained = make(config.game.name, **config.game.options())
+    trained = make(config.game.name, **config.game.for_matches().options())
     if rules is None:
         return trained
     game = make(rules.name, **rules.options())
