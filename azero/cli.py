@@ -194,6 +194,36 @@ def gtp(
     serve_gtp(Source(checkpoint, iteration, random_net), visits, seconds, ponder)
 
 
+def uci(checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, visits: int | None = None) -> None:
+    """Speak the Universal Chess Interface on standard input and output: for Cute Chess, Arena, BanksiaGUI, lichess-bot and other programs.
+
+    Args:
+      checkpoint: a run's directory; its network plays chess.
+      random_net: instead of a checkpoint: an untrained network to try a program out, chess or "chess?blocks=2&filters=32" for a small one.
+      iteration: the checkpoint; default the newest.
+      visits: visits per move at most, infinite analysis left out; default what the program's clock allows.
+    """
+    _say_starting()
+    from azero.experiments.serve import Source, serve_moves
+
+    serve_moves("uci", Source(checkpoint, iteration, random_net), visits)
+
+
+def usi(checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, visits: int | None = None) -> None:
+    """Speak the Universal Shogi Interface on standard input and output: for ShogiGUI, Shogidokoro and other programs.
+
+    Args:
+      checkpoint: a run's directory; its network plays shogi.
+      random_net: instead of a checkpoint: an untrained network to try a program out, shogi or "shogi?blocks=2&filters=32" for a small one.
+      iteration: the checkpoint; default the newest.
+      visits: visits per move at most, infinite analysis left out; default what the program's clock allows.
+    """
+    _say_starting()
+    from azero.experiments.serve import Source, serve_moves
+
+    serve_moves("usi", Source(checkpoint, iteration, random_net), visits)
+
+
 def analysis(
     checkpoint: Path | None = None,
     random_net: str | None = None,
@@ -252,6 +282,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "elo": elo,
     "analyze": analyze,
     "gtp": gtp,
+    "uci": uci,
+    "usi": usi,
     "analysis": analysis,
     "play": play,
 }

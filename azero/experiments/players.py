@@ -56,11 +56,25 @@ class RandomNetSpec:
     """Of the initial weights."""
     visits: int | None = None
     """As in `CheckpointSpec`."""
+    blocks: int | None = None
+    """Another size than the experiment's, so that programs can be tried out on a small machine."""
+    filters: int | None = None
 
     @property
     def name(self) -> str:
         """How results call it."""
         return f"random {self.experiment}" + ("" if self.visits is None else f", {self.visits} visits")
+
+    @property
+    def config(self) -> Config:
+        """The settings of the experiment, with the size of this network.
+
+        Raises:
+          ValueError: there is no such experiment, or no such network.
+        """
+        config = load(self.experiment).config
+        sizes = {name: size for name in ("blocks", "filters") if (size := getattr(self, name)) is not None}
+        return dataclasses.replace(config, network=dataclasses.replace(config.network, **sizes))
 
 
 NetworkSpec = CheckpointSpec | RandomNetSpec
@@ -115,7 +129,7 @@ def parse_player(text: str) -> NetworkSpec | GtpSpec:
         raise ValueError(f"{text!r} is not a player; a player is {FORMS}")
     if kind == "checkpoint":
         return CheckpointSpec(Path(name), **_numbers(text, query, ("visits", "iteration")))
-    return RandomNetSpec(name, **_numbers(text, query, ("visits", "seed")))
+    return RandomNetSpec(name, **_numbers(text, query, ("visits", "seed", "blocks", "filters")))
 
 
 def _numbers(text: str, query: str, allowed: tuple[str, ...]) -> dict[str, int]:
@@ -137,7 +151,7 @@ def resolve(spec: NetworkSpec) -> tuple[NetworkSpec, Config]:
       ValueError: there is no such directory or experiment.
     """
     if not isinstance(spec, CheckpointSpec):
-        return spec, load(spec.experiment).config
+        return spec, spec.config
     if not spec.workdir.is_dir():
         raise ValueError(f"there is no directory {spec.workdir}")
     iteration, config = load_settings(spec.workdir, spec.iteration)
@@ -199,7 +213,7 @@ def _load_network(spec: NetworkSpec) -> tuple[PyTree, Config]:
         if not spec.workdir.is_dir():
             raise ValueError(f"there is no directory {spec.workdir}")
         return load_variables(spec.workdir, spec.iteration)
-    config = load(spec.experiment).config
+    config = spec.config
     game = make(config.game.name, **config.game.options())
     network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
     return jax.jit(network.init)(jax.random.key(spec.seed)), config
