@@ -66,6 +66,8 @@ class Engine:
         self._has_quit = False
         self._is_prepared = False
         self._search: SearchControl | None = None
+        self._is_lost = False
+        """The last position was refused: there is nothing to think about until another one comes."""
         self._commands: dict[str, Callable[[list[str]], None]] = {
             dialect.name: self._greet,
             "isready": self._is_ready,
@@ -141,8 +143,10 @@ class Engine:
 
     def _new_game(self, words: list[str]) -> None:
         self.game.new_game()
+        self._is_lost = False
 
     def _position(self, words: list[str]) -> None:
+        self._is_lost = True
         keyword = self.game.notation.keyword
         cut = words.index("moves") if "moves" in words else len(words)
         if words[:1] == [START] and cut == 1:
@@ -152,6 +156,7 @@ class Engine:
         else:
             raise ValueError(f"it takes {START} or {keyword} and a position, then moves and the moves, not {' '.join(words)[:60]!r}")
         self.game.set_up(start, words[cut + 1 :])
+        self._is_lost = False
 
     def _set_option(self, words: list[str]) -> None:
         option = self.options.set(words)
@@ -176,14 +181,26 @@ class Engine:
             if words[:1] == [kind]:
                 self._say(answer)
                 return
+        if self._is_lost:
+            # A move in an older position would be an illegal one for who asks.
+            self._tell("go: the last position was refused; send another one")
+            self._say(f"bestmove {self.dialect.no_move}")
+            return
         request = parse_go(words, self.dialect.sides[self.game.position.to_play])
         if request.unknown:
             self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and passed over")
         self._prepare()
         position = going_on(self.game.position)
         seconds = None if position is None else request.thinking_seconds(position, self.options[self.dialect.overhead] / 1000)
-        waits = request.is_infinite or request.ponders or (not request.is_limited and self._visits is None)
-        search = SearchControl(self._lines, self.handle, waits=waits, seconds=seconds, depth=request.depth, is_closed=lambda: self._write.is_closed)
+        search = SearchControl(
+            self._lines,
+            self.handle,
+            is_endless=request.is_infinite or (not request.is_limited and self._visits is None),
+            ponders=request.ponders,
+            seconds=seconds,
+            depth=request.depth,
+            is_closed=lambda: self._write.is_closed,
+        )
         self._search = search
         try:
             answer = self._answer(position, request, search)
@@ -197,6 +214,8 @@ class Engine:
         if self.dialect.win is not None and may_declare_win(self.game.position):
             return f"bestmove {self.dialect.win}"
         if position is None:
+            lost = self.game.position.rewards[self.game.position.to_play] < 0
+            self._say(f"info depth 0 score {'mate 0' if lost else 'cp 0'}")
             return f"bestmove {self.dialect.no_move}"
         analysis = self._think(position, request, search)
         best = analysis.moves[0] if analysis.moves else None

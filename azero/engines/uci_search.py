@@ -16,7 +16,8 @@ class SearchControl:
         lines: LineReader,
         handle: Callable[[Line], None],
         *,
-        waits: bool,
+        is_endless: bool,
+        ponders: bool,
         seconds: float | None,
         depth: int | None,
         is_closed: Callable[[], bool],
@@ -26,7 +27,8 @@ class SearchControl:
         Args:
           lines: input; what waits there is handled between batches.
           handle: carries out a line; it may call `stop` and `ponderhit`.
-          waits: no limit ends the search before `stop` or `ponderhit`: it is infinite, or pondering.
+          is_endless: only `stop` ends the search.
+          ponders: only `stop` ends it before `ponderhit`.
           seconds: to think; None is without limit. After `ponderhit` they are counted from there.
           depth: mean length of the descents that ends the search; None is none.
           is_closed: whether nobody listens any more.
@@ -35,7 +37,8 @@ class SearchControl:
         """Mean length of the descents, as last reported."""
         self._lines = lines
         self._handle = handle
-        self._waits = waits
+        self._is_endless = is_endless
+        self._waits = is_endless or ponders
         self._seconds = seconds
         self._most_depth = depth
         self._is_closed = is_closed
@@ -49,7 +52,7 @@ class SearchControl:
 
     def ponderhit(self) -> None:
         """The expected move has been played: the limits hold from now on."""
-        self._waits = False
+        self._waits = self._is_endless
         self._began = time.perf_counter()
 
     def should_stop(self) -> bool:

@@ -1,9 +1,8 @@
-"""Players by name: checkpoints of our runs, networks that have learned nothing, and programs that speak GTP."""
+"""Players by name: checkpoints of our runs, networks that have learned nothing, and other programs."""
 
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,8 @@ import jax
 from azero.checkpoint import load_settings, load_variables
 from azero.config import Config, GameConfig
 from azero.experiments.experiment import load
+from azero.experiments.programs import FORMS as PROGRAM_FORMS
+from azero.experiments.programs import ProgramSpec, parse_program
 from azero.games import Game, make
 from azero.networks import make_network
 from azero.pipelines.loop import match_leaf, match_settings
@@ -25,7 +26,7 @@ from azero.search.parallel import TreeSettings
 from azero.search.policy import make_policy
 from azero.types import PyTree
 
-FORMS = '"checkpoint:WORKDIR?visits=64&iteration=100", "random-net:EXPERIMENT?visits=64&seed=1" or "gtp:PROGRAM ARGUMENTS"'
+FORMS = f'"checkpoint:WORKDIR?visits=64&iteration=100", "random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {PROGRAM_FORMS}'
 
 
 @dataclass(frozen=True)
@@ -82,18 +83,6 @@ NetworkSpec = CheckpointSpec | RandomNetSpec
 
 
 @dataclass(frozen=True)
-class GtpSpec:
-    """A GTP program as a player."""
-
-    command: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """How results call it."""
-        return Path(self.command[0]).name
-
-
-@dataclass(frozen=True)
 class ThinkerSettings:
     """How a network plays with one tree for its game."""
 
@@ -115,15 +104,15 @@ class Loaded(NamedTuple):
     """Inference parameters."""
 
 
-def parse_player(text: str) -> NetworkSpec | GtpSpec:
+def parse_player(text: str) -> NetworkSpec | ProgramSpec:
     """Return the player that `text` names.
 
     Raises:
       ValueError: it is not of one of the forms.
     """
+    if (program := parse_program(text)) is not None:
+        return program
     kind, _, rest = text.partition(":")
-    if kind == "gtp" and rest.strip():
-        return GtpSpec(tuple(shlex.split(rest)))
     name, _, query = rest.partition("?")
     if not name or kind not in ("checkpoint", "random-net"):
         raise ValueError(f"{text!r} is not a player; a player is {FORMS}")

@@ -10,8 +10,9 @@ import pytest
 from nim_game import Nim, nim_search
 
 from azero.config import SearchConfig
-from azero.engines.external import GtpPlayer, GtpProgram, find_program
+from azero.engines.external import GtpPlayer, GtpProgram
 from azero.engines.external_match import Pairing, gnu_go_command, parse_score, play_games, program_player
+from azero.engines.program import find_program
 from azero.games import make
 from azero.play.player import Clock, PlayerError, SearchPlayer
 from azero.play.referee import play_game
