@@ -33,7 +33,7 @@ class MovesInProcess:
         self.value = value
         self._script = _Script()
         self._sink = io.BytesIO()
-        self.game = MoveGame(make(game, max_moves=4096), self._make)
+        self.game = MoveGame(make(game), self._make)
         self.engine = Engine(USI if game == "shogi" else UCI, self.game, self._script, LineWriter(self._sink), visits=visits)
 
     def _make(self, game) -> UniformThinker:

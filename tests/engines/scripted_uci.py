@@ -1,9 +1,9 @@
-"""A program that speaks UCI or USI badly, or well: `python scripted_uci.py MODE`. It plays the moves that follow one another in `MOVES`."""
+"""A program that speaks UCI or USI badly, or well: `python scripted_uci.py MODE`. It plays `MOVES` over and over."""
 
 import sys
 import time
 
-MOVES = {"uci": ["e2e4", "e7e5", "g1f3", "b8c6"], "usi": ["7g7f", "3c3d", "2g2f", "8c8d"]}
+MOVES = {"uci": ["g1f3", "g8f6", "f3g1", "f6g8"], "usi": ["5i5h", "5a5b", "5h5i", "5b5a"]}
 
 
 def main(mode: str) -> None:

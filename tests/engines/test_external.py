@@ -78,7 +78,7 @@ def test_a_program_that_will_not_quit_is_killed_with_its_children() -> None:
     began = time.monotonic()
     with GtpProgram(_command("stubborn")) as program:
         assert program.ask("name") == ""
-        process = program._process
+        process = program._program._process
     assert process.returncode == -9 and time.monotonic() - began < 8
     program = GtpProgram(_command("child"))
     with pytest.raises(PlayerError, match="no answer in time") as caught:

@@ -76,7 +76,6 @@ def play_shogi(command: list[str], num_games: int, folder: Path) -> list[str]:
     ours, theirs = usi.Engine(str(script)), usi.Engine(fairy)
     endings = []
     try:
-        theirs.setoption("Skill Level", -20)
         for engine in (ours, theirs):
             engine.isready()
         for number in range(num_games):
@@ -102,7 +101,7 @@ def _shogi_game(cshogi, ours, theirs, board, moves: list[str], number: int) -> s
         engine = ours if is_ours else theirs
         engine.position(moves=moves)
         began = time.monotonic()
-        move, _ = engine.go(btime=0, wtime=0, byoyomi=1000) if is_ours else engine.go(nodes=50)
+        move, _ = engine.go(btime=0, wtime=0, byoyomi=1000) if is_ours else engine.go(nodes=200)
         assert not is_ours or time.monotonic() - began < 1.0, f"game {number}: the time ran out in move {len(moves) + 1}"
         if move in ("resign", "win"):
             assert move == "win" or board.is_game_over(), f"game {number}: {move} after {' '.join(moves)}"

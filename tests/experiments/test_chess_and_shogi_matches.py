@@ -26,16 +26,17 @@ SCRIPT = Path(__file__).parents[1] / "engines" / "scripted_uci.py"
 KINDS = {"chess": "uci", "shogi": "usi"}
 
 
-MATE = """
-+5756FU -8242HI +2818HI -3132GI +7776FU -5354FU +4958KI -6364FU +5968OU -4344FU +1828HI -1314FU +5655FU -5162OU +5554FU -2213KA +6878OU
--7172GI +8877KA -3243GI +7755KA -1379KA +6979KI -4222HI +0053KA -6263OU +5364UM -6352OU +5453TO -5251OU +5343TO -0063GI +0052FU -2252HI
-+4352TO -4152KI +0031HI -5162OU +6486UM -6364GI +8664UM -9394FU +5544KA -5253KI +4453UM
-""".split()
+MATE = """PI
++
++5756FU,-8242HI,+2818HI,-3132GI,+7776FU,-5354FU,+4958KI,-6364FU,+5968OU,-4344FU,+1828HI,-1314FU,+5655FU,-5162OU,+5554FU,-2213KA,+6878OU
+-7172GI,+8877KA,-3243GI,+7755KA,-1379KA,+6979KI,-4222HI,+0053KA,-6263OU,+5364UM,-6352OU,+5453TO,-5251OU,+5343TO,-0063GI,+0052FU,-2252HI
++4352TO,-4152KI,+0031HI,-5162OU,+6486UM,-6364GI,+8664UM,-9394FU,+5544KA,-5253KI,+4453UM
+"""
 """A game between GNU Shogi and Fairy-Stockfish that ended with mate."""
 
 
-def request(game: str, first: str, second: str, games: int = 2, **settings: object) -> MatchRequest:
-    players = [f"{KINDS[game]}:{sys.executable} {SCRIPT} {mode}?nodes=1&option.skill level=0" for mode in (first, second)]
+def request(kind: str, first: str, second: str, games: int = 2, **settings: object) -> MatchRequest:
+    players = [f"{KINDS[kind]}:{sys.executable} {SCRIPT} {mode}?nodes=1&option.skill level=0" for mode in (first, second)]
     return MatchRequest(*players, games, **{"first_name": first, "second_name": second} | settings)  # type: ignore[arg-type]
 
 
@@ -72,22 +73,21 @@ def test_programs_play_and_every_game_is_written(tmp_path: Path, game: str) -> N
 
 @pytest.mark.parametrize("game", KINDS)
 def test_failures_lose_and_records_say_so(tmp_path: Path, game: str) -> None:
-    result, text = play(request(game, "good", "good", out=tmp_path, first_name="a", second_name="b"))
-    # The fifth move of the script is its first one again, which whoever began cannot play.
-    assert result == MatchResult(first=Tally(losses=1), second=Tally(wins=1)) and "illegal move" in text and "1 games lost by a failure of a" in text
+    result, text = play(request(game, "illegal", "good", out=tmp_path))
+    assert result == MatchResult(first=Tally(losses=1), second=Tally(losses=1)) and "illegal move" in text and "2 games lost by a failure of illegal" in text
     content = (tmp_path / f"game0001.{'pgn' if game == 'chess' else 'csa'}").read_text()
     assert ('[Termination "rules infraction"]' in content and "0-1" in content) if game == "chess" else content.endswith("%+ILLEGAL_ACTION\n")
 
 
 def test_endings_of_shogi_in_csa() -> None:
-    game = make("shogi", max_moves=60)
+    game = make("shogi")
 
     def ending(actions: tuple[int, ...], reward: float, how: str = "played out", failed: str = "") -> str:
         return match_csa(MatchGame(1, None, True, reward, actions, 0, how, failed), None, game, ("a", "b")).split()[-1]  # type: ignore[arg-type]
 
-    (mate,) = csa.parse_games("\n".join(["PI", "+", *MATE]), "mate")
+    (mate,) = csa.parse_games(MATE, "mate")
     around = Position.start(game)
-    for name in "5i5h 5a5b 5h5i 5b5a".split() * 3:
+    for name in ["5i5h", "5a5b", "5h5i", "5b5a"] * 3:
         around = around.play(around.parse_action(name))
     assert ending(mate.actions, 1.0) == "%TSUMI" and around.is_over and ending(around.actions, 0.0) == "%SENNICHITE"
     assert ending(mate.actions[:4], 1.0, "b resigns") == "%TORYO" and ending(mate.actions[:4], 1.0) == "%-ILLEGAL_ACTION", "perpetual check"
