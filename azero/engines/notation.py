@@ -58,11 +58,16 @@ class Notation:
         return names
 
 
+def _with_counts(fen: str) -> str:
+    """Return a FEN with its two counts, which people and programs leave out of a position alone."""
+    return f"{fen} 0 1" if len(fen.split()) == 4 else fen
+
+
 NOTATIONS = {
     "chess": Notation(
         protocol="uci",
         keyword="fen",
-        parse_state=lambda game, text: cast(Chess, game).from_fen(text),
+        parse_state=lambda game, text: cast(Chess, game).from_fen(_with_counts(text)),
         board_of=chess_text.board_of_state,
         names=lambda board: cast(chess_text.Board, board).uci,
         format_move=chess_text.format_uci,

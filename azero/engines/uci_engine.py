@@ -7,11 +7,10 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from azero import __version__
 from azero.engines.lines import Line, LineReader, LineWriter, say
 from azero.engines.move_game import START, MoveGame
+from azero.engines.moves import best_unsearched
 from azero.engines.notation import going_on, may_declare_win
 from azero.engines.uci_go import GoRequest, parse_go
 from azero.engines.uci_info import format_info, win_draw_loss
@@ -217,16 +216,17 @@ class Engine:
             lost = self.game.position.rewards[self.game.position.to_play] < 0
             self._say(f"info depth 0 score {'mate 0' if lost else 'cp 0'}")
             return f"bestmove {self.dialect.no_move}"
-        analysis = self._think(position, request, search)
-        best = analysis.moves[0] if analysis.moves else None
-        if best is None:
-            return f"bestmove {self._name(position, int(np.where(position.legal, analysis.raw_policy, -1.0).argmax()))}"
+        allowed = self._allowed(position, request.names)
+        analysis = self._think(position, request, search, allowed)
+        if not analysis.moves:
+            return f"bestmove {self.game.notation.format_line(position, [best_unsearched(position, analysis, allowed)])[0]}"
+        best = analysis.moves[0]
         if self.dialect.centipawns(best.value) <= -self.options[RESIGN_VALUE]:
             return f"bestmove {self.dialect.no_move}"
         names = self.game.notation.format_line(position, best.line[:2])
         return f"bestmove {names[0]}" + (f" ponder {names[1]}" if len(names) > 1 else "")
 
-    def _think(self, position: Position, request: GoRequest, search: SearchControl) -> Analysis:
+    def _think(self, position: Position, request: GoRequest, search: SearchControl, allowed: list[int] | None) -> Analysis:
         bounds = [bound for bound in (request.nodes, None if request.is_infinite else self._visits) if bound is not None]
 
         def report(analysis: Analysis) -> None:
@@ -240,7 +240,7 @@ class Engine:
             should_stop=search.should_stop,
             on_progress=report,
             progress_seconds=PROGRESS_SECONDS,
-            allowed=self._allowed(position, request.names),
+            allowed=allowed,
         )
 
     def _allowed(self, position: Position, names: Sequence[str]) -> list[int] | None:
@@ -256,6 +256,3 @@ class Engine:
     def _score(self, value: float) -> str:
         shares = " wdl {} {} {}".format(*win_draw_loss(value)) if self.options[SHOW_WDL] else ""
         return f"cp {self.dialect.centipawns(value)}{shares}"
-
-    def _name(self, position: Position, action: int) -> str:
-        return self.game.notation.format_line(position, [action])[0]
