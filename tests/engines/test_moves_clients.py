@@ -17,6 +17,8 @@ TINY = "blocks=1&filters=8"
 LONGEST = 400
 """Moves after which a game is given up as a draw."""
 MAIN_SECONDS, INCREMENT_SECONDS = 10.0, 0.1
+BYOYOMI_SECONDS = 3.0
+"""A machine that is busy with other things gives a process its turn late."""
 
 
 def _program(name: str) -> str:
@@ -101,8 +103,8 @@ def _shogi_game(cshogi, ours, theirs, board, moves: list[str], number: int) -> s
         engine = ours if is_ours else theirs
         engine.position(moves=moves)
         began = time.monotonic()
-        move, _ = engine.go(btime=0, wtime=0, byoyomi=1000) if is_ours else engine.go(nodes=200)
-        assert not is_ours or time.monotonic() - began < 1.0, f"game {number}: the time ran out in move {len(moves) + 1}"
+        move, _ = engine.go(btime=0, wtime=0, byoyomi=round(1000 * BYOYOMI_SECONDS)) if is_ours else engine.go(nodes=200)
+        assert not is_ours or time.monotonic() - began < BYOYOMI_SECONDS, f"game {number}: the time ran out in move {len(moves) + 1}"
         if move in ("resign", "win"):
             assert move == "win" or board.is_game_over(), f"game {number}: {move} after {' '.join(moves)}"
             assert move == "resign" or board.is_nyugyoku()
