@@ -80,10 +80,12 @@ def match(
     first: str,
     second: str,
     games: int = 400,
+    game: Literal["chess", "go", "shogi"] | None = None,
     size: int | None = None,
     komi: float | None = None,
     openings: Path | None = None,
     opening_moves: int | None = None,
+    random_plies: int | None = None,
     temperature_moves: int = 4,
     sprt: str | None = None,
     workers: int = 1,
@@ -97,13 +99,16 @@ def match(
 
     Args:
       first: a player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, no iteration is the newest), "random-net:EXPERIMENT",
-        or "gtp:PROGRAM ARGUMENTS" ({seed} in an argument becomes the seed plus the number of the game).
+        "gtp:PROGRAM ARGUMENTS" ({seed} in an argument becomes the seed plus the number of the game), "uci:stockfish?skill=0&nodes=1000",
+        "usi:fairy-stockfish?elo=1350&movetime=50" (also depth=N, option.NAME=VALUE), or "gnushogi:gnushogi?depth=2".
       second: the other player.
       games: games in all; colours alternate.
-      size: points per side; default the network's, 19 where both players are programs.
-      komi: points for White; default the network's, 7.5 where both players are programs.
-      openings: SGF games or lines of moves ("E5 C3"); each opening is played with both colours.
+      game: what is played; default what the players play.
+      size: Go: points per side; default the network's, 19 where both players are programs.
+      komi: Go: points for White; default the network's, 7.5 where both players are programs.
+      openings: games (SGF; PGN; CSA or KIF) or lines of moves ("E5 C3", "e2e4 e7e5"); each opening is played with both colours.
       opening_moves: moves to take of each opening; default all.
+      random_plies: instead of openings from a file: begin every pair of games with so many random moves.
       temperature_moves: moves at the start of each game that a network draws in proportion to the search's weights, for variety.
       sprt: ELO0,ELO1: stop as soon as it is decided which of these differences is the better one (errors 5%).
       workers: games at once where a program takes part.
@@ -117,8 +122,8 @@ def match(
 
     play_match(
         MatchRequest(
-            first=first, second=second, games=games, size=size, komi=komi, openings=openings, opening_moves=opening_moves,
-            temperature_moves=temperature_moves, sprt=None if sprt is None else _two_numbers(sprt), workers=workers, timeout=timeout,
+            first=first, second=second, games=games, game=game, size=size, komi=komi, openings=openings, opening_moves=opening_moves,
+            random_plies=random_plies, temperature_moves=temperature_moves, sprt=None if sprt is None else _two_numbers(sprt), workers=workers, timeout=timeout,
             first_name=first_name, second_name=second_name, seed=seed, out=out,
         )
     )  # fmt: skip
@@ -194,6 +199,36 @@ def gtp(
     serve_gtp(Source(checkpoint, iteration, random_net), visits, seconds, ponder)
 
 
+def uci(checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, visits: int | None = None) -> None:
+    """Speak the Universal Chess Interface on standard input and output: for Cute Chess, Arena, BanksiaGUI, lichess-bot and other programs.
+
+    Args:
+      checkpoint: a run's directory; its network plays chess.
+      random_net: instead of a checkpoint: an untrained network to try a program out, chess or "chess?blocks=2&filters=32" for a small one.
+      iteration: the checkpoint; default the newest.
+      visits: visits per move at most, infinite analysis left out; default what the program's clock allows.
+    """
+    _say_starting()
+    from azero.experiments.serve import Source, serve_moves
+
+    serve_moves("uci", Source(checkpoint, iteration, random_net), visits)
+
+
+def usi(checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, visits: int | None = None) -> None:
+    """Speak the Universal Shogi Interface on standard input and output: for ShogiGUI, Shogidokoro and other programs.
+
+    Args:
+      checkpoint: a run's directory; its network plays shogi.
+      random_net: instead of a checkpoint: an untrained network to try a program out, shogi or "shogi?blocks=2&filters=32" for a small one.
+      iteration: the checkpoint; default the newest.
+      visits: visits per move at most, infinite analysis left out; default what the program's clock allows.
+    """
+    _say_starting()
+    from azero.experiments.serve import Source, serve_moves
+
+    serve_moves("usi", Source(checkpoint, iteration, random_net), visits)
+
+
 def analysis(
     checkpoint: Path | None = None,
     random_net: str | None = None,
@@ -252,6 +287,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "elo": elo,
     "analyze": analyze,
     "gtp": gtp,
+    "uci": uci,
+    "usi": usi,
     "analysis": analysis,
     "play": play,
 }

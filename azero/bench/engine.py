@@ -18,7 +18,7 @@ from tyro.conf import Positional
 from azero import mesh as meshes
 from azero.config import NetworkConfig
 from azero.evaluate.elo import elo_difference
-from azero.experiments.players import GtpSpec, ThinkerSettings, load_thinker, parse_player
+from azero.experiments.players import NetworkSpec, ThinkerSettings, load_thinker, parse_player
 from azero.games import Game, make
 from azero.networks import make_network, resolve
 from azero.play.player import Position
@@ -131,7 +131,7 @@ def cost(arguments: CostArguments) -> MatchResult:
       CheckpointError: a checkpoint cannot be read.
     """
     spec = parse_player(arguments.player)
-    if isinstance(spec, GtpSpec):
+    if not isinstance(spec, NetworkSpec):
         raise ValueError(f"{arguments.player!r} is a program; batches are those of our own networks")
     if arguments.games < 2 or arguments.games % 2:
         raise ValueError(f"a match has an even number of games, half with each colour, not {arguments.games}")

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from azero.engines.external import GtpPlayer
+from azero.engines.program import ProgramPlayer
 from azero.evaluate.match_games import MatchGame
 from azero.games.game import Game
 from azero.games.go.rules import Go
@@ -69,7 +70,7 @@ def play_games(
     for pairing in pairings:
         todo.put(pairing)
     finished: queue.SimpleQueue[MatchGame | BaseException | None] = queue.SimpleQueue()
-    active: set[GtpPlayer] = set()
+    active: set[ProgramPlayer] = set()
     ended = threading.Event()
 
     def work(make_first: MakePlayer, make_second: MakePlayer) -> None:
@@ -104,15 +105,15 @@ def play_games(
                 program.close()
 
 
-def _play(game: Game, first: Player, second: Player, pairing: Pairing, timeout: float, active: set[GtpPlayer]) -> MatchGame:
+def _play(game: Game, first: Player, second: Player, pairing: Pairing, timeout: float, active: set[ProgramPlayer]) -> MatchGame:
     first_is_black = pairing.number % 2 == 1
     black, white = (first, second) if first_is_black else (second, first)
-    programs = [player for player in (first, second) if isinstance(player, GtpPlayer)]
+    programs = [player for player in (first, second) if isinstance(player, ProgramPlayer)]
     active.update(programs)
     try:
         record = play_game(game, black, white, Clock(timeout), pairing.opening_moves)
         margin = _margin(record)
-        claims = {program.name: program.final_score() for program in programs} if margin is not None and _passed_twice(record) else {}
+        claims = {program.name: _claim(program) for program in programs} if margin is not None and _passed_twice(record) else {}
     finally:
         for program in programs:
             program.close()
@@ -132,6 +133,11 @@ def _play(game: Game, first: Player, second: Player, pairing: Pairing, timeout: 
         seconds=(round(seconds[0], 2), round(seconds[1], 2)),
         decisions=record.decisions,
     )
+
+
+def _claim(program: ProgramPlayer) -> str | None:
+    """Return what a GTP program says of the score."""
+    return program.final_score() if isinstance(program, GtpPlayer) else None
 
 
 def _margin(record: GameRecord) -> float | None:

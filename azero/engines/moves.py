@@ -37,11 +37,11 @@ def choose_move(
     analysis = game.session.think(position, limits, on_progress=on_progress, progress_seconds=progress_seconds, allowed=allowed)
     settings.thinking_seconds += analysis.seconds
     settings.spend(colour, analysis.seconds)
-    action = analysis.moves[0].action if analysis.moves else _best_unsearched(position, analysis, allowed)
+    action = analysis.moves[0].action if analysis.moves else best_unsearched(position, analysis, allowed)
     return Choice(action, may_resign and settings.wants_to_resign(colour, analysis.value), analysis)
 
 
-def _best_unsearched(position: Position, analysis: Analysis, allowed: Sequence[int] | None) -> int:
+def best_unsearched(position: Position, analysis: Analysis, allowed: Sequence[int] | None) -> int:
     """Return the network's favourite where the search had time for nothing."""
     legal = position.legal.copy()
     if allowed is not None:

@@ -18,6 +18,10 @@ from azero.play.thinking import Analysis, Limits, Thinker
 class ThinkingPlayer(Thinker, Player, Protocol):
     """A thinker that can also be told to forget what it knows of a game."""
 
+    def limit_memory(self, megabytes: int) -> None:
+        """Keep the tree within about so many MiB from now on."""
+        ...
+
 
 MakeThinker = Callable[[Game], ThinkingPlayer]
 """Makes a thinker for a game; it must also accept positions of the same board under other rules (komi, superko, suicide)."""
@@ -74,6 +78,10 @@ class Session:
         self._positions = list(positions)
         self.forget()
 
+    def go_on(self, positions: Sequence[Position]) -> None:
+        """Take over positions that follow the current one by moves of the game; the thinker keeps its tree."""
+        self._positions += positions
+
     def play(self, action: int, position: Position | None = None) -> None:
         """Play a move; in `position` if that is not the current one (another side to move, say), which `undo` still returns to.
 
@@ -114,8 +122,12 @@ class Session:
         tell = _say_nothing if quietly else say
         tell("preparing the network and the search ...")
         began = time.perf_counter()
-        thinker = self.thinker
-        thinker.think(self._known(self.position), Limits(playouts=16))
+        thinker, position = self.thinker, self._known(self.position)
+        # A batch of leaves, a leaf alone, a move of the game: each is a program of its own.
+        for playouts in (16, 1):
+            thinker.think(position, Limits(playouts=playouts))
+        if not position.is_over:
+            self.position.play(int(np.argmax(position.legal)))
         thinker.reset()
         tell(f"ready after {time.perf_counter() - began:.1f} s")
 

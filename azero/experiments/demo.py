@@ -9,8 +9,8 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from azero.engines.external import find_program
 from azero.engines.external_match import gnu_go_command
+from azero.engines.program import find_program
 from azero.experiments import go5
 from azero.experiments.matches import MatchRequest, play_match
 from azero.experiments.players import CheckpointSpec, Loaded, load_player

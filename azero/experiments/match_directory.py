@@ -2,7 +2,7 @@
 
 match.json    the command and the players; the result so far
 games.jsonl   one row per finished game (see `azero.evaluate.match_games.MatchGame`)
-gameN.sgf     the games, where they are Go
+gameN.sgf     the games of Go; those of chess as .pgn, of shogi as .csa
 """
 
 from __future__ import annotations
@@ -64,18 +64,19 @@ class MatchDirectory:
         self.games: list[MatchGame] = []
         if (path / MATCH).exists():
             facts = read_match(path)
-            if facts["command"] != self.command:
-                raise ValueError(f"{path} holds another match ({_differences(facts['command'], self.command)}); choose another directory")
+            if differences := _differences(facts["command"], self.command):
+                raise ValueError(f"{path} holds another match ({differences}); choose another directory")
             self.players = facts["players"]
             self.games = read_match_games(path)
         else:
             self._write({})
         self._rows = RowFile(path / GAMES)
 
-    def add(self, game: MatchGame, sgf: str | None) -> None:
-        """Keep a finished game."""
-        if sgf is not None:
-            write_atomically(self.path / f"game{game.number:04d}.sgf", sgf)
+    def add(self, game: MatchGame, record: tuple[str, str] | None) -> None:
+        """Keep a finished game; `record` is the suffix and the text of its file, if it has one."""
+        if record is not None:
+            suffix, text = record
+            write_atomically(self.path / f"game{game.number:04d}{suffix}", text)
         self._rows.append(game.row())
         self.games.append(game)
 
@@ -109,7 +110,9 @@ class MatchDirectory:
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Say what the two commands have different: the match there first, then this one."""
+    """Say what the two commands have different: the match there first, then this one; a setting that is missing is None. Empty if they are the same."""
     names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
+    if not names:
+        return ""
     there, here = (", ".join(f"{name}: {command.get(name)}" for name in names) for command in (old, new))
     return f"there {there}; here {here}"

@@ -13,16 +13,17 @@ from typing import Any
 from rich.console import Console
 
 from azero.config import Config, GameConfig
-from azero.engines.external import find_program
-from azero.engines.external_match import MakePlayer, Pairing, play_games, program_player
+from azero.engines.external_match import MakePlayer, Pairing, play_games
+from azero.engines.program import find_program
 from azero.evaluate.elo import elo_difference
 from azero.evaluate.match_games import MatchGame, MatchSummary, complete_pairs, summarise
 from azero.evaluate.sprt import Sprt
 from azero.experiments.batched_match import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_rounds
 from azero.experiments.match_directory import MatchDirectory
-from azero.experiments.match_sgf import match_sgf
-from azero.experiments.openings import read_openings
-from azero.experiments.players import CheckpointSpec, GtpSpec, NetworkSpec, ThinkerSettings, load_thinker, parse_player, resolve
+from azero.experiments.match_records import RECORDS, colours
+from azero.experiments.openings import draw_openings, read_openings
+from azero.experiments.players import CheckpointSpec, NetworkSpec, ThinkerSettings, load_thinker, parse_player, resolve
+from azero.experiments.programs import ProgramSpec, program_maker
 from azero.games import Game, make
 from azero.pipelines.loop import match_settings
 from azero.play.player import Player, Position
@@ -43,15 +44,19 @@ class MatchRequest:
     """In all; an even number, half of them with each colour."""
     temperature_moves: int = 0
     """Moves at the start of a game, those of an opening included, that a network draws in proportion to the search's weights."""
+    game: str | None = None
+    """What is played; None is what the players play."""
     komi: float | None = None
-    """None is the komi of the first network, 7.5 where both are programs."""
+    """Go: None is the komi of the first network, 7.5 where both are programs."""
     size: int | None = None
-    """Points per side; None is the first network's, 19 where both are programs."""
+    """Go: points per side; None is the first network's, 19 where both are programs."""
     seed: int = 0
     openings: Path | None = None
     """A file of openings (see `read_openings`), taken in turn; each one is played with both colours."""
     opening_moves: int | None = None
     """Moves to take of each opening; None is all."""
+    random_plies: int | None = None
+    """Instead of a file: every pair of games begins with so many moves drawn at random from the legal ones."""
     sprt: tuple[float, float] | None = None
     """Elo differences of a test that ends the match early (see `Sprt`)."""
     timeout: float = 60.0
@@ -71,6 +76,8 @@ class MatchRequest:
             raise ValueError(f"a match has at least one worker, not {self.workers}")
         if self.opening_moves is not None and self.openings is None:
             raise ValueError("opening-moves needs a file of openings")
+        if self.random_plies is not None and (self.openings is not None or self.random_plies < 1):
+            raise ValueError("random-plies is at least 1, and takes the place of a file of openings")
 
     @property
     def command(self) -> dict[str, Any]:
@@ -87,7 +94,7 @@ class _Side:
     """A player of the match."""
 
     text: str
-    spec: NetworkSpec | GtpSpec
+    spec: NetworkSpec | ProgramSpec
     config: Config | None
     """Of a network."""
     name: str
@@ -109,7 +116,7 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
     sides = _sides(request)
     rules = _rules(request, sides)
     game = make(rules.name, **rules.options())
-    openings = None if request.openings is None else read_openings(request.openings, game, request.opening_moves)
+    openings = _openings(request, game)
     with contextlib.ExitStack() as stack:
         directory = None
         if request.out is not None:
@@ -157,9 +164,15 @@ class _RunningMatch:
         for game in self._play(pairings):
             self.games.append(game)
             if self.directory is not None:
-                names = (self.sides[0].name, self.sides[1].name)
-                self.directory.add(game, match_sgf(game, self.rules, self.game, names) if self.rules.name == "go" else None)
+                self.directory.add(game, self._record(game))
             self._look()
+
+    def _record(self, game: MatchGame) -> tuple[str, str] | None:
+        """Return suffix and text of a finished game; None for a game that nobody else has a format for."""
+        if self.rules.name not in RECORDS:
+            return None
+        suffix, write = RECORDS[self.rules.name]
+        return suffix, write(game, self.rules, self.game, (self.sides[0].name, self.sides[1].name))
 
     def report(self) -> MatchResult:
         """Print what came of it, write it down and return it."""
@@ -185,7 +198,7 @@ class _RunningMatch:
 
     def _play(self, pairings: Sequence[Pairing]) -> Iterator[MatchGame]:
         first, second = self.sides
-        if not isinstance(first.spec, GtpSpec) and not isinstance(second.spec, GtpSpec):
+        if isinstance(first.spec, NetworkSpec) and isinstance(second.spec, NetworkSpec):
             per_round = PAIRS_PER_ROUND if self.request.sprt is None else PAIRS_PER_TESTED_ROUND
             draws, seed = self.request.temperature_moves, self.request.seed
             rounds = play_rounds(
@@ -196,7 +209,7 @@ class _RunningMatch:
             return
         makers = [tuple(_maker(side, self.request, self.rules, worker) for side in self.sides) for worker in range(self.request.workers)]
         for game in play_games(self.game, [(a, b) for a, b in makers], pairings, timeout=self.request.timeout, stop=self._is_over):
-            colour = "Black" if game.first_is_black else "White"
+            colour = colours(self.game)[0 if game.first_is_black else 1]
             note = f"; {game.disagreement}" if game.disagreement else ""
             self.console.print(
                 f"game {game.number}: {first.name} as {colour} {game.reward:+.0f}, {len(game.actions)} moves, {game.ending}{note}", soft_wrap=True, markup=False
@@ -207,19 +220,19 @@ class _RunningMatch:
 def _sides(request: MatchRequest) -> tuple[_Side, ...]:
     """Return both players with names that tell them apart."""
     texts, wanted = (request.first, request.second), (request.first_name, request.second_name)
-    specs: list[NetworkSpec | GtpSpec] = []
+    specs: list[NetworkSpec | ProgramSpec] = []
     configs: list[Config | None] = []
     for text in texts:
         spec = parse_player(text)
-        if isinstance(spec, GtpSpec):
-            find_program(spec.command[0])
-            specs, configs = [*specs, spec], [*configs, None]
-        else:
+        if isinstance(spec, NetworkSpec):
             resolved, config = resolve(spec)
             specs, configs = [*specs, resolved], [*configs, config]
+        else:
+            find_program(spec.command[0])
+            specs, configs = [*specs, spec], [*configs, None]
     names = [name or spec.name for name, spec in zip(wanted, specs, strict=True)]
     if names[0] == names[1]:
-        names = [name or (" ".join(spec.command) if isinstance(spec, GtpSpec) else spec.name) for name, spec in zip(wanted, specs, strict=True)]
+        names = [name or (spec.name if isinstance(spec, NetworkSpec) else spec.long_name) for name, spec in zip(wanted, specs, strict=True)]
     if names[0] == names[1]:
         names[1] += " (2)"
     return tuple(_Side(*side) for side in zip(texts, specs, configs, names, strict=True))
@@ -236,20 +249,40 @@ def _rules(request: MatchRequest, sides: Sequence[_Side]) -> GameConfig:
     """Return the rules of the match.
 
     Raises:
-      ValueError: a network plays something else, or a program is to play what GTP has no words for.
+      ValueError: a player plays something else.
     """
-    trained = next((side.config.game.for_matches() for side in sides if side.config is not None), GameConfig())
-    rules = trained if request.komi is None else dataclasses.replace(trained, komi=request.komi)
-    if request.size is not None:
-        rules = dataclasses.replace(rules, size=(request.size,), max_moves=None if (request.size,) != trained.size else rules.max_moves)
+    trained = next((side.config.game.for_matches() for side in sides if side.config is not None), None)
+    programs = [side.spec.game for side in sides if not isinstance(side.spec, NetworkSpec)]
+    name = request.game or (programs[0] if trained is None else trained.name)
+    rules = trained if trained is not None and trained.name == name else GameConfig(name=name)
+    if name == "go":
+        rules = _go_rules(request, rules)
+    elif request.komi is not None or request.size is not None:
+        raise ValueError(f"size and komi are settings of Go, not of {name}")
     board = make(rules.name, **rules.options())
     for side in sides:
-        known = None if side.config is None else make(side.config.game.name, **side.config.game.options())
-        if known is not None and (known.name, known.board_shape) != (board.name, board.board_shape):
-            raise ValueError(f"{side.name} plays {known.name} on {_by(known)}, not {board.name} on {_by(board)}")
-        if known is None and (board.name != "go" or len(set(board.board_shape)) != 1):
-            raise ValueError("a GTP program plays Go on a square board")
+        if isinstance(side.spec, NetworkSpec):
+            assert side.config is not None
+            known = make(side.config.game.name, **side.config.game.options())
+            if (known.name, known.board_shape) != (board.name, board.board_shape):
+                raise ValueError(f"{side.name} plays {known.name} on {_by(known)}, not {board.name} on {_by(board)}")
+        elif side.spec.game != board.name or (board.name == "go" and len(set(board.board_shape)) != 1):
+            raise ValueError(f"{side.name} plays {'Go on a square board' if side.spec.game == 'go' else side.spec.game}, not {board.name} on {_by(board)}")
     return rules
+
+
+def _go_rules(request: MatchRequest, trained: GameConfig) -> GameConfig:
+    rules = trained if request.komi is None else dataclasses.replace(trained, komi=request.komi)
+    if request.size is None:
+        return rules
+    return dataclasses.replace(rules, size=(request.size,), max_moves=None if (request.size,) != trained.size else rules.max_moves)
+
+
+def _openings(request: MatchRequest, game: Game) -> list[tuple[int, ...]] | None:
+    """Return the openings of the match; None is the empty board."""
+    if request.random_plies is not None:
+        return draw_openings(game, request.games // 2, request.random_plies, request.seed)
+    return None if request.openings is None else read_openings(request.openings, game, request.opening_moves)
 
 
 def _by(game: Game) -> str:
@@ -266,9 +299,8 @@ def _pairings(games: int, openings: Sequence[tuple[int, ...]] | None) -> list[Pa
 
 def _maker(side: _Side, request: MatchRequest, rules: GameConfig, worker: int) -> MakePlayer:
     """Return what makes the side's player of a game for one thread; a network's is loaded once and keeps its tree to itself."""
-    if isinstance(side.spec, GtpSpec):
-        size = rules.size[0]
-        return program_player(side.name, [find_program(side.spec.command[0]), *side.spec.command[1:]], size, rules.komi, request.timeout, request.seed)
+    if not isinstance(side.spec, NetworkSpec):
+        return program_maker(side.spec, side.name, rules, request.timeout, request.seed)
     assert side.config is not None
     style = PlayStyle(limits=Limits(visits=match_settings(side.config).num_simulations), temperature_moves=request.temperature_moves)
     player = load_thinker(side.spec, rules, ThinkerSettings(style=style, seed=request.seed + worker))

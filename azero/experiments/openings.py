@@ -1,11 +1,18 @@
-"""Openings of a match from a file: a collection of SGF games, or lines of moves."""
+"""Openings of a match: from a collection of games, from lines of moves, or drawn at random."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
+from azero.games.chess import pgn
+from azero.games.chess.text import START as CHESS_START
 from azero.games.game import Game
-from azero.games.go.sgf import SUFFIXES, GameRecord, read_games
+from azero.games.go import sgf
+from azero.games.shogi import records
+from azero.games.shogi.sfen import START as SHOGI_START
 from azero.play.player import Position
 
 
@@ -13,8 +20,8 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
     """Return the openings of a file as actions, each one legal and not the end of the game; of equal ones the first stays.
 
     Args:
-      path: SGF (see `azero.games.go.sgf.read_games`), or a text with the moves of one opening on each line, as people write them ("E5 C3 pass"), separated by
-        blanks or commas; what follows a # is a remark.
+      path: games of a collection (SGF for Go, PGN for chess, CSA or KIF for shogi; see `read_games` of each), or a text with the moves of one opening on each
+        line, as people write them ("E5 C3 pass", "e2e4 e7e5"), separated by blanks or commas; what follows a # is a remark.
       game: the rules.
       num_moves: moves to take of each; None is all of them.
 
@@ -23,8 +30,9 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
     """
     if num_moves is not None and num_moves < 1:
         raise ValueError(f"an opening has at least one move, not {num_moves}")
-    if path.name.lower().endswith(SUFFIXES):
-        openings = [_of_record(record, game, num_moves) for record in read_games(path)]
+    suffixes, of_collection = _COLLECTIONS.get(game.name, ((), None))
+    if of_collection is not None and path.name.lower().endswith(suffixes):
+        openings = of_collection(path, game, num_moves)
     else:
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -37,8 +45,25 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
     return chosen
 
 
-def _of_record(record: GameRecord, game: Game, num_moves: int | None) -> tuple[int, ...]:
-    if game.name != "go" or record.board_shape != game.board_shape:
+def draw_openings(game: Game, count: int, plies: int, seed: int) -> list[tuple[int, ...]]:
+    """Return `count` openings of `plies` moves, each drawn evenly from the legal ones; none of them ends the game, and they are all different if that is possible."""
+    openings: dict[tuple[int, ...], None] = {}
+    random = np.random.default_rng(seed)
+    for _ in range(20 * count):
+        position = Position.start(game)
+        while len(position.actions) < plies and not position.is_over:
+            position = position.play(int(random.choice(np.flatnonzero(position.legal))))
+        if not position.is_over:
+            openings[position.actions] = None
+        if len(openings) == count:
+            break
+    if not openings:
+        raise ValueError(f"random-plies {plies}: every such game of {game.name} was over")
+    return list(openings)
+
+
+def _of_sgf(record: sgf.GameRecord, game: Game, num_moves: int | None) -> tuple[int, ...]:
+    if record.board_shape != game.board_shape:
         raise ValueError(f"{record.name} is a game on {record.board_shape[0]}x{record.board_shape[1]}, the match is {game.name} on {game.board_shape}")
     if record.black_points or record.white_points or record.to_play:
         raise ValueError(f"{record.name} does not begin on the empty board with Black to move")
@@ -49,6 +74,28 @@ def _of_record(record: GameRecord, game: Game, num_moves: int | None) -> tuple[i
     return _checked([names.action_name(action) for _, action in moves], record.name, game)
 
 
+def _of_start(name: str, is_start: bool, actions: tuple[int, ...], game: Game, num_moves: int | None) -> tuple[int, ...]:
+    if not is_start:
+        raise ValueError(f"{name} does not begin with the first position of the game")
+    return _played(actions[:num_moves], name, game)
+
+
+_Reader = Callable[[Path, Game, int | None], list[tuple[int, ...]]]
+
+_COLLECTIONS: dict[str, tuple[tuple[str, ...], _Reader]] = {
+    "go": (sgf.SUFFIXES, lambda path, game, most: [_of_sgf(record, game, most) for record in sgf.read_games(path)]),
+    "chess": (
+        pgn.SUFFIXES,
+        lambda path, game, most: [_of_start(record.name, record.fen == CHESS_START, record.actions, game, most) for record in pgn.read_games(path)],
+    ),
+    "shogi": (
+        records.SUFFIXES,
+        lambda path, game, most: [_of_start(record.name, record.sfen == SHOGI_START, record.actions, game, most) for record in records.read_games(path)],
+    ),
+}
+"""Collections of games, by what is played: the suffixes of their files, and their openings."""
+
+
 def _of_line(line: str, place: str, game: Game, num_moves: int | None) -> tuple[int, ...]:
     return _checked(line.partition("#")[0].replace(",", " ").split()[:num_moves], place, game)
 
@@ -56,10 +103,23 @@ def _of_line(line: str, place: str, game: Game, num_moves: int | None) -> tuple[
 def _checked(moves: list[str], place: str, game: Game) -> tuple[int, ...]:
     position = Position.start(game)
     for move in moves:
-        try:
-            position = position.play(position.parse_action(move))
-        except ValueError as error:
-            raise ValueError(f"{place}: {error}") from error
-        if position.is_over:
-            raise ValueError(f"{place}: the game is over after move {len(position.actions)}; an opening leaves something to play")
+        position = _follow(position, move, place)
     return position.actions
+
+
+def _played(actions: tuple[int, ...], place: str, game: Game) -> tuple[int, ...]:
+    position = Position.start(game)
+    for action in actions:
+        position = _follow(position, action, place)
+    return position.actions
+
+
+def _follow(position: Position, move: str | int, place: str) -> Position:
+    """Return the position after a move of an opening, which must be legal and leave something to play."""
+    try:
+        position = position.play(position.parse_action(move) if isinstance(move, str) else move)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
+    if position.is_over:
+        raise ValueError(f"{place}: the game is over after move {len(position.actions)}; an opening leaves something to play")
+    return position

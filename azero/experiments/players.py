@@ -1,9 +1,8 @@
-"""Players by name: checkpoints of our runs, networks that have learned nothing, and programs that speak GTP."""
+"""Players by name: checkpoints of our runs, networks that have learned nothing, and other programs."""
 
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,8 @@ import jax
 from azero.checkpoint import load_settings, load_variables
 from azero.config import Config, GameConfig
 from azero.experiments.experiment import load
+from azero.experiments.programs import FORMS as PROGRAM_FORMS
+from azero.experiments.programs import ProgramSpec, parse_program
 from azero.games import Game, make
 from azero.networks import make_network
 from azero.pipelines.loop import match_leaf, match_settings
@@ -25,7 +26,7 @@ from azero.search.parallel import TreeSettings
 from azero.search.policy import make_policy
 from azero.types import PyTree
 
-FORMS = '"checkpoint:WORKDIR?visits=64&iteration=100", "random-net:EXPERIMENT?visits=64&seed=1" or "gtp:PROGRAM ARGUMENTS"'
+FORMS = f'"checkpoint:WORKDIR?visits=64&iteration=100", "random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {PROGRAM_FORMS}'
 
 
 @dataclass(frozen=True)
@@ -56,27 +57,29 @@ class RandomNetSpec:
     """Of the initial weights."""
     visits: int | None = None
     """As in `CheckpointSpec`."""
+    blocks: int | None = None
+    """Another size than the experiment's, so that programs can be tried out on a small machine."""
+    filters: int | None = None
 
     @property
     def name(self) -> str:
         """How results call it."""
         return f"random {self.experiment}" + ("" if self.visits is None else f", {self.visits} visits")
 
+    @property
+    def config(self) -> Config:
+        """The settings of the experiment, with the size of this network.
+
+        Raises:
+          ValueError: there is no such experiment, or no such network.
+        """
+        config = load(self.experiment).config
+        sizes = {name: size for name in ("blocks", "filters") if (size := getattr(self, name)) is not None}
+        return dataclasses.replace(config, network=dataclasses.replace(config.network, **sizes))
+
 
 NetworkSpec = CheckpointSpec | RandomNetSpec
 """A player with a network of ours."""
-
-
-@dataclass(frozen=True)
-class GtpSpec:
-    """A GTP program as a player."""
-
-    command: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """How results call it."""
-        return Path(self.command[0]).name
 
 
 @dataclass(frozen=True)
@@ -101,21 +104,21 @@ class Loaded(NamedTuple):
     """Inference parameters."""
 
 
-def parse_player(text: str) -> NetworkSpec | GtpSpec:
+def parse_player(text: str) -> NetworkSpec | ProgramSpec:
     """Return the player that `text` names.
 
     Raises:
       ValueError: it is not of one of the forms.
     """
+    if (program := parse_program(text)) is not None:
+        return program
     kind, _, rest = text.partition(":")
-    if kind == "gtp" and rest.strip():
-        return GtpSpec(tuple(shlex.split(rest)))
     name, _, query = rest.partition("?")
     if not name or kind not in ("checkpoint", "random-net"):
         raise ValueError(f"{text!r} is not a player; a player is {FORMS}")
     if kind == "checkpoint":
         return CheckpointSpec(Path(name), **_numbers(text, query, ("visits", "iteration")))
-    return RandomNetSpec(name, **_numbers(text, query, ("visits", "seed")))
+    return RandomNetSpec(name, **_numbers(text, query, ("visits", "seed", "blocks", "filters")))
 
 
 def _numbers(text: str, query: str, allowed: tuple[str, ...]) -> dict[str, int]:
@@ -137,7 +140,7 @@ def resolve(spec: NetworkSpec) -> tuple[NetworkSpec, Config]:
       ValueError: there is no such directory or experiment.
     """
     if not isinstance(spec, CheckpointSpec):
-        return spec, load(spec.experiment).config
+        return spec, spec.config
     if not spec.workdir.is_dir():
         raise ValueError(f"there is no directory {spec.workdir}")
     iteration, config = load_settings(spec.workdir, spec.iteration)
@@ -201,7 +204,7 @@ def _load_network(spec: NetworkSpec) -> tuple[PyTree, Config]:
         if not spec.workdir.is_dir():
             raise ValueError(f"there is no directory {spec.workdir}")
         return load_variables(spec.workdir, spec.iteration)
-    config = load(spec.experiment).config
+    config = spec.config
     game = make(config.game.name, **config.game.options())
     network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
     return jax.jit(network.init)(jax.random.key(spec.seed)), config

@@ -10,20 +10,24 @@ from pathlib import Path
 
 from rich.console import Console
 
-from azero.checkpoint import load_variables
 from azero.config import GameConfig
-from azero.engines import analysis, gtp
+from azero.engines import analysis, gtp, uci_engine
 from azero.engines.go_game import GoGame
 from azero.engines.gtp_settings import Settings
 from azero.engines.kata_rules import Rules
-from azero.engines.lines import say, standard_streams
-from azero.engines.session import Session
+from azero.engines.lines import LineReader, LineWriter, say, standard_streams
+from azero.engines.move_game import MoveGame
+from azero.engines.session import Session, ThinkingPlayer
 from azero.engines.terminal import Terminal
-from azero.experiments.experiment import load
-from azero.experiments.players import CheckpointSpec, NetworkSpec, RandomNetSpec, load_thinker
+from azero.engines.uci import UCI
+from azero.engines.usi import USI
+from azero.experiments.players import CheckpointSpec, NetworkSpec, RandomNetSpec, load_thinker, parse_player, resolve
 from azero.games import Game, make
 from azero.games.go.rules import Go
 from azero.play.thinking import Limits
+
+MOST_MOVES = 4096
+"""The longest game of chess or shogi that an engine plays: the most that the rules of shogi can keep."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,9 @@ class Source:
             assert self.random_net is not None
             if self.iteration is not None:
                 raise ValueError("--iteration is that of a checkpoint; a random network has none")
-            return RandomNetSpec(self.random_net)
+            spec = parse_player(f"random-net:{self.random_net}")
+            assert isinstance(spec, RandomNetSpec)
+            return spec
         if not self.checkpoint.is_dir():
             raise ValueError(f"there is no directory {self.checkpoint}")
         return CheckpointSpec(self.checkpoint, self.iteration)
@@ -82,6 +88,33 @@ def serve_analysis(source: Source, visits: int, quit_without_waiting: bool) -> N
 
     with contextlib.suppress(KeyboardInterrupt):
         analysis.serve(make_engine, stdin, stdout, quits_at_once=quit_without_waiting)
+
+
+PROTOCOLS = {"chess": UCI, "shogi": USI}
+"""The dialect of each game that has one."""
+
+
+def serve_moves(protocol: str, source: Source, visits: int | None) -> None:
+    """Speak UCI or USI, as `protocol` says, on standard input and output until `quit`."""
+    spec = source.spec()
+    _at_least_one(visits)
+    config = _game_config(spec)
+    dialect = PROTOCOLS.get(config.name)
+    if dialect is None or dialect.name != protocol:
+        wanted = next(name for name, known in PROTOCOLS.items() if known.name == protocol)
+        raise ValueError(f"{spec.name} plays {config.name}; {protocol} is for {wanted}")
+    # The papers' 512 moves end games of self-play, not a game with people.
+    game = make(config.name, max_moves=MOST_MOVES)
+    stdin, stdout = standard_streams()
+
+    def make_thinker(game: Game) -> ThinkingPlayer:
+        say(f"azero: loading {spec.name} ...")
+        return load_thinker(spec, _config_of(game))
+
+    lines, write = LineReader(stdin, uci_engine.LONGEST_LINE), LineWriter(stdout)
+    say(f"{protocol.upper()} ready")
+    with contextlib.suppress(KeyboardInterrupt):
+        uci_engine.Engine(dialect, MoveGame(game, make_thinker), lines, write, visits=visits).run()
 
 
 def play_in_terminal(source: Source, visits: int, colour: str, komi: float | None) -> None:
@@ -123,13 +156,11 @@ def _go_game(spec: NetworkSpec, is_interrupted: Callable[[], bool]) -> GoGame:
 
 
 def _game_config(spec: NetworkSpec) -> GameConfig:
-    if isinstance(spec, RandomNetSpec):
-        return load(spec.experiment).config.game
-    return load_variables(spec.workdir, spec.iteration)[1].game
+    return resolve(spec)[1].game
 
 
 def _config_of(game: Game) -> GameConfig:
     """Return the settings that make `game`."""
     if not isinstance(game, Go):
-        return GameConfig(name=game.name)
+        return GameConfig(name=game.name, max_moves=game.max_moves)
     return GameConfig(name="go", size=game.board_shape, komi=game.komi, superko=game.superko, suicide=game.suicide, max_moves=game.max_moves)

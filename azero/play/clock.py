@@ -73,7 +73,7 @@ class Clock(NamedTuple):
         return self._replace(main_seconds=0.0, period_left=left, moves_left=moves)
 
 
-def thinking_seconds(clock: Clock, num_moves: int, num_points: int, lag_seconds: float = LAG_SECONDS) -> float | None:
+def thinking_seconds(clock: Clock, num_moves: int, num_points: int, lag_seconds: float = LAG_SECONDS, own_moves: float | None = None) -> float | None:
     """Return how long to think about the next move; None is without limit.
 
     The main time is shared out over the own moves that a game on such a board still has, and at least over a sixth as many as there are points. A Japanese period is used
@@ -84,6 +84,7 @@ def thinking_seconds(clock: Clock, num_moves: int, num_points: int, lag_seconds:
       num_moves: moves played in the game, of both sides.
       num_points: points (squares) of the board.
       lag_seconds: kept back from every limit.
+      own_moves: own moves that the main time is shared out over; None is by the board, as above.
     """
     limit = clock.limit_seconds
     if limit is None:
@@ -93,7 +94,8 @@ def thinking_seconds(clock: Clock, num_moves: int, num_points: int, lag_seconds:
     elif clock.moves_left > 0:
         wanted = clock.period_left / clock.moves_left
     else:
-        own_moves = max((_GAME_SHARE * num_points - num_moves) / 2, num_points * _HORIZON_SHARE, _LEAST_HORIZON)
+        if own_moves is None:
+            own_moves = max((_GAME_SHARE * num_points - num_moves) / 2, num_points * _HORIZON_SHARE, _LEAST_HORIZON)
         wanted = clock.main_seconds / own_moves + clock.increment_seconds - lag_seconds
         if clock.periods > 0:
             wanted = _with_period(clock, wanted, lag_seconds)

@@ -53,6 +53,10 @@ class Analysis:
     raw_policy: np.ndarray = field(repr=False)
     """float32[A]: the network's own policy among legal moves."""
     seconds: float = 0.0
+    depth: float = 0.0
+    """Mean length of the descents of this search; 0 without any."""
+    deepest: int = 0
+    """Length of the longest of them."""
 
 
 class Thinker(Protocol):

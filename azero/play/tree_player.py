@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import jax
 import numpy as np
 from jax.sharding import Mesh
 
@@ -22,6 +24,9 @@ from azero.search.node import Node, merge, restrict
 from azero.search.packed import PackedRules
 from azero.search.parallel import ParallelTree, TreeSettings
 from azero.types import PyTree
+
+_NODE_BYTES = 2_000
+"""Memory of a node besides its state (measured in chess and shogi)."""
 
 _log = logging.getLogger(__name__)
 
@@ -99,6 +104,12 @@ class TreePlayer:
     def observe(self, move: Move) -> None:
         """Take note of a move of the opponent: the next position says all that is needed."""
 
+    def limit_memory(self, megabytes: int) -> None:
+        """Keep the tree within about so many MiB from now on; what it holds is forgotten."""
+        state_bytes = 4 * sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(lambda: self.game.search_state(self.game.init()))))
+        self._settings = dataclasses.replace(self._settings, max_nodes=max(1, (megabytes << 20) // (state_bytes + _NODE_BYTES)))
+        self._use(self.game)
+
     def warm_up(self, position: Position) -> None:
         """Compile everything that thinking about positions like this one needs, so that no clock waits for it."""
         self._adopt(position.game)
@@ -157,7 +168,8 @@ class TreePlayer:
             moves = describe_moves(root, whole.evaluation, self.style.choice)
             policy = whole.evaluation.policy(position.game.num_actions)
             spent = time.perf_counter() - began
-            return Analysis(moves, root.value, root.total_visits, root.total_visits - first_visits, whole.evaluation.value, policy, spent)
+            playouts, depth = root.total_visits - first_visits, self._tree.sum_depths / max(1, self._tree.num_descents)
+            return Analysis(moves, root.value, root.total_visits, playouts, whole.evaluation.value, policy, spent, depth, self._tree.deepest)
 
         def tell() -> None:
             nonlocal shown

@@ -24,7 +24,8 @@ class Node:
     __slots__ = ("children", "evaluation", "explored", "position", "squares", "sums", "total_value", "total_visits", "tried", "visits")
 
     def __init__(self, position: PackedPosition, evaluation: Evaluation) -> None:
-        self.position = position
+        # The mask, of up to 11 KB, has done its work: the evaluation has the legal moves.
+        self.position = position._replace(legal=np.zeros(0, bool))
         self.evaluation = evaluation
         self.tried = 0
         """Edges visited so far: the first ones of `evaluation`."""

@@ -73,6 +73,12 @@ class ParallelTree:
         self.root: Node | None = None
         self.num_nodes = 0
         """Positions in the tree, each way to them counted."""
+        self.num_descents = 0
+        """Descents since the root was set, those without a result left out."""
+        self.sum_depths = 0
+        """The sum of their lengths."""
+        self.deepest = 0
+        """The longest of them."""
 
     @property
     def is_full(self) -> bool:
@@ -94,6 +100,7 @@ class ParallelTree:
         Returns:
           Whether the tree below has been kept: the position had been visited.
         """
+        self.num_descents = self.sum_depths = self.deepest = 0
         position = self._rules.pack(state)
         node = self._follow(actions) if actions is not None else None
         kept = node is not None and node.position.state == position.state
@@ -143,16 +150,25 @@ class ParallelTree:
         done, batch = 0, min(most, self._settings.batch, self._settings.max_nodes - self.num_nodes)
         while len(waiting) + done < batch and len(in_vain) < batch:
             descent = self._descend(start)
+            if descent.end is None and not descent.is_new:
+                in_vain.append(descent)
+                continue
+            self._count(len(descent.path))
             if descent.end is not None:
                 _back_up(descent.path, descent.end.result)
                 done += 1
             else:
-                (waiting if descent.is_new else in_vain).append(descent)
+                waiting.append(descent)
         # Those in vain met an edge that waits; their losses stood until now and kept the batch wide.
         for descent in in_vain:
             _take_back(descent.path)
         self._expand(waiting)
         return done + len(waiting)
+
+    def _count(self, depth: int) -> None:
+        self.num_descents += 1
+        self.sum_depths += depth
+        self.deepest = max(self.deepest, depth)
 
     def _descend(self, node: Node) -> _Descent:
         """Follow the rule from `node` to an edge without a node behind it, and count a lost visit on every edge of the way."""

@@ -121,6 +121,9 @@ def test_the_analysis_engine_behind_pipes() -> None:
         (["gtp", "--checkpoint", "no-such-place"], "azero: there is no directory no-such-place"),
         (["analysis", "--random-net", "go5", "--iteration", "3"], "azero: --iteration is that of a checkpoint; a random network has none"),
         (["gtp", "--random-net", "go5", "--visits", "0"], "azero: --visits 0: at least 1"),
+        (["uci", "--random-net", "go5"], "azero: random go5 plays go; uci is for chess"),
+        (["usi", "--random-net", "chess", "--visits", "3"], "azero: random chess plays chess; usi is for shogi"),
+        (["uci", "--random-net", "chess?block=3"], "azero: block=3 in 'random-net:chess?block=3' is not understood"),
         (["play", "--random-net", "go5", "--colour", "green"], "azero: --colour green: black (or first) and white (or second) are allowed"),
     ],
 )

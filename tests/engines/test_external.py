@@ -10,8 +10,9 @@ import pytest
 from nim_game import Nim, nim_search
 
 from azero.config import SearchConfig
-from azero.engines.external import GtpPlayer, GtpProgram, find_program
+from azero.engines.external import GtpPlayer, GtpProgram
 from azero.engines.external_match import Pairing, gnu_go_command, parse_score, play_games, program_player
+from azero.engines.program import find_program
 from azero.games import make
 from azero.play.player import Clock, PlayerError, SearchPlayer
 from azero.play.referee import play_game
@@ -77,7 +78,7 @@ def test_a_program_that_will_not_quit_is_killed_with_its_children() -> None:
     began = time.monotonic()
     with GtpProgram(_command("stubborn")) as program:
         assert program.ask("name") == ""
-        process = program._process
+        process = program._program._process
     assert process.returncode == -9 and time.monotonic() - began < 8
     program = GtpProgram(_command("child"))
     with pytest.raises(PlayerError, match="no answer in time") as caught:

@@ -13,15 +13,20 @@ class UniformThinker:
 
     name = "uniform"
 
-    def __init__(self, game, value: float = 0.0, seconds_per_visit: float = 0.0) -> None:
+    def __init__(self, game, value: float = 0.0, seconds_per_visit: float = 0.0, *, expects_pass: bool = True) -> None:
         self.game = game
         self.value = value
         self.seconds_per_visit = seconds_per_visit
+        self.expects_pass = expects_pass
+        self.megabytes = 0
         self.num_resets = 0
         self.num_thoughts = 0
 
     def reset(self) -> None:
         self.num_resets += 1
+
+    def limit_memory(self, megabytes: int) -> None:
+        self.megabytes = megabytes
 
     def observe(self, move) -> None:
         pass
@@ -39,7 +44,14 @@ class UniformThinker:
         def analysis() -> Analysis:
             counts = [(visits + len(actions) - 1 - index) // len(actions) for index in range(len(actions))]
             moves = [
-                MoveInfo(action, count, self.value, float(policy[action]), self.value - 0.1, (action, position.game.num_actions - 1))
+                MoveInfo(
+                    action,
+                    count,
+                    self.value,
+                    float(policy[action]),
+                    self.value - 0.1,
+                    (action, position.game.num_actions - 1) if self.expects_pass else (action,),
+                )
                 for action, count in zip(actions, counts, strict=True)
                 if count
             ]

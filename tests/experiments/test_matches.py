@@ -132,7 +132,7 @@ def test_boards_that_do_not_fit_are_named_before_anything_is_written(tmp_path: P
     for first, second, settings, message in [
         ("random-net:go5", "random-net:go7", {}, "random go7 plays go on 7x7, not go on 5x5"),
         ("random-net:go5", program("pass"), {"size": 9}, "random go5 plays go on 5x5, not go on 9x9"),
-        ("random-net:tictactoe", program("pass"), {}, "a GTP program plays Go on a square board"),
+        ("random-net:tictactoe", program("pass"), {}, "plays Go on a square board, not tictactoe on 3x3"),
     ]:
         with pytest.raises(ValueError, match=message):
             play(MatchRequest(first, second, 2, out=tmp_path / "match", **settings))  # type: ignore[arg-type]

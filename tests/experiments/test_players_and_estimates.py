@@ -10,7 +10,8 @@ import pytest
 from azero.config import Config, GameConfig
 from azero.experiments.estimate import estimate, mean_simulations
 from azero.experiments.experiment import load
-from azero.experiments.players import CheckpointSpec, GtpSpec, RandomNetSpec, ThinkerSettings, load_player, load_thinker, parse_player
+from azero.experiments.players import CheckpointSpec, RandomNetSpec, ThinkerSettings, load_player, load_thinker, parse_player
+from azero.experiments.programs import GtpSpec
 from azero.networks import make_network
 from azero.play.clock import Clock
 from azero.play.player import Position

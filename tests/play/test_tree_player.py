@@ -154,6 +154,25 @@ class TestAnalysis:
         assert 39 <= analysis.playouts < 60
         assert "full with 40 positions" in caplog.text
 
+    def test_memory_bounds_the_tree_and_the_state_counts(self, caplog: pytest.LogCaptureFixture) -> None:
+        thinker = player()
+        thinker.limit_memory(1)
+        most = thinker._settings.max_nodes
+        state_words = thinker._rules.pack(Position.start(TICTACTOE).state).state
+        assert 1 <= most == (1 << 20) // (len(state_words) + 2_000)
+        thinker.think(Position.start(TICTACTOE), Limits(playouts=4 * most), should_stop=lambda: False)
+        assert thinker._tree.num_nodes <= most
+        big = player()
+        big.limit_memory(64)
+        assert big._settings.max_nodes > 60 * most
+
+    def test_depths_are_those_of_the_descents(self) -> None:
+        thinker = player()
+        one = thinker.think(Position.start(TICTACTOE), Limits(playouts=1))
+        assert (one.depth, one.deepest) == (1.0, 1)
+        more = thinker.think(Position.start(TICTACTOE), Limits(playouts=200))
+        assert 1.0 < more.depth < more.deepest <= 9
+
     def test_evaluate(self) -> None:
         game = make("go", size=5)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from azero.games.shogi.sfen import START
 from azero.games.shogi.text import Board, board_of_sfen, format_sfen
 
+SUFFIXES = (".csa", ".kif", ".kifu")
 WINNERS = ("black", "white", "draw", "")
 """Results; empty for an unknown one."""
 
@@ -40,10 +41,10 @@ def read_games(path: str | Path) -> Iterator[GameRecord]:
     """
     from azero.games.shogi import csa, kif
 
-    parsers: dict[str, Callable[[str, str], Iterator[GameRecord]]] = {".csa": csa.parse_games, ".kif": kif.parse_games, ".kifu": kif.parse_games}
+    parsers: dict[str, Callable[[str, str], Iterator[GameRecord]]] = dict(zip(SUFFIXES, (csa.parse_games, kif.parse_games, kif.parse_games), strict=True))
     path = Path(path)
     if path.suffix not in parsers:
-        raise ValueError(f"{path.name} is not a file of shogi games: the suffixes are {', '.join(parsers)}")
+        raise ValueError(f"{path.name} is not a file of shogi games: the suffixes are {', '.join(SUFFIXES)}")
     try:
         content = decode(path.read_bytes())
     except (OSError, UnicodeDecodeError) as error:

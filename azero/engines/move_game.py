@@ -1,0 +1,75 @@
+"""A game of chess or shogi as the protocols tell it: where it begins, and all its moves, anew before every search."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from azero.engines.notation import NOTATIONS, going_on
+from azero.engines.session import MakeThinker, Session
+from azero.games.game import Game
+from azero.play.player import Position
+
+START = "startpos"
+
+
+class MoveGame:
+    """One game, and the session that thinks about it. What has been played before is not played again when a longer list of moves comes."""
+
+    def __init__(self, game: Game, make_thinker: MakeThinker) -> None:
+        """Begin at the start of `game`, which has a notation; nothing is compiled before the session is asked for."""
+        self.game = game
+        self.notation = NOTATIONS[game.name]
+        self._make_thinker = make_thinker
+        self._start = START
+        self._names: list[str] = []
+
+    @functools.cached_property
+    def session(self) -> Session:
+        """The session; the rules are compiled when it is first asked for."""
+        return Session(self.game, self._make_thinker)
+
+    @property
+    def position(self) -> Position:
+        """The current position."""
+        return self.session.position
+
+    def new_game(self) -> None:
+        """Begin at the start, and forget what the last game taught the search."""
+        self._start, self._names = START, []
+        self.session.start(Position.start(self.game))
+
+    def set_up(self, start: str, names: Sequence[str]) -> None:
+        """Make the position after the moves `names` from `start` the current one; `start` is START or a position in text.
+
+        Raises:
+          ValueError: the position or a move is not possible; the number of the move is named, and the game stays as it was.
+        """
+        is_same = start == self._start
+        known = next((index for index, (old, new) in enumerate(zip(self._names, names, strict=False)) if old != new), min(len(self._names), len(names)))
+        kept = self.session.positions[: known + 1] if is_same else [self._first(start)]
+        following = self._after(kept[-1], names, known if is_same else 0)
+        if is_same and known == len(self._names):
+            self.session.go_on(following)
+        else:
+            self.session.restore([*kept, *following])
+        self._start, self._names = start, list(names)
+
+    def _first(self, start: str) -> Position:
+        if start == START:
+            return Position.start(self.game)
+        return Position.of_state(self.game, self.notation.parse_state(self.game, start))
+
+    def _after(self, position: Position, names: Sequence[str], known: int) -> list[Position]:
+        """Return the positions after each of `names` but the first `known`, which lead to `position`."""
+        positions = []
+        for number, name in enumerate(names[known:], start=known + 1):
+            opened = going_on(position)
+            if opened is None:
+                raise ValueError(f"move {number}: the game is over before {name[:20]!r}")
+            try:
+                position = opened.play(self.notation.parse_move(opened, name))
+            except ValueError as error:
+                raise ValueError(f"move {number}: {error}") from error
+            positions.append(position)
+        return positions

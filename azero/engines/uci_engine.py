@@ -1,0 +1,258 @@
+"""What engines of UCI and USI share: lines in, answers out, and a search that further lines reach while it goes on. The dialects are in `uci` and `usi`."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from azero import __version__
+from azero.engines.lines import Line, LineReader, LineWriter, say
+from azero.engines.move_game import START, MoveGame
+from azero.engines.moves import best_unsearched
+from azero.engines.notation import going_on, may_declare_win
+from azero.engines.uci_go import GoRequest, parse_go
+from azero.engines.uci_info import format_info, win_draw_loss
+from azero.engines.uci_options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, Option, Options
+from azero.engines.uci_search import SearchControl
+from azero.play.player import Position
+from azero.play.thinking import Analysis, Limits
+
+LONGEST_LINE = 1 << 20
+"""Bytes of a line; a game of 10,000 moves takes 50,000."""
+PROGRESS_SECONDS = 0.5
+"""Time between two reports of a search."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a protocol calls things."""
+
+    name: str
+    """uci or usi: the first command; the answer ends with it and "ok"."""
+    sides: tuple[str, str]
+    """Letters of the first and the second mover in clocks: White begins in chess, Black in shogi."""
+    options: tuple[Option, ...]
+    memory: Option
+    """Which of them is the memory of the tree in MiB."""
+    overhead: Option
+    """Which of them is the time in milliseconds that is kept back from every clock for what is lost on the way."""
+    centipawns: Callable[[float], int]
+    no_move: str
+    """The answer where there is no legal move."""
+    win: str | None = None
+    """The answer that declares the win of an entering king, where the game has one."""
+    refused_go: tuple[tuple[str, str], ...] = ()
+    """Kinds of `go` that are answered at once: the first word and the answer."""
+    last_words: tuple[str, ...] = ()
+    """Commands that end a game: they stop a search and are otherwise passed over."""
+
+
+class Engine:
+    """An engine for one game in one dialect. Whatever a line holds, the answer is the protocol's, an `info string` or silence, never a failure."""
+
+    def __init__(self, dialect: Dialect, game: MoveGame, lines: LineReader, write: LineWriter, *, visits: int | None = None, name: str = "azero") -> None:
+        """Serve `game`; `visits` bounds every search that is not infinite."""
+        self.dialect = dialect
+        self.game = game
+        self.name = name
+        self.options = Options(dialect.options)
+        self._visits = visits
+        self._lines = lines
+        self._write = write
+        self._has_quit = False
+        self._is_prepared = False
+        self._search: SearchControl | None = None
+        self._is_lost = False
+        """The last position was refused: there is nothing to think about until another one comes."""
+        self._commands: dict[str, Callable[[list[str]], None]] = {
+            dialect.name: self._greet,
+            "isready": self._is_ready,
+            f"{dialect.name}newgame": self._new_game,
+            "position": self._position,
+            "go": self._go,
+            "stop": self._stop,
+            "ponderhit": self._ponderhit,
+            "setoption": self._set_option,
+            "quit": self._quit,
+            **dict.fromkeys(("debug", "register"), lambda words: None),
+            **dict.fromkeys(dialect.last_words, self._stop),
+        }
+        self._during_search = {"isready", "stop", "ponderhit", "quit", "debug", *dialect.last_words}
+
+    def run(self) -> None:
+        """Answer lines until `quit` or the end of the input."""
+        while not self._has_quit and not self._write.is_closed:
+            line = self._lines.take()
+            if line is None:
+                return
+            self.handle(line)
+
+    def handle(self, line: Line) -> None:
+        """Carry out one line."""
+        if line.is_too_long:
+            self._tell(f"line too long: more than {LONGEST_LINE} bytes")
+            return
+        words = _CONTROL.sub(" ", line.text.decode("utf-8", errors="replace")).split()
+        if not words:
+            return
+        command = self._commands.get(words[0])
+        if command is None:
+            self._tell(f"unknown command {words[0][:40]!r}; the commands are {' '.join(self._commands)}")
+        elif self._search is not None and words[0] not in self._during_search:
+            self._tell(f"{words[0]} is passed over while a search goes on: send stop first")
+        else:
+            self._carry_out(command, words)
+
+    def _carry_out(self, command: Callable[[list[str]], None], words: list[str]) -> None:
+        try:
+            command(words[1:])
+        except ValueError as error:
+            self._tell(f"{words[0]}: {error}")
+        except Exception as error:  # whatever is wrong with one command, the engine must live; the trace goes to standard error
+            say(traceback.format_exc())
+            self._tell(f"internal error: {type(error).__name__}: {error}")
+
+    def _say(self, line: str) -> None:
+        self._write(line + "\n")
+
+    def _tell(self, text: str) -> None:
+        """Say something to people."""
+        printable = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+        self._say(f"info string {printable}")
+
+    def _greet(self, words: list[str]) -> None:
+        self._say(f"id name {self.name} {__version__}\nid author the azero authors")
+        for line in self.options.describe():
+            self._say(line)
+        self._say(f"{self.dialect.name}ok")
+
+    def _is_ready(self, words: list[str]) -> None:
+        self._prepare()
+        self._say("readyok")
+
+    def _prepare(self) -> None:
+        """Load and compile what a search needs, once, so that no clock waits for it."""
+        if not self._is_prepared:
+            self.game.session.thinker.limit_memory(self.options[self.dialect.memory])
+            self.game.session.prepare()
+            self._is_prepared = True
+
+    def _new_game(self, words: list[str]) -> None:
+        self.game.new_game()
+        self._is_lost = False
+
+    def _position(self, words: list[str]) -> None:
+        self._is_lost = True
+        keyword = self.game.notation.keyword
+        cut = words.index("moves") if "moves" in words else len(words)
+        if words[:1] == [START] and cut == 1:
+            start = START
+        elif words[:1] == [keyword] and cut > 1:
+            start = " ".join(words[1:cut])
+        else:
+            raise ValueError(f"it takes {START} or {keyword} and a position, then moves and the moves, not {' '.join(words)[:60]!r}")
+        self.game.set_up(start, words[cut + 1 :])
+        self._is_lost = False
+
+    def _set_option(self, words: list[str]) -> None:
+        option = self.options.set(words)
+        if option == self.dialect.memory and self._is_prepared:
+            self.game.session.thinker.limit_memory(self.options[option])
+
+    def _stop(self, words: list[str]) -> None:
+        if self._search is not None:
+            self._search.stop()
+
+    def _ponderhit(self, words: list[str]) -> None:
+        if self._search is None:
+            raise ValueError("nothing is being pondered")
+        self._search.ponderhit()
+
+    def _quit(self, words: list[str]) -> None:
+        self._has_quit = True
+        self._stop(words)
+
+    def _go(self, words: list[str]) -> None:
+        for kind, answer in self.dialect.refused_go:
+            if words[:1] == [kind]:
+                self._say(answer)
+                return
+        if self._is_lost:
+            # A move in an older position would be an illegal one for who asks.
+            self._tell("go: the last position was refused; send another one")
+            self._say(f"bestmove {self.dialect.no_move}")
+            return
+        request = parse_go(words, self.dialect.sides[self.game.position.to_play])
+        if request.unknown:
+            self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and passed over")
+        self._prepare()
+        position = going_on(self.game.position)
+        seconds = None if position is None else request.thinking_seconds(position, self.options[self.dialect.overhead] / 1000)
+        search = SearchControl(
+            self._lines,
+            self.handle,
+            is_endless=request.is_infinite or (not request.is_limited and self._visits is None),
+            ponders=request.ponders,
+            seconds=seconds,
+            depth=request.depth,
+            is_closed=lambda: self._write.is_closed,
+        )
+        self._search = search
+        try:
+            answer = self._answer(position, request, search)
+            search.wait()
+        finally:
+            self._search = None
+        self._say(answer)
+
+    def _answer(self, position: Position | None, request: GoRequest, search: SearchControl) -> str:
+        """Search and return the line that ends it."""
+        if self.dialect.win is not None and may_declare_win(self.game.position):
+            return f"bestmove {self.dialect.win}"
+        if position is None:
+            lost = self.game.position.rewards[self.game.position.to_play] < 0
+            self._say(f"info depth 0 score {'mate 0' if lost else 'cp 0'}")
+            return f"bestmove {self.dialect.no_move}"
+        allowed = self._allowed(position, request.names)
+        analysis = self._think(position, request, search, allowed)
+        if not analysis.moves:
+            return f"bestmove {self.game.notation.format_line(position, [best_unsearched(position, analysis, allowed)])[0]}"
+        best = analysis.moves[0]
+        if self.dialect.centipawns(best.value) <= -self.options[RESIGN_VALUE]:
+            return f"bestmove {self.dialect.no_move}"
+        names = self.game.notation.format_line(position, best.line[:2])
+        return f"bestmove {names[0]}" + (f" ponder {names[1]}" if len(names) > 1 else "")
+
+    def _think(self, position: Position, request: GoRequest, search: SearchControl, allowed: list[int] | None) -> Analysis:
+        bounds = [bound for bound in (request.nodes, None if request.is_infinite else self._visits) if bound is not None]
+
+        def report(analysis: Analysis) -> None:
+            search.depth = analysis.depth
+            for order in range(1, min(self.options[MULTI_PV], len(analysis.moves)) + 1):
+                self._say(format_info(self.game.notation, position, analysis, order, self._score(analysis.moves[order - 1].value)))
+
+        return self.game.session.think(
+            position,
+            Limits(visits=min(bounds, default=None)),
+            should_stop=search.should_stop,
+            on_progress=report,
+            progress_seconds=PROGRESS_SECONDS,
+            allowed=allowed,
+        )
+
+    def _allowed(self, position: Position, names: Sequence[str]) -> list[int] | None:
+        """Return the moves of searchmoves, None for all; those that are not legal are named and passed over."""
+        chosen = []
+        for name in names:
+            try:
+                chosen.append(self.game.notation.parse_move(position, name))
+            except ValueError as error:
+                self._tell(f"searchmoves: {error}")
+        return chosen or None
+
+    def _score(self, value: float) -> str:
+        shares = " wdl {} {} {}".format(*win_draw_loss(value)) if self.options[SHOW_WDL] else ""
+        return f"cp {self.dialect.centipawns(value)}{shares}"

@@ -1,0 +1,88 @@
+"""The options of a UCI or USI engine: what a program may set, within which bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option, a whole number within bounds or, where it has none, a switch."""
+
+    name: str
+    default: int
+    bounds: tuple[int, int] | None = None
+
+    def describe(self) -> str:
+        """Return the line that declares it."""
+        if self.bounds is None:
+            return f"option name {self.name} type check default {'true' if self.default else 'false'}"
+        return f"option name {self.name} type spin default {self.default} min {self.bounds[0]} max {self.bounds[1]}"
+
+    def parse(self, text: str) -> int:
+        """Return the value that `text` means.
+
+        Raises:
+          ValueError: it is none of the option's; what is allowed is named.
+        """
+        if self.bounds is None:
+            if text.lower() not in ("true", "false"):
+                raise ValueError(f"{self.name} is true or false, not {text[:20]!r}")
+            return int(text.lower() == "true")
+        low, high = self.bounds
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit()) or len(digits) > 9 or not low <= int(text) <= high:
+            raise ValueError(f"{self.name} is a whole number from {low} to {high}, not {text[:20]!r}")
+        return int(text)
+
+
+MULTI_PV = Option("MultiPV", 1, (1, 500))
+THREADS = Option("Threads", 1, (1, 1024))
+"""Accepted for the programs that always set it; the network takes the cores that XLA gives it."""
+SHOW_WDL = Option("UCI_ShowWDL", 0)
+RESIGN_VALUE = Option("ResignValue", 99_999, (0, 99_999))
+"""Centipawns behind at which the engine resigns (the name and the default, never, are YaneuraOu's)."""
+
+
+def hash_option(name: str) -> Option:
+    """Return the option for the memory of the tree in MiB, which the two protocols call differently."""
+    return Option(name, 1024, (1, 1 << 20))
+
+
+def overhead_option(name: str) -> Option:
+    """Return the option for the milliseconds kept back from every clock: Move Overhead in Stockfish, NetworkDelay in YaneuraOu."""
+    return Option(name, 100, (0, 10_000))
+
+
+class Options:
+    """The options of one engine and their values."""
+
+    def __init__(self, options: Sequence[Option]) -> None:
+        self._options = {option.name.lower(): option for option in options}
+        self._values = {name: option.default for name, option in self._options.items()}
+
+    def __getitem__(self, option: Option) -> int:
+        """Return the value of an option; its default where the engine does not offer it."""
+        return self._values.get(option.name.lower(), option.default)
+
+    def describe(self) -> list[str]:
+        """Return the lines that declare the options."""
+        return [option.describe() for option in self._options.values()]
+
+    def set(self, words: Sequence[str]) -> Option:
+        """Carry out the arguments of setoption, "name NAME value VALUE", and return the option; names may have blanks, and capitals do not matter.
+
+        Raises:
+          ValueError: there is no such option, or the value is not one of its own.
+        """
+        rest = list(words)
+        if rest[:1] != ["name"] or "value" not in rest:
+            raise ValueError("setoption takes: name NAME value VALUE")
+        cut = rest.index("value")
+        name, value = " ".join(rest[1:cut]), " ".join(rest[cut + 1 :])
+        option = self._options.get(name.lower())
+        if option is None:
+            raise ValueError(f"there is no option {name[:40]!r}; there are {', '.join(known.name for known in self._options.values())}")
+        self._values[name.lower()] = option.parse(value)
+        return option

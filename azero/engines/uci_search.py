@@ -1,0 +1,85 @@
+"""When a search ends: at its limits, or at a line of input that comes while it goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from azero.engines.lines import Line, LineReader
+
+
+class SearchControl:
+    """One search, from the side of who holds the clock. The search asks it after every batch of leaves whether to stop."""
+
+    def __init__(
+        self,
+        lines: LineReader,
+        handle: Callable[[Line], None],
+        *,
+        is_endless: bool,
+        ponders: bool,
+        seconds: float | None,
+        depth: int | None,
+        is_closed: Callable[[], bool],
+    ) -> None:
+        """Begin to count the time.
+
+        Args:
+          lines: input; what waits there is handled between batches.
+          handle: carries out a line; it may call `stop` and `ponderhit`.
+          is_endless: only `stop` ends the search.
+          ponders: only `stop` ends it before `ponderhit`.
+          seconds: to think; None is without limit. After `ponderhit` they are counted from there.
+          depth: mean length of the descents that ends the search; None is none.
+          is_closed: whether nobody listens any more.
+        """
+        self.depth = 0.0
+        """Mean length of the descents, as last reported."""
+        self._lines = lines
+        self._handle = handle
+        self._is_endless = is_endless
+        self._waits = is_endless or ponders
+        self._seconds = seconds
+        self._most_depth = depth
+        self._is_closed = is_closed
+        self._is_stopped = False
+        self._input_ended = False
+        self._began = self._last = time.perf_counter()
+
+    def stop(self) -> None:
+        """End the search at the next batch."""
+        self._is_stopped = True
+
+    def ponderhit(self) -> None:
+        """The expected move has been played: the limits hold from now on."""
+        self._waits = self._is_endless
+        self._began = time.perf_counter()
+
+    def should_stop(self) -> bool:
+        """Handle the lines that wait, and say whether the search is to end; the time of one more batch is kept."""
+        now = time.perf_counter()
+        batch_seconds, self._last = now - self._last, now
+        self._poll()
+        if self._is_stopped or self._is_closed():
+            return True
+        if self._waits:
+            return self._input_ended
+        is_late = self._seconds is not None and now + batch_seconds - self._began > self._seconds
+        return is_late or (self._most_depth is not None and self.depth >= self._most_depth)
+
+    def wait(self) -> None:
+        """Return when an answer may be given: a search that has nothing left to do still waits for `stop` or `ponderhit`."""
+        self._poll()
+        while self._waits and not (self._is_stopped or self._input_ended or self._is_closed()):
+            self._take()
+
+    def _poll(self) -> None:
+        while not self._input_ended and self._lines.is_waiting():
+            self._take()
+
+    def _take(self) -> None:
+        line = self._lines.take()
+        if line is None:
+            self._input_ended = True
+        else:
+            self._handle(line)

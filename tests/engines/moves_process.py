@@ -1,0 +1,17 @@
+"""A process that speaks UCI or USI around a thinker that knows nothing: `python moves_process.py chess|shogi`."""
+
+import sys
+
+from uniform_thinker import UniformThinker
+
+from azero.engines.lines import LineReader, LineWriter, standard_streams
+from azero.engines.move_game import MoveGame
+from azero.engines.uci import UCI
+from azero.engines.uci_engine import Engine
+from azero.engines.usi import USI
+from azero.games import make
+
+if __name__ == "__main__":
+    stdin, stdout = standard_streams()
+    game = MoveGame(make(sys.argv[1]), lambda game: UniformThinker(game, expects_pass=False))
+    Engine({"chess": UCI, "shogi": USI}[sys.argv[1]], game, LineReader(stdin), LineWriter(stdout), visits=4).run()

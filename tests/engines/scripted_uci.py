@@ -1,0 +1,38 @@
+"""A program that speaks UCI or USI badly, or well: `python scripted_uci.py MODE`. It plays `MOVES` over and over."""
+
+import sys
+import time
+
+MOVES = {"uci": ["g1f3", "g8f6", "f3g1", "f6g8"], "usi": ["5i5h", "5a5b", "5h5i", "5b5a"]}
+
+
+def main(mode: str) -> None:
+    protocol, played = "uci", 0
+    for line in sys.stdin:
+        words = line.split()
+        if words[0] in MOVES:
+            protocol = words[0]
+            print("id name script\noption name Skill Level type spin default 20 min 0 max 20\n" + protocol + "ok", flush=True)
+        elif words[0] == "isready":
+            print("readyok", flush=True)
+        elif words[0] == "setoption":
+            sys.stderr.write(line)
+            sys.stderr.flush()
+        elif words[0] == "position":
+            played = len(words) - words.index("moves") - 1 if "moves" in words else 0
+        elif words[0] == "go":
+            if mode == "crash":
+                print("segmentation fault, more or less", file=sys.stderr, flush=True)
+                sys.exit(3)
+            if mode == "silent":
+                time.sleep(60)
+            if mode == "garbage":
+                print("\x00 what?\ninfo string bestmove e2e5\n\nbestmoves", flush=True)
+            answers = {"illegal": "e2e5", "resign": "resign", "none": "(none)", "win": "win", "nothing": ""}
+            print("info depth 1 pv\nbestmove " + answers.get(mode, MOVES[protocol][played % 4]) + " ponder a1a1", flush=True)
+        elif words[0] == "quit":
+            return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,88 @@
+"""Programs of chess and shogi as players: good ones, and every way of failing."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from azero.engines.external_moves import GnuShogiPlayer, UciPlayer
+from azero.engines.program import find_program
+from azero.games import make
+from azero.play.player import Clock, PlayerError
+from azero.play.referee import play_game
+
+SCRIPT = str(Path(__file__).parent / "scripted_uci.py")
+CHESS = make("chess")
+SHOGI = make("shogi")
+
+
+def _player(mode: str, name: str = "script", game=CHESS, **settings) -> UciPlayer:
+    return UciPlayer(name, [sys.executable, SCRIPT, mode], game, go="nodes 1", **settings)
+
+
+def _play(first: UciPlayer, second: UciPlayer, game=CHESS, seconds: float = 10.0, opening: tuple[int, ...] = ()):
+    try:
+        return play_game(game, first, second, Clock(seconds), opening)
+    finally:
+        first.close()
+        second.close()
+
+
+@pytest.mark.parametrize(("game", "length"), [(CHESS, 8), (SHOGI, 12)], ids=["chess", "shogi"])
+def test_two_programs_repeat_themselves_until_our_rules_end_the_game(game, length: int) -> None:
+    record = _play(_player("good", "a", game), _player("garbage", "b", game), game)
+    assert record.ending == "played out" and record.failed is None and len(record.final.actions) == length and record.names == ("a", "b")
+
+
+def test_openings_reach_the_program() -> None:
+    start = _play(_player("good"), _player("good")).final.actions
+    record = _play(_player("good"), _player("good"), opening=start[:3])
+    assert record.final.actions == start and record.num_opening_moves == 3
+
+
+@pytest.mark.parametrize(
+    ("mode", "ending"),
+    [
+        ("crash", "script: crashed at 'go nodes 1' (exit status 3); it said: segmentation fault, more or less"),
+        ("silent", "script: no answer in time to 'go nodes 1'"),
+        ("illegal", "script: illegal move: 'e2e5' is not a legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"),
+        ("none", "script: says '(none)' where there are legal moves"),
+        ("win", "script: declares a win that it does not have"),
+        ("nothing", "script: illegal move: 'ponder' is not a legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"),
+    ],
+)
+def test_a_failure_is_named_and_loses(mode: str, ending: str) -> None:
+    record = _play(_player(mode), _player("good", "other"), seconds=2.0 if mode == "silent" else 10.0)
+    assert record.ending == ending and record.failed == 0 and record.rewards == (-1.0, 1.0)
+
+
+def test_resigning_is_no_failure() -> None:
+    record = _play(_player("resign"), _player("good", "other"))
+    assert record.ending == "script resigns" and record.failed is None and record.winner == 1
+
+
+def test_options_are_those_that_the_program_has() -> None:
+    player = _player("good", options=[("skill level", "3")])
+    player.reset()
+    player.close()
+    with pytest.raises(ValueError, match="script has no option 'Skil'; it has Skill Level"):
+        _player("good", options=[("Skil", "3")]).reset()
+
+
+def test_a_program_that_was_closed_says_so() -> None:
+    player = _player("good")
+    with pytest.raises(PlayerError, match="has not been started"):
+        player.choose(None, Clock())
+
+
+def test_gnu_shogi_plays_fairy_stockfish() -> None:
+    try:
+        gnu_shogi, fairy = find_program("gnushogi"), find_program("fairy-stockfish")
+    except ValueError as error:
+        pytest.skip(str(error))
+    first = GnuShogiPlayer("GNU Shogi", [gnu_shogi], depth=1)
+    second = UciPlayer("Fairy-Stockfish", [fairy], SHOGI, options=[("Skill Level", "-20")], go="nodes 50")
+    opening = _play(_player("good", "a", SHOGI), _player("good", "b", SHOGI), SHOGI).final.actions[:2]
+    for players in ((first, second), (second, first)):
+        record = _play(*players, SHOGI, opening=opening)
+        assert record.failed is None and record.num_opening_moves == 2 and len(record.final.actions) > 10, record.ending

@@ -1,0 +1,166 @@
+"""`azero match` and `azero elo` for chess and shogi: programs by name, openings from collections and at random, records that other programs read."""
+
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from azero.evaluate.match_games import MatchGame
+from azero.experiments.match_directory import read_match_games
+from azero.experiments.match_records import match_csa
+from azero.experiments.matches import MatchRequest, play_match
+from azero.experiments.openings import draw_openings, read_openings
+from azero.experiments.players import RandomNetSpec, parse_player
+from azero.experiments.programs import GnuShogiSpec, UciSpec, parse_program
+from azero.experiments.ratings import rate
+from azero.games import make
+from azero.games.chess import pgn
+from azero.games.shogi import csa, records
+from azero.play.player import Position
+from azero.play.score import MatchResult, Tally
+
+SCRIPT = Path(__file__).parents[1] / "engines" / "scripted_uci.py"
+KINDS = {"chess": "uci", "shogi": "usi"}
+
+
+MATE = """PI
++
++5756FU,-8242HI,+2818HI,-3132GI,+7776FU,-5354FU,+4958KI,-6364FU,+5968OU,-4344FU,+1828HI,-1314FU,+5655FU,-5162OU,+5554FU,-2213KA,+6878OU
+-7172GI,+8877KA,-3243GI,+7755KA,-1379KA,+6979KI,-4222HI,+0053KA,-6263OU,+5364UM,-6352OU,+5453TO,-5251OU,+5343TO,-0063GI,+0052FU,-2252HI
++4352TO,-4152KI,+0031HI,-5162OU,+6486UM,-6364GI,+8664UM,-9394FU,+5544KA,-5253KI,+4453UM
+"""
+"""A game between GNU Shogi and Fairy-Stockfish that ended with mate."""
+
+
+def request(kind: str, first: str, second: str, games: int = 2, **settings: object) -> MatchRequest:
+    players = [f"{KINDS[kind]}:{sys.executable} {SCRIPT} {mode}?nodes=1&option.skill level=0" for mode in (first, second)]
+    return MatchRequest(*players, games, **{"first_name": first, "second_name": second} | settings)  # type: ignore[arg-type]
+
+
+def play(wanted: MatchRequest) -> tuple[MatchResult, str]:
+    console = Console(file=io.StringIO(), width=300)
+    result = play_match(wanted, console)
+    return result, console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("game", KINDS)
+def test_programs_play_and_every_game_is_written(tmp_path: Path, game: str) -> None:
+    wanted = request(game, "good", "resign", out=tmp_path, game=game)
+    result, text = play(wanted)
+    assert result == MatchResult(first=Tally(wins=1), second=Tally(wins=1))
+    assert f"game 1: good as {'White' if game == 'chess' else 'Black'} +1, 1 moves, resign resigns" in text
+    assert play(wanted)[1].startswith("2 of 2 games are in"), "a match that is over goes on with nothing"
+    files = sorted(tmp_path.glob("game*"))
+    if game == "chess":
+        read = [next(pgn.read_games(path)) for path in files]
+        assert [(record.tags["White"], record.tags["Black"], record.result, record.tags["Termination"]) for record in read] == [
+            ("good", "resign", "1-0", "normal"),
+            ("resign", "good", "0-1", "normal"),
+        ]
+    else:
+        read = [next(records.read_games(path)) for path in files]
+        assert [(record.black, record.white, record.winner, record.ending) for record in read] == [
+            ("good", "resign", "black", "%TORYO"),
+            ("resign", "good", "white", "%TORYO"),
+        ]
+    assert [record.actions for record in read] == [played.actions for played in read_match_games(tmp_path)]
+    fit = rate([tmp_path], {}, console=Console(file=io.StringIO()))
+    assert {rating.name for rating in fit.ratings} == {"good", "resign"} and fit.ratings[0].name == "good"
+
+
+@pytest.mark.parametrize("game", KINDS)
+def test_failures_lose_and_records_say_so(tmp_path: Path, game: str) -> None:
+    result, text = play(request(game, "illegal", "good", out=tmp_path))
+    assert result == MatchResult(first=Tally(losses=1), second=Tally(losses=1)) and "illegal move" in text and "2 games lost by a failure of illegal" in text
+    content = (tmp_path / f"game0001.{'pgn' if game == 'chess' else 'csa'}").read_text()
+    assert ('[Termination "rules infraction"]' in content and "0-1" in content) if game == "chess" else content.endswith("%+ILLEGAL_ACTION\n")
+
+
+def test_endings_of_shogi_in_csa() -> None:
+    game = make("shogi")
+
+    def ending(actions: tuple[int, ...], reward: float, how: str = "played out", failed: str = "") -> str:
+        return match_csa(MatchGame(1, None, True, reward, actions, 0, how, failed), None, game, ("a", "b")).split()[-1]  # type: ignore[arg-type]
+
+    (mate,) = csa.parse_games(MATE, "mate")
+    around = Position.start(game)
+    for name in ["5i5h", "5a5b", "5h5i", "5b5a"] * 3:
+        around = around.play(around.parse_action(name))
+    assert ending(mate.actions, 1.0) == "%TSUMI" and around.is_over and ending(around.actions, 0.0) == "%SENNICHITE"
+    assert ending(mate.actions[:4], 1.0, "b resigns") == "%TORYO" and ending(mate.actions[:4], 1.0) == "%-ILLEGAL_ACTION", "perpetual check"
+    assert ending(mate.actions[:4], -1.0, "a: crashed", "a") == "%+ILLEGAL_ACTION"
+
+
+def test_openings_come_from_collections_and_from_lines(tmp_path: Path) -> None:
+    chess, shogi = make("chess"), make("shogi")
+    games = tmp_path / "some.pgn"
+    games.write_text('[Result "*"]\n\n1. e4 e5 2. Nf3 Nc6 *\n\n[Result "*"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n')
+    lines = tmp_path / "some.txt"
+    lines.write_text("e2e4 e7e5 g1f3 b8c6 # open\n")
+    assert read_openings(games, chess, 4) == read_openings(lines, chess) and [len(opening) for opening in read_openings(games, chess)] == [4, 5]
+    record = tmp_path / "some.csa"
+    record.write_text("V2.2\nPI\n+\n+7776FU\n-3334FU\n%TORYO\n")
+    lines.write_text("7g7f, 3c3d\n")
+    assert read_openings(record, shogi) == read_openings(lines, shogi)
+    games.write_text('[SetUp "1"]\n[FEN "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"]\n\n1. e4 *\n')
+    with pytest.raises(ValueError, match=r"some.pgn game 1 does not begin with the first position of the game"):
+        read_openings(games, chess)
+    lines.write_text("f2f3 e7e5 g2g4 d8h4\n")
+    with pytest.raises(ValueError, match=r"some.txt, line 1: the game is over after move 4"):
+        read_openings(lines, chess)
+
+
+def test_random_openings_are_legal_different_and_the_seeds() -> None:
+    game = make("chess")
+    drawn = draw_openings(game, 6, 3, seed=1)
+    assert drawn == draw_openings(game, 6, 3, seed=1) != draw_openings(game, 6, 3, seed=2)
+    assert len(set(drawn)) == 6 and {len(opening) for opening in drawn} == {3}
+    for opening in drawn:
+        position = Position.start(game)
+        for action in opening:
+            position = position.play(action)
+    assert len(draw_openings(game, 25, 1, seed=0)) == np.count_nonzero(Position.start(game).legal) == 20, "no more than there are"
+
+
+def test_both_colours_play_the_opening_that_was_drawn(tmp_path: Path) -> None:
+    play(request("chess", "resign", "resign", 4, random_plies=3, out=tmp_path))
+    games = read_match_games(tmp_path)
+    assert [game.num_opening_moves for game in games] == [3] * 4 and games[0].actions == games[1].actions != games[2].actions
+
+
+def test_programs_by_name() -> None:
+    assert parse_program("uci:stockfish?skill=0&nodes=1000&option.Threads=1") == UciSpec(
+        ("stockfish",), "chess", (("Skill Level", "0"), ("Threads", "1")), "nodes 1000"
+    )
+    fairy = parse_program("usi:fairy-stockfish --quiet?elo=1350&movetime=50&depth=3")
+    assert fairy == UciSpec(("fairy-stockfish", "--quiet"), "shogi", (("UCI_LimitStrength", "true"), ("UCI_Elo", "1350")), "movetime 50 depth 3")
+    assert fairy.name == "fairy-stockfish, UCI_Elo 1350, movetime 50 depth 3"
+    ours = parse_program("uci:azero uci --random-net chess?blocks=2&filters=8?nodes=4")
+    assert ours == UciSpec(("azero", "uci", "--random-net", "chess?blocks=2&filters=8"), "chess", (), "nodes 4")
+    assert parse_program("gnushogi:gnushogi?depth=2") == GnuShogiSpec(("gnushogi",), 2) and parse_program("gnushogi:gnushogi") == GnuShogiSpec(("gnushogi",))
+    assert parse_program("checkpoint:runs/chess?visits=1") is None
+    assert parse_player("random-net:chess?blocks=2&filters=8") == RandomNetSpec("chess", blocks=2, filters=8)
+    small = RandomNetSpec("chess", blocks=2, filters=8).config
+    assert (small.game.name, small.network.blocks, small.network.filters, small.network.policy_filters) == ("chess", 2, 8, 32)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"first": "uci:stockfish?skil=3"}, "skil=3 in 'uci:stockfish.skil=3' is not understood; there are skill, elo, nodes, movetime, depth"),
+        ({"first": "gnushogi:x?nodes=3"}, "gnushogi takes depth=NUMBER"),
+        ({"first": "uci:"}, "'uci:' is not a player; a player is"),
+        ({"game": "shogi"}, "plays chess, not shogi on 9x9"),
+        ({"komi": 0.5}, "size and komi are settings of Go, not of chess"),
+        ({"random_plies": 0}, "random-plies is at least 1"),
+        ({"second": f"usi:{sys.executable} {SCRIPT} good"}, "plays shogi, not chess on 8x8"),
+        ({"second": "random-net:go5"}, "plays chess, not go on 5x5"),
+    ],
+)
+def test_mistakes_are_named(settings: dict[str, object], message: str) -> None:
+    good = f"uci:{sys.executable} {SCRIPT} good"
+    with pytest.raises(ValueError, match=message):
+        play(MatchRequest(**{"first": good, "second": good, "games": 2} | settings))  # type: ignore[arg-type]
