@@ -5,18 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
-from tyro.conf import Positional
+from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
+
+from azero.experiments.requests import AccuracyRequest, ImportRequest, ShowRequest
 
 
 def train(experiment: Positional[str]) -> None:
     """Start or continue an experiment; the same as `python -m azero.experiments.NAME`, whose flags may follow."""
     from azero.experiments.experiment import load
     from azero.experiments.run import main as run_main
+    from azero.experiments.supervised import main as supervised_main
 
-    run_main(load(experiment), sys.argv[3:])
+    chosen = load(experiment)
+    (run_main if chosen.learns_from == "selfplay" else supervised_main)(chosen, sys.argv[3:])
 
 
 def demo(workdir: Path = Path("runs/demo")) -> None:
@@ -241,6 +245,26 @@ def play(
     play_in_terminal(Source(checkpoint, iteration, random_net), visits, colour, komi)
 
 
+def data(
+    action: OmitSubcommandPrefixes[Annotated[ImportRequest, subcommand("import")] | Annotated[ShowRequest, subcommand("show")]],
+) -> None:
+    """Turn recorded games into training positions, and look at them."""
+    from azero.experiments.datasets import run_import
+    from azero.experiments.datasets import show as show_dataset
+
+    if isinstance(action, ImportRequest):
+        run_import(action)
+    else:
+        show_dataset(action)
+
+
+def evaluate(action: OmitSubcommandPrefixes[Annotated[AccuracyRequest, subcommand("accuracy")]]) -> None:
+    """Measure what networks know: prediction of recorded games."""
+    from azero.experiments.predicting import evaluate_accuracy
+
+    evaluate_accuracy(action)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "train": train,
     "demo": demo,
@@ -254,6 +278,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "gtp": gtp,
     "analysis": analysis,
     "play": play,
+    "data": data,
+    "eval": evaluate,
 }
 
 

@@ -1,0 +1,56 @@
+"""What `azero data` and `azero eval` are asked for. Nothing heavy is imported here, for the command line reads it at every start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from tyro.conf import Positional
+
+from azero.data.filters import Filters, Fractions
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """Turn files of recorded games into training positions. The same command again goes on where it was stopped, or adds new files."""
+
+    paths: Positional[tuple[Path, ...]]
+    """Files (.sgf .sgf.gz .zip .tar.gz; one game or many) and directories of such files."""
+    out: Path
+    """The directory of the data set."""
+    filters: Annotated[Filters, tyro.conf.arg(name="")] = field(default_factory=Filters)
+    fractions: Annotated[Fractions, tyro.conf.arg(name="")] = field(default_factory=Fractions)
+
+
+@dataclass(frozen=True)
+class ShowRequest:
+    """Say what is in a data set, and draw some of its positions."""
+
+    directory: Positional[Path]
+    """The directory of the data set."""
+    split: Literal["train", "validation", "test"] = "train"
+    """The part that positions are drawn from."""
+    positions: int = 2
+    """How many positions are drawn."""
+    seed: int = 0
+    """Which ones."""
+
+
+@dataclass(frozen=True)
+class AccuracyRequest:
+    """Compare networks with the moves and results of recorded games: top-1 and top-5 accuracy and value error, by move number, with 95% intervals."""
+
+    checkpoint: tuple[Path, ...]
+    """Directories of runs, or with an exported network (RUN/checkpoint)."""
+    games: Path
+    """Games that the networks did not learn from (.sgf .sgf.gz .zip .tar.gz)."""
+    number: int = 400
+    """Games that are looked at, evenly spaced over the file; 0 is all."""
+    symmetries: bool = False
+    """Take the mean over all symmetries of a position (the published figures do not say so)."""
+    paper: bool = False
+    """Also print the published figures beside ours."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
