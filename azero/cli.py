@@ -45,15 +45,21 @@ def report(workdir: Positional[Path]) -> None:
     print(write_report(_existing(workdir)))
 
 
-def checkpoint(workdir: Positional[Path]) -> None:
+def checkpoint(workdir: Positional[Path], export: Path | None = None, iteration: int | None = None) -> None:
     """List the checkpoints of a run: iteration, steps, games, size, age, one digest of the whole state.
 
     Args:
       workdir: the run's directory.
+      export: instead of the list: write the network alone as one small file into this directory, which other commands take like a run.
+      iteration: the checkpoint to export; default the newest.
     """
+    from azero.checkpoint import export_network
     from azero.experiments.saving import print_checkpoints
 
-    print_checkpoints(_existing(workdir))
+    if export is None:
+        print_checkpoints(_existing(workdir))
+    else:
+        print(export_network(_existing(workdir), export, iteration))
 
 
 def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:

@@ -93,16 +93,17 @@ def _read_rows(request: AccuracyRequest, config: Config, tally: Tally) -> HostAr
     return rows
 
 
-def _evaluate(checkpoint: Path, rows: HostArray, symmetries: bool, console: Console) -> list[Accuracy]:
+def _evaluate(checkpoint: Path, rows: HostArray, symmetries: bool | None, console: Console) -> list[Accuracy]:
     variables, config = load_variables(checkpoint)
     mesh = mesh_lib.make_mesh()
     game = make(config.game.name, **config.game.options())
     network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
     params = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(variables)
+    averaged = config.evaluation.average_symmetries if symmetries is None else symmetries
     batch_size = max(1, _BATCH // mesh.size) * mesh.size
     with Progress(len(rows), console=console, unit="position") as progress, progress.working(f"{checkpoint}: predicting"):
         outcomes = score_positions(
-            make_scorer(game, network, symmetries),
+            make_scorer(game, network, averaged),
             params,
             game,
             mesh,

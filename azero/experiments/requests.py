@@ -48,8 +48,8 @@ class AccuracyRequest:
     """Games that the networks did not learn from (.sgf .sgf.gz .zip .tar.gz)."""
     number: int = 400
     """Games that are looked at, evenly spaced over the file; 0 is all."""
-    symmetries: bool = False
-    """Take the mean over all symmetries of a position (the published figures do not say so)."""
+    symmetries: bool | None = None
+    """Take the mean over all symmetries of a position; None is as the run's evaluation.average-symmetries says (the paper does not say)."""
     paper: bool = False
     """Also print the published figures beside ours."""
     json: bool = False

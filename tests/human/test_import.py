@@ -72,7 +72,7 @@ def test_the_learner_samples_a_split(mixed):
 
 
 def test_the_same_import_again_adds_nothing(mixed):
-    dataset, tally = mixed
+    dataset, _ = mixed
     before = all_rows(dataset)
     again, second = import_to(dataset.directory, EXPERT)
     assert second.games.total() == 0 and second.already == 24
