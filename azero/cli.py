@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 
-from azero.experiments.requests import AccuracyRequest, ImportRequest, ShowRequest
+from azero.experiments.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
 
 
 def train(experiment: Positional[str]) -> None:
@@ -264,11 +264,18 @@ def data(
         show_dataset(action)
 
 
-def evaluate(action: OmitSubcommandPrefixes[Annotated[AccuracyRequest, subcommand("accuracy")]]) -> None:
-    """Measure what networks know: prediction of recorded games."""
-    from azero.experiments.predicting import evaluate_accuracy
+def evaluate(
+    action: OmitSubcommandPrefixes[Annotated[AccuracyRequest, subcommand("accuracy")] | Annotated[JosekiRequest, subcommand("joseki")]],
+) -> None:
+    """Measure what networks know: prediction of recorded games, and corner sequences that they play."""
+    if isinstance(action, JosekiRequest):
+        from azero.experiments.corners import count_joseki
 
-    evaluate_accuracy(action)
+        count_joseki(action)
+    else:
+        from azero.experiments.predicting import evaluate_accuracy
+
+        evaluate_accuracy(action)
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {

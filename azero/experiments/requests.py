@@ -39,6 +39,26 @@ class ShowRequest:
 
 
 @dataclass(frozen=True)
+class JosekiRequest:
+    """Count corner sequences in games; rotations, reflections and colours are folded together (AGZ, Figure 5)."""
+
+    games: Positional[tuple[Path, ...]]
+    """Files of records on square boards of one size, oldest games first (.sgf .sgf.gz .zip .tar.gz)."""
+    only: str = ""
+    """Take only games whose name (file, folder in an archive, number) has this text in it."""
+    sequence: tuple[str, ...] = ()
+    """Sequences such as "Q16 O17 R14"; without any, the most common ones are listed."""
+    length: int = 5
+    """Moves of the listed sequences."""
+    top: int = 15
+    """How many are listed."""
+    parts: int = 4
+    """The games, in their order, are cut into so many parts of equal size, to see a change over time."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+
+@dataclass(frozen=True)
 class AccuracyRequest:
     """Compare networks with the moves and results of recorded games: top-1 and top-5 accuracy and value error, by move number, with 95% intervals."""
 

@@ -52,7 +52,7 @@ def test_positions_are_those_of_another_program(mixed):
     assert len(starts) == sum(shard.games for shard in dataset.shards("train"))
     for first, end in zip(starts, [*starts[1:], len(rows)], strict=True):
         record = by_moves[tuple(rows["action"][first:end].tolist())]
-        board, winner = boards.Board(9), 1 if record.rewards == (1.0, -1.0) else -1
+        board, winner = boards.Board(9), record.rewards[0]
         for row, (colour, action) in zip(rows[first:end], record.moves, strict=True):
             theirs = [{"b": 1, "w": -1, None: 0}[cell] for line in board.board for cell in line]
             assert boards_of(row["frame"], 81).tolist() == theirs
