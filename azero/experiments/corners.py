@@ -12,7 +12,7 @@ from rich.console import Console
 from azero.evaluate.joseki import Frequency, count_sequences, parse_sequence
 from azero.experiments.requests import JosekiRequest
 from azero.games.go.sgf import GameRecord, read_games
-from azero.report.tables import make_table
+from azero.report.tables import Cell, make_table
 
 
 def count_joseki(request: JosekiRequest) -> list[Frequency]:
@@ -38,7 +38,7 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
         return rows
     console = Console()
     columns = ("sequence", "corners", "games", *(f"part {number} of {request.parts}" for number in range(1, request.parts + 1)))
-    cells = [(row.sequence, row.corners, row.games, *(f"{100 * share:.1f}%" for share in row.shares)) for row in rows]
+    cells: list[tuple[Cell, ...]] = [(row.sequence, row.corners, row.games, *(f"{100 * share:.1f}%" for share in row.shares)) for row in rows]
     console.print(make_table(f"Corner sequences in {len(used):,} games: share of games with it", columns, cells))
     others = f"; {len(records) - len(used)} of another board, {len(skipped)} not readable" if len(used) < len(records) or skipped else ""
     console.print(f"rotations, reflections and colours folded{others}", soft_wrap=True)

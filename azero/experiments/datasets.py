@@ -7,8 +7,10 @@ import time
 import numpy as np
 from rich.console import Console
 
+from azero.data.dataset import Dataset
 from azero.data.filters import SPLITS
-from azero.data.human import LEFT_OUT, Dataset, Tally, find_records, import_games
+from azero.data.human import LEFT_OUT, find_records, import_games
+from azero.data.recorded import Tally
 from azero.data.shard import read_shard, row_dtype, shard_path
 from azero.experiments.requests import ImportRequest, ShowRequest
 from azero.games.go.replaying import boards_of

@@ -14,7 +14,7 @@ from azero import mesh as mesh_lib
 from azero.checkpoint import load_settings, load_variables
 from azero.config import Config
 from azero.data.filters import Filters
-from azero.data.human import Tally, pack_records
+from azero.data.recorded import Tally, pack_records
 from azero.evaluate.accuracy import Accuracy, Mean, by_move, make_scorer, score_positions, summarise
 from azero.experiments.requests import AccuracyRequest
 from azero.experiments.run import use_compilation_cache

@@ -13,7 +13,7 @@ from rich.console import Console
 from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer, export_network
 from azero.config import Config
-from azero.data.human import Dataset
+from azero.data.dataset import Dataset
 from azero.evaluate.accuracy import Accuracy
 from azero.evaluate.rows import Row
 from azero.experiments.arguments import Arguments

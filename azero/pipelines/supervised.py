@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
 from azero.config import Config
-from azero.data.human import Dataset
+from azero.data.dataset import Dataset
 from azero.evaluate.accuracy import make_scorer, score_positions, summarise
 from azero.games import make
 from azero.learn.learner import Metrics, TrainState, make_learner, mean_metrics, place_batch

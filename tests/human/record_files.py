@@ -8,8 +8,10 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+from azero.data.dataset import Dataset
 from azero.data.filters import Filters, Fractions
-from azero.data.human import Dataset, Tally, find_records, import_games
+from azero.data.human import find_records, import_games
+from azero.data.recorded import Tally
 
 EXPERT = Path(__file__).parent / "data" / "expert9.sgf"
 """24 games of KataGo, 9x9, Tromp-Taylor."""

@@ -15,8 +15,10 @@ from rich.console import Console
 
 from azero.config import ReplayConfig
 from azero.data import human
+from azero.data.dataset import Dataset
 from azero.data.filters import SPLITS, Filters, Fractions
-from azero.data.human import Dataset, Tally, find_records, import_games
+from azero.data.human import find_records, import_games
+from azero.data.recorded import Tally
 from azero.experiments.datasets import run_import, show
 from azero.experiments.requests import ImportRequest, ShowRequest
 from azero.games.go.replaying import boards_of
