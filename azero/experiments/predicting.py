@@ -15,7 +15,7 @@ from azero.checkpoint import load_settings, load_variables
 from azero.config import Config
 from azero.data.filters import Filters
 from azero.data.recorded import Tally, pack_records
-from azero.evaluate.accuracy import Accuracy, Mean, by_move, make_scorer, score_positions, summarise
+from azero.evaluate.accuracy import Accuracy, by_move, make_scorer, score_positions, summarise
 from azero.experiments.requests import AccuracyRequest
 from azero.experiments.run import use_compilation_cache
 from azero.games import make
@@ -23,7 +23,7 @@ from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games
 from azero.networks import make_network
 from azero.play.trajectory import HostArray
-from azero.report.paper import prediction_table
+from azero.report.paper import format_mean, prediction_table
 from azero.report.progress import Progress, working
 from azero.report.tables import make_table
 
@@ -122,10 +122,10 @@ def _as_json(request: AccuracyRequest, tally: Tally, results: dict[str, list[Acc
 
 
 def _print_tables(request: AccuracyRequest, tally: Tally, results: dict[str, list[Accuracy]], console: Console) -> None:
-    columns = ("moves", "positions", "games", "top-1 %", "95%", "top-5 %", "95%", "value error", "95%")
+    columns = ("moves", "positions", "games", "top-1 % (95%)", "top-5 % (95%)", "value error (95%)")
     for name, rows in results.items():
         cells = [
-            (row.moves, row.positions, row.games, *_percent(row.top1), *_percent(row.top5), f"{row.value_error.value:.3f}", _span(row.value_error, 1, 3))
+            (row.moves, row.positions, row.games, format_mean(row.top1, 100, 1), format_mean(row.top5, 100, 1), format_mean(row.value_error, 1, 3))
             for row in rows
         ]
         console.print(make_table(name, columns, cells))
@@ -133,11 +133,3 @@ def _print_tables(request: AccuracyRequest, tally: Tally, results: dict[str, lis
         console.print(prediction_table({name: rows[0] for name, rows in results.items()}))
     left_out = "; ".join(f"{count} left out: {reason}" for reason, count in tally.left_out.items())
     console.print(f"{tally.read:,} games in {request.games}" + (f"; {left_out}" if left_out else ""), soft_wrap=True, markup=False)
-
-
-def _percent(mean: Mean) -> tuple[str, str]:
-    return f"{100 * mean.value:.1f}", _span(mean, 100, 1)
-
-
-def _span(mean: Mean, scale: float, digits: int) -> str:
-    return f"{scale * mean.low:.{digits}f} to {scale * mean.high:.{digits}f}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from azero.evaluate.accuracy import Accuracy
+from azero.evaluate.accuracy import Accuracy, Mean
 from azero.report.tables import Cell, make_table
 
 
@@ -39,17 +39,12 @@ def prediction_table(ours: Mapping[str, Accuracy]) -> Table:
         (f"paper: {row.name}", row.train, row.test, row.professional, row.train_error, row.test_error, row.professional_error) for row in PUBLISHED
     ]
     for name, result in ours.items():
-        top1, error = result.top1, result.value_error
-        rows.append(
-            (
-                f"ours: {name}",
-                None,
-                f"{100 * top1.value:.1f} ({100 * top1.low:.1f} to {100 * top1.high:.1f})",
-                None,
-                None,
-                f"{error.value:.3f} ({error.low:.3f} to {error.high:.3f})",
-                None,
-            )
-        )
+        rows.append((f"ours: {name}", None, format_mean(result.top1, 100, 1), None, None, format_mean(result.value_error, 1, 3), None))
     columns = ("network", "moves %, train", "held out", "professionals", "value error, train", "held out", "professionals")
     return make_table("Prediction of moves and results (AGZ, Extended Data Tables 1 and 2)", columns, rows)
+
+
+def format_mean(mean: Mean, scale: float, digits: int) -> str:
+    """Return a mean and its interval, both times `scale`: 33.1 (32.4 to 33.8)."""
+    value, low, high = (scale * number for number in (mean.value, mean.low, mean.high))
+    return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"

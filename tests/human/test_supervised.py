@@ -90,10 +90,11 @@ def test_accuracy_of_a_run_and_of_its_export_are_the_same(workdir, capsys):
     assert sum(row["positions"] for row in printed["networks"][0]["by_move"]) == first[0].positions
 
 
-def test_accuracy_as_tables(workdir, capsys):
+def test_accuracy_as_tables(workdir, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     evaluate_accuracy(AccuracyRequest((workdir,), EXPERT, number=2, paper=True))
     printed = capsys.readouterr().out
-    assert "top-1 %" in printed and "1-10" in printed and "60.4" in printed
+    assert "top-1 % (95%)" in printed and "1-10" in printed and "60.4" in printed
 
 
 def test_mistakes_are_lines(workdir, data, tmp_path, capsys):
