@@ -66,7 +66,7 @@ class AccuracyRequest:
     """Directories of runs, or with an exported network (RUN/checkpoint)."""
     games: Path
     """Games that the networks did not learn from (.sgf .sgf.gz .zip .tar.gz)."""
-    number: int = 400
+    number: int = 200
     """Games that are looked at, evenly spaced over the file; 0 is all."""
     symmetries: bool | None = None
     """Take the mean over all symmetries of a position; None is as the run's evaluation.average-symmetries says (the paper does not say)."""
