@@ -16,6 +16,7 @@ from azero.config import Config
 from azero.data.filters import Filters
 from azero.data.recorded import Tally, pack_records
 from azero.evaluate.accuracy import Accuracy, by_move, make_scorer, score_positions, summarise
+from azero.evaluate.rows import to_plain
 from azero.experiments.requests import AccuracyRequest
 from azero.experiments.run import use_compilation_cache
 from azero.games import make
@@ -49,7 +50,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
         console.print(line, style="yellow", markup=False, soft_wrap=True)
     results = {str(path): _evaluate(path, rows, request.symmetries, console) for path in request.checkpoint}
     if request.json:
-        print(json.dumps(_as_json(request, tally, results)))
+        print(json.dumps(to_plain(_as_json(request, tally, results))))
     else:
         _print_tables(request, tally, results, console)
     return results
