@@ -54,6 +54,8 @@ class JosekiRequest:
     """How many are listed."""
     parts: int = 4
     """The games, in their order, are cut into so many parts of equal size, to see a change over time."""
+    by_date: bool = False
+    """Order the games by the dates in the records; those without one are left out."""
     json: bool = False
     """Print one JSON object instead of a table."""
 

@@ -69,5 +69,8 @@ def test_the_command(tmp_path, capsys):
     assert "Q16 O17" in printed and "100.0%" in printed and "1 of another board" in printed
     rows = count_joseki(JosekiRequest((tmp_path / "games.sgf",), sequence=("Q16 R14",), parts=2, json=True))
     assert rows[0].corners == 2 and json.loads(capsys.readouterr().out)["parts"] == [1, 1]
+    (tmp_path / "dated.sgf").write_text("(;SZ[19]DT[2017-05-01];B[pd];W[qc])\n(;SZ[19]DT[2016-01-02];B[dd];W[cf])\n(;SZ[19];B[dd])\n")
+    (row,) = count_joseki(JosekiRequest((tmp_path / "dated.sgf",), sequence=("Q16 R17",), parts=2, by_date=True, json=True))
+    assert row.shares == (0.0, 1.0) and json.loads(capsys.readouterr().out)["dates"][0] == "2016-01-02 to 2016-01-02"
     with pytest.raises(ValueError, match=r"no game in .* with 'nobody' in its name"):
         count_joseki(JosekiRequest((tmp_path / "games.sgf",), only="nobody"))
