@@ -5,18 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
-from tyro.conf import Positional
+from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
+
+from azero.experiments.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
 
 
 def train(experiment: Positional[str]) -> None:
     """Start or continue an experiment; the same as `python -m azero.experiments.NAME`, whose flags may follow."""
     from azero.experiments.experiment import load
     from azero.experiments.run import main as run_main
+    from azero.experiments.supervised import main as supervised_main
 
-    run_main(load(experiment), sys.argv[3:])
+    chosen = load(experiment)
+    (run_main if chosen.learns_from == "selfplay" else supervised_main)(chosen, sys.argv[3:])
 
 
 def demo(workdir: Path = Path("runs/demo")) -> None:
@@ -41,15 +45,21 @@ def report(workdir: Positional[Path]) -> None:
     print(write_report(_existing(workdir)))
 
 
-def checkpoint(workdir: Positional[Path]) -> None:
+def checkpoint(workdir: Positional[Path], export: Path | None = None, iteration: int | None = None) -> None:
     """List the checkpoints of a run: iteration, steps, games, size, age, one digest of the whole state.
 
     Args:
       workdir: the run's directory.
+      export: instead of the list: write the network alone as one small file into this directory, which other commands take like a run.
+      iteration: the checkpoint to export; default the newest.
     """
+    from azero.checkpoint import export_network
     from azero.experiments.saving import print_checkpoints
 
-    print_checkpoints(_existing(workdir))
+    if export is None:
+        print_checkpoints(_existing(workdir))
+    else:
+        print(export_network(_existing(workdir), export, iteration))
 
 
 def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
@@ -276,6 +286,33 @@ def play(
     play_in_terminal(Source(checkpoint, iteration, random_net), visits, colour, komi)
 
 
+def data(
+    action: OmitSubcommandPrefixes[Annotated[ImportRequest, subcommand("import")] | Annotated[ShowRequest, subcommand("show")]],
+) -> None:
+    """Turn recorded games into training positions, and look at them."""
+    from azero.experiments.datasets import run_import
+    from azero.experiments.datasets import show as show_dataset
+
+    if isinstance(action, ImportRequest):
+        run_import(action)
+    else:
+        show_dataset(action)
+
+
+def evaluate(
+    action: OmitSubcommandPrefixes[Annotated[AccuracyRequest, subcommand("accuracy")] | Annotated[JosekiRequest, subcommand("joseki")]],
+) -> None:
+    """Measure what networks know: prediction of recorded games, and corner sequences that they play."""
+    if isinstance(action, JosekiRequest):
+        from azero.experiments.corners import count_joseki
+
+        count_joseki(action)
+    else:
+        from azero.experiments.predicting import evaluate_accuracy
+
+        evaluate_accuracy(action)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "train": train,
     "demo": demo,
@@ -291,6 +328,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "usi": usi,
     "analysis": analysis,
     "play": play,
+    "data": data,
+    "eval": evaluate,
 }
 
 

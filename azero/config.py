@@ -75,6 +75,9 @@ class NetworkConfig:
     """One tower for both heads, or a tower each (AGZ Figure 4)."""
     policy_filters: int = 2
     """Filters of the policy head's 1x1 convolution (AGZ: 2)."""
+    policy_init: Literal["random", "identity"] = "random"
+    """Initial weights of the policy head's linear layer (the paper gives none): random, or every point's move from that point's own features alone, which
+    learns faster from few positions."""
     value_filters: int = 1
     """Filters of the value head's 1x1 convolution (AGZ: 1)."""
     value_hidden: int = 256
@@ -198,6 +201,8 @@ class LearnerConfig:
     """Momentum of SGD (AGZ: 0.9)."""
     learning_rate: tuple[tuple[int, float], ...] = ((0, 1e-2), (400_000, 1e-3), (600_000, 1e-4))
     """Steps of the learning rate: pairs of first training step and rate (AGZ Extended Data Table 3)."""
+    rate_between: Literal["steps", "linear", "cosine"] = "steps"
+    """The rate between the steps that learning-rate names: that of the last one (AGZ), or on a line or half a cosine wave to the next one's."""
     warmup_steps: int = 0
     """Steps over which the rate grows linearly from zero (the papers have none)."""
     l2: float = 1e-4
@@ -224,6 +229,8 @@ class EvaluationConfig:
     """The new player replaces the best one above this share of wins (AGZ: 55%)."""
     every: int = 10
     """Iterations between evaluations (AGZ: one per 1,000 training steps); 0 is never."""
+    validation_positions: int = 10_000
+    """Learning from records: positions of the validation split looked at in an evaluation."""
     games: int = 0
     """Games against the checkpoint of the previous evaluation, for the Elo curve; 0 is none (with the gate, the gate's match counts)."""
     num_simulations: int | None = None

@@ -8,8 +8,6 @@ python -m azero.bench.rules repetitions --size 9
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,14 +20,10 @@ import numpy as np
 from rich.console import Console
 
 from azero.bench.games import draw
-from azero.games import bits
-from azero.games.go import setup
+from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
 from azero.games.go.rules import Go, GoState
 from azero.games.go.sgf import GameRecord, read_games
 from azero.types import Array
-
-NO_MOVE = -1
-"""Padding behind the last move of a recorded game."""
 
 
 class RandomGames(NamedTuple):
@@ -69,14 +63,6 @@ def play_random(game: Go, num_games: int, num_moves: int, seed: int) -> RandomGa
 
     actions, frames, is_over, scores, weaker, num_legal = map(np.asarray, play(jax.random.key(seed)))
     return RandomGames(actions, boards_of(frames, game.num_points), is_over, scores, weaker, num_legal)
-
-
-def boards_of(frames: np.ndarray, num_points: int) -> np.ndarray:
-    """Return int8[..., N] of frames uint32[..., 2K]."""
-    halves = frames.reshape(*frames.shape[:-1], 2, -1)
-    points = (halves[..., None] >> np.arange(32, dtype=np.uint32)) & 1
-    black, white = np.moveaxis(points.reshape(*halves.shape[:-1], -1)[..., :num_points].astype(np.int8), -2, 0)
-    return black - white
 
 
 def compare_with_sgfmill(size: int, games: RandomGames, komi: float) -> int:
@@ -143,56 +129,17 @@ def _replay_chunk(shape: tuple[int, int], records: list[GameRecord], batch: int)
     for column, record in enumerate(records):
         if record.moves:
             colours[: len(record.moves), column], actions[: len(record.moves), column] = np.array(record.moves).T
-    starts = [game.setup(record.black_points, record.white_points, record.to_play) for record in records]
-    starts += [game.init()] * (batch - len(records))
-    states = jax.tree.map(lambda *leaves: np.stack(leaves), *starts)
-    legal, in_turn, frames = map(np.asarray, _replay_moves(game, states, actions, colours))
+    states = start_states(game, records, batch)
+    _, legal, in_turn, frames = jax.tree.map(np.asarray, replay_moves(game, states, actions, colours))
     first = boards_of(np.asarray(states.frames[:, 0]), game.num_points)
     boards = np.concatenate([first[None], boards_of(frames, game.num_points)])
     for column, record in enumerate(records):
         end = len(record.moves)
         violations = []
         for index in np.flatnonzero(~(legal & in_turn)[:end, column]).tolist():
-            rule = _reason(game, boards[: index + 1, column], *record.moves[index]) if not legal[index, column] else "played out of turn"
+            rule = broken_rule(game, boards[: index + 1, column], *record.moves[index]) if not legal[index, column] else "played out of turn"
             violations.append(Violation(record.name, index + 1, rule))
         yield record, boards[end, column], violations
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _replay_moves(game: Go, states: GoState, actions: np.ndarray, colours: np.ndarray) -> tuple[Array, Array, Array]:
-    """Return for every move [T, B] whether it was legal and in turn, and the frame after it."""
-
-    def move(state: GoState, action: Array, colour: Array) -> tuple[GoState, tuple[Array, Array, Array]]:
-        is_move = action != NO_MOVE
-        in_turn = colour == state.to_play
-        state = dataclasses.replace(state, to_play=jnp.where(is_move, colour, state.to_play), num_passes=jnp.int32(0))
-        board = bits.unpack(state.frames[0].reshape(2, -1), game.num_points).any(axis=0)
-        chosen = jnp.arange(game.num_actions, dtype=jnp.int32) == action
-        is_taken = (jnp.append(board, jnp.zeros((), bool)) & chosen).any()
-        legal = (game.legal_action_mask(state) & chosen).any()
-        played = game.step(state, action)
-        state = jax.tree.map(lambda new, old: jnp.where(is_move & ~is_taken, new, old), played, state)
-        return state, (legal | ~is_move, in_turn | ~is_move, state.frames[0])
-
-    return jax.lax.scan(lambda states, inputs: jax.vmap(move)(states, *inputs), states, (jnp.asarray(actions), jnp.asarray(colours)))[1]
-
-
-def _reason(game: Go, boards: np.ndarray, colour: int, action: int) -> str:
-    """Return which rule a forbidden move breaks, from the boards int8[T, N] up to it."""
-    board = boards[-1].reshape(game.board_shape).copy()
-    point = divmod(action, game.board_shape[1])
-    if board[point]:
-        return "the point is taken"
-    own = 1 - 2 * colour
-    board[point] = own
-    for value in (-own, own):
-        for chain, liberties in setup.chains(board):
-            if not liberties and board[next(iter(chain))] == value:
-                if value == own:
-                    return "suicide"
-                board[tuple(np.array(list(chain)).T)] = 0
-    earlier = np.flatnonzero((boards == board.reshape(-1)).all(axis=1))
-    return f"repeats the position after move {earlier[0]}" if len(earlier) else "unknown"
 
 
 def compare_final_board(record: GameRecord, board: np.ndarray) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from azero.checkpoint import store
+from azero.checkpoint.exported import exported_path, read_exported, read_exported_settings, write_exported
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError, digest_json
 from azero.config import Config, from_dict
 from azero.data.files import DamagedFileError, read_header
@@ -44,13 +45,15 @@ def load_variables(workdir: Path, iteration: int | None = None, part: str | None
     """Return a player: network variables {"params": ..., "batch_stats": ...} as numpy arrays, digests verified, and the settings of its run.
 
     Args:
-      workdir: the run's directory.
+      workdir: the run's directory, or one with an exported network (`export_network`).
       iteration: which checkpoint; None is the newest that is whole, and those passed over are logged as warnings.
       part: the part of the state that holds the player; None is "best" (the player that passed the gate) where there is one, else "train" (the newest).
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged; those that there are are named.
     """
+    if _is_exported(workdir, iteration):
+        return read_exported(workdir)
     return _newest_whole(workdir, iteration, lambda root, candidate: _load(root, candidate, part))
 
 
@@ -61,10 +64,39 @@ def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Con
       CheckpointError: there is no such checkpoint, or its record is damaged; those that there are are named.
     """
 
+    if _is_exported(workdir, iteration):
+        return read_exported_settings(workdir)
+
     def load(root: Path, candidate: int) -> tuple[int, Config]:
         return candidate, from_dict(store.read_record(root, candidate)["config"], source=f"checkpoint {candidate}")
 
     return _newest_whole(workdir, iteration, load)
+
+
+def export_network(workdir: Path, directory: Path, iteration: int | None = None) -> Path:
+    """Write the network of a checkpoint as one small file into `directory`, where `load_variables` finds it; return the file.
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or it is damaged.
+      StorageError: the file cannot be written.
+    """
+    iteration, _ = load_settings(workdir, iteration)
+    variables, config = load_variables(workdir, iteration)
+    return write_exported(directory, variables, iteration, config)
+
+
+def _is_exported(workdir: Path, iteration: int | None) -> bool:
+    """Return whether `workdir` holds an exported network, that of `iteration`.
+
+    Raises:
+      CheckpointError: it is that of another iteration.
+    """
+    if not exported_path(workdir).exists():
+        return False
+    present, _ = read_exported_settings(workdir)
+    if iteration not in (None, present):
+        raise CheckpointError(f"{exported_path(workdir)} is the network of iteration {present}, not of {iteration}")
+    return True
 
 
 def _newest_whole(workdir: Path, iteration: int | None, load: Callable[[Path, int], T]) -> T:

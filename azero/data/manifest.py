@@ -67,6 +67,11 @@ class Manifest:
         self.records = kept
 
 
+def manifest_path(directory: Path, process_index: int) -> Path:
+    """Return the name of the manifest of a process's shards."""
+    return directory / f"manifest-p{process_index:03d}.jsonl"
+
+
 def _format_record(record: ShardRecord) -> bytes:
     body = json.dumps(record._asdict(), sort_keys=True)
     return f"{body}\t{_checksum(body)}".encode()

@@ -17,11 +17,11 @@ import numpy as np
 
 from azero.config import ReplayConfig
 from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, StorageError
-from azero.data.manifest import Manifest, ShardRecord
+from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.sample import Samples
 from azero.data.shard import Shard, is_target, pack_rows, parse_shard_path, read_shard, row_dtype, shard_path, write_shard
 from azero.data.stream import Stream
-from azero.data.window import Snapshot, Window
+from azero.data.window import Snapshot, Window, copy_rows
 from azero.games.game import Game
 from azero.play.trajectory import Games, HostArray
 
@@ -47,7 +47,7 @@ class Replay:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="shards")
         self._pending: Future[tuple[Shard, HostArray]] | None = None
         self._warnings: list[str] = []
-        self._manifest = Manifest(self.directory / f"manifest-p{process_index:03d}.jsonl")
+        self._manifest = Manifest(manifest_path(self.directory, process_index))
 
     @classmethod
     def open(
@@ -186,15 +186,7 @@ class Replay:
         symmetries = self._game.num_symmetries if self._config.symmetries else 1
         symmetry = random.integers(0, symmetries, batch_size, np.uint8)
         rows, frames = self._window.gather(window, position, self._game.num_frames)
-        return Samples(
-            frames=frames,
-            to_play=np.ascontiguousarray(rows["to_play"]),
-            policy_index=np.ascontiguousarray(rows["policy_index"]),
-            policy_weight=np.ascontiguousarray(rows["policy_weight"]),
-            is_target=is_target(rows),
-            value=rows["value"].astype(np.float32),
-            symmetry=symmetry,
-        )
+        return _samples_of(rows, frames, symmetry)
 
     def _write(self, index: int, games: Games) -> tuple[Shard, HostArray]:
         """Write a shard and its line in the manifest; either both are there in the end, or neither."""
@@ -256,6 +248,26 @@ class Replay:
                 path.unlink()
         for path in self.directory.glob(pattern + TEMPORARY_SUFFIX):
             path.unlink()
+
+
+def samples_at(rows: HostArray, position: HostArray, num_frames: int) -> Samples:
+    """Return the samples at `position` int64[B] of packed rows [T] that begin with a game's first position, unturned."""
+    chosen = np.empty(len(position), rows.dtype)
+    frames = np.empty((len(position), num_frames, *rows.dtype["frame"].shape), np.uint32)
+    copy_rows(rows, position, chosen, frames, slice(None))
+    return _samples_of(chosen, frames, np.zeros(len(position), np.uint8))
+
+
+def _samples_of(rows: HostArray, frames: HostArray, symmetry: HostArray) -> Samples:
+    return Samples(
+        frames=frames,
+        to_play=np.ascontiguousarray(rows["to_play"]),
+        policy_index=np.ascontiguousarray(rows["policy_index"]),
+        policy_weight=np.ascontiguousarray(rows["policy_weight"]),
+        is_target=is_target(rows),
+        value=rows["value"].astype(np.float32),
+        symmetry=symmetry,
+    )
 
 
 def _default_memory() -> int:

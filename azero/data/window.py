@@ -97,14 +97,14 @@ class Window:
             if self._hot <= window.first:
                 hot[:] = True
             if hot.all():
-                _copy(self._ring, position, rows, frames, slice(None))
+                copy_rows(self._ring, position, rows, frames, slice(None))
                 return rows, frames
-            _copy(self._ring, position[hot], rows, frames, np.flatnonzero(hot))
+            copy_rows(self._ring, position[hot], rows, frames, np.flatnonzero(hot))
             cold = np.flatnonzero(~hot)
             owner = np.searchsorted(window.shard_first, position[cold], side="right") - 1
             for which in np.unique(owner):
                 members = cold[owner == which]
-                _copy(self._map(window.shards[which]), position[members] - window.shard_first[which], rows, frames, members)
+                copy_rows(self._map(window.shards[which]), position[members] - window.shard_first[which], rows, frames, members)
         return rows, frames
 
     def _push(self, rows: HostArray) -> None:
@@ -137,7 +137,7 @@ class Window:
         return rows
 
 
-def _copy(source: HostArray, position: HostArray, rows: HostArray, frames: HostArray, where: Any) -> None:
+def copy_rows(source: HostArray, position: HostArray, rows: HostArray, frames: HostArray, where: Any) -> None:
     """Copy the rows at `position` of `source` and their history into `rows[where]` and `frames[where]`; positions wrap around the end of `source`."""
     words = source.view(np.uint32).reshape(len(source), -1)
     here = position % len(source)

@@ -24,6 +24,8 @@ class Arguments:
     """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/)."""
     workdir: Path | None = None
     """Where the run lives: checkpoints, games, metrics, report. The same directory again continues the run. Default: runs/NAME."""
+    data: Path | None = None
+    """Experiments that learn from records: the directory of `azero data import`."""
 
 
 def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -> Arguments:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from typing import Literal
 
 from azero.config import Config
 
-NAMES = ("tictactoe", "go5", "go7", "go9", "go9_gumbel", "go19", "go19_40b", "chess", "shogi")
+NAMES = ("tictactoe", "go5", "go7", "go9", "go9_gumbel", "go19", "go19_40b", "chess", "shogi", "sl19", "sl9")
 """The experiments: each is a module of this package with a value `EXPERIMENT`."""
 
 
@@ -19,6 +20,8 @@ class Experiment:
     title: str
     """One line: what is learned, and what it shows."""
     config: Config
+    learns_from: Literal["selfplay", "records"] = "selfplay"
+    """Where positions come from: games of its own, or a data set of `azero data import` (--data)."""
 
 
 def load(name: str) -> Experiment:

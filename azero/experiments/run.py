@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,7 +20,7 @@ from azero import mesh as mesh_lib
 from azero.checkpoint import CheckpointError
 from azero.config import Config
 from azero.evaluate.arena import evaluation_row
-from azero.experiments.arguments import parse_arguments
+from azero.experiments.arguments import Arguments, parse_arguments
 from azero.experiments.estimate import LIFETIME_SECONDS, estimate, mean_simulations
 from azero.experiments.experiment import Experiment
 from azero.experiments.saving import Saver, settle
@@ -42,10 +42,20 @@ GRACE_SECONDS = 25.0
 
 def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
     """Run `experiment` with the flags in `argv` (default: the command line) and end the process with its status."""
-    try:
-        arguments = parse_arguments(experiment, argv)
+
+    def start(arguments: Arguments) -> int:
         assert arguments.workdir is not None
-        status = run(experiment, arguments.settings, arguments.workdir)
+        if arguments.data is not None:
+            raise ValueError(f"--data {arguments.data}: {experiment.name} learns from games of its own; sl19 and sl9 learn from records")
+        return run(experiment, arguments.settings, arguments.workdir)
+
+    end_with_status(experiment, start, argv)
+
+
+def end_with_status(experiment: Experiment, start: Callable[[Arguments], int], argv: Sequence[str] | None) -> None:
+    """Call `start` with the arguments in `argv` and end the process with the status it returns; a mistake is one line."""
+    try:
+        status = start(parse_arguments(experiment, argv))
     except (ValueError, CheckpointError, FloatingPointError) as error:
         if os.environ.get("AZERO_TRACEBACK"):
             raise

@@ -6,7 +6,7 @@ Under `jit` the batch is one global array, so losses, gradients and batch-norm s
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import chex
@@ -18,7 +18,7 @@ from flax import struct
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from azero.config import LearnerConfig
-from azero.data.sample import Batch
+from azero.data.sample import Batch, Samples, unpack
 from azero.games.game import Game
 from azero.learn.losses import Losses, batch_losses, squared_norm
 from azero.learn.schedules import make_schedule
@@ -100,6 +100,25 @@ def make_optimiser(config: LearnerConfig) -> optax.GradientTransformation:
     if config.optimiser == "momentum":
         return optax.sgd(schedule, momentum=config.momentum)
     return optax.adamw(schedule, weight_decay=config.l2)
+
+
+def place_batch(game: Game, mesh: Mesh, samples: Samples) -> Batch:
+    """Place a host batch on the devices and unpack it there; every host brings its share."""
+    sharding = batch_sharded(mesh)
+    return unpack(game, jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), samples))
+
+
+def mean_metrics(collected: Sequence[Metrics]) -> dict[str, float]:
+    """Return the means of the metrics of several steps, and the last learning rate. Host side; waits for the steps.
+
+    Raises:
+      FloatingPointError: see `check_finite`.
+    """
+    metrics = jax.tree.map(lambda *values: np.stack(values), *jax.device_get(list(collected)))
+    check_finite(metrics)
+    means = {name: float(np.mean(values)) for name, values in metrics.items() if name != "is_finite"}
+    means["learning_rate"] = float(metrics["learning_rate"][-1])
+    return means
 
 
 def check_finite(metrics: Metrics) -> None:

@@ -95,7 +95,8 @@ class PolicyHead(nn.Module):
     def __call__(self, x: Array) -> Array:
         y = ConvolutionNorm(self.config, self.config.policy_filters, 1, jnp.float32, self.is_training, name="conv")(x)
         y = nn.relu(y).reshape(x.shape[0], -1)
-        return nn.Dense(self.num_actions, precision=lax.Precision.HIGHEST, name="logits")(y)
+        init = point_to_move if self.config.policy_init == "identity" else nn.linear.default_kernel_init
+        return nn.Dense(self.num_actions, precision=lax.Precision.HIGHEST, kernel_init=init, name="logits")(y)
 
 
 class ValueHead(nn.Module):
@@ -130,6 +131,19 @@ class PolicyValue(nn.Module):
             value_features = Tower(self.config, dtype, self.is_training, name="value_tower")(x)
         logits = PolicyHead(self.config, self.num_actions, self.is_training, name="policy")(policy_features)
         return logits, ValueHead(self.config, self.is_training, name="value")(value_features)
+
+
+def point_to_move(key: Array, shape: tuple[int, int], dtype: Any = jnp.float32) -> Array:
+    """Return weights [points x filters, actions] by which the move at a point is the sum of that point's even features minus its odd ones; others are 0.
+
+    Actions beyond the points (pass) have none. For games whose first actions are the points, row by row.
+    """
+    del key
+    inputs, actions = shape
+    filters = -(-inputs // actions)  # pass makes one action more than there are points
+    place = jnp.arange(inputs, dtype=jnp.int32)
+    sign = jnp.where(place % filters % 2 == 0, 1.0, -1.0) * (2.0 / filters) ** 0.5
+    return jnp.where((place // filters)[:, None] == jnp.arange(actions, dtype=jnp.int32)[None], sign[:, None], 0.0).astype(dtype)
 
 
 def blocks_per_turn(length: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from azero.evaluate.accuracy import Accuracy
 from azero.play.score import MatchResult
 
 
@@ -84,4 +85,28 @@ class IterationDone:
     warnings: list[str]
 
 
+@dataclass(frozen=True)
+class Validated:
+    """How well the current network predicts positions that it did not learn from."""
+
+    accuracy: Accuracy
+
+
+@dataclass(frozen=True)
+class LearnedFromRecords:
+    """One iteration of learning from records is complete; the state may be saved now."""
+
+    iteration: int
+    """Iterations done in all."""
+    steps: int
+    samples: int
+    """Positions the learner has seen in all, repeated ones counted."""
+    games: int
+    """Games that the positions are drawn from."""
+    seconds: float
+    wait_seconds: float
+    """Time the learner waited for batches."""
+
+
 Event = Phase | Played | Trained | Evaluated | IterationDone
+SupervisedEvent = Phase | Trained | Validated | LearnedFromRecords

@@ -25,7 +25,7 @@ from azero.data.sample import Batch, Samples, unpack
 from azero.evaluate.gate import passes_gate
 from azero.evaluate.resign import NEVER, ResignCalibration, lowest_points
 from azero.games import Game, make
-from azero.learn.learner import Metrics, TrainState, check_finite, make_learner
+from azero.learn.learner import Metrics, TrainState, make_learner, mean_metrics, place_batch
 from azero.networks import make_network
 from azero.networks.network import Network
 from azero.pipelines.events import Evaluated, Event, IterationDone, Phase, Played, SampleGame, Trained
@@ -145,8 +145,7 @@ class Loop:
 
     def batch(self, samples: Samples) -> Batch:
         """Place a host batch on the devices and unpack it there; every host brings its share."""
-        sharding = mesh_lib.batch_sharded(self.mesh)
-        return unpack(self.game, jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), samples))
+        return place_batch(self.game, self.mesh, samples)
 
     def batch_shapes(self) -> Batch:
         """Return the shapes of one batch of the learner."""
@@ -210,9 +209,7 @@ class Loop:
                 state.train, metrics = self.learner.train_step(state.train, batch)
                 collected.append(metrics)
             wait = batches.waited_s
-        metrics = jax.tree.map(lambda *values: np.stack(values), *jax.device_get(collected))
-        check_finite(metrics)
-        yield Trained(steps=steps, metrics=_means(metrics))
+        yield Trained(steps=steps, metrics=mean_metrics(collected))
         return wait
 
     def _learning_steps(self, state: RunState, tally: _Tally) -> int:
@@ -301,10 +298,3 @@ def _sample_games(games: Games, count: int) -> list[SampleGame]:
         values = games.root_value[start : start + length]
         samples.append(SampleGame(actions.tolist(), [round(float(value), 3) for value in values], float(result[0]), bool(resigned)))
     return samples
-
-
-def _means(metrics: dict[str, Any]) -> dict[str, float]:
-    """Return the means over the steps of an iteration, and the last learning rate."""
-    means = {name: float(np.mean(values)) for name, values in metrics.items() if name != "is_finite"}
-    means["learning_rate"] = float(metrics["learning_rate"][-1])
-    return means

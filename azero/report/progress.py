@@ -40,8 +40,9 @@ SHOWN = (
 class Progress:
     """Shows how far a run is. Use it as a context manager; all methods may be called from any thread."""
 
-    def __init__(self, iterations: int, start: int = 0, console: Console | None = None, heartbeat: float = HEARTBEAT_SECONDS) -> None:
-        """Begin at iteration `start` of `iterations`; `heartbeat` is the longest silence in seconds."""
+    def __init__(self, iterations: int, start: int = 0, console: Console | None = None, heartbeat: float = HEARTBEAT_SECONDS, unit: str = "iteration") -> None:
+        """Begin at iteration `start` of `iterations`; `heartbeat` is the longest silence in seconds, `unit` what an iteration is called."""
+        self._unit = unit
         self._console = console or Console()
         self._iterations = iterations
         self._done = start
@@ -123,7 +124,7 @@ class Progress:
         """The live display: a bar, the numbers, and what is being done."""
         with self._lock:
             bar = Table.grid(padding=(0, 1))
-            bar.add_row(Text("iteration"), ProgressBar(self._iterations, self._done, width=40), Text(f"{self._done} of {self._iterations}"))
+            bar.add_row(Text(self._unit), ProgressBar(self._iterations, self._done, width=40), Text(f"{self._done} of {self._iterations}"))
             numbers = Text("   ").join(Text.assemble((f"{name} ", "dim"), (value, "bold")) for name, value in self._facts())
             elapsed = time.monotonic() - self._activity_since
             self._spinner.update(text=Text(f"{self._activity} ({format_duration(elapsed)})", style="dim"))

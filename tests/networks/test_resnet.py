@@ -9,6 +9,7 @@ import pytest
 
 from azero.config import NetworkConfig
 from azero.networks import make_network
+from azero.networks.resnet import point_to_move
 from azero.types import PyTree
 
 SMALL = NetworkConfig(blocks=3, filters=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
@@ -106,3 +107,14 @@ def test_outputs_are_float32_logits_and_values_in_range() -> None:
     logits, value = network.apply(network.init(jax.random.key(0)), np.ones((3, 5, 5, 17), bool))
     assert (logits.shape, logits.dtype, value.shape, value.dtype) == ((3, 26), jnp.float32, (3,), jnp.float32)
     assert np.all(np.abs(value) <= 1.0)
+
+
+def test_the_identity_start_gives_every_point_its_own_features() -> None:
+    weights = np.asarray(point_to_move(jax.random.key(0), (9 * 4, 10)))
+    features = np.random.default_rng(0).random((9, 4)).astype(np.float32)
+    logits = features.reshape(-1) @ weights
+    np.testing.assert_allclose(logits[:9], (features @ [1, -1, 1, -1]) / np.sqrt(2), rtol=1e-6)
+    assert logits[9] == 0 and np.count_nonzero(weights) == 36
+    network = make_network(dataclasses.replace(SMALL, policy_init="identity"), (5, 5), 17, 26)
+    kernel = network.init(jax.random.key(0))["params"]["policy"]["logits"]["kernel"]
+    np.testing.assert_array_equal(kernel, point_to_move(jax.random.key(1), kernel.shape))

@@ -44,6 +44,10 @@ class GameRecord:
     """the RU property; empty if there is none"""
     players: tuple[str, str] = ("", "")
     """Black's and White's names"""
+    ranks: tuple[str, str] = ("", "")
+    """Black's and White's ranks as written (BR and WR), e.g. "9d"; empty where there is none"""
+    stated_handicap: int = 0
+    """the HA property where it is 2 or more and not the number of Black's set-up stones"""
     date: str = ""
     """the DT property"""
     comments: tuple[str, ...] = ()
@@ -60,6 +64,12 @@ class GameRecord:
         if rows != columns:
             raise ValueError(f"{self.name}: a board of {rows} rows and {columns} columns is not square")
         return rows
+
+    @property
+    def handicap(self) -> int:
+        """Stones that Black was given, as stated or as set up; 0 in an even game."""
+        given = len(self.black_points) if not self.white_points else 0
+        return max(self.stated_handicap, given if given >= 2 else 0)
 
     @property
     def rewards(self) -> tuple[float, float] | None:
@@ -95,6 +105,14 @@ def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[G
             yield from parse_games(content, name, skipped)
     except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"cannot read {path}: {error}") from error
+
+
+def estimate_games(path: Path) -> int:
+    """Return about how many games `read_games` will yield, without parsing them (variations count, too); 0 of a file that cannot be read."""
+    try:
+        return sum(content.count(b"(;") for _, content in _members(path))
+    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error):
+        return 0
 
 
 def parse_games(content: bytes, name: str, skipped: list[str] | None = None) -> Iterator[GameRecord]:
@@ -183,6 +201,8 @@ def _parse_game(text: str, name: str) -> GameRecord:
         result=_text(root, "RE"),
         rules=_text(root, "RU"),
         players=(_text(root, "PB"), _text(root, "PW")),
+        ranks=(_text(root, "BR"), _text(root, "WR")),
+        stated_handicap=int(handicap) if handicap.isdecimal() and int(handicap) >= 2 and int(handicap) != len(black) else 0,
         date=_text(root, "DT"),
         comments=tuple(comments) if any(comments) else (),
     )

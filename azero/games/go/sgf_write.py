@@ -65,10 +65,11 @@ def _format_root(record: GameRecord) -> str:
         name + "".join(f"[{LETTERS[point % columns]}{LETTERS[point // columns]}]" for point in points) if points else ""
         for name, points in (("AB", record.black_points), ("AW", record.white_points))
     )
-    handicap = str(len(record.black_points)) if len(record.black_points) >= 2 and not record.white_points else ""
+    handicap = str(record.handicap) if record.handicap else ""
     turn = "BW"[record.to_play] if black or white or record.to_play else ""
     fields = {
-        "KM": komi, "RU": record.rules, "PB": record.players[0], "PW": record.players[1], "DT": record.date, "RE": record.result, "HA": handicap, "PL": turn,
+        "KM": komi, "RU": record.rules, "PB": record.players[0], "PW": record.players[1], "BR": record.ranks[0], "WR": record.ranks[1],
+        "DT": record.date, "RE": record.result, "HA": handicap, "PL": turn,
     }  # fmt: skip
     return f"(;GM[1]FF[4]CA[UTF-8]AP[azero]SZ[{size}]" + "".join(f"{name}[{escape(text)}]" for name, text in fields.items() if text) + f"{black}{white}\n"
 

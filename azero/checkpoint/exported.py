@@ -1,0 +1,81 @@
+"""A network alone as one small file: what is kept of a run to play with, where its whole state would be too large."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from azero.checkpoint.record import CheckpointError, DamagedCheckpointError
+from azero.config import Config, from_dict, to_dict
+from azero.data.files import DamagedFileError, read_arrays, read_header, write_arrays
+from azero.play.trajectory import HostArray
+from azero.types import PyTree
+
+_FILE = "network.azero"
+_SCHEMA = 1
+
+
+def exported_path(directory: Path) -> Path:
+    """Return the file of an exported network in `directory`, whether it is there or not."""
+    return directory / _FILE
+
+
+def write_exported(directory: Path, variables: PyTree, iteration: int, config: Config) -> Path:
+    """Write a network's variables and the settings of its run into `directory`, which is made if need be; return the file.
+
+    Raises:
+      StorageError: it cannot be written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    path = exported_path(directory)
+    write_arrays(path, dict(_flatten(variables)), {"kind": "network", "schema": _SCHEMA, "iteration": iteration, "config": to_dict(config)})
+    return path
+
+
+def read_exported(directory: Path) -> tuple[PyTree, Config]:
+    """Return variables and settings from `write_exported`, checksums verified.
+
+    Raises:
+      CheckpointError: the file is damaged or of another version.
+    """
+    path = exported_path(directory)
+    try:
+        arrays, facts = read_arrays(path)
+    except DamagedFileError as error:
+        raise DamagedCheckpointError(str(error)) from error
+    _, config = _settings(path, facts)
+    variables: dict[str, Any] = {}
+    for name, array in arrays.items():
+        *parents, last = name.split("/")
+        level = variables
+        for parent in parents:
+            level = level.setdefault(parent, {})
+        level[last] = array
+    return variables, config
+
+
+def read_exported_settings(directory: Path) -> tuple[int, Config]:
+    """Return the iteration and the settings of an exported network; the arrays are not read.
+
+    Raises:
+      CheckpointError: the file is damaged or of another version.
+    """
+    path = exported_path(directory)
+    try:
+        header, _, _ = read_header(path)
+    except DamagedFileError as error:
+        raise DamagedCheckpointError(str(error)) from error
+    return _settings(path, header["facts"])
+
+
+def _settings(path: Path, facts: Mapping[str, Any]) -> tuple[int, Config]:
+    if facts.get("kind") != "network" or facts.get("schema") != _SCHEMA:
+        raise CheckpointError(f"{path} is no network that this version reads")
+    return facts["iteration"], from_dict(facts["config"], source=str(path))
+
+
+def _flatten(variables: PyTree, prefix: str = "") -> list[tuple[str, HostArray]]:
+    if not isinstance(variables, Mapping):
+        return [(prefix[:-1], variables)]
+    return [entry for name, inner in variables.items() for entry in _flatten(inner, f"{prefix}{name}/")]

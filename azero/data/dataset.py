@@ -1,0 +1,117 @@
+"""A data set of recorded games on disk: what was asked for, and a directory of shards for each split."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from azero.config import ReplayConfig
+from azero.data.files import read_header, write_atomic
+from azero.data.filters import Filters, Fractions
+from azero.data.manifest import Manifest, ShardRecord, manifest_path
+from azero.data.recorded import SLOTS
+from azero.data.replay import Replay
+from azero.data.shard import read_shard, row_dtype, shard_path
+from azero.games.game import Game
+from azero.games.go.rules import Go
+from azero.play.trajectory import HostArray
+
+DATASET = "dataset.json"
+_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set on disk."""
+
+    directory: Path
+    filters: Filters
+    fractions: Fractions
+
+    @classmethod
+    def open(cls, directory: Path) -> Dataset:
+        """Open the data set in `directory`.
+
+        Raises:
+          ValueError: there is none, or it is of another version.
+        """
+        path = directory / DATASET
+        try:
+            facts = json.loads(path.read_text(encoding="utf-8"))
+            if facts["schema"] != _SCHEMA:
+                raise ValueError(f"{path} has schema {facts['schema']}; this version reads schema {_SCHEMA}")
+            filters: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in facts["filters"].items()}
+            return cls(directory, Filters(**filters), Fractions(**facts["fractions"]))
+        except FileNotFoundError:
+            raise ValueError(f"{directory} is no data set: there is no {DATASET} in it; azero data import PATHS --out {directory} makes one") from None
+        except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+            raise ValueError(f"{path} cannot be read: {error!r}") from error
+
+    @classmethod
+    def create(cls, directory: Path, filters: Filters, fractions: Fractions) -> Dataset:
+        """Make a data set, or open the one that is there with the same settings.
+
+        Raises:
+          ValueError: there is one with other settings; they are named.
+          StorageError: the directory cannot be written to.
+        """
+        if (directory / DATASET).exists():
+            there = cls.open(directory)
+            wanted = {**dataclasses.asdict(filters), **dataclasses.asdict(fractions)}
+            found = {**dataclasses.asdict(there.filters), **dataclasses.asdict(there.fractions)}
+            differing = [f"{name} = {found[name]} there, {value} now" for name, value in wanted.items() if found[name] != value]
+            if differing:
+                raise ValueError(f"{directory} holds a data set with other settings: {'; '.join(differing)}; take another directory, or the same settings")
+            return there
+        directory.mkdir(parents=True, exist_ok=True)
+        facts = {"schema": _SCHEMA, "game": "go", "filters": dataclasses.asdict(filters), "fractions": dataclasses.asdict(fractions)}
+        write_atomic(directory / DATASET, [json.dumps(facts, indent=2).encode() + b"\n"])
+        return cls(directory, filters, fractions)
+
+    def game(self) -> Go:
+        """Return the rules that the games were replayed under."""
+        return Go(size=self.filters.board_shape, superko=self.filters.superko, suicide=self.filters.suicide, max_moves=self.filters.longest)
+
+    def shards(self, split: str) -> list[ShardRecord]:
+        """Return the shards of a split, oldest first."""
+        records = Manifest(manifest_path(self.directory / split, 0)).records
+        return [records[index] for index in sorted(records)]
+
+    def open_split(self, split: str, game: Game, config: ReplayConfig, memory: int | None = None) -> Replay:
+        """Open all positions of a split to be sampled from, checksums verified; arguments as in `Replay.open`.
+
+        Raises:
+          ValueError: the split is empty, or of another board than `game`.
+        """
+        shards = self.shards(split)
+        if not shards:
+            raise ValueError(f"{self.directory} has no games for {split}")
+        if game.board_shape != self.filters.board_shape:
+            raise ValueError(f"{self.directory} holds games on {self.filters.board_shape}, not on {game.board_shape}")
+        games, positions = (sum(getattr(record, name) for record in shards) for name in ("games", "positions"))
+        state = {"first_shard": shards[0].shard, "next_shard": shards[-1].shard + 1, "num_games": games, "num_positions": positions}
+        return Replay.open(self.directory / split, game, dataclasses.replace(config, window_games=games), SLOTS, state, memory=memory)
+
+    def rows(self, split: str) -> HostArray:
+        """Return all packed positions of a split, game after game, checksums verified; none of an empty split.
+
+        Raises:
+          DamagedFileError: a shard is missing or damaged.
+        """
+        game = self.game()
+        dtype = row_dtype(game.frame_words, SLOTS)
+        shards = [read_shard(self.directory / split / record.file, record.sha256, game.name, dtype)[0] for record in self.shards(split)]
+        return np.concatenate(shards) if shards else np.zeros(0, dtype)
+
+    def sources(self, split: str, shard: int) -> list[str]:
+        """Return where the games of a shard come from.
+
+        Raises:
+          DamagedFileError: the shard is missing or damaged.
+        """
+        return list(read_header(shard_path(self.directory / split, 0, shard))[0]["facts"]["sources"])

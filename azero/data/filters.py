@@ -1,0 +1,116 @@
+"""Which recorded games are taken for learning, and which split a game belongs to. Loads fast: the command line reads the settings from here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from azero.games.go.sgf import GameRecord
+
+SPLITS = ("train", "validation", "test")
+"""Names of the parts of a data set, and of their directories."""
+_RANK = re.compile(r"\s*(\d{1,2})\s*(k|d|p|级|段)", re.IGNORECASE)
+_FIRST_DAN, _FIRST_PROFESSIONAL = 0, 9
+"""What is added to the number of a dan rank of amateurs (1 to 9) and of professionals."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which games are taken."""
+
+    size: tuple[int, ...] = (19,)
+    """Points per side; two numbers for a rectangular board (rows columns)."""
+    min_rank: str | None = None
+    """Lowest rank of both players, such as 9d, 2k or 1p; players without a rank are then left out."""
+    max_handicap: int | None = None
+    """Most handicap stones; 0 takes even games only."""
+    min_moves: int = 1
+    """Fewest moves."""
+    max_moves: int | None = None
+    """Most moves; None is two moves a point (AGZ: 722)."""
+    results: Literal["known", "any"] = "known"
+    """Whether the winner must be known; with "any" an unknown result counts as a draw."""
+    rules: tuple[str, ...] = ()
+    """Words of which one must be in the record's ruleset, upper or lower case; none takes all."""
+    suicide: bool = False
+    """Whether several stones may capture themselves, as in Tromp-Taylor."""
+    superko: Literal["positional", "situational", "simple"] = "positional"
+    """Which repetitions are forbidden; a game with a forbidden move is left out."""
+
+    def __post_init__(self) -> None:
+        if len(self.size) not in (1, 2):
+            raise ValueError(f"the size of a board is one or two numbers, not {self.size}")
+        if self.min_rank is not None and parse_rank(self.min_rank) is None:
+            raise ValueError(f"{self.min_rank!r} is no rank; ranks are a number and k, d or p, such as 2k, 9d or 1p")
+
+    @property
+    def board_shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.size[0], self.size[-1]
+
+    @property
+    def longest(self) -> int:
+        """Most moves of a game."""
+        return 2 * self.board_shape[0] * self.board_shape[1] if self.max_moves is None else self.max_moves
+
+    def objection(self, record: GameRecord) -> str:
+        """Return why a game is not taken, in words that are the same for all games with that reason; empty if it is."""
+        if record.board_shape != self.board_shape:
+            return f"board of {_by(record.board_shape)}, not {_by(self.board_shape)}"
+        if len(record.moves) < max(1, self.min_moves):
+            return f"fewer than {max(1, self.min_moves)} moves"
+        if len(record.moves) > self.longest:
+            return f"more than {self.longest} moves"
+        if self.results == "known" and record.rewards is None:
+            return "winner not known"
+        if self.max_handicap is not None and record.handicap > self.max_handicap:
+            return f"handicap above {self.max_handicap}"
+        if self.rules and not any(word.lower() in record.rules.lower() for word in self.rules):
+            return f"rules {record.rules or 'not named'}"
+        return self._objection_to_ranks(record)
+
+    def _objection_to_ranks(self, record: GameRecord) -> str:
+        wanted = parse_rank(self.min_rank) if self.min_rank is not None else None
+        if wanted is None:
+            return ""
+        ranks = [parse_rank(text) for text in record.ranks]
+        if None in ranks:
+            return "a player's rank is not known"
+        return f"a player below {self.min_rank}" if any(rank is not None and rank < wanted for rank in ranks) else ""
+
+
+@dataclass(frozen=True)
+class Fractions:
+    """Shares of the games that are not for training."""
+
+    validation: float = 0.02
+    """Looked at during training."""
+    test: float = 0.03
+    """Looked at when all is done."""
+
+    def __post_init__(self) -> None:
+        if self.validation < 0 or self.test < 0 or self.validation + self.test > 1:
+            raise ValueError(f"shares of {self.validation} and {self.test} are not possible: neither is negative, and together they are at most 1")
+
+    def split_of(self, key: bytes) -> str:
+        """Return the split of the game with this key; it depends on nothing else, so it is the same in every import."""
+        chance = int.from_bytes(key[:8], "big") / 2**64
+        if chance < self.test:
+            return "test"
+        return "validation" if chance < self.test + self.validation else "train"
+
+
+def parse_rank(text: str) -> int | None:
+    """Return a rank as a number: kyu up to 0 (1k), amateurs 1 to 9 dan, professionals from 10 on; None if the text is no rank."""
+    found = _RANK.match(text)
+    if not found:
+        return None
+    number, kind = int(found.group(1)), found.group(2).lower()
+    if kind in "k级":
+        return 1 - number
+    return number + (_FIRST_PROFESSIONAL if kind == "p" else _FIRST_DAN)
+
+
+def _by(shape: tuple[int, int]) -> str:
+    return f"{shape[0]}x{shape[1]}"

@@ -1,0 +1,190 @@
+"""Recorded games as training positions: any mix of record files becomes packed shards, split by game, without duplicates.
+
+A data set is a directory with `dataset.json` (what was asked for), one directory of shards for each split, as a run's replay has them, and `left-out.tsv`
+(every game that was not taken, and why). The header of a shard names its games' sources and keys. What was imported is known by these keys, so an import
+that was killed, or gets more files later, is the same command again: only games that are not there yet are added. The policy target is the move played.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from azero.data.dataset import Dataset
+from azero.data.files import DamagedFileError, read_header, write_atomic
+from azero.data.filters import SPLITS, Filters, Fractions
+from azero.data.identity import game_key
+from azero.data.manifest import Manifest, ShardRecord, manifest_path
+from azero.data.recorded import GROUP, Replayed, Tally, as_games, replay_group
+from azero.data.shard import pack_rows, parse_shard_path, shard_path, write_shard
+from azero.games.go.rules import Go
+from azero.games.go.sgf import SUFFIXES, GameRecord, read_games
+from azero.play.trajectory import HostArray
+
+LEFT_OUT = "left-out.tsv"
+_POOL = 1024
+"""Games read, replayed and written together; sorted by length, so that few moves of a group are padding."""
+
+
+def find_records(paths: Iterable[Path], tally: Tally) -> list[Path]:
+    """Return the record files among `paths` and in the directories among them, in order; a line of `tally` for each that has none."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(file for file in path.rglob("*") if file.is_file() and file.name.lower().endswith(SUFFIXES))
+            if not inside:
+                tally.unreadable.append(f"{path}: there is no file of game records in it ({', '.join(SUFFIXES)})")
+            found += inside
+        elif path.exists():
+            found.append(path)
+        else:
+            tally.unreadable.append(f"{path}: there is no such file or directory")
+    return found
+
+
+def import_games(paths: Sequence[Path], dataset: Dataset, tally: Tally) -> Iterator[Tally]:
+    """Add the games of `paths` (files; see `find_records`) to `dataset`; yields `tally`, brought up to date, after every pool of games.
+
+    Raises:
+      StorageError: the disk is full or cannot be written to; what was written is whole.
+    """
+    writers = {split: _Writer(dataset.directory / split, split) for split in SPLITS}
+    known = set[bytes]().union(*(writer.keys for writer in writers.values()))
+    records = _wanted_records(paths, dataset.filters, known, tally)
+    game = dataset.game()
+    waiting: deque[_Pool] = deque()
+    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="replay") as workers:
+        while pool := list(islice(records, _POOL)):
+            # The next games are read while the last ones are replayed.
+            waiting.append(_Pool.start(pool, game, workers))
+            if len(waiting) > 1:
+                _write_pool(waiting.popleft(), dataset.fractions, writers, tally)
+            yield tally
+        while waiting:
+            _write_pool(waiting.popleft(), dataset.fractions, writers, tally)
+            yield tally
+    write_atomic(dataset.directory / LEFT_OUT, (f"{line}\n".encode() for line in tally.left_out_lines))
+    yield tally
+
+
+_Keyed = tuple[bytes, GameRecord]
+
+
+def _wanted_records(paths: Sequence[Path], filters: Filters, known: set[bytes], tally: Tally) -> Iterator[_Keyed]:
+    """Yield the games that pass the filters and are new, each with its key."""
+    seen: set[bytes] = set()
+    for path in paths:
+        for record in _read(path, tally):
+            tally.read += 1
+            if reason := filters.objection(record):
+                tally.leave_out(record.name, reason)
+                continue
+            key = game_key(record)
+            if key in seen:
+                tally.leave_out(record.name, "duplicate")
+                continue
+            seen.add(key)
+            if key in known:
+                tally.already += 1
+            else:
+                yield key, record
+        tally.files += 1
+
+
+def _read(path: Path, tally: Tally) -> Iterator[GameRecord]:
+    """Yield the games of a file; what cannot be read is counted and named."""
+    skipped: list[str] = []
+    try:
+        for record in read_games(path, skipped):
+            yield record
+            _leave_out_unreadable(skipped, tally)
+    except (ValueError, MemoryError) as error:
+        skipped.append(f"{path.name}: {error or 'not enough memory to read it'}")
+    _leave_out_unreadable(skipped, tally)
+
+
+def _leave_out_unreadable(skipped: list[str], tally: Tally) -> None:
+    for line in skipped:
+        name, _, reason = line.partition(": ")
+        tally.leave_out(name, "not readable", reason)
+    skipped.clear()
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """Games that are being replayed: groups of places in `records`, and what comes of them."""
+
+    records: list[_Keyed]
+    groups: list[HostArray]
+    results: list[Future[list[Replayed]]]
+
+    @classmethod
+    def start(cls, records: list[_Keyed], game: Go, workers: ThreadPoolExecutor) -> _Pool:
+        """Begin to replay."""
+        order = np.argsort([len(record.moves) for _, record in records], kind="stable")
+        groups = [order[first : first + GROUP] for first in range(0, len(order), GROUP)]
+        return cls(records, groups, [workers.submit(replay_group, game, [records[place][1] for place in group]) for group in groups])
+
+    def collect(self) -> list[Replayed]:
+        """Wait for all games, and return them in the order of `records`."""
+        replayed: dict[int, Replayed] = {}
+        for group, result in zip(self.groups, self.results, strict=True):
+            replayed |= dict(zip(group.tolist(), result.result(), strict=True))
+        return [replayed[place] for place in range(len(self.records))]
+
+
+def _write_pool(pool: _Pool, fractions: Fractions, writers: dict[str, _Writer], tally: Tally) -> None:
+    """Write the games of a pool that are as the rules want them, each to its split."""
+    chosen: dict[str, list[tuple[bytes, GameRecord, HostArray]]] = {split: [] for split in SPLITS}
+    for (key, record), replayed in zip(pool.records, pool.collect(), strict=True):
+        if replayed.problem:
+            tally.leave_out(record.name, "against the rules", replayed.problem)
+        else:
+            chosen[fractions.split_of(key)].append((key, record, replayed.frames))
+    for split, games in chosen.items():
+        if games:
+            tally.games[split] += len(games)
+            tally.positions[split] += writers[split].write(games)
+
+
+class _Writer:
+    """Writes the shards of one split."""
+
+    def __init__(self, directory: Path, split: str) -> None:
+        """Open a split; a shard that a killed process did not get into the manifest is removed."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.keys: set[bytes] = set()
+        self._directory = directory
+        self._manifest = Manifest(manifest_path(directory, 0))
+        for path in directory.glob("games-p000-*.shard*"):
+            if path.suffix != ".shard" or parse_shard_path(path)[1] not in self._manifest.records:
+                path.unlink()
+        for record in self._manifest.records.values():
+            facts = read_header(directory / record.file)[0]["facts"]
+            if "keys" not in facts:
+                raise DamagedFileError(f"{directory / record.file} is no shard of an import: it does not name its games")
+            self.keys.update(map(bytes.fromhex, facts["keys"]))
+        self._next = max(self._manifest.records, default=-1) + 1
+        self._num_games = sum(record.games for record in self._manifest.records.values())
+        self._split = split
+
+    def write(self, games: list[tuple[bytes, GameRecord, HostArray]]) -> int:
+        """Write games as one shard, and return how many positions they have."""
+        packed = as_games([(record, frames) for _, record, frames in games], self._num_games)
+        rows = pack_rows(packed)
+        path = shard_path(self._directory, 0, self._next)
+        facts: dict[str, Any] = {"game": "go", "shard": self._next, "process": 0, "split": self._split}
+        facts |= {"sources": [record.name for _, record, _ in games], "keys": [key.hex() for key, _, _ in games]}
+        digest = write_shard(path, rows, packed, facts)
+        self._manifest.append(ShardRecord(self._next, path.name, len(games), len(rows), digest))
+        self._next += 1
+        self._num_games += len(games)
+        return len(rows)

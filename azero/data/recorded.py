@@ -1,0 +1,140 @@
+"""Recorded games played again and packed: from records to the rows of a shard, and the count of what could not be used."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from azero.data.shard import pack_rows, row_dtype
+from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
+from azero.games.go.rules import Go
+from azero.games.go.sgf import GameRecord
+from azero.games.go.text import format_vertex
+from azero.play.trajectory import Games, HostArray
+
+SLOTS = 1
+"""Policy slots of a position: the move that was played."""
+GROUP = 128
+"""Games replayed side by side (`azero.games.batching.PIECE`)."""
+_CHUNK = 64
+"""Moves per compiled call."""
+
+
+@dataclass
+class Tally:
+    """What an import has done so far."""
+
+    files: int = 0
+    """Files read to their end."""
+    read: int = 0
+    """Games read."""
+    already: int = 0
+    """Games that were in the data set before."""
+    games: Counter[str] = field(default_factory=Counter)
+    """Games added, by split."""
+    positions: Counter[str] = field(default_factory=Counter)
+    """Positions added, by split."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Games left out, by reason; what differs from game to game is not part of the reason."""
+    unreadable: list[str] = field(default_factory=list)
+    """A line for every file or game that could not be read or replayed."""
+    left_out_lines: list[str] = field(default_factory=list)
+    """Name, tab, reason of every game that was left out."""
+
+    def leave_out(self, name: str, reason: str, detail: str = "") -> None:
+        """Count a game that is left out; with a `detail` it is named, too."""
+        self.left_out[reason] += 1
+        text = f"{reason}: {detail}" if detail else reason
+        self.left_out_lines.append(f"{name}\t{text}".replace("\n", " "))
+        if detail:
+            self.unreadable.append(f"{name}: {text}")
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One game played again."""
+
+    frames: HostArray
+    """uint32[T, F]: the positions before the moves."""
+    problem: str
+    """What is wrong with it; empty if nothing is."""
+
+
+def replay_group(game: Go, records: Sequence[GameRecord]) -> list[Replayed]:
+    """Play up to 128 games again, side by side."""
+    problems = [_setup_problem(game, record) for record in records]
+    records = [dataclasses.replace(record, black_points=(), white_points=()) if problem else record for record, problem in zip(records, problems, strict=True)]
+    states = start_states(game, records, GROUP)
+    length = -(-max(len(record.moves) for record in records) // _CHUNK) * _CHUNK
+    actions, colours = np.full((length, GROUP), NO_MOVE, np.int32), np.zeros((length, GROUP), np.int32)
+    for column, record in enumerate(records):
+        colours[: len(record.moves), column], actions[: len(record.moves), column] = np.asarray(record.moves).T
+    frames, legal = [np.asarray(states.frames)[None, :, 0]], []
+    for first in range(0, length, _CHUNK):
+        part = slice(first, first + _CHUNK)
+        states, legal_part, _, frames_part = replay_moves(game, states, actions[part], colours[part])
+        legal.append(np.asarray(legal_part))
+        frames.append(np.asarray(frames_part))
+    before, allowed = np.concatenate(frames), np.concatenate(legal)
+    return [
+        Replayed(before[: len(record.moves), column], problem or _first_forbidden(game, record, before[:, column], allowed[:, column]))
+        for column, (record, problem) in enumerate(zip(records, problems, strict=True))
+    ]
+
+
+def pack_records(records: Sequence[GameRecord], game: Go, tally: Tally) -> HostArray:
+    """Return the packed positions of games, in order; games that are against the rules are left out and counted."""
+    replayed = [result for first in range(0, len(records), GROUP) for result in replay_group(game, records[first : first + GROUP])]
+    sound = []
+    for record, result in zip(records, replayed, strict=True):
+        if result.problem:
+            tally.leave_out(record.name, "against the rules", result.problem)
+        else:
+            sound.append((record, result.frames))
+    return pack_rows(as_games(sound, 0)) if sound else np.zeros(0, row_dtype(game.frame_words, SLOTS))
+
+
+def _setup_problem(game: Go, record: GameRecord) -> str:
+    if record.black_points or record.white_points:
+        try:
+            game.setup(record.black_points, record.white_points, record.to_play)
+        except ValueError as error:
+            return str(error)
+    return ""
+
+
+def _first_forbidden(game: Go, record: GameRecord, frames: HostArray, legal: HostArray) -> str:
+    """Return what is wrong with the first move that the rules forbid; empty if there is none."""
+    forbidden = np.flatnonzero(~legal[: len(record.moves)])
+    if not len(forbidden):
+        return ""
+    ply = int(forbidden[0])
+    colour, action = record.moves[ply]
+    rule = broken_rule(game, boards_of(frames[: ply + 1], game.num_points), colour, action)
+    return f"move {ply + 1}, {'Black' if colour == 0 else 'White'} {format_vertex(action, game.board_shape)}: {rule}"
+
+
+def as_games(games: Sequence[tuple[GameRecord, HostArray]], first_number: int) -> Games:
+    """Return replayed games as columns; the policy target is the move played."""
+    moves = np.concatenate([np.asarray(record.moves) for record, _ in games])
+    length = np.asarray([len(record.moves) for record, _ in games], np.int32)
+    action, rows = moves[:, 1].astype(np.int16), len(moves)
+    return Games(
+        frame=np.concatenate([frames for _, frames in games]),
+        to_play=moves[:, 0].astype(np.uint8),
+        action=action,
+        policy_index=action[:, None],
+        policy_weight=np.ones((rows, SLOTS), np.float16),
+        is_target=np.ones(rows, bool),
+        root_value=np.zeros(rows, np.float16),
+        best_child_value=np.zeros(rows, np.float16),
+        length=length,
+        result=np.asarray([record.rewards or (0.0, 0.0) for record, _ in games], np.float32),
+        resigned=np.asarray(["+R" in record.result.upper() for record, _ in games]),
+        can_resign=np.ones(len(games), bool),
+        number=first_number + np.arange(len(games), dtype=np.int64),
+    )

@@ -1,0 +1,166 @@
+"""How well a network predicts the moves and the results of recorded games (AGZ, Extended Data Tables 1 and 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from azero.data.replay import samples_at
+from azero.evaluate.rows import Row
+from azero.games.game import Game
+from azero.learn.learner import place_batch
+from azero.networks.network import Network
+from azero.play.score import NORMAL_95
+from azero.play.trajectory import HostArray
+from azero.types import Array, PyTree
+
+BANDS = (1, 11, 31, 61, 91, 121, 151, 201, 251)
+"""First move numbers of the bands that results are also given for; the last one is open."""
+Score = Callable[[PyTree, Any], tuple[Array, Array, Array]]
+"""(inference parameters, batch) -> rank of the move played int32[B], its log probability, squared value error in [0, 1]: float32[B]"""
+
+
+class Outcomes(NamedTuple):
+    """What a network said of T positions."""
+
+    rank: HostArray
+    """int32[T]: how many actions it held more likely than the one played."""
+    log_probability: HostArray
+    """float32[T]: of the move played, in nats."""
+    value_error: HostArray
+    """float32[T]: (z - v)^2 / 4, so that always saying 0 gives 0.25 (AGZ, Figure 3c)."""
+    move: HostArray
+    """int32[T]: number of the move in its game, from 1."""
+    game: HostArray
+    """int64[T]: which game it is from."""
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over positions with its 95% interval; positions of one game are not taken as independent."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Results over a set of positions."""
+
+    moves: str
+    """Which move numbers: "all", "31-60", "251-"."""
+    positions: int
+    games: int
+    top1: Mean
+    """Share of positions whose move has the highest probability."""
+    top5: Mean
+    """Share of positions whose move is among the five with the highest probabilities."""
+    value_error: Mean
+    """See `Outcomes.value_error`."""
+    policy_loss: Mean
+    """Cross-entropy with the move played, in nats."""
+
+    def row(self) -> Row:
+        """Return the numbers as JSON can hold them: a mean is [value, low, high]."""
+        means = {name: [mean.value, mean.low, mean.high] for name in ("top1", "top5", "value_error", "policy_loss") for mean in [getattr(self, name)]}
+        return {"moves": self.moves, "positions": self.positions, "games": self.games, **means}
+
+
+def make_scorer(game: Game, network: Network, symmetries: bool = False) -> Score:
+    """Make the compiled function that scores a batch; with `symmetries` the network's answer is the mean over all symmetries of the position."""
+    count = game.num_symmetries if symmetries else 1
+
+    def evaluate(params: PyTree, planes: Array) -> tuple[Array, Array]:
+        answers = []
+        for symmetry in map(jnp.int32, range(count)):
+            turned = jax.vmap(game.transform_planes, (0, None))(planes, symmetry) if count > 1 else planes
+            logits, value = network.infer(params, turned)
+            answers.append((jax.vmap(game.inverse_transform_policy, (0, None))(logits, symmetry) if count > 1 else logits, value))
+        logits, value = (jnp.stack(parts).mean(axis=0) for parts in zip(*answers, strict=True))
+        return logits, value
+
+    def score(params: PyTree, batch: Any) -> tuple[Array, Array, Array]:
+        logits, value = evaluate(params, batch.planes)
+        played = jnp.argmax(batch.weights, axis=-1)[:, None]
+        rank = (logits > jnp.take_along_axis(logits, played, axis=-1)).sum(axis=-1, dtype=jnp.int32)
+        log_probability = jnp.take_along_axis(jax.nn.log_softmax(logits), played, axis=-1)[:, 0]
+        return rank, log_probability, jnp.square(batch.value - value) / 4
+
+    return jax.jit(score)
+
+
+def score_positions(
+    score: Score, params: PyTree, game: Game, mesh: Mesh, rows: HostArray, position: HostArray, batch_size: int, on_batch: Callable[[int], None] | None = None
+) -> Outcomes:
+    """Score positions of recorded games.
+
+    Args:
+      score: from `make_scorer`.
+      params: folded parameters of the network.
+      game: the rules.
+      mesh: the devices; `batch_size` divides over them.
+      rows: packed rows [T], whole games (`azero.data.shard`).
+      position: int64[P], which of them.
+      batch_size: positions at a time.
+      on_batch: told how many positions are done, after every batch.
+    """
+    parts = []
+    for first in range(0, len(position), batch_size):
+        chosen = position[first : first + batch_size]
+        padded = np.resize(chosen, batch_size)  # one shape, one compilation
+        result = score(params, place_batch(game, mesh, samples_at(rows, padded, game.num_frames)))
+        parts.append([np.asarray(column)[: len(chosen)] for column in result])
+        if on_batch is not None:
+            on_batch(first + len(chosen))
+    rank, log_probability, value_error = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    games = np.cumsum(rows["ply"] == 0)
+    return Outcomes(rank, log_probability, value_error, rows["ply"][position].astype(np.int32) + 1, games[position])
+
+
+def summarise(outcomes: Outcomes, moves: str = "all") -> Accuracy:
+    """Return the results over all positions of `outcomes`."""
+
+    def mean(values: HostArray) -> Mean:
+        return clustered_mean(values, outcomes.game)
+
+    return Accuracy(
+        moves=moves,
+        positions=len(outcomes.rank),
+        games=len(np.unique(outcomes.game)),
+        top1=mean(outcomes.rank < 1),
+        top5=mean(outcomes.rank < 5),
+        value_error=mean(outcomes.value_error),
+        policy_loss=mean(-outcomes.log_probability),
+    )
+
+
+def by_move(outcomes: Outcomes, bands: Sequence[int] = BANDS) -> Iterator[Accuracy]:
+    """Yield the results by move number; bands without positions are left out."""
+    for first, following in zip(bands, [*bands[1:], None], strict=True):
+        inside = (outcomes.move >= first) & (following is None or outcomes.move < following)
+        if inside.any():
+            name = f"{first}-" if following is None else f"{first}-{following - 1}"
+            yield summarise(Outcomes(*(column[inside] for column in outcomes)), name)
+
+
+def clustered_mean(values: HostArray, game: HostArray) -> Mean:
+    """Return the mean of values [T] with its 95% interval, where those of one game may depend on each other.
+
+    The ratio of sums over games and its variance by linearisation (Cochran, Sampling Techniques, section 9A.2); a single game gives no interval: (-inf, inf).
+    """
+    _, place = np.unique(game, return_inverse=True)
+    sums, counts = np.bincount(place, values.astype(np.float64)), np.bincount(place)
+    mean = float(sums.sum() / counts.sum())
+    number = len(counts)
+    if number < 2:
+        return Mean(mean, -np.inf, np.inf)
+    residual = sums - mean * counts
+    half = NORMAL_95 * float(np.sqrt(number / (number - 1) * np.square(residual).sum())) / int(counts.sum())
+    return Mean(mean, mean - half, mean + half)

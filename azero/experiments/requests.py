@@ -1,0 +1,78 @@
+"""What `azero data` and `azero eval` are asked for. Nothing heavy is imported here, for the command line reads it at every start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from tyro.conf import Positional
+
+from azero.data.filters import Filters, Fractions
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """Turn files of recorded games into training positions. The same command again goes on where it was stopped, or adds new files."""
+
+    paths: Positional[tuple[Path, ...]]
+    """Files (.sgf .sgf.gz .zip .tar.gz; one game or many) and directories of such files."""
+    out: Path
+    """The directory of the data set."""
+    filters: Annotated[Filters, tyro.conf.arg(name="")] = field(default_factory=Filters)
+    fractions: Annotated[Fractions, tyro.conf.arg(name="")] = field(default_factory=Fractions)
+
+
+@dataclass(frozen=True)
+class ShowRequest:
+    """Say what is in a data set, and draw some of its positions."""
+
+    directory: Positional[Path]
+    """The directory of the data set."""
+    split: Literal["train", "validation", "test"] = "train"
+    """The part that positions are drawn from."""
+    positions: int = 2
+    """How many positions are drawn."""
+    seed: int = 0
+    """Which ones."""
+
+
+@dataclass(frozen=True)
+class JosekiRequest:
+    """Count corner sequences in games; rotations, reflections and colours are folded together (AGZ, Figure 5)."""
+
+    games: Positional[tuple[Path, ...]]
+    """Files of records on square boards of one size, oldest games first (.sgf .sgf.gz .zip .tar.gz)."""
+    only: str = ""
+    """Take only games whose name (file, folder in an archive, number) has this text in it."""
+    sequence: tuple[str, ...] = ()
+    """Sequences such as "Q16 O17 R14"; without any, the most common ones are listed."""
+    length: int = 5
+    """Moves of the listed sequences."""
+    top: int = 15
+    """How many are listed."""
+    parts: int = 4
+    """The games, in their order, are cut into so many parts of equal size, to see a change over time."""
+    by_date: bool = False
+    """Order the games by the dates in the records; those without one are left out."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+
+@dataclass(frozen=True)
+class AccuracyRequest:
+    """Compare networks with the moves and results of recorded games: top-1 and top-5 accuracy and value error, by move number, with 95% intervals."""
+
+    checkpoint: tuple[Path, ...]
+    """Directories of runs, or with an exported network (RUN/checkpoint)."""
+    games: Path
+    """Games that the networks did not learn from (.sgf .sgf.gz .zip .tar.gz)."""
+    number: int = 200
+    """Games that are looked at, evenly spaced over the file; 0 is all."""
+    symmetries: bool | None = None
+    """Take the mean over all symmetries of a position; None is as the run's evaluation.average-symmetries says (the paper does not say)."""
+    paper: bool = False
+    """Also print the published figures beside ours."""
+    json: bool = False
+    """Print one JSON object instead of tables."""

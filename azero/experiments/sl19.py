@@ -1,0 +1,43 @@
+"""The AlphaGo Zero network learning from people's games, as published (AGZ methods, 'Supervised learning from human data', and Extended Data Table 3)."""
+
+from azero.config import (
+    CheckpointConfig,
+    Config,
+    EvaluationConfig,
+    GameConfig,
+    LearnerConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    SearchConfig,
+)
+from azero.experiments.experiment import Experiment
+
+EXPERIMENT = Experiment(
+    name="sl19",
+    title="AlphaGo Zero's 20 blocks learning from records: 60.4% of held-out moves and a value error of 0.185 on KGS (AGZ, Extended Data Tables 1 and 2)",
+    config=Config(
+        game=GameConfig(name="go", size=(19,), komi=7.5),  # AGZ methods
+        network=NetworkConfig(blocks=20, filters=256),  # AGZ Extended Data Table 1: the supervised 20-block network
+        search=SearchConfig(name="puct", num_simulations=1600),  # for playing with what was learned (AGZ methods)
+        replay=ReplayConfig(symmetries=True),  # AGZ methods, 'Optimization': random reflections and rotations
+        learner=LearnerConfig(
+            batch_size=2048,  # AGZ methods, 'Optimization': 64 workers of 32
+            steps_per_iteration=1000,
+            optimiser="momentum",
+            momentum=0.9,
+            learning_rate=((0, 1e-1), (200_000, 1e-2), (400_000, 1e-3), (600_000, 1e-4), (700_000, 1e-5)),  # AGZ Extended Data Table 3, supervised
+            l2=1e-4,
+            value_weight=0.01,  # AGZ methods: against overfitting to the results
+        ),
+        evaluation=EvaluationConfig(gate=False, every=10, validation_positions=20_000),
+        checkpoint=CheckpointConfig(every=10, keep=3),
+        run=RunConfig(iterations=800),  # 800,000 steps (the table's last row for supervised learning)
+    ),
+    learns_from="records",
+)
+
+if __name__ == "__main__":
+    from azero.experiments.supervised import main
+
+    main(EXPERIMENT)

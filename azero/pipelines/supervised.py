@@ -1,0 +1,95 @@
+"""Learning from recorded games: the learner of self-play on positions of a data set (AGZ, 'Supervised learning from human data').
+
+A generator of events without input or output of its own, like the loop of self-play. Every batch is a function of (seed, step), so a run that is continued
+repeats what an unbroken one does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from azero import mesh as mesh_lib
+from azero.config import Config
+from azero.data.dataset import Dataset
+from azero.evaluate.accuracy import make_scorer, score_positions, summarise
+from azero.games import make
+from azero.learn.learner import Metrics, TrainState, make_learner, mean_metrics, place_batch
+from azero.networks import make_network
+from azero.pipelines.events import LearnedFromRecords, Phase, SupervisedEvent, Trained, Validated
+
+
+@dataclass
+class SupervisedState:
+    """Everything a run is: what a checkpoint keeps."""
+
+    train: TrainState
+    iteration: int = 0
+
+
+class Supervised:
+    """The compiled programs of one configuration, and the loop over them."""
+
+    def __init__(self, config: Config, mesh: Mesh, dataset: Dataset) -> None:
+        """Build the programs and open the data; nothing is compiled yet.
+
+        Raises:
+          ValueError: settings do not fit each other, the devices or the data; the data set has no games for training.
+        """
+        if jax.process_count() > 1:
+            raise ValueError("learning from records runs on one host; start it without a cluster (--run.distributed off)")
+        self.config = config
+        self.mesh = mesh
+        self.game = make(config.game.name, **config.game.options())
+        self.network = make_network(config.network, self.game.board_shape, self.game.num_planes, self.game.num_actions)
+        self.learner = make_learner(config.learner, self.network, self.game, mesh)
+        self.replay = dataset.open_split("train", self.game, config.replay)
+        self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
+        self._score = make_scorer(self.game, self.network)
+        self._held_out = dataset.rows("validation") if config.evaluation.every else None
+
+    def fresh_state(self) -> SupervisedState:
+        """Return the state before the first iteration."""
+        return SupervisedState(self.learner.init(jax.random.key(self.config.run.seed)))
+
+    def iterate(self, state: SupervisedState) -> Iterator[SupervisedEvent]:
+        """Run one iteration on `state`, in place. The state is whole, and may be saved, when `LearnedFromRecords` has come."""
+        started = time.monotonic()
+        wait = yield from self._learn(state)
+        seconds = time.monotonic() - started
+        state.iteration += 1
+        every = self.config.evaluation.every
+        if every and (state.iteration % every == 0 or state.iteration == self.config.run.iterations):
+            yield from self._validate(state)
+        steps = int(state.train.step)
+        yield LearnedFromRecords(state.iteration, steps, steps * self.config.learner.batch_size, self.replay.num_games, seconds, wait)
+
+    def _learn(self, state: SupervisedState) -> Generator[SupervisedEvent, None, float]:
+        config = self.config.learner
+        yield Phase("learning")
+        collected: list[Metrics] = []
+        first = int(state.train.step)
+        with self.replay.stream(
+            self.config.run.seed, first, config.steps_per_iteration, config.batch_size, lambda samples: place_batch(self.game, self.mesh, samples)
+        ) as batches:
+            for batch in batches:
+                state.train, metrics = self.learner.train_step(state.train, batch)
+                collected.append(metrics)
+            wait = batches.waited_s
+        yield Trained(config.steps_per_iteration, mean_metrics(collected))
+        return wait
+
+    def _validate(self, state: SupervisedState) -> Iterator[SupervisedEvent]:
+        if self._held_out is None or not len(self._held_out):
+            return
+        yield Phase("predicting games of the validation split")
+        rows = self._held_out
+        count = min(len(rows), self.config.evaluation.validation_positions)
+        position = np.linspace(0, len(rows) - 1, count).astype(np.int64)
+        outcomes = score_positions(self._score, self.fold(state.train.variables), self.game, self.mesh, rows, position, self.config.learner.batch_size)
+        yield Validated(summarise(outcomes))

@@ -1,0 +1,214 @@
+"""Imports: positions, splits, duplicates, resuming, and bad input of every kind."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from record_files import EXPERT, FILTERS, GAME, HALVES, import_to, write_mixed
+from rich.console import Console
+
+from azero.config import ReplayConfig
+from azero.data import human
+from azero.data.dataset import Dataset
+from azero.data.filters import SPLITS, Filters, Fractions
+from azero.data.human import find_records, import_games
+from azero.data.recorded import Tally
+from azero.experiments.datasets import run_import, show
+from azero.experiments.requests import ImportRequest, ShowRequest
+from azero.games.go.replaying import boards_of
+from azero.games.go.sgf import parse_games, read_games
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """The expert's games from an .sgf.gz, a .zip and a .tar.gz."""
+    directory = tmp_path_factory.mktemp("mixed")
+    return import_to(directory / "set", *write_mixed(directory / "files"))
+
+
+def all_rows(dataset: Dataset) -> dict[str, np.ndarray]:
+    return {split: dataset.rows(split) for split in SPLITS}
+
+
+def test_every_game_is_in_one_split(mixed):
+    dataset, tally = mixed
+    assert (tally.read, tally.games.total(), tally.unreadable) == (24, 24, [])
+    assert all(tally.games[split] for split in SPLITS)
+    assert tally.positions.total() == sum(len(record.moves) for record in read_games(EXPERT))
+    names = [name for split in SPLITS for shard in dataset.shards(split) for name in dataset.sources(split, shard.shard)]
+    assert len(set(names)) == 24 and "b.zip:inner/2.sgf" in names and "c.tar.gz:rest.sgf game 10" in names
+
+
+def test_positions_are_those_of_another_program(mixed):
+    boards = pytest.importorskip("sgfmill.boards")
+    dataset, _ = mixed
+    rows = dataset.rows("train")
+    by_moves = {tuple(action for _, action in record.moves): record for record in read_games(EXPERT)}
+    starts = np.flatnonzero(rows["ply"] == 0)
+    assert len(starts) == sum(shard.games for shard in dataset.shards("train"))
+    for first, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+        record = by_moves[tuple(rows["action"][first:end].tolist())]
+        board, winner = boards.Board(9), record.rewards[0]
+        for row, (colour, action) in zip(rows[first:end], record.moves, strict=True):
+            theirs = [{"b": 1, "w": -1, None: 0}[cell] for line in board.board for cell in line]
+            assert boards_of(row["frame"], 81).tolist() == theirs
+            assert (row["to_play"], row["policy_index"][0], row["value"]) == (colour, action, winner if colour == 0 else -winner)
+            if action < 81:
+                board.play(*divmod(action, 9), "bw"[colour])
+
+
+def test_the_learner_samples_a_split(mixed):
+    dataset, tally = mixed
+    replay = dataset.open_split("train", dataset.game(), ReplayConfig())
+    assert (replay.num_games, replay.num_positions) == (tally.games["train"], tally.positions["train"])
+    samples = replay.sample(0, 0, 16)
+    assert samples.policy_index.shape == (16, 1) and (samples.policy_weight == 1).all() and samples.is_target.all()
+    with pytest.raises(ValueError, match="holds games on"):
+        dataset.open_split("train", Dataset(dataset.directory, Filters(size=(5,)), HALVES).game(), ReplayConfig())
+
+
+def test_the_same_import_again_adds_nothing(mixed):
+    dataset, _ = mixed
+    before = all_rows(dataset)
+    again, second = import_to(dataset.directory, EXPERT)
+    assert second.games.total() == 0 and second.already == 24
+    for split, rows in all_rows(again).items():
+        np.testing.assert_array_equal(rows, before[split])
+
+
+def test_an_import_that_was_killed_ends_like_one_that_was_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(human, "_POOL", 5)
+    calm, _ = import_to(tmp_path / "calm", EXPERT)
+    killed = Dataset.create(tmp_path / "killed", FILTERS, HALVES)
+    for count in (2, 1, 3):
+        steps = import_games([EXPERT], killed, Tally())
+        for _ in range(count):
+            next(steps)
+        steps.close()
+        # What a killed process leaves: a file half written, and a shard that the manifest does not know yet.
+        train = killed.directory / "train"
+        (train / "games-p000-00000077.shard.tmp").write_bytes(b"half")
+        if known := sorted(train.glob("*.shard")):
+            (train / "games-p000-00000078.shard").write_bytes(known[0].read_bytes())
+    _, tally = import_to(tmp_path / "killed", EXPERT)
+    assert tally.already > 0 and tally.games.total() > 0 and tally.already + tally.games.total() == 24
+    assert not list((killed.directory / "train").glob("*0000007*"))
+    for split, rows in all_rows(killed).items():
+        np.testing.assert_array_equal(rows, calm.rows(split))
+
+
+def test_duplicates_also_turned_ones_are_left_out(tmp_path):
+    turned = GAME.replace("ee", "ee").replace("B[gg]", "B[cg]").replace("W[cc]", "W[gc]").replace("W[gc])", "W[cc])")
+    (tmp_path / "twice.sgf").write_text("\n".join([GAME, GAME.replace("9d", "1k"), turned, GAME.replace("W[gc])", "W[gc];B[])"), GAME.replace("gg", "gf")]))
+    _, tally = import_to(tmp_path / "set", tmp_path / "twice.sgf")
+    assert tally.left_out == {"duplicate": 3} and tally.games.total() == 2
+
+
+def test_handicap_and_set_up_stones_are_on_the_first_board(tmp_path):
+    games = ["(;SZ[9]HA[2]AB[cg][gc]RE[W+R];W[ee];B[cc])", "(;SZ[9]AB[aa:ba]AW[ab]PL[W]RE[B+1];W[bb];B[ii];W[ca])", "(;SZ[9]HA[2]RE[B+R];B[cc];B[gg];W[ee])"]
+    (tmp_path / "set-up.sgf").write_text("\n".join(games))
+    dataset, _ = import_to(tmp_path / "set", tmp_path / "set-up.sgf", fractions=Fractions(0.0, 0.0))
+    rows = dataset.rows("train")
+    boards = boards_of(rows["frame"], 81)
+    assert rows["to_play"].tolist() == [1, 0, 1, 0, 1, 0, 0, 1]
+    assert rows["ply"].tolist() == [0, 1, 0, 1, 2, 0, 1, 2]
+    assert np.flatnonzero(boards[0]).tolist() == [24, 56] and np.flatnonzero(boards[2]).tolist() == [0, 1, 9] and not boards[5].any()
+    assert rows["value"].tolist() == [1, -1, -1, 1, -1, 1, 1, -1]
+
+
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory):
+    """A directory with one good game and every kind of bad input, and the import of it."""
+    files = tmp_path_factory.mktemp("bad")
+    (files / "empty").mkdir()
+    (files / "good.sgf").write_text(GAME)
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("one.sgf", GAME)
+    (files / "broken.zip").write_bytes(whole.getvalue()[:-30])
+    (files / "broken.sgf.gz").write_bytes(gzip.compress(GAME.replace("gg", "hh").encode() * 50)[:-20])
+    (files / "notes.sgf").write_text("no game in here")
+    (files / "odd.sgf").write_text(
+        "\n".join(
+            [
+                "(;SZ[9]RE[B+R];B[ee];W[ee])",
+                "(;SZ[9]RE[B+R];B[ab];W[ee];B[ba];W[aa])",
+                "(;SZ[9]RE[B+R]AB[aa]AW[ab][ba];B[ee])",
+                "(;SZ[19]RE[B+R];B[dd])",
+                "(;SZ[9];B[ee])",
+                "(;SZ[9]RE[B+R];B[zz])",
+            ]
+        )
+    )
+    console = Console(record=True, width=200, file=io.StringIO())
+    paths = (files, files / "empty", files / "nowhere")
+    tally = run_import(ImportRequest(paths, files / "set", Filters(size=(9,)), Fractions(0.0, 0.0)), console)
+    return files, tally, console.export_text()
+
+
+def test_bad_input_is_named_line_by_line_and_the_rest_is_imported(bad):
+    files, tally, output = bad
+    assert tally.games.total() == 1
+    for wanted in (
+        "broken.zip: not readable: cannot read",
+        "broken.sgf.gz: not readable: cannot read",
+        "notes.sgf: not readable: no SGF data",
+        "odd.sgf game 1: against the rules: move 2, White E5: the point is taken",
+        "odd.sgf game 2: against the rules: move 4, White A9: suicide",
+        "odd.sgf game 3: against the rules: the set-up chain at points [0] has no liberty",
+        "odd.sgf game 6: not readable: [zz] is no point",
+        f"{files / 'empty'}: there is no file of game records in it",
+        f"{files / 'nowhere'}: there is no such file or directory",
+    ):
+        assert any(wanted in line for line in output.splitlines()), wanted
+    assert tally.left_out["board of 19x19, not 9x9"] == 1 and tally.left_out["winner not known"] == 1
+    listed = (files / "set" / "left-out.tsv").read_text().splitlines()
+    assert len(listed) == tally.left_out.total() == 9 and "odd.sgf game 4\tboard of 19x19, not 9x9" in listed
+
+
+def test_other_settings_need_another_directory(bad):
+    files, _, _ = bad
+    with pytest.raises(ValueError, match=r"other settings: min_moves = 1 there, 10 now"):
+        run_import(ImportRequest((files / "good.sgf",), files / "set", Filters(size=(9,), min_moves=10), Fractions(0.0, 0.0)), Console(quiet=True))
+
+
+def test_nothing_to_import_is_a_mistake(bad, tmp_path):
+    files, _, _ = bad
+    with pytest.raises(ValueError, match="there is no file of game records"):
+        run_import(ImportRequest((files / "empty",), tmp_path / "set"), Console(quiet=True))
+    with pytest.raises(ValueError, match="none of 1 games was taken"):
+        run_import(ImportRequest((files / "good.sgf",), tmp_path / "set"), Console(quiet=True))
+
+
+def test_a_large_file_without_games_is_one_line(tmp_path):
+    (tmp_path / "large.sgf").write_bytes(os.urandom(1 << 16) * 32)
+    (tmp_path / "zeros.sgf.gz").write_bytes(gzip.compress(bytes(1 << 24)))
+    _, tally = import_to(tmp_path / "set", tmp_path / "large.sgf", tmp_path / "zeros.sgf.gz")
+    assert tally.read == 0 and any("zeros.sgf.gz: not readable: no SGF data" in line for line in tally.unreadable)
+
+
+def test_show_draws_positions_and_says_where_they_are_from(mixed):
+    dataset, _ = mixed
+    console = Console(record=True, width=160, file=io.StringIO())
+    show(ShowRequest(dataset.directory, positions=2, seed=1), console)
+    output = console.export_text()
+    assert "train" in output and output.count(" 9 ") >= 2 and output.count("as move") == 2 and "game" in output
+    with pytest.raises(ValueError, match="is no data set"):
+        show(ShowRequest(Path(dataset.directory / "train")), console)
+
+
+def test_records_keep_ranks_and_handicap_through_text():
+    (record,) = parse_games(b"(;SZ[9]BR[9d]WR[1p]HA[2];B[cc];B[gg];W[ee])", "game")
+    assert (record.ranks, record.handicap, record.black_points) == (("9d", "1p"), 2, ())
+
+
+def test_find_records_takes_directories_in_order(tmp_path):
+    paths = write_mixed(tmp_path / "files")
+    tally = Tally()
+    assert find_records([tmp_path / "files"], tally) == paths and not tally.unreadable
