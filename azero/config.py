@@ -28,7 +28,7 @@ class GameConfig:
     """Which game, and its rules."""
 
     name: str = "go"
-    """Name in the table of games: chess, go, shogi, tictactoe."""
+    """Name in the table of games: animal_shogi, chess, go, minichess, shogi, tictactoe."""
     size: tuple[int, ...] = (19,)
     """Go: points per side; two numbers for a rectangular board (rows columns)."""
     komi: float = 7.5
@@ -38,11 +38,11 @@ class GameConfig:
     suicide: bool = False
     """Go: several stones may capture themselves, as in Tromp-Taylor."""
     max_moves: int | None = None
-    """Moves after which the game is scored or drawn; None is the game's own number (Go: 2 x points, AGZ: 722; chess and shogi: 512, AZ)."""
+    """Moves after which the game is scored or drawn; None is the game's own number (Go: 2 x points, AGZ: 722; chess and shogi: 512, AZ; their small relatives: 256)."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `azero.games.make` for this game."""
-        if self.name in ("chess", "shogi"):
+        if self.name in ("animal_shogi", "chess", "minichess", "shogi"):
             return {} if self.max_moves is None else {"max_moves": self.max_moves}
         if self.name != "go":
             return {}
