@@ -39,11 +39,17 @@ class GameConfig:
     """Go: several stones may capture themselves, as in Tromp-Taylor."""
     max_moves: int | None = None
     """Moves after which the game is scored or drawn; None is the game's own number (Go: 2 x points, AGZ: 722; chess and shogi: 512, AZ; their small relatives: 256)."""
+    entering_king: bool = True
+    """Shogi: the side to move wins as soon as it could declare an entering king by the 27-point rule."""
+    start_positions: str | None = None
+    """File of positions, one a line (FEN, SFEN), one of which is drawn for every game of self-play; None is the game's own beginning.
+    Chess, minichess, shogi, animal shogi."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `azero.games.make` for this game."""
         if self.name in ("animal_shogi", "chess", "minichess", "shogi"):
-            return {} if self.max_moves is None else {"max_moves": self.max_moves}
+            limit = {} if self.max_moves is None else {"max_moves": self.max_moves}
+            return limit | ({"entering_king": self.entering_king} if self.name == "shogi" else {})
         if self.name != "go":
             return {}
         size = self.size[0] if len(self.size) == 1 else tuple(self.size)

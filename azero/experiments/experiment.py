@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from azero.config import Config
 
-NAMES = ("tictactoe", "go5", "go7", "go9", "go9_gumbel", "go19", "go19_40b", "go19_alphazero", "minichess", "animal_shogi", "chess", "shogi")
+NAMES = ("tictactoe", "go5", "go7", "go9", "go9_gumbel", "go19", "go19_40b", "go19_alphazero", "minichess", "animal_shogi", "chess", "chess_endings", "shogi")
 """The experiments: each is a module of this package with a value `EXPERIMENT`."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from flax import struct
 
 from azero.games.animal_shogi import encoding, legal, moves, position, text
 from azero.games.animal_shogi.squares import BOARD, FILES, RANKS, spread
+from azero.games.positions import join
 from azero.types import Array
 
 MAX_MOVES = 256
@@ -95,6 +97,14 @@ class AnimalShogi:
           ValueError: it is not a position of animal shogi; what is wrong is named.
         """
         return jax.tree.map(jnp.asarray, _host_state(position_sfen, self.max_moves))
+
+    def from_positions(self, lines: Sequence[str]) -> AnimalShogiState:
+        """Return games that begin with positions in SFEN with four ranks, as numpy arrays [P, ...]. Host side.
+
+        Raises:
+          ValueError: a line is not a position of animal shogi; what is wrong is named.
+        """
+        return _host_states(lines, self.max_moves)
 
     def step(self, state: AnimalShogiState, action: Array) -> AnimalShogiState:
         """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
@@ -192,18 +202,24 @@ def _verdict(known: legal.Legal, seen: position.Position) -> Array:
 @functools.cache
 def _host_state(position_sfen: str, max_moves: int) -> AnimalShogiState:
     """Return the state that an SFEN describes, as numpy arrays."""
-    parsed = text.parse_sfen(position_sfen)
+    return jax.tree.map(lambda leaf: leaf[0], _host_states([position_sfen], max_moves))
+
+
+def _host_states(sfens: Sequence[str], max_moves: int) -> AnimalShogiState:
+    """Return the states that SFENs describe, as numpy arrays [P, ...]."""
+    parsed = join([text.parse_sfen(sfen) for sfen in sfens])
     known = legal.legal(parsed.position)
     frame = position.pack(parsed.position, parsed.plies)
-    frames = np.zeros((encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
-    frames[0] = np.concatenate(frame)
-    frames[0, 2] |= np.uint32(1 << position.OCCURRENCES_BIT)
-    keys = np.zeros((2, max_moves), np.uint32)
-    keys[:, 0] = np.concatenate(position.key(frame))
+    count = len(sfens)
+    frames = np.zeros((count, encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
+    frames[:, 0] = np.stack(frame, axis=1)
+    frames[:, 0, 2] |= np.uint32(1 << position.OCCURRENCES_BIT)
+    keys = np.zeros((count, 2, max_moves), np.uint32)
+    keys[:, :, 0] = np.stack(position.key(frame), axis=1)
     return AnimalShogiState(
         frames=frames,  # type: ignore[arg-type]
-        targets=np.concatenate(known.targets),  # type: ignore[arg-type]
+        targets=np.stack(known.targets, axis=1),  # type: ignore[arg-type]
         keys=keys,  # type: ignore[arg-type]
-        num_moves=np.zeros((), np.int32),  # type: ignore[arg-type]
-        ending=np.int32(_verdict(known, parsed.position)[0]),  # type: ignore[arg-type]
+        num_moves=np.zeros(count, np.int32),  # type: ignore[arg-type]
+        ending=_verdict(known, parsed.position).astype(np.int32),
     )

@@ -46,7 +46,7 @@ def _parse(fen: str) -> Parsed:
     men = parse_men(fields.men, 8)
     rights = _parse_castling(fields.castling, men)
     file = _parse_passing(fields.passing, fields.side, men)
-    parsed = Parsed(position_of(men, fields.side, rights, file), _words(fields.plies), _words(min(fields.clock, CLOCK_MAX)))
+    parsed = Parsed(position_of(men, fields.side, rights, file), word(fields.plies), word(min(fields.clock, CLOCK_MAX)))
     check_waiting(mirrored(parsed.position))
     return parsed
 
@@ -145,19 +145,19 @@ def position_of(men: list[str], side: str, rights: int, file: int) -> Position:
 
     def squares(wanted: list[bool]) -> Squares:
         bits = sum(1 << square for square, is_wanted in enumerate(wanted) if is_wanted)
-        return Squares(_words(bits & 0xFFFFFFFF), _words(bits >> 32))
+        return Squares(word(bits & 0xFFFFFFFF), word(bits >> 32))
 
-    black = spread(_words(side == "b") != 0)
+    black = spread(word(side == "b") != 0)
     white_men, black_men = squares([man.isupper() for man in men]), squares([man.islower() for man in men])
     planes = [squares([bool(LETTERS.index(man.upper()) >> bit & 1) for man in men]) for bit in range(3)]
     white_men, black_men, *kinds = (choose(black, mirror(plane), plane) for plane in (white_men, black_men, *planes))
     own_rights = rights if side == "w" else (rights >> 2 | rights << 2) & 15
-    return Position(choose(black, black_men, white_men), choose(black, white_men, black_men), (kinds[0], kinds[1], kinds[2]), _words(own_rights), _words(file))
+    return Position(choose(black, black_men, white_men), choose(black, white_men, black_men), (kinds[0], kinds[1], kinds[2]), word(own_rights), word(file))
 
 
 def mirrored(position: Position) -> Position:
     """Return the position as the side that is not to move sees it, without its rights."""
-    nothing = _words(0)
+    nothing = word(0)
     return Position(mirror(position.other), mirror(position.own), tuple(map(mirror, position.kinds)), nothing, nothing)  # type: ignore[arg-type]
 
 
@@ -171,7 +171,8 @@ def check_waiting(waiting: Position) -> None:
         raise ValueError("the side that is not to move is in check")
 
 
-def _words(value: int) -> Array:
+def word(value: int) -> Array:
+    """Return a number as uint32[1]."""
     return np.array([value], np.uint32)  # type: ignore[return-value]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from azero.games.batching import batch_native
 from azero.games.chess import encoding, legal, moves, position, text
 from azero.games.chess.position import Facts, Position
 from azero.games.chess.squares import Squares
+from azero.games.positions import join
 from azero.types import Array
 
 MAX_MOVES = 512
@@ -104,6 +106,14 @@ class Chess:
           ValueError: it is not a position of chess; what is wrong is named.
         """
         return jax.tree.map(jnp.asarray, _host_state(fen))
+
+    def from_positions(self, lines: Sequence[str]) -> ChessState:
+        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P, ...]. Host side.
+
+        Raises:
+          ValueError: a line is not a position of chess; what is wrong is named.
+        """
+        return _host_states(lines)
 
     def step(self, state: ChessState, action: Array) -> ChessState:
         """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
@@ -270,23 +280,29 @@ def _ending(verdict: Array, clock: Array, occurrences: Array, is_long: Array) ->
 @functools.cache
 def _host_state(fen: str) -> ChessState:
     """Return the state that a FEN describes, as numpy arrays."""
-    parsed = text.parse_fen(fen)
-    return state_of(*_survey(parsed.position, parsed.plies, parsed.clock), int(parsed.clock[0]))
+    return jax.tree.map(lambda leaf: leaf[0], _host_states([fen]))
 
 
-def state_of(words: list[Array], passing: Array, targets: list[Squares], codes: list[Array], verdict: Array, clock: int) -> ChessState:
-    """Return the state of a game that begins with the position of which this is known, numpy words [1], as numpy arrays."""
-    frames = np.zeros((encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
-    frames[0] = np.concatenate(words)
-    frames[0, -1] |= np.uint32(1 << position.OCCURRENCES_BIT)
-    history = np.zeros((2, CLOCK_LIMIT), np.uint32)
-    if clock < CLOCK_LIMIT:
-        history[:, clock] = np.concatenate(codes)
+def _host_states(fens: Sequence[str]) -> ChessState:
+    """Return the states that FENs describe, as numpy arrays [P, ...]."""
+    parsed = join([text.parse_fen(fen) for fen in fens])
+    return states_of(*_survey(parsed.position, parsed.plies, parsed.clock), parsed.clock)
+
+
+def states_of(words: list[Array], passing: Array, targets: list[Squares], codes: list[Array], verdict: Array, clock: Array) -> ChessState:
+    """Return the states of games that begin with the positions of which this is known, numpy words [P], as numpy arrays [P, ...]."""
+    count = len(clock)
+    frames = np.zeros((count, encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
+    frames[:, 0] = np.stack(words, axis=1)
+    frames[:, 0, -1] |= np.uint32(1 << position.OCCURRENCES_BIT)
+    history = np.zeros((count, 2, CLOCK_LIMIT), np.uint32)
+    early = np.flatnonzero(np.asarray(clock) < CLOCK_LIMIT)
+    history[early, :, np.asarray(clock)[early]] = np.stack(codes, axis=1)[early]
     return ChessState(
         frames=frames,  # type: ignore[arg-type]
-        en_passant=passing.reshape(()),
-        targets=np.stack([np.concatenate(squares) for squares in targets]),  # type: ignore[arg-type]
+        en_passant=passing,
+        targets=np.stack([np.stack(squares, axis=1) for squares in targets], axis=1),  # type: ignore[arg-type]
         codes=history,  # type: ignore[arg-type]
-        num_moves=np.zeros((), np.int32),  # type: ignore[arg-type]
-        ending=np.int32(int(verdict[0]) or (4 if clock >= CLOCK_LIMIT else 0)),  # type: ignore[arg-type]
+        num_moves=np.zeros(count, np.int32),  # type: ignore[arg-type]
+        ending=np.where((verdict == 0) & (clock >= CLOCK_LIMIT), 4, verdict).astype(np.int32),  # type: ignore[arg-type]
     )

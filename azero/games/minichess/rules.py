@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ from azero.games.chess.position import Facts, Position
 from azero.games.chess.rules import ENDINGS, ChessState, Surveyed
 from azero.games.chess.squares import Squares, spread
 from azero.games.minichess import board, encoding, moves, text
+from azero.games.positions import join
 from azero.types import Array
 
 __all__ = ["ENDINGS", "ChessState", "Minichess"]
@@ -70,6 +72,14 @@ class Minichess:
           ValueError: it is not a position of minichess; what is wrong is named.
         """
         return jax.tree.map(jnp.asarray, _host_state(fen))
+
+    def from_positions(self, lines: Sequence[str]) -> ChessState:
+        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P, ...]. Host side.
+
+        Raises:
+          ValueError: a line is not a position of minichess; what is wrong is named.
+        """
+        return _host_states(lines)
 
     def step(self, state: ChessState, action: Array) -> ChessState:
         """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
@@ -163,6 +173,10 @@ _mask = jax.jit(batch_native(_mask_batch))
 @functools.cache
 def _host_state(fen: str) -> ChessState:
     """Return the state that a FEN describes, as numpy arrays."""
-    parsed = text.parse_fen(fen)
-    plies, clock = (np.array([count], np.uint32) for count in (parsed.plies, parsed.clock))
-    return chess_rules.state_of(*_survey(parsed.position, plies, clock), parsed.clock)  # type: ignore[arg-type]
+    return jax.tree.map(lambda leaf: leaf[0], _host_states([fen]))
+
+
+def _host_states(fens: Sequence[str]) -> ChessState:
+    """Return the states that FENs describe, as numpy arrays [P, ...]."""
+    parsed = join([text.parse_fen(fen) for fen in fens])
+    return chess_rules.states_of(*_survey(parsed.position, parsed.plies, parsed.clock), parsed.clock)

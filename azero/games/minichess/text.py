@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from azero.games.chess import fen as chess_fen
 from azero.games.chess import legal
 from azero.games.chess import moves as chess_moves
 from azero.games.chess import position as positions
-from azero.games.chess.fen import LETTERS, MAX_FULL_MOVES, square_name
+from azero.games.chess.fen import LETTERS, MAX_FULL_MOVES, Parsed, square_name
 from azero.games.chess.position import Position
 from azero.games.minichess import board as boards
 from azero.games.minichess import moves
@@ -23,15 +23,6 @@ __all__ = ["MAX_FULL_MOVES", "START", "Board", "board_of_fen", "board_of_state",
 
 START = "rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1"
 """Gardner's opening position (Mhalla and Prost, 'Gardner's Minichess Variant is Solved', 2013, Figure 1)."""
-
-
-class Parsed(NamedTuple):
-    """What a FEN says; `plies` and `clock` are whole numbers."""
-
-    position: Position
-    """from the mover's side; numpy words uint32[1]"""
-    plies: int
-    clock: int
 
 
 def parse_fen(fen: str) -> Parsed:
@@ -57,7 +48,7 @@ def _parse(fen: str) -> Parsed:
     seen = chess_fen.position_of(wide, fields.side, 0, 0)
     seen = boards.raised(seen) if fields.side == "b" else seen
     chess_fen.check_waiting(boards.walled(boards.raised(chess_fen.mirrored(seen))))
-    return Parsed(seen, fields.plies, min(fields.clock, positions.CLOCK_MAX))
+    return Parsed(seen, chess_fen.word(fields.plies), chess_fen.word(min(fields.clock, positions.CLOCK_MAX)))
 
 
 @dataclass(frozen=True)
@@ -122,7 +113,8 @@ def board_of_fen(fen: str) -> Board:
     Raises:
       ValueError: it is not a position of minichess; what is wrong is named.
     """
-    return Board(*parse_fen(fen))
+    parsed = parse_fen(fen)
+    return Board(parsed.position, int(parsed.plies[0]), int(parsed.clock[0]))
 
 
 def board_of_state(state: Any) -> Board:

@@ -14,6 +14,7 @@ import numpy as np
 from flax import struct
 
 from azero.games.batching import batch_native
+from azero.games.positions import join
 from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
 from azero.games.shogi.squares import Squares, ranks, spread
 from azero.types import Array
@@ -118,6 +119,14 @@ class Shogi:
           ValueError: it is not a position of shogi; what is wrong is named.
         """
         return jax.tree.map(jnp.asarray, _host_state(position_sfen, self.max_moves, self.entering_king))
+
+    def from_positions(self, lines: Sequence[str]) -> ShogiState:
+        """Return games that begin with positions in SFEN, as numpy arrays [P, ...]. Host side.
+
+        Raises:
+          ValueError: a line is not a position of shogi; what is wrong is named.
+        """
+        return _host_states(lines, self.max_moves, self.entering_king)
 
     def step(self, state: ShogiState, action: Array) -> ShogiState:
         """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
@@ -261,21 +270,27 @@ def _ending(game: Shogi, new: _Surveyed, to_play: Array, occurrences: Array, onl
 @functools.cache
 def _host_state(position_sfen: str, max_moves: int, entering_king: bool) -> ShogiState:
     """Return the state that an SFEN describes, as numpy arrays."""
-    frame = sfen.parse_sfen(position_sfen).frame
+    return jax.tree.map(lambda leaf: leaf[0], _host_states([position_sfen], max_moves, entering_king))
+
+
+def _host_states(sfens: Sequence[str], max_moves: int, entering_king: bool) -> ShogiState:
+    """Return the states that SFENs describe, as numpy arrays [P, ...]."""
+    frame = join([sfen.parse_sfen(position_sfen).frame for position_sfen in sfens])
     rules, code, has_entered = _survey(frame)
-    frames = np.zeros((encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
-    frames[0] = np.concatenate(frame)
-    is_white = bool(frames[0, -1] >> position.WHITE_BIT & 1)
-    frames[0, -1] |= np.uint32(1)
-    codes = np.zeros(max_moves, np.uint32)
-    codes[0] = code[0]
-    ending = (1 if rules.in_check[0] else 2) if not rules.can_move[0] else 5 if has_entered[0] and entering_king else 0
+    count = len(sfens)
+    frames = np.zeros((count, encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
+    frames[:, 0] = np.stack(frame, axis=1)
+    signs = np.where(frames[:, 0, -1] >> position.WHITE_BIT & 1, -1, 1)
+    frames[:, 0, -1] |= np.uint32(1)
+    codes = np.zeros((count, max_moves), np.uint32)
+    codes[:, 0] = code
+    ending = np.where(~rules.can_move, np.where(rules.in_check, 1, 2), np.where(has_entered & entering_king, 5, 0)).astype(np.int32)
     return ShogiState(
         frames=frames,  # type: ignore[arg-type]
-        targets=np.stack([np.concatenate(squares) for squares in rules.targets]),  # type: ignore[arg-type]
+        targets=np.stack([np.stack(squares, axis=1) for squares in rules.targets], axis=1),  # type: ignore[arg-type]
         codes=codes,  # type: ignore[arg-type]
-        checks=np.zeros(2, np.int32),  # type: ignore[arg-type]
-        num_moves=np.zeros((), np.int32),  # type: ignore[arg-type]
-        ending=np.int32(ending),  # type: ignore[arg-type]
-        result=np.int32(0 if ending == 0 else (1 if ending == 5 else -1) * (-1 if is_white else 1)),  # type: ignore[arg-type]
+        checks=np.zeros((count, 2), np.int32),  # type: ignore[arg-type]
+        num_moves=np.zeros(count, np.int32),  # type: ignore[arg-type]
+        ending=ending,  # type: ignore[arg-type]
+        result=np.where(ending == 0, 0, np.where(ending == 5, signs, -signs)).astype(np.int32),  # type: ignore[arg-type]
     )
