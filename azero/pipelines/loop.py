@@ -312,7 +312,9 @@ def _sample_games(games: Games, count: int) -> list[SampleGame]:
     for start, length, result, resigned in list(zip(games.starts, games.length, games.result, games.resigned, strict=True))[:count]:
         actions = games.action[start : start + length - int(resigned)]
         values = games.root_value[start : start + length]
-        samples.append(SampleGame(actions.tolist(), [round(float(value), 3) for value in values], float(result[0]), bool(resigned)))
+        samples.append(
+            SampleGame(games.frame[start].tolist(), actions.tolist(), [round(float(value), 3) for value in values], float(result[0]), bool(resigned))
+        )
     return samples
 
 
