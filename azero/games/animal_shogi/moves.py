@@ -21,8 +21,8 @@ NUM_PLANES = 11
 NUM_ACTIONS = NUM_SQUARES * NUM_PLANES
 DROP_PLANES = 8
 MAX_LEGAL_MOVES = 43
-"""No position has more: the lion's 8 and, with one man of each kind in hand and the others (at most 4 + 4 + 6 moves) on the board, 3 drops on 7 squares. A man on
-the board has at most twice the moves that its square takes from the drops, and a kind that is not in hand takes ten."""
+"""No position has more. With b men beside the lions on the board and k kinds in hand there are at most 8 + w + k (10 - b) moves, w those of the b men (a hen has
+6, an elephant and a giraffe 4); that is largest for k = 3 and one of each on the board."""
 
 
 def decode(action: Array) -> Move:
