@@ -28,7 +28,7 @@ class GameConfig:
     """Which game, and its rules."""
 
     name: str = "go"
-    """Name in the table of games: chess, go, shogi, tictactoe."""
+    """Name in the table of games: animal_shogi, chess, go, minichess, shogi, tictactoe."""
     size: tuple[int, ...] = (19,)
     """Go: points per side; two numbers for a rectangular board (rows columns)."""
     komi: float = 7.5
@@ -38,7 +38,12 @@ class GameConfig:
     suicide: bool = False
     """Go: several stones may capture themselves, as in Tromp-Taylor."""
     max_moves: int | None = None
-    """Moves after which the game is scored or drawn; None is the game's own number (Go: 2 x points, AGZ: 722; chess and shogi: 512, AZ)."""
+    """Moves after which the game is scored or drawn; None is the game's own number (Go: 2 x points, AGZ: 722; chess and shogi: 512, AZ; their small relatives: 256)."""
+    entering_king: bool = True
+    """Shogi: the side to move wins as soon as it could declare an entering king by the 27-point rule."""
+    start_positions: str | None = None
+    """File of positions, one a line (FEN, SFEN), one of which is drawn for every game of self-play; None is the game's own beginning.
+    Chess, minichess, shogi, animal shogi."""
     margin_weight: float = 0.0
     """Go: share of the reward of self-play and search that is the margin in points over the size of the board; the papers have 0. Matches count results alone."""
 
@@ -48,8 +53,9 @@ class GameConfig:
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `azero.games.make` for this game."""
-        if self.name in ("chess", "shogi"):
-            return {} if self.max_moves is None else {"max_moves": self.max_moves}
+        if self.name in ("animal_shogi", "chess", "minichess", "shogi"):
+            limit = {} if self.max_moves is None else {"max_moves": self.max_moves}
+            return limit | ({"entering_king": self.entering_king} if self.name == "shogi" else {})
         if self.name != "go":
             return {}
         size = self.size[0] if len(self.size) == 1 else tuple(self.size)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from azero.config import Config, config_hash, from_dict, load_overlay, overlay_experiments, to_dict
+from azero.config import Config, GameConfig, config_hash, from_dict, load_overlay, overlay_experiments, to_dict
 from azero.experiments.arguments import parse_arguments
 from azero.experiments.experiment import NAMES, load
 
@@ -118,3 +118,19 @@ def test_shogi_has_the_published_numbers():
     for part in ("network", "replay", "learner", "evaluation", "checkpoint", "run"):
         assert getattr(shogi, part) == getattr(chess, part), part
     assert dataclasses.replace(shogi.search, dirichlet_alpha=0.3) == chess.search
+
+
+def test_alphazeros_go_has_the_published_numbers():
+    """AlphaZero, Table S3 and the pseudocode: those of chess, but for the rules, the noise, the first learning rate and the number of games."""
+    chess, go = load("chess").config, load("go19_alphazero").config
+    assert (go.game.size, go.game.komi, go.game.max_moves, go.search.dirichlet_alpha) == ((19,), 7.5, 722, 0.03)
+    assert dataclasses.replace(go.search, dirichlet_alpha=0.3) == chess.search
+    assert go.learner == dataclasses.replace(chess.learner, learning_rate=((0, 2e-2), (300_000, 2e-3), (500_000, 2e-4)))
+    for part in ("replay", "evaluation", "checkpoint", "run"):
+        assert getattr(go, part) == getattr(chess, part), part
+    assert (go.network.blocks, go.network.filters, go.network.value_hidden) == (20, 256, 256)
+
+
+def test_the_options_of_a_game_are_those_that_it_has():
+    assert GameConfig(name="shogi", max_moves=100, entering_king=False).options() == {"max_moves": 100, "entering_king": False}
+    assert GameConfig(name="chess").options() == {}

@@ -40,6 +40,8 @@ CONTESTS = {
     "go 9x9": Contest("go", {"size": 9}, "go_9x9", 60, {"azero": (128, 256, 1024), "pgx": (512,)}),
     "go 19x19": Contest("go", {"size": 19}, "go_19x19", 200, {"azero": (128, 256), "pgx": (64,)}),
     "shogi": Contest("shogi", {}, "shogi", 100, {"azero": (128, 256), "pgx": (64, 256)}),
+    "minichess": Contest("minichess", {}, "gardner_chess", 40, {"azero": (256, 1024), "pgx": (256,)}),
+    "animal_shogi": Contest("animal_shogi", {}, "animal_shogi", 40, {"azero": (256, 1024), "pgx": (256,)}),
     "chess": Contest("chess", {}, "chess", 100, {"azero": (128, 256, 1024), "pgx": (64, 256)}),
 }
 """By the names in the table that is printed."""

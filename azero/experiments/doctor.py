@@ -88,9 +88,9 @@ def _compile_rows(config: Config) -> list[tuple[Cell, ...]]:
     key = jax.eval_shape(lambda: jax.random.key(0))
     train = jax.eval_shape(loop.learner.init, key)
     params = jax.eval_shape(loop.network.fold, train.variables)
-    carry = jax.eval_shape(loop.selfplay.init, key)
+    carry = jax.eval_shape(loop.selfplay.init, key, loop.starts)
     threshold = jax.ShapeDtypeStruct((), "float32")
-    rows = [_compiled("self-play", loop.selfplay.play, params, carry, key, threshold)]
+    rows = [_compiled("self-play", loop.selfplay.play, params, carry, key, threshold, loop.starts)]
     rows.append(_compiled("learning step", loop.learner.train_step, train, loop.batch_shapes()))
     return rows
 

@@ -27,6 +27,7 @@ from azero.experiments.saving import Saver, settle
 from azero.pipelines.events import Evaluated, IterationDone, Phase, Played, SampleGame, Trained
 from azero.pipelines.loop import Loop, RunState
 from azero.report import files
+from azero.report.men import start_of
 from azero.report.metrics import MetricsWriter
 from azero.report.page import write_report
 from azero.report.progress import Progress, working
@@ -261,6 +262,7 @@ def _sample(loop: Loop, iteration: int, game: SampleGame) -> files.SampleGame:
         values=tuple(game.values[: len(game.actions)]),
         komi=loop.config.game.komi if loop.config.game.name == "go" else None,
         names=(f"iteration {iteration}", f"iteration {iteration}"),
+        start="" if loop.starts is None else start_of(loop.config.game.name, game.frame),
     )
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import jax
 from rich.console import Console
 
+from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer, list_checkpoints
 from azero.config import Config
 from azero.games import make
 from azero.networks import choose
-from azero.pipelines.loop import Loop, RunState
+from azero.pipelines.loop import START_POSITIONS, Loop, RunState
 from azero.play.trajectory import HostArray
 from azero.report.files import CONFIG
 from azero.report.tables import format_bytes, format_duration, make_table
@@ -32,8 +33,28 @@ def settle(config: Config, workdir: Path) -> Config:
     if network.convolution == "auto" and path.exists():
         earlier = json.loads(path.read_text(encoding="utf-8"))["network"]
         network = dataclasses.replace(network, **{name: earlier[name] for name in ("convolution", "train_dtype", "inference_dtype")})
+    if config.game.start_positions is not None and mesh_lib.is_lead():
+        _keep_start_positions(Path(config.game.start_positions), workdir / START_POSITIONS)
     game = make(config.game.name, **config.game.options())
     return dataclasses.replace(config, network=choose(network, game.board_shape, game.num_planes, game.num_actions).config)
+
+
+def _keep_start_positions(given: Path, kept: Path) -> None:
+    """Copy the file of start positions into the run's directory, where it outlives what becomes of the file.
+
+    Raises:
+      ValueError: the file cannot be read, or it is not what it was when the run began.
+    """
+    if kept.exists() and not given.exists():
+        return
+    try:
+        content = given.read_bytes()
+    except OSError as error:
+        raise ValueError(f"cannot read the start positions in {given}: {error.strerror}") from error
+    if not kept.exists():
+        kept.write_bytes(content)
+    elif kept.read_bytes() != content:
+        raise ValueError(f"the start positions in {given} have changed since the run began; it began with those in {kept}")
 
 
 class Saver:

@@ -1,8 +1,10 @@
 """The table of games, by name."""
 
+from azero.games.animal_shogi.rules import AnimalShogi
 from azero.games.chess.rules import Chess
 from azero.games.go.rules import Go
+from azero.games.minichess.rules import Minichess
 from azero.games.shogi.rules import Shogi
 from azero.games.tictactoe import TicTacToe
 
-GAMES = {"chess": Chess, "go": Go, "shogi": Shogi, "tictactoe": TicTacToe}
+GAMES = {"animal_shogi": AnimalShogi, "chess": Chess, "go": Go, "minichess": Minichess, "shogi": Shogi, "tictactoe": TicTacToe}

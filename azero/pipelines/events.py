@@ -49,6 +49,8 @@ class Evaluated:
 class SampleGame:
     """One finished game of self-play, for people to look at."""
 
+    frame: list[int]
+    """The position that it began with, packed (`Game.pack_frame`)."""
     actions: list[int]
     values: list[float]
     """Root values for the side to move, one per action."""

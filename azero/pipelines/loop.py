@@ -25,6 +25,7 @@ from azero.data.sample import Batch, Samples, unpack
 from azero.evaluate.gate import passes_gate
 from azero.evaluate.resign import NEVER, ResignCalibration, lowest_points
 from azero.games import Game, make
+from azero.games.positions import read_positions
 from azero.learn.learner import Metrics, TrainState, make_learner, mean_metrics, place_batch
 from azero.networks import make_network
 from azero.networks.network import Network
@@ -38,6 +39,8 @@ from azero.types import PyTree
 
 # What the iteration's key is folded with, so that the draws of different parts never coincide.
 _PLAY, _LEARN, _MATCH, _START = range(4)
+START_POSITIONS = "start_positions.txt"
+"""In a run's directory: its own copy of the file of start positions, so that it is continued as it was begun."""
 SAMPLE_GAMES = 2
 """Finished games per iteration that are handed on for people to look at."""
 
@@ -103,6 +106,7 @@ class Loop:
         mesh_lib.check_divides(config.learner.batch_size, mesh, "learner.batch-size")
         self.game = make(config.game.name, **config.game.options())
         self.match_game = make(config.game.name, **config.game.for_matches().options())
+        self.starts = None if config.game.start_positions is None else self._read_starts(Path(config.game.start_positions))
         self.network = make_network(config.network, self.game.board_shape, self.game.num_planes, self.game.num_actions)
         leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)
         search = make_search(config.search, self.game, leaf)
@@ -113,12 +117,22 @@ class Loop:
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
         self.match_search = make_search(match_settings(config), self.game, match_leaf(config, self.game, self.network))
 
+    def _read_starts(self, path: Path) -> PyTree:
+        """Return the states[P] that self-play begins with, on every device.
+
+        Raises:
+          ValueError: the file cannot be read, or a line is wrong.
+        """
+        kept = self.workdir / START_POSITIONS
+        states = read_positions(self.game, kept if kept.exists() else path)
+        return jax.device_put(states, mesh_lib.replicated(self.mesh))
+
     def fresh_arrays(self) -> dict[str, PyTree]:
         """Return the arrays of a run before its first iteration, as `RunState.arrays` names them."""
         evaluation = self.config.evaluation
         learner_key, games_key = jax.random.split(jax.random.fold_in(jax.random.key(self.config.run.seed), _START))
         train = self.learner.init(learner_key)
-        arrays: dict[str, PyTree] = {"train": train, "carry": self.selfplay.init(games_key)}
+        arrays: dict[str, PyTree] = {"train": train, "carry": self.selfplay.init(games_key, self.starts)}
         if evaluation.gate:
             arrays["best"] = self.copy_variables(train)
         elif evaluation.games > 0:
@@ -186,7 +200,7 @@ class Loop:
         yield Phase("self-play")
         for dispatch in range(config.dispatches_per_iteration):
             threshold = jnp.float32(state.resign.threshold if config.resign else NEVER)
-            state.carry, chunk = self.selfplay.play(params, state.carry, jax.random.fold_in(key, dispatch), threshold)
+            state.carry, chunk = self.selfplay.play(params, state.carry, jax.random.fold_in(key, dispatch), threshold, self.starts)
             games = state.assembler.add(to_host(chunk))
             state.replay.add(games)
             state.resign.add(_lowest_points(games))
@@ -296,5 +310,7 @@ def _sample_games(games: Games, count: int) -> list[SampleGame]:
     for start, length, result, resigned in list(zip(games.starts, games.length, games.result, games.resigned, strict=True))[:count]:
         actions = games.action[start : start + length - int(resigned)]
         values = games.root_value[start : start + length]
-        samples.append(SampleGame(actions.tolist(), [round(float(value), 3) for value in values], float(result[0]), bool(resigned)))
+        samples.append(
+            SampleGame(games.frame[start].tolist(), actions.tolist(), [round(float(value), 3) for value in values], float(result[0]), bool(resigned))
+        )
     return samples

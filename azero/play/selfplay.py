@@ -37,10 +37,13 @@ class Carry(NamedTuple):
 class Selfplay(NamedTuple):
     """The two compiled programs of self-play."""
 
-    init: Callable[[Array], Carry]
-    """key -> fresh games, sharded over the mesh."""
-    play: Callable[[PyTree, Carry, Array, Array], tuple[Carry, Step]]
-    """(inference parameters, carry, key, resign threshold float32[]) -> (carry, Step[K, B, ...]). The carry is donated."""
+    init: Callable[..., Carry]
+    """(key, starts) -> fresh games, sharded over the mesh."""
+    play: Callable[..., tuple[Carry, Step]]
+    """(inference parameters, carry, key, resign threshold float32[], starts) -> (carry, Step[K, B, ...]). The carry is donated.
+
+    `starts` are the states[P] that games begin with, each drawn with the key; None, the default, is the game's own beginning.
+    """
 
 
 def make_selfplay(config: SelfplayConfig, game: Game, search: SearchFn, fast_search: SearchFn | None, mesh: Mesh) -> Selfplay:
@@ -65,34 +68,49 @@ def make_selfplay(config: SelfplayConfig, game: Game, search: SearchFn, fast_sea
     axis = mesh_lib.DATA_AXIS
     games, chunk = PartitionSpec(axis), PartitionSpec(None, axis)
 
-    def init(key: Array) -> Carry:
+    def init(key: Array, starts: PyTree) -> Carry:
         local_key = jax.random.fold_in(key, jax.lax.axis_index(axis))
-        return new_games(config, game, local_key, local_games)
+        return new_games(config, game, local_key, local_games, starts)
 
-    def play(params: PyTree, carry: Carry, key: Array, threshold: Array) -> tuple[Carry, Step]:
+    def play(params: PyTree, carry: Carry, key: Array, threshold: Array, starts: PyTree) -> tuple[Carry, Step]:
         keys = jax.random.split(jax.random.fold_in(key, jax.lax.axis_index(axis)), config.moves_per_dispatch)
 
         def move(carry: Carry, move_key: Array) -> tuple[Carry, Step]:
-            return _move(config, game, search, fast_search, params, carry, move_key, threshold)
+            return _move(config, game, search, fast_search, params, carry, move_key, threshold, starts)
 
         return jax.lax.scan(move, carry, keys)
 
-    sharded_init = jax.shard_map(init, mesh=mesh, in_specs=PartitionSpec(), out_specs=games, check_vma=False)
-    sharded_play = jax.shard_map(
-        play, mesh=mesh, in_specs=(PartitionSpec(), games, PartitionSpec(), PartitionSpec()), out_specs=(games, chunk), check_vma=False
-    )
-    return Selfplay(init=jax.jit(sharded_init), play=jax.jit(sharded_play, donate_argnums=1))
+    everywhere = PartitionSpec()
+    sharded_init = jax.shard_map(init, mesh=mesh, in_specs=(everywhere, everywhere), out_specs=games, check_vma=False)
+    sharded_play = jax.shard_map(play, mesh=mesh, in_specs=(everywhere, games, everywhere, everywhere, everywhere), out_specs=(games, chunk), check_vma=False)
+
+    def play_all(params: PyTree, carry: Carry, key: Array, threshold: Array, starts: PyTree = None) -> tuple[Carry, Step]:
+        return sharded_play(params, carry, key, threshold, starts)
+
+    return Selfplay(init=jax.jit(lambda key, starts=None: sharded_init(key, starts)), play=jax.jit(play_all, donate_argnums=1))
 
 
-def new_games(config: SelfplayConfig, game: Game, key: Array, count: int) -> Carry:
-    """Return `count` games before their first move."""
-    states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), game.init())
+def new_games(config: SelfplayConfig, game: Game, key: Array, count: int, starts: PyTree = None) -> Carry:
+    """Return `count` games before their first move, each at one of the states[P] `starts` or, without them, at the game's own beginning."""
+    if starts is None:
+        states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), game.init())
+    else:
+        index = jax.random.randint(jax.random.fold_in(key, 1), (count,), 0, jax.tree.leaves(starts)[0].shape[0])
+        states = jax.tree.map(lambda leaf: leaf[index], starts)
     can_resign = jax.random.bernoulli(key, 1.0 - config.resign_disabled, (count,))
     return Carry(states=states, ply=jnp.zeros(count, jnp.int32), can_resign=can_resign)
 
 
 def _move(
-    config: SelfplayConfig, game: Game, search: SearchFn, fast_search: SearchFn | None, params: PyTree, carry: Carry, key: Array, threshold: Array
+    config: SelfplayConfig,
+    game: Game,
+    search: SearchFn,
+    fast_search: SearchFn | None,
+    params: PyTree,
+    carry: Carry,
+    key: Array,
+    threshold: Array,
+    starts: PyTree,
 ) -> tuple[Carry, Step]:
     """Play one move in each of the games and put new ones in the place of those that end."""
     search_key, move_key, cap_key, new_key = jax.random.split(key, 4)
@@ -123,7 +141,7 @@ def _move(
         rewards=rewards,
         can_resign=carry.can_resign,
     )
-    fresh = new_games(config, game, new_key, finished.shape[0])
+    fresh = new_games(config, game, new_key, finished.shape[0], starts)
     kept = Carry(states=stepped, ply=carry.ply + 1, can_resign=carry.can_resign)
     return jax.tree.map(lambda new, old: jnp.where(_align(finished, old), new, old), fresh, kept), step
 

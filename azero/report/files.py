@@ -54,6 +54,8 @@ class SampleGame:
     komi: float | None = None
     names: tuple[str, str] = ("self-play", "self-play")
     """Who played, first mover first, e.g. "iteration 40" and "GNU Go"."""
+    start: str = ""
+    """The position that the game begins with, in FEN or SFEN; empty for the game's own beginning."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 from markupsafe import Markup
@@ -18,6 +18,7 @@ from azero.evaluate.rows import Row, write_atomically
 from azero.play.score import Tally
 from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, positions
 from azero.report.files import RunData, SampleGame, load_run
+from azero.report.men import Notation, draw_men, first_mover_begins, follow, notation
 from azero.report.plots import Series, line_chart
 from azero.report.tables import Cell, format_cell, format_count, format_duration
 
@@ -177,21 +178,54 @@ def _chosen_samples(samples: Sequence[tuple[int, list[SampleGame]]]) -> list[tup
 
 def _sample(index: int, iteration: int, game: SampleGame) -> dict[str, Any]:
     """Return what the page shows of a game, and the steps for its script."""
-    drawn = game.game in DRAWN
-    boards = positions(game) if drawn else []
-    values = [_first_view(value, ply) for ply, value in enumerate(game.values)]
-    names = move_names(game) if drawn else [str(action) for action in game.actions]
-    winner = "draw" if game.rewards[0] == game.rewards[1] else f"{'Black' if game.rewards[0] > 0 else 'White'} wins"
+    how = notation(game.game)
+    first, second = ("Black", "White") if how is None else how.sides
+    is_first = how is None or first_mover_begins(game)
+    values = [_first_view(value, ply + (not is_first)) for ply, value in enumerate(game.values)]
+    shown = _shown(game, how)
+    winner = "draw" if game.rewards[0] == game.rewards[1] else f"{(first if game.rewards[0] > 0 else second).removeprefix('the ')} wins"
     details = [winner, game.ending, f"{len(game.actions)} moves", f"komi {game.komi:g}" if game.komi is not None else ""]
+    movers = [first, second] if is_first else [second, first]
     return {
         "index": index,
-        "heading": f"Iteration {iteration:,}" + (f": {game.names[0]} (Black), {game.names[1]} (White)" if game.names[0] != game.names[1] else ""),
+        "heading": f"Iteration {iteration:,}" + (f": {game.names[0]} ({first}), {game.names[1]} ({second})" if game.names[0] != game.names[1] else ""),
         "details": ", ".join(detail for detail in details if detail),
-        "board": Markup(draw_board(game, boards)) if drawn else None,
-        "names": names,
-        "strip": _value_strip(values),
-        "steps": {"columns": game.board[1], "boards": boards, "actions": list(game.actions), "names": names, "values": values},
+        "board": shown.board,
+        "names": shown.names,
+        "has_stones": how is None,
+        "strip": _value_strip(values, first),
+        "steps": {
+            "columns": game.board[1],
+            "boards": shown.boards,
+            "actions": list(game.actions),
+            "names": shown.names,
+            "values": values,
+            "movers": movers,
+            "first": first,
+            "glyphs": {} if how is None else how.glyphs,
+            "turned": how is not None and how.is_turned,
+            "hands": shown.hands,
+        },
     }
+
+
+class _Shown(NamedTuple):
+    """A game as positions and names of moves."""
+
+    board: Markup | None
+    boards: list[str]
+    names: list[str]
+    hands: list[str]
+
+
+def _shown(game: SampleGame, how: Notation | None) -> _Shown:
+    if how is not None:
+        drawn = follow(game)
+        return _Shown(Markup(draw_men(game, drawn.boards)), drawn.boards, drawn.names, drawn.hands)
+    if game.game in DRAWN:
+        boards = positions(game)
+        return _Shown(Markup(draw_board(game, boards)), boards, move_names(game), [])
+    return _Shown(None, [], [str(action) for action in game.actions], [])
 
 
 def _first_view(value: float | None, ply: int) -> float | None:
@@ -199,15 +233,15 @@ def _first_view(value: float | None, ply: int) -> float | None:
     return None if value is None else round(value if ply % 2 == 0 else -value, 3)
 
 
-def _value_strip(values: Sequence[float | None]) -> Markup | None:
-    """Draw the first mover's value over the game as a small curve; None where no values are known."""
+def _value_strip(values: Sequence[float | None], first: str) -> Markup | None:
+    """Draw the value for the first mover, called `first`, over the game as a small curve; None where no values are known."""
     known = [(ply, value) for ply, value in enumerate(values) if value is not None]
     if len(known) < 2:
         return None
     scale = 100 / max(1, len(values))
     points = " ".join(f"{(ply + 1) * scale:.2f},{15 - 14 * value:.2f}" for ply, value in known)
     return Markup(
-        '<svg class="values" viewBox="0 0 100 30" preserveAspectRatio="none" role="img" aria-label="value for Black over the game">'
+        f'<svg class="values" viewBox="0 0 100 30" preserveAspectRatio="none" role="img" aria-label="value for {first} over the game">'
         f'<path class="zero" d="M0 15H100"/><polyline points="{points}"/><path class="cursor" d="M100 0V30"/></svg>'
     )
 

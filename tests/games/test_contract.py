@@ -19,9 +19,10 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"size": (2, 5), "komi": 1.0, "superko": "situational", "suicide": True},
         {"size": 1, "komi": 0.0, "superko": "simple"},
     ],
+    "minichess": [{"max_moves": 60}],
     "shogi": [{"max_moves": 40}],
 }
-COUNTING = ("chess", "shogi")
+COUNTING = ("animal_shogi", "chess", "minichess", "shogi")
 """Games with counts among their planes."""
 CASES = [(name, options) for name in GAMES for options in OPTIONS.get(name, [{}])]
 NUM_GAMES = 4
@@ -218,5 +219,5 @@ def test_text_of_moves_and_boards(run: Run) -> None:
 
 
 def test_an_unknown_game_names_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"unknown game 'checkers'; the games are: chess, go, shogi, tictactoe"):
+    with pytest.raises(ValueError, match=r"unknown game 'checkers'; the games are: animal_shogi, chess, go, minichess, shogi, tictactoe"):
         azero.games.make("checkers")

@@ -76,7 +76,7 @@ def test_a_whole_run_is_on_the_page(tmp_path: Path) -> None:
         writer.event("checkpoint", 4, path="checkpoints/4")
     games = [
         SampleGame("go", (5, 5), (12, 7, 25, 25), (1.0, -1.0), "two passes", (0.1, -0.2, None, 0.3), 0.5),
-        SampleGame("chess", (8, 8), (100, 200), (0.0, 0.0)),
+        SampleGame("dice", (8, 8), (100, 200), (0.0, 0.0)),
     ]
     write_samples(tmp_path, 4, games)
     assert load_run(tmp_path).samples == [(4, games)]

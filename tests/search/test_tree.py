@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec
 from search_toys import RandomTree, random_leaf
 
 from azero.config import SearchConfig
+from azero.games import make
 from azero.games.tictactoe import TicTacToe, TicTacToeState
 from azero.mesh import make_mesh
 from azero.search import SearchOutput, bytes_per_node, make_search, tree_bytes, uniform_leaf
@@ -217,3 +218,9 @@ def test_a_narrow_tree_keeps_the_moves_with_the_highest_priors() -> None:
     assert moves is not None
     np.testing.assert_array_equal(moves, [[2, 3, 4], [1, 4, 6]])
     np.testing.assert_allclose(kept, [[0.3 / 0.85, 0.15 / 0.85, 0.4 / 0.85], [0.25, 0.75, ILLEGAL]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "limit"), [("chess", 4_000_000), ("shogi", 8_000_000)])
+def test_alphazeros_trees_fit(name, limit):
+    """800 simulations with room for every legal move, states included."""
+    assert tree_bytes(800, make(name)) < limit

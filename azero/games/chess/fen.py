@@ -42,41 +42,67 @@ def parse_fen(fen: str) -> Parsed:
 
 
 def _parse(fen: str) -> Parsed:
+    fields = split_fen(fen)
+    men = parse_men(fields.men, 8)
+    rights = _parse_castling(fields.castling, men)
+    file = _parse_passing(fields.passing, fields.side, men)
+    parsed = Parsed(position_of(men, fields.side, rights, file), word(fields.plies), word(min(fields.clock, CLOCK_MAX)))
+    check_waiting(mirrored(parsed.position))
+    return parsed
+
+
+class Fields(NamedTuple):
+    """The fields of a FEN."""
+
+    men: str
+    side: str
+    """w or b"""
+    castling: str
+    passing: str
+    clock: int
+    plies: int
+    """half-moves of the whole game"""
+
+
+def split_fen(fen: str) -> Fields:
+    """Return the fields of a FEN of four to six, with the counts read.
+
+    Raises:
+      ValueError: their number, the side or a count is wrong.
+    """
     fields = fen.split()
     if not 4 <= len(fields) <= 6:
         raise ValueError(f"it has {len(fields)} fields; 6 are needed (men, side, castling, en passant, half-moves, move)")
     board, side, castling, passing, clock_text, number_text = (*fields, "0", "1")[:6] if len(fields) < 6 else fields
-    men = _parse_men(board)
     if side not in ("w", "b"):
         raise ValueError(f"the side to move is w or b, not {side!r}")
-    rights = _parse_castling(castling, men)
-    file = _parse_passing(passing, side, men)
     clock, number = _count(clock_text, "half-move clock"), max(1, _count(number_text, "move number"))
     if number > MAX_FULL_MOVES:
         raise ValueError(f"the move number {number} is above {MAX_FULL_MOVES}")
-    plies = 2 * (number - 1) + (side == "b")
-    parsed = Parsed(_position(men, side, rights, file), _words(plies), _words(min(clock, CLOCK_MAX)))
-    _check(parsed.position)
-    return parsed
+    return Fields(board, side, castling, passing, clock, 2 * (number - 1) + (side == "b"))
 
 
-def _parse_men(board: str) -> list[str]:
-    """Return the letters of the 64 squares from a1, a dot for an empty one."""
+def parse_men(board: str, size: int) -> list[str]:
+    """Return the letters of the squares of a board of `size` ranks and files from a1, a dot for an empty one.
+
+    Raises:
+      ValueError: it is not such a board with a king on each side and no pawn on the first or the last rank.
+    """
     ranks = board.split("/")
-    if len(ranks) != 8:
-        raise ValueError(f"there are {len(ranks)} ranks, not 8")
+    if len(ranks) != size:
+        raise ValueError(f"there are {len(ranks)} ranks, not {size}")
     men: list[str] = []
-    for number, rank in zip(range(8, 0, -1), ranks, strict=True):
-        row = "".join("." * int(letter) if letter in "12345678" else letter for letter in rank)
+    for number, rank in zip(range(size, 0, -1), ranks, strict=True):
+        row = "".join("." * int(letter) if letter in "12345678"[:size] else letter for letter in rank)
         if wrong := set(row) - set("PNBRQKpnbrqk."):
-            raise ValueError(f"rank {number} has {min(wrong)!r}; men are PNBRQK and pnbrqk, numbers 1 to 8")
-        if len(row) != 8:
-            raise ValueError(f"rank {number} has {len(row)} squares, not 8")
+            raise ValueError(f"rank {number} has {min(wrong)!r}; men are PNBRQK and pnbrqk, numbers 1 to {size}")
+        if len(row) != size:
+            raise ValueError(f"rank {number} has {len(row)} squares, not {size}")
         men = [*row, *men]
     for colour, king in (("White", "K"), ("Black", "k")):
         if men.count(king) != 1:
             raise ValueError(f"{colour} has {men.count(king)} kings, not one")
-    if set("Pp") & {*men[:8], *men[56:]}:
+    if set("Pp") & {*men[:size], *men[-size:]}:
         raise ValueError("a pawn stands on the first or the last rank")
     return men
 
@@ -114,29 +140,39 @@ def _count(text: str, name: str) -> int:
     return int(text)
 
 
-def _position(men: list[str], side: str, rights: int, file: int) -> Position:
-    """Return the position from the mover's side."""
+def position_of(men: list[str], side: str, rights: int, file: int) -> Position:
+    """Return the position of 64 letters from a1 as its mover sees it."""
 
     def squares(wanted: list[bool]) -> Squares:
         bits = sum(1 << square for square, is_wanted in enumerate(wanted) if is_wanted)
-        return Squares(_words(bits & 0xFFFFFFFF), _words(bits >> 32))
+        return Squares(word(bits & 0xFFFFFFFF), word(bits >> 32))
 
-    black = spread(_words(side == "b") != 0)
+    black = spread(word(side == "b") != 0)
     white_men, black_men = squares([man.isupper() for man in men]), squares([man.islower() for man in men])
     planes = [squares([bool(LETTERS.index(man.upper()) >> bit & 1) for man in men]) for bit in range(3)]
     white_men, black_men, *kinds = (choose(black, mirror(plane), plane) for plane in (white_men, black_men, *planes))
     own_rights = rights if side == "w" else (rights >> 2 | rights << 2) & 15
-    return Position(choose(black, black_men, white_men), choose(black, white_men, black_men), (kinds[0], kinds[1], kinds[2]), _words(own_rights), _words(file))
+    return Position(choose(black, black_men, white_men), choose(black, white_men, black_men), (kinds[0], kinds[1], kinds[2]), word(own_rights), word(file))
 
 
-def _check(position: Position) -> None:
-    """Refuse a position in which the king of the side that has moved can be taken."""
-    mirrored = Position(mirror(position.other), mirror(position.own), tuple(map(mirror, position.kinds)), position.castling, _words(0))  # type: ignore[arg-type]
-    if legal.legal(mirrored).in_check[0]:
+def mirrored(position: Position) -> Position:
+    """Return the position as the side that is not to move sees it, without its rights."""
+    nothing = word(0)
+    return Position(mirror(position.other), mirror(position.own), tuple(map(mirror, position.kinds)), nothing, nothing)  # type: ignore[arg-type]
+
+
+def check_waiting(waiting: Position) -> None:
+    """Refuse a position, seen by the side that is not to move, in which its king can be taken.
+
+    Raises:
+      ValueError: that is so.
+    """
+    if legal.legal(waiting).in_check[0]:
         raise ValueError("the side that is not to move is in check")
 
 
-def _words(value: int) -> Array:
+def word(value: int) -> Array:
+    """Return a number as uint32[1]."""
     return np.array([value], np.uint32)  # type: ignore[return-value]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from azero.games.batching import batch_native
 from azero.games.chess import encoding, legal, moves, position, text
 from azero.games.chess.position import Facts, Position
 from azero.games.chess.squares import Squares
+from azero.games.positions import join
 from azero.types import Array
 
 MAX_MOVES = 512
@@ -44,7 +46,7 @@ class ChessState:
     """int32[]: 0, or a place in ENDINGS"""
 
 
-class _Surveyed(struct.PyTreeNode):
+class Surveyed(struct.PyTreeNode):
     """A position and what the rules say about it; arrays [B, ...]."""
 
     frame: Array
@@ -105,22 +107,17 @@ class Chess:
         """
         return jax.tree.map(jnp.asarray, _host_state(fen))
 
+    def from_positions(self, lines: Sequence[str]) -> ChessState:
+        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P, ...]. Host side.
+
+        Raises:
+          ValueError: a line is not a position of chess; what is wrong is named.
+        """
+        return _host_states(lines)
+
     def step(self, state: ChessState, action: Array) -> ChessState:
         """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
-        is_over = self.is_terminal(state)
-        new = _advance(state.frames[0], state.en_passant, jnp.asarray(action, jnp.int32).astype(jnp.uint32))
-        clock = position.facts(new.frame[-1]).clock.astype(jnp.int32)
-        occurrences, codes = _remember(state.codes, new.codes, clock)
-        num_moves = state.num_moves + 1
-        played = ChessState(
-            frames=jnp.concatenate([_with_occurrences(new.frame, occurrences)[None], state.frames[:-1]]),
-            en_passant=new.en_passant,
-            targets=new.targets,
-            codes=codes,
-            num_moves=num_moves,
-            ending=_ending(new.verdict, clock, occurrences, num_moves >= self.max_moves),
-        )
-        return jax.tree.map(lambda old, fresh: jnp.where(is_over, old, fresh), state, played)
+        return after(state, _advance(state.frames[0], state.en_passant, jnp.asarray(action, jnp.int32).astype(jnp.uint32)), self.max_moves)
 
     def legal_action_mask(self, state: ChessState) -> Array:
         """Return bool[4672]; all True once the game is over."""
@@ -128,7 +125,7 @@ class Chess:
 
     def to_play(self, state: ChessState) -> Array:
         """Return int32[]: 0 for White, 1 for Black."""
-        return (position.facts(state.frames[0, -1]).plies & 1).astype(jnp.int32)
+        return mover(state)
 
     def is_terminal(self, state: ChessState) -> Array:
         """Return bool[]: the game is over."""
@@ -136,9 +133,7 @@ class Chess:
 
     def rewards(self, state: ChessState) -> Array:
         """Return float32[2] for White and Black: +1 and -1 after a mate, else 0."""
-        winner = 1 - self.to_play(state)
-        signs = jnp.where(jnp.arange(2, dtype=jnp.int32) == winner, jnp.float32(1.0), jnp.float32(-1.0))
-        return jnp.where(state.ending == ENDINGS.index("checkmate"), signs, jnp.float32(0.0))
+        return results(state)
 
     def observe(self, state: ChessState) -> Array:
         """Return the planes float32[8, 8, 119] (AZ, supplement, Table S1)."""
@@ -177,6 +172,34 @@ class Chess:
         return text.format_diagram(text.board_of_state(state))
 
 
+def mover(state: ChessState) -> Array:
+    """Return int32[]: 0 where White is to move, 1 where Black is."""
+    return (position.facts(state.frames[0, -1]).plies & 1).astype(jnp.int32)
+
+
+def results(state: ChessState) -> Array:
+    """Return float32[2] for White and Black: +1 and -1 after a mate, else 0."""
+    signs = jnp.where(jnp.arange(2, dtype=jnp.int32) == 1 - mover(state), jnp.float32(1.0), jnp.float32(-1.0))
+    return jnp.where(state.ending == ENDINGS.index("checkmate"), signs, jnp.float32(0.0))
+
+
+def after(state: ChessState, new: Surveyed, max_moves: int) -> ChessState:
+    """Return the state after a move that leads to the position `new` (without a batch axis); a finished game stays as it is."""
+    is_over = state.ending != 0
+    clock = position.facts(new.frame[-1]).clock.astype(jnp.int32)
+    occurrences, codes = _remember(state.codes, new.codes, clock)
+    num_moves = state.num_moves + 1
+    played = ChessState(
+        frames=jnp.concatenate([_with_occurrences(new.frame, occurrences)[None], state.frames[:-1]]),
+        en_passant=new.en_passant,
+        targets=new.targets,
+        codes=codes,
+        num_moves=num_moves,
+        ending=_ending(new.verdict, clock, occurrences, num_moves >= max_moves),
+    )
+    return jax.tree.map(lambda old, fresh: jnp.where(is_over, old, fresh), state, played)
+
+
 def _survey(seen: Position, plies: Array, clock: Array) -> tuple[list[Array], Array, list[Squares], list[Array], Array]:
     """Return frame words, en-passant file, targets, codes and verdict of a position whose en-passant file may be that of any double step."""
     known = legal.legal(seen)
@@ -185,28 +208,36 @@ def _survey(seen: Position, plies: Array, clock: Array) -> tuple[list[Array], Ar
     board = position.pack_board(seen, black)
     rights = position.rights_of_colours(seen, black)
     word = position.facts_word(Facts(rights, plies & np.uint32(0), clock, plies))
+    return [*board, word], known.en_passant, known.targets, position.codes(seen, black, board), verdict_of(known, seen)
+
+
+def verdict_of(known: legal.Legal, seen: Position) -> Array:
+    """Return int32: the ending in ENDINGS that a position alone makes, or 0."""
     stuck, check, dead = (condition.astype(np.int32) for condition in (~known.can_move, known.in_check, position.is_dead(seen)))
-    verdict = stuck * (np.int32(2) - check) + (np.int32(1) - stuck) * dead * np.int32(3)
-    return [*board, word], known.en_passant, known.targets, position.codes(seen, black, board), verdict
+    return stuck * (np.int32(2) - check) + (np.int32(1) - stuck) * dead * np.int32(3)
 
 
-def _advance_batch(frame: Array, en_passant: Array, action: Array) -> _Surveyed:
+def _advance_batch(frame: Array, en_passant: Array, action: Array) -> Surveyed:
     """Play moves uint32[B] on frames uint32[B, 9]; arrays inside are [B]."""
     columns = list(jax.lax.optimization_barrier(frame.T))
     before = position.facts(columns[-1])
     move = moves.decode(action)
     seen, is_progress = position.play(position.unpack(columns, en_passant), move)
     clock = jnp.where(is_progress, jnp.uint32(0), jnp.minimum(before.clock + 1, position.CLOCK_MAX))
-    words, passing, targets, codes, verdict = _survey(seen, before.plies + 1, clock)
+    return joined(*_survey(seen, before.plies + 1, clock))
+
+
+def joined(words: list[Array], passing: Array, targets: list[Squares], codes: list[Array], verdict: Array) -> Surveyed:
+    """Return what is known of a batch of positions, arrays [B], as arrays [B, ...]."""
     parts = [*words, passing, *codes, verdict.astype(jnp.uint32), *(word for squares in targets for word in squares)]
     # One joint of all parts keeps the work apart from what is done with them (see `squares.settle`).
-    joined = jax.lax.optimization_barrier(jnp.stack(parts)).T
-    return _Surveyed(
-        frame=joined[:, :9],
-        en_passant=joined[:, 9],
-        codes=joined[:, 10:12],
-        verdict=joined[:, 12].astype(jnp.int32),
-        targets=joined[:, 13:].reshape(-1, legal.NUM_TARGETS, 2),
+    together = jax.lax.optimization_barrier(jnp.stack(parts)).T
+    return Surveyed(
+        frame=together[:, :9],
+        en_passant=together[:, 9],
+        codes=together[:, 10:12],
+        verdict=together[:, 12].astype(jnp.int32),
+        targets=together[:, 13:].reshape(-1, legal.NUM_TARGETS, 2),
     )
 
 
@@ -249,20 +280,29 @@ def _ending(verdict: Array, clock: Array, occurrences: Array, is_long: Array) ->
 @functools.cache
 def _host_state(fen: str) -> ChessState:
     """Return the state that a FEN describes, as numpy arrays."""
-    parsed = text.parse_fen(fen)
-    words, passing, targets, codes, verdict = _survey(parsed.position, parsed.plies, parsed.clock)
-    clock = int(parsed.clock[0])
-    frames = np.zeros((encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
-    frames[0] = np.concatenate(words)
-    frames[0, -1] |= np.uint32(1 << position.OCCURRENCES_BIT)
-    history = np.zeros((2, CLOCK_LIMIT), np.uint32)
-    if clock < CLOCK_LIMIT:
-        history[:, clock] = np.concatenate(codes)
+    return jax.tree.map(lambda leaf: leaf[0], _host_states([fen]))
+
+
+def _host_states(fens: Sequence[str]) -> ChessState:
+    """Return the states that FENs describe, as numpy arrays [P, ...]."""
+    parsed = join([text.parse_fen(fen) for fen in fens])
+    return states_of(*_survey(parsed.position, parsed.plies, parsed.clock), parsed.clock)
+
+
+def states_of(words: list[Array], passing: Array, targets: list[Squares], codes: list[Array], verdict: Array, clock: Array) -> ChessState:
+    """Return the states of games that begin with the positions of which this is known, numpy words [P], as numpy arrays [P, ...]."""
+    count = len(clock)
+    frames = np.zeros((count, encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
+    frames[:, 0] = np.stack(words, axis=1)
+    frames[:, 0, -1] |= np.uint32(1 << position.OCCURRENCES_BIT)
+    history = np.zeros((count, 2, CLOCK_LIMIT), np.uint32)
+    early = np.flatnonzero(np.asarray(clock) < CLOCK_LIMIT)
+    history[early, :, np.asarray(clock)[early]] = np.stack(codes, axis=1)[early]
     return ChessState(
         frames=frames,  # type: ignore[arg-type]
-        en_passant=passing.reshape(()),
-        targets=np.stack([np.concatenate(squares) for squares in targets]),  # type: ignore[arg-type]
+        en_passant=passing,
+        targets=np.stack([np.stack(squares, axis=1) for squares in targets], axis=1),  # type: ignore[arg-type]
         codes=history,  # type: ignore[arg-type]
-        num_moves=np.zeros((), np.int32),  # type: ignore[arg-type]
-        ending=np.int32(int(verdict[0]) or (4 if clock >= CLOCK_LIMIT else 0)),  # type: ignore[arg-type]
+        num_moves=np.zeros(count, np.int32),  # type: ignore[arg-type]
+        ending=np.where((verdict == 0) & (clock >= CLOCK_LIMIT), 4, verdict).astype(np.int32),  # type: ignore[arg-type]
     )

@@ -89,7 +89,7 @@ def _reverse_bytes(word: Array) -> Array:
     return (word >> 16) | (word << 16)
 
 
-def _shift(squares: Squares, amount: int) -> Squares:
+def shift(squares: Squares, amount: int) -> Squares:
     """Return the 64-bit word shifted by `amount` bits, upwards if it is positive."""
     low, high = squares
     nothing: Any = np.uint32(0)
@@ -119,7 +119,7 @@ def _entered(files: int) -> Squares:
 
 def _raw(squares: Squares, direction: Direction, distance: int) -> Squares:
     files, ranks = direction
-    return _along_rank(squares, files * distance) if ranks == 0 else _shift(squares, (8 * ranks + files) * distance)
+    return _along_rank(squares, files * distance) if ranks == 0 else shift(squares, (8 * ranks + files) * distance)
 
 
 def step(squares: Squares, direction: Direction) -> Squares:

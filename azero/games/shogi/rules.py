@@ -14,6 +14,7 @@ import numpy as np
 from flax import struct
 
 from azero.games.batching import batch_native
+from azero.games.positions import join
 from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
 from azero.games.shogi.squares import Squares, ranks, spread
 from azero.types import Array
@@ -21,7 +22,9 @@ from azero.types import Array
 MAX_MOVES = 512
 """Longest game (AZ pseudocode: max_moves), counted in moves of either side."""
 MOST_MOVES = 4096
-"""Largest `max_moves`: a state keeps four bytes for each move."""
+"""Largest `max_moves` and `repetition_moves`: a state keeps four bytes for each of the latter."""
+GAME_CODES = 192
+"""Positions that the state of a game remembers by default: with them it takes 1,004 bytes without the seven older frames."""
 TREE_CODES = 64
 """Positions that the state of a search tree remembers."""
 FOURFOLD = 4
@@ -39,7 +42,7 @@ class ShogiState:
     targets: Array
     """uint32[12, 3]: the legal moves as sets of squares (see `legal`), from the mover's side"""
     codes: Array
-    """uint32[max_moves]: what stands for the positions of the game, newest first; only the first 64 in a search tree"""
+    """uint32[repetition_moves]: what stands for the newest positions of the game, newest first; only the first 64 in a search tree"""
     checks: Array
     """int32[2]: how many of the newest moves of Black, of White have given check without a pause"""
     num_moves: Array
@@ -72,8 +75,9 @@ class Shogi:
     Mate. Who has no legal move has lost, in check or not.
 
     Repetition. A position that occurs a fourth time, with the same side to move and the same men in hand, ends the game: the side all of whose moves since the first
-    time have given check loses, else it is a draw. Positions are compared by 32-bit codes over the whole game (an end by three false matches has a chance far
-    below 1e-20); in the slim state of a search tree over the newest 64. Nothing before the position that `sfen` describes counts.
+    time have given check loses, else it is a draw. Positions are compared by 32-bit codes (an end by three false matches has a chance far below 1e-20) over the
+    newest `repetition_moves` positions; `repetition_moves=max_moves` is the whole game, which takes 1.3 KB more for each state. In the slim state of a search tree
+    the newest 64 count. Nothing before the position that `sfen` describes counts.
 
     Entering king. Where `entering_king` is on, the side to move wins as soon as it could declare by the 27-point rule (see `entering`): its declaration is taken
     as made, so that no action is needed for it.
@@ -85,6 +89,8 @@ class Shogi:
     """the game is drawn after so many moves"""
     entering_king: bool = True
     """whether an entering king wins"""
+    repetition_moves: int = GAME_CODES
+    """a position that comes back counts as a repetition if it was there at most so many moves ago"""
     sfen: str = sfen.START
     """where games begin, in SFEN"""
 
@@ -105,7 +111,14 @@ class Shogi:
         """
         if not 1 <= self.max_moves <= MOST_MOVES:
             raise ValueError(f"max_moves {self.max_moves}: allowed are 1 to {MOST_MOVES}")
+        if not 1 <= self.repetition_moves <= MOST_MOVES:
+            raise ValueError(f"repetition_moves {self.repetition_moves}: allowed are 1 to {MOST_MOVES}")
         sfen.parse_sfen(self.sfen)
+
+    @property
+    def num_codes(self) -> int:
+        """Positions that the state of a game remembers."""
+        return min(self.repetition_moves, self.max_moves)
 
     def init(self) -> ShogiState:
         """Return the position that `sfen` describes, by default the start of the game."""
@@ -117,7 +130,15 @@ class Shogi:
         Raises:
           ValueError: it is not a position of shogi; what is wrong is named.
         """
-        return jax.tree.map(jnp.asarray, _host_state(position_sfen, self.max_moves, self.entering_king))
+        return jax.tree.map(jnp.asarray, _host_state(position_sfen, self.num_codes, self.entering_king))
+
+    def from_positions(self, lines: Sequence[str]) -> ShogiState:
+        """Return games that begin with positions in SFEN, as numpy arrays [P, ...]. Host side.
+
+        Raises:
+          ValueError: a line is not a position of shogi; what is wrong is named.
+        """
+        return _host_states(lines, self.num_codes, self.entering_king)
 
     def step(self, state: ShogiState, action: Array) -> ShogiState:
         """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
@@ -259,23 +280,29 @@ def _ending(game: Shogi, new: _Surveyed, to_play: Array, occurrences: Array, onl
 
 
 @functools.cache
-def _host_state(position_sfen: str, max_moves: int, entering_king: bool) -> ShogiState:
+def _host_state(position_sfen: str, num_codes: int, entering_king: bool) -> ShogiState:
     """Return the state that an SFEN describes, as numpy arrays."""
-    frame = sfen.parse_sfen(position_sfen).frame
+    return jax.tree.map(lambda leaf: leaf[0], _host_states([position_sfen], num_codes, entering_king))
+
+
+def _host_states(sfens: Sequence[str], num_codes: int, entering_king: bool) -> ShogiState:
+    """Return the states that SFENs describe, as numpy arrays [P, ...]."""
+    frame = join([sfen.parse_sfen(position_sfen).frame for position_sfen in sfens])
     rules, code, has_entered = _survey(frame)
-    frames = np.zeros((encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
-    frames[0] = np.concatenate(frame)
-    is_white = bool(frames[0, -1] >> position.WHITE_BIT & 1)
-    frames[0, -1] |= np.uint32(1)
-    codes = np.zeros(max_moves, np.uint32)
-    codes[0] = code[0]
-    ending = (1 if rules.in_check[0] else 2) if not rules.can_move[0] else 5 if has_entered[0] and entering_king else 0
+    count = len(sfens)
+    frames = np.zeros((count, encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
+    frames[:, 0] = np.stack(frame, axis=1)
+    signs = np.where(frames[:, 0, -1] >> position.WHITE_BIT & 1, -1, 1)
+    frames[:, 0, -1] |= np.uint32(1)
+    codes = np.zeros((count, num_codes), np.uint32)
+    codes[:, 0] = code
+    ending = np.where(~rules.can_move, np.where(rules.in_check, 1, 2), np.where(has_entered & entering_king, 5, 0)).astype(np.int32)
     return ShogiState(
         frames=frames,  # type: ignore[arg-type]
-        targets=np.stack([np.concatenate(squares) for squares in rules.targets]),  # type: ignore[arg-type]
+        targets=np.stack([np.stack(squares, axis=1) for squares in rules.targets], axis=1),  # type: ignore[arg-type]
         codes=codes,  # type: ignore[arg-type]
-        checks=np.zeros(2, np.int32),  # type: ignore[arg-type]
-        num_moves=np.zeros((), np.int32),  # type: ignore[arg-type]
-        ending=np.int32(ending),  # type: ignore[arg-type]
-        result=np.int32(0 if ending == 0 else (1 if ending == 5 else -1) * (-1 if is_white else 1)),  # type: ignore[arg-type]
+        checks=np.zeros((count, 2), np.int32),  # type: ignore[arg-type]
+        num_moves=np.zeros(count, np.int32),  # type: ignore[arg-type]
+        ending=ending,  # type: ignore[arg-type]
+        result=np.where(ending == 0, 0, np.where(ending == 5, signs, -signs)).astype(np.int32),  # type: ignore[arg-type]
     )

@@ -11,8 +11,12 @@ def stack(states):
     return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
 
 
-def make_perft(game, piece: int = 256, frontier: int = 65_536):
-    """Make the function (fen, depth) -> number of lines. Positions are played `piece` at a time; at most about `frontier` of them are kept for each depth."""
+def make_perft(game, parse=None, piece: int = 256, frontier: int = 65_536):
+    """Make the function (position, depth) -> number of lines, where `parse` reads the position, by default from a FEN.
+
+    Positions are played `piece` at a time; at most about `frontier` of them are kept for each depth.
+    """
+    parse = parse or game.from_fen
     step = jax.jit(jax.vmap(game.step))
 
     @jax.jit
@@ -39,7 +43,7 @@ def make_perft(game, piece: int = 256, frontier: int = 65_536):
             return sum(int(np.asarray(look(padded(chunk, piece))[1])[: len(chunk.ending)].sum()) for chunk in pieces(states, piece))
         return sum(lines(children(chunk), depth - 1) for chunk in pieces(states, frontier // 32))
 
-    return lambda fen, depth: lines(stack([game.from_fen(fen)]), depth)
+    return lambda text, depth: lines(stack([parse(text)]), depth)
 
 
 def part(states, index):

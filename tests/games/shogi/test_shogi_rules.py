@@ -182,6 +182,14 @@ def test_the_fourth_occurrence_ends_the_game() -> None:
     assert ending(play(state, "7b8b")) == ("fourfold repetition", [0.0, 0.0])
 
 
+def test_repetitions_count_as_far_back_as_the_option_says() -> None:
+    game = make("shogi", repetition_moves=11)
+    states = game.init()
+    for name in (AROUND * 3).split():
+        states = game.step(states, jax.numpy.int32(text.parse_usi(text.board_of_state(states), name)))
+    assert ENDINGS[int(states.ending)] == "", "the first time is twelve moves ago"
+
+
 def test_a_finished_game_stays_as_it_is() -> None:
     over = play("startpos", AROUND * 3)
     again = part(programs(GAME)[0](padded(stack([over])), np.zeros(128, np.int32)), 0)
@@ -280,6 +288,7 @@ def test_games_begin_where_the_option_says() -> None:
     ("options", "message"),
     [
         ({"max_moves": 0}, "max_moves 0: allowed are 1 to 4096"),
+        ({"repetition_moves": 5000}, "repetition_moves 5000: allowed are 1 to 4096"),
         ({"sfen": "9/9/9/9/9/9/9/9/9 b - 1"}, "Black has 0 kings, not one"),
     ],
 )
@@ -290,5 +299,6 @@ def test_bad_options_are_named(options: dict, message: str) -> None:
 
 def test_sizes_of_states() -> None:
     state = GAME.init()
-    assert sum(leaf.nbytes for leaf in jax.tree.leaves(state)) == 2788
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+    assert (size, size - state.frames[1:].nbytes) == (1508, 1004), "with and without the seven older frames"
     assert sum(leaf.nbytes for leaf in jax.tree.leaves(GAME.search_state(state))) == 996

@@ -1,0 +1,48 @@
+"""Gardner's 5x5 minichess from nothing, on two CPU cores in minutes. With best play it is a draw (Mhalla and Prost 2013)."""
+
+from azero.config import (
+    CheckpointConfig,
+    Config,
+    EvaluationConfig,
+    GameConfig,
+    LearnerConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    SearchConfig,
+    SelfplayConfig,
+)
+from azero.experiments.experiment import Experiment
+
+EXPERIMENT = Experiment(
+    name="minichess",
+    title="5x5 minichess: AlphaZero's chess in small, in minutes on a CPU",
+    config=Config(
+        game=GameConfig(name="minichess", max_moves=100),  # shorter than the game's own limit: at first few games are decided, and draws by length teach little
+        network=NetworkConfig(blocks=4, filters=48, policy_filters=8, value_hidden=64, train_dtype="float32", inference_dtype="float32"),
+        search=SearchConfig(name="gumbel", num_simulations=24, max_considered=8, random_symmetry=False, edge_width=40),
+        selfplay=SelfplayConfig(
+            num_games=256,
+            search_batch=128,
+            moves_per_dispatch=16,
+            dispatches_per_iteration=2,
+            temperature_moves=0,  # the Gumbel noise explores
+            resign=False,
+        ),
+        replay=ReplayConfig(window_games=2500, min_positions=8192, symmetries=False),
+        learner=LearnerConfig(
+            batch_size=512,
+            steps_per_iteration=24,  # every new position one and a half times on average, as in go5
+            optimiser="adamw",
+            learning_rate=((0, 3e-3), (1400, 1e-3), (2000, 3e-4)),
+        ),
+        evaluation=EvaluationConfig(gate=False, every=24, games=64, num_simulations=24, temperature_moves=4),
+        checkpoint=CheckpointConfig(every=8, keep=3, keep_every=24),
+        run=RunConfig(iterations=96),
+    ),
+)
+
+if __name__ == "__main__":
+    from azero.experiments.run import main
+
+    main(EXPERIMENT)

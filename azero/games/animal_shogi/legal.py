@@ -1,0 +1,66 @@
+"""The legal moves of a position, as the squares that can be reached in each direction and those where men may be dropped.
+
+Every man goes one step, so that nobody shields the lion and nothing comes between: in check the lion goes away or the one checker is taken.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from azero.games.animal_shogi.position import CHICK, ELEPHANT, GIRAFFE, HAND_KINDS, HEN, LION, Position, hand_count
+from azero.games.animal_shogi.squares import BOARD, COMPASS, has_several, spread, step, union
+from azero.types import Array
+
+NUM_TARGETS = 9
+"""Sets of squares: reached in the compass directions, open to drops."""
+
+
+class Legal(NamedTuple):
+    """What the rules say about a position."""
+
+    targets: list[Array]
+    """NUM_TARGETS words; the last one does not look at what is in hand"""
+    in_check: Array
+    """bool"""
+    can_move: Array
+    """bool"""
+
+
+def legal(position: Position) -> Legal:
+    """Return the legal moves of a position."""
+    own, other = position.own, position.other
+    lion = position.kind(LION)
+    movers, enemies = _by_direction(position), _by_direction(position, opposite=True)
+    attacked = union(step(enemies[index] & other, direction) for index, direction in enumerate(COMPASS))
+    checkers = union(step(lion & own, direction) & enemies[(index + 4) % 8] & other for index, direction in enumerate(COMPASS))
+    in_check = checkers != 0
+    answers = (checkers & ~spread(has_several(checkers))) | ~spread(in_check)
+    targets = []
+    for index, direction in enumerate(COMPASS):
+        men = step(movers[index] & own & ~lion, direction) & answers
+        targets.append((men | (step(lion & own, direction) & ~attacked)) & ~own)
+    targets.append(~(own | other) & BOARD & ~spread(in_check))
+    drops = drops_by_kind(position.own_hand, targets[8])
+    return Legal(targets, in_check, union([*targets[:8], *drops]) != 0)
+
+
+def drops_by_kind(hand: Array, open_squares: Array) -> list[Array]:
+    """Return the squares where each of HAND_KINDS may be dropped from `hand`. No square is closed to a chick."""
+    return [open_squares & spread(hand_count(hand, code) != 0) for code in HAND_KINDS]
+
+
+def _by_direction(position: Position, opposite: bool = False) -> list[Array]:
+    """Return the men that can step in each compass direction, if they are the mover's, or with `opposite` if they are the other side's."""
+    elephants, lions = position.kind(ELEPHANT), position.kind(LION)
+    hens = position.kind(HEN)
+    straight, back = position.kind(GIRAFFE) | lions | hens, elephants | lions
+    ahead, flank = straight | position.kind(CHICK), back | hens
+    men = [ahead, flank, straight, back, straight, back, straight, flank]
+    return men[4:] + men[:4] if opposite else men
+
+
+def wins_by_trying(position: Position) -> Array:
+    """Return bool: the lion of the side that is not to move stands on its far rank, the mover's first one. It came there safely, or it could not have come."""
+    return (position.kind(LION) & position.other & np.uint32(0o7)) != 0

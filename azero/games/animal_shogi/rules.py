@@ -1,0 +1,225 @@
+"""The rules of animal shogi (dobutsu shogi; Kitao and Fujita 2008; rules as in Tanaka, 'An Analysis of a Board Game "Doubutsu Shogi"', 2009)."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from azero.games.animal_shogi import encoding, legal, moves, position, text
+from azero.games.animal_shogi.squares import BOARD, FILES, RANKS, spread
+from azero.games.positions import join
+from azero.types import Array
+
+MAX_MOVES = 256
+"""Longest game, counted in moves of either side (Pgx, animal_shogi: MAX_TERMINATION_STEPS)."""
+MOST_MOVES = 4096
+"""Largest `max_moves`: a state keeps eight bytes for each move."""
+TREE_KEYS = 32
+"""Positions that the state of a search tree remembers."""
+THREEFOLD = 3
+"""Occurrences of a position that end the game."""
+ENDINGS = ("", "catch", "no safe move", "try", "threefold repetition", "move limit")
+"""How a game ended, by `AnimalShogiState.ending`; of several reasons the first."""
+
+
+@struct.dataclass
+class AnimalShogiState:
+    """A position with its past."""
+
+    frames: Array
+    """uint32[8, 3]: the eight newest positions, newest first (see `position`); zeros before the start"""
+    targets: Array
+    """uint32[9]: the legal moves as sets of squares (see `legal`), from the mover's side"""
+    keys: Array
+    """uint32[2, max_moves]: the positions of the game (see `position.key`), newest first; only the first 32 in a search tree"""
+    num_moves: Array
+    """int32[]: moves played since `init`"""
+    ending: Array
+    """int32[]: 0, or a place in ENDINGS"""
+
+
+@dataclass(frozen=True)
+class AnimalShogi:
+    """Animal shogi on three files and four ranks. The 132 actions are those of `moves`, the 146 planes those of `encoding`; player 0 moves first.
+
+    Catch. Who takes the lion wins. A move after which the own lion could be taken is not legal, so that the game ends one move earlier: who has no legal move,
+    in check ("catch") or not ("no safe move"), has lost, since every move would give the lion away.
+
+    Try. A lion that goes to the far rank wins, if it cannot be taken there; otherwise that move is not legal like any other into check.
+
+    Men. A chick that walks to the far rank always becomes a hen; a hen that is taken comes to the hand as a chick. Men are dropped on any empty square: two
+    chicks on a file, a chick on the far rank (where it stays a chick that cannot move) and mate by a dropped chick are allowed.
+
+    A position that occurs a third time, with the same men in hand and the same side to move, is a draw, perpetual check or not; in the slim state of a search
+    tree the newest 32 positions count. Nothing before the position that `sfen` describes counts. A game of `max_moves` moves without another end is a draw.
+    """
+
+    max_moves: int = MAX_MOVES
+    """the game is drawn after so many moves"""
+    sfen: str = text.START
+    """where games begin, in SFEN with four ranks"""
+
+    name: ClassVar[str] = "animal_shogi"
+    num_actions: ClassVar[int] = moves.NUM_ACTIONS
+    max_legal_actions: ClassVar[int] = moves.MAX_LEGAL_MOVES
+    board_shape: ClassVar[tuple[int, int]] = (RANKS, FILES)
+    num_planes: ClassVar[int] = encoding.NUM_PLANES
+    num_frames: ClassVar[int] = encoding.NUM_FRAMES
+    frame_words: ClassVar[int] = position.FRAME_WORDS
+    num_symmetries: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        """Check the options.
+
+        Raises:
+          ValueError: an option is out of range, or `sfen` is not a position; it is quoted with what is allowed.
+        """
+        if not 1 <= self.max_moves <= MOST_MOVES:
+            raise ValueError(f"max_moves {self.max_moves}: allowed are 1 to {MOST_MOVES}")
+        text.parse_sfen(self.sfen)
+
+    def init(self) -> AnimalShogiState:
+        """Return the position that `sfen` describes, by default the start of the game."""
+        return self.from_sfen(self.sfen)
+
+    def from_sfen(self, position_sfen: str) -> AnimalShogiState:
+        """Return a game that begins with a position in SFEN with four ranks. Host side.
+
+        Raises:
+          ValueError: it is not a position of animal shogi; what is wrong is named.
+        """
+        return jax.tree.map(jnp.asarray, _host_state(position_sfen, self.max_moves))
+
+    def from_positions(self, lines: Sequence[str]) -> AnimalShogiState:
+        """Return games that begin with positions in SFEN with four ranks, as numpy arrays [P, ...]. Host side.
+
+        Raises:
+          ValueError: a line is not a position of animal shogi; what is wrong is named.
+        """
+        return _host_states(lines, self.max_moves)
+
+    def step(self, state: AnimalShogiState, action: Array) -> AnimalShogiState:
+        """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
+        is_over = self.is_terminal(state)
+        before = _seen(state)
+        seen = position.play(before, moves.decode(jnp.asarray(action, jnp.int32).astype(jnp.uint32)))
+        frame = position.pack(seen, position.plies(state.frames[0, 2]) + 1)
+        key = jnp.stack(position.key(frame))
+        num_moves = state.num_moves + 1
+        age = jnp.arange(1, state.keys.shape[1] + 1, dtype=jnp.int32)
+        same = (state.keys == key[:, None]).all(axis=0) & (age <= num_moves)
+        times = 1 + jnp.minimum(same.sum(dtype=jnp.int32), THREEFOLD - 1)
+        frame[2] = frame[2] | times.astype(jnp.uint32) << position.OCCURRENCES_BIT
+        known = legal.legal(seen)
+        drawn = jnp.where(times >= THREEFOLD, 4, jnp.where(num_moves >= self.max_moves, 5, 0)).astype(jnp.int32)
+        verdict = _verdict(known, seen)
+        played = AnimalShogiState(
+            frames=jnp.concatenate([jnp.stack(frame)[None], state.frames[:-1]]),
+            targets=jnp.stack(known.targets),
+            keys=jnp.concatenate([key[:, None], state.keys[:, :-1]], axis=1),
+            num_moves=num_moves,
+            ending=jnp.where(verdict != 0, verdict, drawn),
+        )
+        return jax.tree.map(lambda old, fresh: jnp.where(is_over, old, fresh), state, played)
+
+    def legal_action_mask(self, state: AnimalShogiState) -> Array:
+        """Return bool[132]; all True once the game is over."""
+        starts = moves.start_squares(_seen(state), [state.targets[index] for index in range(legal.NUM_TARGETS)])
+        everything = spread(self.is_terminal(state)) & BOARD
+        return moves.action_mask([squares | everything for squares in starts])
+
+    def to_play(self, state: AnimalShogiState) -> Array:
+        """Return int32[]: 0 for the first player, 1 for the second."""
+        return (position.plies(state.frames[0, 2]) & 1).astype(jnp.int32)
+
+    def is_terminal(self, state: AnimalShogiState) -> Array:
+        """Return bool[]: the game is over."""
+        return state.ending != 0
+
+    def rewards(self, state: AnimalShogiState) -> Array:
+        """Return float32[2] for the first and the second player: +1 for who has won and -1 for who has lost, else 0."""
+        signs = jnp.where(jnp.arange(2, dtype=jnp.int32) == self.to_play(state), jnp.float32(-1.0), jnp.float32(1.0))
+        is_won = (state.ending > 0) & (state.ending <= ENDINGS.index("try"))
+        return jnp.where(is_won, signs, jnp.float32(0.0))
+
+    def observe(self, state: AnimalShogiState) -> Array:
+        """Return the planes float32[4, 3, 146]."""
+        return self.observe_frames(state.frames, self.to_play(state))
+
+    def search_state(self, state: AnimalShogiState) -> AnimalShogiState:
+        """Return the state with the newest 32 positions: 396 bytes. Repetitions of older positions are not seen."""
+        return dataclasses.replace(state, keys=state.keys[:, :TREE_KEYS])
+
+    def pack_frame(self, state: AnimalShogiState) -> Array:
+        """Return uint32[3]: men, hands, occurrences and move count of the newest position."""
+        return state.frames[0]
+
+    def observe_frames(self, frames: Array, to_play: Array) -> Array:
+        """Return the planes float32[4, 3, 146] of eight frames uint32[8, 3], newest first."""
+        return encoding.planes_from_frames(frames, to_play)
+
+    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
+        """Return the planes: the opening position is not symmetric, so animal shogi has the identity only."""
+        return planes
+
+    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
+        """Return the policy: animal shogi has the identity only."""
+        return policy
+
+    def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
+        """Return the policy: animal shogi has the identity only."""
+        return policy
+
+    def format_action(self, state: AnimalShogiState, action: int) -> str:
+        """Return the move: b2b3, a3a4+, C@b2. An action that would leave the board is named by square and direction."""
+        return text.format_move(text.board_of_state(state), int(action))
+
+    def format_board(self, state: AnimalShogiState) -> str:
+        """Return the diagram from the first player's side, with the men in hand, and the SFEN below it."""
+        return text.format_diagram(text.board_of_state(state))
+
+
+def _seen(state: AnimalShogiState) -> position.Position:
+    """Return the newest position as its mover sees it."""
+    frame = [state.frames[0, index] for index in range(position.FRAME_WORDS)]
+    return position.unpack(frame, position.is_second(frame[2]))
+
+
+def _verdict(known: legal.Legal, seen: position.Position) -> Array:
+    """Return int32: the ending in ENDINGS that a position alone makes, or 0; the side to move has then lost."""
+    stuck, check, tried = (condition.astype(np.int32) for condition in (~known.can_move, known.in_check, legal.wins_by_trying(seen)))
+    return tried * np.int32(3) + (np.int32(1) - tried) * stuck * (np.int32(2) - check)
+
+
+@functools.cache
+def _host_state(position_sfen: str, max_moves: int) -> AnimalShogiState:
+    """Return the state that an SFEN describes, as numpy arrays."""
+    return jax.tree.map(lambda leaf: leaf[0], _host_states([position_sfen], max_moves))
+
+
+def _host_states(sfens: Sequence[str], max_moves: int) -> AnimalShogiState:
+    """Return the states that SFENs describe, as numpy arrays [P, ...]."""
+    parsed = join([text.parse_sfen(sfen) for sfen in sfens])
+    known = legal.legal(parsed.position)
+    frame = position.pack(parsed.position, parsed.plies)
+    count = len(sfens)
+    frames = np.zeros((count, encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
+    frames[:, 0] = np.stack(frame, axis=1)
+    frames[:, 0, 2] |= np.uint32(1 << position.OCCURRENCES_BIT)
+    keys = np.zeros((count, 2, max_moves), np.uint32)
+    keys[:, :, 0] = np.stack(position.key(frame), axis=1)
+    return AnimalShogiState(
+        frames=frames,  # type: ignore[arg-type]
+        targets=np.stack(known.targets, axis=1),  # type: ignore[arg-type]
+        keys=keys,  # type: ignore[arg-type]
+        num_moves=np.zeros(count, np.int32),  # type: ignore[arg-type]
+        ending=_verdict(known, parsed.position).astype(np.int32),
+    )

@@ -1,0 +1,165 @@
+"""Minichess in text: FEN of five ranks, moves in UCI, diagrams. Host side only, with numpy instead of JAX."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from azero.games.chess import fen as chess_fen
+from azero.games.chess import legal
+from azero.games.chess import moves as chess_moves
+from azero.games.chess import position as positions
+from azero.games.chess.fen import LETTERS, MAX_FULL_MOVES, Parsed, square_name
+from azero.games.chess.position import Position
+from azero.games.minichess import board as boards
+from azero.games.minichess import moves
+from azero.games.minichess.board import NUM_SQUARES, SIZE
+
+__all__ = ["MAX_FULL_MOVES", "START", "Board", "board_of_fen", "board_of_state", "format_diagram", "format_fen", "format_uci", "parse_fen", "parse_uci"]
+
+START = "rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1"
+"""Gardner's opening position (Mhalla and Prost, 'Gardner's Minichess Variant is Solved', 2013, Figure 1)."""
+
+
+def parse_fen(fen: str) -> Parsed:
+    """Read a FEN of five ranks; nobody may castle or take in passing, and the counts may be missing.
+
+    Raises:
+      ValueError: it is not a position that the game can go on from; the FEN is quoted and what is wrong with it.
+    """
+    try:
+        return _parse(fen)
+    except ValueError as error:
+        raise ValueError(f"{fen!r} is not a minichess position in FEN: {error}") from None
+
+
+def _parse(fen: str) -> Parsed:
+    fields = chess_fen.split_fen(fen)
+    if (fields.castling, fields.passing) != ("-", "-"):
+        raise ValueError(f"minichess has no castling and no en passant: these fields are '-', not {fields.castling!r} and {fields.passing!r}")
+    men = chess_fen.parse_men(fields.men, SIZE)
+    wide = ["."] * 64
+    for square, man in enumerate(men):
+        wide[boards.wide_square(square)] = man
+    seen = chess_fen.position_of(wide, fields.side, 0, 0)
+    seen = boards.raised(seen) if fields.side == "b" else seen
+    chess_fen.check_waiting(boards.walled(boards.raised(chess_fen.mirrored(seen))))
+    return Parsed(seen, chess_fen.word(fields.plies), chess_fen.word(min(fields.clock, positions.CLOCK_MAX)))
+
+
+@dataclass(frozen=True)
+class Board:
+    """One position, for people: made from a state (`board_of_state`) or a FEN (`board_of_fen`), with moves as actions of `moves`."""
+
+    position: Position
+    """from the mover's side; numpy words uint32[1]"""
+    plies: int
+    clock: int
+
+    @property
+    def is_black(self) -> bool:
+        """Black is to move."""
+        return self.plies % 2 == 1
+
+    @functools.cached_property
+    def rules(self) -> legal.Legal:
+        """What the rules say about the position."""
+        return legal.legal(boards.walled(self.position))
+
+    @property
+    def is_check(self) -> bool:
+        """The side to move is in check."""
+        return bool(self.rules.in_check[0])
+
+    @functools.cached_property
+    def men(self) -> str:
+        """The letters of the 25 squares from a1, seen from White's side; a dot for an empty one."""
+        sets = [self.position.own, self.position.other, *self.position.kinds]
+        own, other, *kinds = (int(squares.low[0]) | int(squares.high[0]) << 32 for squares in sets)
+        men = []
+        for square in range(NUM_SQUARES):
+            bit = boards.wide_square(self.view(square))
+            letter = LETTERS[sum((kind >> bit & 1) << index for index, kind in enumerate(kinds))]
+            men.append(letter if ((other if self.is_black else own) >> bit) & 1 else letter.lower())
+        return "".join(men)
+
+    def view(self, square: int) -> int:
+        """Return a square's number as the mover counts it, for its number from a1, and the other way round."""
+        return NUM_SQUARES - SIZE - square + 2 * (square % SIZE) if self.is_black else square
+
+    @functools.cached_property
+    def actions(self) -> tuple[int, ...]:
+        """The legal actions in rising order."""
+        return tuple(moves.host_actions(moves.start_squares(self.position, self.rules.targets)))
+
+    @functools.cached_property
+    def uci(self) -> dict[str, int]:
+        """The legal actions by their names in UCI."""
+        return {format_uci(self, action): action for action in self.actions}
+
+    def after(self, action: int) -> Board:
+        """Return the board after a legal action."""
+        moved, is_progress = boards.play(self.position, moves.decode(np.array([action], np.uint32)))  # type: ignore[arg-type]
+        return Board(moved, self.plies + 1, 0 if is_progress[0] else min(self.clock + 1, positions.CLOCK_MAX))
+
+
+def board_of_fen(fen: str) -> Board:
+    """Return the board that a FEN describes.
+
+    Raises:
+      ValueError: it is not a position of minichess; what is wrong is named.
+    """
+    parsed = parse_fen(fen)
+    return Board(parsed.position, int(parsed.plies[0]), int(parsed.clock[0]))
+
+
+def board_of_state(state: Any) -> Board:
+    """Return the board of one state."""
+    frame = np.asarray(state.frames)[0].reshape(-1, 1)
+    known = positions.facts(frame[-1])
+    return Board(boards.unpack(list(frame)), int(known.plies[0]), int(known.clock[0]))
+
+
+def format_fen(board: Board) -> str:
+    """Return the FEN."""
+    rows = [board.men[SIZE * rank : SIZE * rank + SIZE] for rank in range(SIZE - 1, -1, -1)]
+    men = "/".join(re.sub(r"\.+", lambda run: str(len(run[0])), row) for row in rows)
+    return f"{men} {'b' if board.is_black else 'w'} - - {board.clock} {board.plies // 2 + 1}"
+
+
+def format_uci(board: Board, action: int) -> str:
+    """Return a move as in UCI: b1c3, a4a5q. An action that would leave the board is "a1 by -1+2" (files, ranks)."""
+    if not 0 <= action < moves.NUM_ACTIONS:
+        raise ValueError(f"action {action} is not one of minichess: 0 to {moves.NUM_ACTIONS - 1}")
+    square, plane = divmod(action, moves.NUM_PLANES)
+    files, ranks, promotion = chess_moves.plane_moves()[moves.wide_planes()[plane]]
+    start = board.view(square)
+    if not (0 <= square % SIZE + files < SIZE and 0 <= square // SIZE + ranks < SIZE):
+        return f"{_name(start)} by {files:+d}{ranks:+d}{LETTERS[promotion].lower().strip('.')}"
+    is_queening = board.men[start].upper() == "P" and square // SIZE + ranks == SIZE - 1 and not promotion
+    return _name(start) + _name(board.view(square + SIZE * ranks + files)) + LETTERS[positions.QUEEN if is_queening else promotion].lower().strip(".")
+
+
+def parse_uci(board: Board, name: str) -> int:
+    """Return the legal action with this name in UCI.
+
+    Raises:
+      ValueError: there is none; the name and the position are quoted.
+    """
+    if name not in board.uci:
+        raise ValueError(f"{name!r} is not a legal move in UCI notation in {format_fen(board)}")
+    return board.uci[name]
+
+
+def _name(square: int) -> str:
+    return square_name(8 * (square // SIZE) + square % SIZE)
+
+
+def format_diagram(board: Board) -> str:
+    """Return the board from White's side with coordinates, and the FEN below it."""
+    rows = [f"{rank + 1} {' '.join(board.men[SIZE * rank : SIZE * rank + SIZE])}" for rank in range(SIZE - 1, -1, -1)]
+    return "\n".join([*rows, "  a b c d e", format_fen(board)])

@@ -1,0 +1,78 @@
+"""Positions that games begin with, from a file of one position a line. Host side only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import numpy as np
+
+from azero.games.game import Game
+from azero.types import PyTree
+
+
+@runtime_checkable
+class ReadsPositions(Protocol):
+    """A game that can begin with any position given as a line of text."""
+
+    def from_positions(self, lines: Sequence[str]) -> PyTree:
+        """Return the states of games that begin with these positions, as numpy arrays [P, ...].
+
+        Raises:
+          ValueError: a line is not a position of the game; what is wrong is named.
+        """
+        ...
+
+    def is_terminal(self, state: PyTree) -> Any:
+        """Return whether the game is over."""
+        ...
+
+
+def join(parts: Sequence[Any]) -> Any:
+    """Return one or more trees of numpy words [1], such as positions of one game, as one tree of words [P]."""
+    return jax.tree.map(lambda *words: np.concatenate(words), *parts)
+
+
+def read_positions(game: Game, path: Path) -> PyTree:
+    """Return the states that games begin with, as numpy arrays [P, ...], from a file with one position a line.
+
+    The positions are in the notation of the game: FEN for chess and minichess, SFEN for shogi and animal shogi. Empty lines and lines that begin with # are
+    left out.
+
+    Raises:
+      ValueError: the game has no such notation, the file cannot be read or holds no position, or a line is wrong; file and line are quoted.
+    """
+    if not isinstance(game, ReadsPositions):
+        raise ValueError(f"game.start-positions is for chess, minichess, shogi and animal_shogi; {game.name} begins with its own position")
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot read the start positions in {path}: {error}") from error
+    rows = [(number, line.strip()) for number, line in enumerate(content.splitlines(), 1) if line.strip() and not line.startswith("#")]
+    if not rows:
+        raise ValueError(f"{path} holds no start position; one position a line is needed")
+    try:
+        states = game.from_positions([line for _, line in rows])
+    except ValueError:
+        _explain(game, path, rows)
+        raise
+    over = np.flatnonzero(np.asarray(jax.vmap(game.is_terminal)(states)))
+    if over.size:
+        number, line = rows[int(over[0])]
+        raise ValueError(f"{path}, line {number}: in {line!r} the game is already over")
+    return states
+
+
+def _explain(game: ReadsPositions, path: Path, rows: Sequence[tuple[int, str]]) -> None:
+    """Say which of the lines is wrong.
+
+    Raises:
+      ValueError: the first of them; file and line are quoted.
+    """
+    for number, line in rows:
+        try:
+            game.from_positions([line])
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from None

@@ -1,0 +1,73 @@
+"""Files of endings, and runs that begin with positions of a file."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from test_run import digests, quiet_run, tiny
+
+from azero.config import Config
+from azero.experiments.endings import Request, main, write_endings
+from azero.experiments.experiment import load
+from azero.experiments.saving import settle
+from azero.games.chess.text import board_of_fen
+from azero.pipelines.loop import START_POSITIONS
+
+
+def test_endings_have_the_men_that_were_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "endings.txt"
+    count = write_endings(Request(path, ("KQk", "KPkp"), count=40, seed=3))
+    lines = path.read_text().splitlines()
+    assert len(lines) == count >= 38
+    men = {"".join(sorted(letter for letter in line.split()[0] if letter.isalpha())) for line in lines}
+    assert men == {"KQk", "Kkq", "KPkp"}
+    assert all(board_of_fen(line).actions for line in lines)
+    write_endings(Request(tmp_path / "again.txt", ("KQk", "KPkp"), count=40, seed=3))
+    assert (tmp_path / "again.txt").read_text() == path.read_text()
+
+
+@pytest.mark.parametrize(("flags", "reason"), [(["--pieces", "KQ"], "'KQ' are not the men of an ending"), (["--count", "0"], "--count is at least 1, not 0")])
+def test_bad_requests(flags: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*flags, "--out", str(tmp_path / "endings.txt")])
+    assert ended.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+def from_file(path: Path) -> Config:
+    config = tiny(load("animal_shogi").config)
+    return dataclasses.replace(
+        config,
+        game=dataclasses.replace(config.game, start_positions=str(path), max_moves=12),
+        evaluation=dataclasses.replace(config.evaluation, every=0),
+    )
+
+
+def test_a_run_keeps_its_start_positions(tmp_path: Path) -> None:
+    path, workdir = tmp_path / "positions.txt", tmp_path / "run"
+    workdir.mkdir()
+    with pytest.raises(ValueError, match=r"cannot read the start positions in .*positions\.txt: No such file"):
+        settle(from_file(path), workdir)
+    path.write_text("gl1/3/3/1L1 b 2c2eG 3\n")
+    settle(from_file(path), workdir)
+    path.write_text("1l1/+C2/3/1L1 w 2Ge 2\n")
+    with pytest.raises(ValueError, match="have changed since the run began"):
+        settle(from_file(path), workdir)
+    path.unlink()
+    settle(from_file(path), workdir)
+    assert (workdir / START_POSITIONS).read_text() == "gl1/3/3/1L1 b 2c2eG 3\n"
+
+
+@pytest.mark.slow
+def test_a_run_from_a_file_goes_on_bit_for_bit_from_its_own_copy(tmp_path: Path) -> None:
+    path = tmp_path / "positions.txt"
+    path.write_text("gl1/3/3/1L1 b 2c2eG 3\n1l1/+C2/3/1L1 w 2Ge 2\n")
+    config = from_file(path)
+    half = dataclasses.replace(config, run=dataclasses.replace(config.run, iterations=1))
+    assert quiet_run("animal_shogi", config, tmp_path / "whole") == 0
+    assert quiet_run("animal_shogi", half, tmp_path / "parts") == 0
+    path.unlink()
+    assert quiet_run("animal_shogi", config, tmp_path / "parts") == 0
+    assert digests(tmp_path / "parts") == digests(tmp_path / "whole")

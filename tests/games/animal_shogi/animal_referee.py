@@ -1,0 +1,92 @@
+"""Animal shogi a second time, plain and slow: men as letters on a list of twelve squares from a1, the lion really taken."""
+
+from __future__ import annotations
+
+import collections
+from dataclasses import dataclass, field
+
+COMPASS = [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)]
+STEPS = {
+    "C": [(0, 1)],
+    "E": [(1, 1), (1, -1), (-1, -1), (-1, 1)],
+    "G": [(0, 1), (1, 0), (0, -1), (-1, 0)],
+    "L": COMPASS,
+    "H": [(0, 1), (1, 1), (1, 0), (0, -1), (-1, 0), (-1, 1)],
+}
+
+
+@dataclass
+class Referee:
+    """One game. A move is (start, end, ""), a drop (-1, end, letter)."""
+
+    men: list[str] = field(default_factory=lambda: list("ELG.C..c.gle"))
+    hands: dict[bool, list[str]] = field(default_factory=lambda: {True: [], False: []})
+    first: bool = True
+    num_moves: int = 0
+    seen: collections.Counter = field(default_factory=collections.Counter)
+
+    def __post_init__(self) -> None:
+        self.seen[self.place()] += 1
+
+    def place(self) -> tuple:
+        return "".join(self.men), "".join(sorted(self.hands[True])), "".join(sorted(self.hands[False])), self.first
+
+    def walks(self, men: list[str], first: bool) -> list[tuple[int, int, str]]:
+        found = []
+        for start, man in enumerate(men):
+            if man == "." or man.isupper() != first:
+                continue
+            for dx, dy in STEPS[man.upper()]:
+                x, y = start % 3 + dx, start // 3 + (dy if first else -dy)
+                if 0 <= x < 3 and 0 <= y < 4 and (men[3 * y + x] == "." or men[3 * y + x].isupper() != first):
+                    found.append((start, 3 * y + x, ""))
+        return found
+
+    def after(self, move: tuple[int, int, str]) -> list[str]:
+        start, end, letter = move
+        men = list(self.men)
+        man = letter if letter else men[start].upper()
+        if start >= 0:
+            men[start] = "."
+            man = "H" if man == "C" and end // 3 == (3 if self.first else 0) else man
+        men[end] = man if self.first else man.lower()
+        return men
+
+    def loses_lion(self, men: list[str], first: bool) -> bool:
+        """The other side can take the lion at once."""
+        lion = men.index("L" if first else "l")
+        return any(end == lion for _, end, _ in self.walks(men, not first))
+
+    def moves(self) -> list[tuple[int, int, str]]:
+        drops = [(-1, end, letter) for letter in set(self.hands[self.first]) for end, man in enumerate(self.men) if man == "."]
+        return [move for move in self.walks(self.men, self.first) + drops if not self.loses_lion(self.after(move), self.first)]
+
+    def push(self, move: tuple[int, int, str]) -> None:
+        _, end, letter = move
+        if letter:
+            self.hands[self.first].remove(letter)
+        elif self.men[end] != ".":
+            taken = self.men[end].upper()
+            self.hands[self.first].append("C" if taken == "H" else taken)
+        self.men, self.first = self.after(move), not self.first
+        self.num_moves += 1
+        self.seen[self.place()] += 1
+
+    def ending(self, max_moves: int = 256) -> str:
+        lion = self.men.index("l" if self.first else "L")
+        if lion // 3 == (0 if self.first else 3):
+            return "try"
+        if not self.moves():
+            return "catch" if self.loses_lion(self.men, self.first) else "no safe move"
+        if self.seen[self.place()] >= 3:
+            return "threefold repetition"
+        return "move limit" if self.num_moves >= max_moves else ""
+
+    def action(self, move: tuple[int, int, str]) -> int:
+        """The number of a move: 11 planes for each square, seen from the mover's side."""
+        start, end, letter = move
+        if letter:
+            return 11 * (end if self.first else 11 - end) + 8 + "CEG".index(letter)
+        sign = 1 if self.first else -1
+        step = (end % 3 - start % 3) * sign, (end // 3 - start // 3) * sign
+        return 11 * (start if self.first else 11 - start) + COMPASS.index(step)

@@ -1,0 +1,234 @@
+"""Animal shogi: perft, whole games against a plain referee and against Pgx, positions for each rule, text and planes."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from animal_referee import Referee
+
+from azero.games import make
+from azero.games.animal_shogi import text
+from azero.games.animal_shogi.rules import ENDINGS, AnimalShogi
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "chess"))
+from chess_perft import make_perft
+
+PERFT = [4, 13, 67, 398, 2179, 12636, 80828, 503419]
+"""Fairy-Stockfish 11.1, `go perft` in the variant dobutsu with mandatoryPiecePromotion = true."""
+BATCH = 64
+
+
+@functools.cache
+def programs():
+    """The compiled verbs of a batch."""
+    game = AnimalShogi()
+    look = jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state)))
+    return jax.jit(jax.vmap(game.step)), jax.jit(look)
+
+
+def batch_of(states):
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+
+
+def played(sfen: str, *names: str):
+    """The state after moves by name."""
+    step, _ = programs()
+    states = batch_of([AnimalShogi().from_sfen(sfen)] * BATCH)
+    for name in names:
+        board = text.board_of_state(jax.tree.map(lambda leaf: leaf[0], states))
+        states = step(states, np.full(BATCH, text.parse_move(board, name), np.int32))
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[0], states)
+
+
+@pytest.mark.parametrize("depth", [5, 7])
+def test_number_of_lines(depth: int) -> None:
+    game = AnimalShogi()
+    assert make_perft(game, game.from_sfen, BATCH)(text.START, depth) == PERFT[depth - 1]
+
+
+def test_games_against_the_referee() -> None:
+    rng, (step, look) = np.random.default_rng(4), programs()
+    referees = [Referee() for _ in range(BATCH)]
+    states = batch_of([AnimalShogi().init()] * BATCH)
+    over, reasons = [""] * BATCH, collections.Counter()
+    while not all(over):
+        masks, endings, rewards = map(np.asarray, look(states))
+        actions = np.zeros(BATCH, np.int32)
+        for number, referee in enumerate(referees):
+            if over[number]:
+                continue
+            over[number] = referee.ending()
+            assert ENDINGS[endings[number]] == over[number], referee.men
+            if over[number]:
+                reasons[over[number]] += 1
+                loser = -1 if referee.first else 1
+                assert rewards[number].tolist() == ([loser, -loser] if over[number] in ENDINGS[1:4] else [0, 0])
+                continue
+            moves = {referee.action(move): move for move in referee.moves()}
+            assert np.flatnonzero(masks[number]).tolist() == sorted(moves), referee.men
+            quiet = [action for action, move in moves.items() if not move[2] and referee.men[move[1]] == "."]
+            actions[number] = rng.choice(quiet if number % 2 and quiet and rng.random() < 0.8 else list(moves))
+            referee.push(moves[int(actions[number])])
+        states = step(states, actions)
+    for number, referee in enumerate(referees):
+        board = text.board_of_state(jax.tree.map(lambda leaf, number=number: np.asarray(leaf)[number], states))
+        assert list(board.men) == referee.men
+        assert [sum(hand.values()) for hand in board.hands] == [len(referee.hands[True]), len(referee.hands[False])]
+    assert {"catch", "try", "threefold repetition"} <= set(reasons), reasons
+
+
+def pgx_labels() -> np.ndarray:
+    """For each action of Pgx ours: its squares go down the files from the mover's right, its directions are NE E SE N S NW W SW."""
+    square = [3 * (3 - index % 4) + 2 - index // 4 for index in range(12)]
+    directions = [1, 2, 3, 0, 4, 7, 6, 5]
+    return np.array([11 * square[label % 12] + (directions[label // 12] if label < 96 else label // 12) for label in range(132)])
+
+
+def test_legal_moves_against_pgx() -> None:
+    pgx = pytest.importorskip("pgx")
+    env = pgx.make("animal_shogi")
+    theirs, step_theirs = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), BATCH)), jax.jit(jax.vmap(env.step))
+    step, look = programs()
+    states, labels, rng = batch_of([AnimalShogi().init()] * BATCH), pgx_labels(), np.random.default_rng(5)
+    compared = 0
+    is_same = np.ones(BATCH, bool)
+    for _ in range(60):
+        masks, endings, _ = map(np.asarray, look(states))
+        legal, terminated = np.asarray(theirs.legal_action_mask), np.asarray(theirs.terminated)
+        # Pgx compares positions by a hash that lets some repetitions go by and takes other positions for one: a game in which either draws is not followed.
+        is_same &= ~((endings == 4) | (terminated & (endings == 0)))
+        np.testing.assert_array_equal(terminated[is_same], (endings != 0)[is_same])
+        actions, their_actions = np.zeros(BATCH, np.int32), np.zeros(BATCH, np.int32)
+        for number in np.flatnonzero(is_same & (endings == 0)):
+            allowed = np.flatnonzero(legal[number])
+            assert sorted(labels[allowed]) == np.flatnonzero(masks[number]).tolist()
+            their_actions[number] = rng.choice(allowed)
+            actions[number] = labels[their_actions[number]]
+            compared += 1
+        states, theirs = step(states, actions), step_theirs(theirs, their_actions)
+    assert compared > 500
+
+
+RULES = {
+    "an elephant goes diagonally": ("1l1/3/1E1/1L1 b - 1", "b2a3", True),
+    "and not straight": ("1l1/3/1E1/1L1 b - 1", "b2b3", False),
+    "a giraffe goes straight": ("l2/3/1G1/1L1 b - 1", "b2c2", True),
+    "and not diagonally": ("l2/3/1G1/1L1 b - 1", "b2c3", False),
+    "a chick goes forward only": ("l2/3/1C1/1L1 b - 1", "b2c2", False),
+    "a hen goes back straight": ("l2/3/1H1/L2 b - 1", "b2b1", True),
+    "and not diagonally back": ("l2/3/1H1/L2 b - 1", "b2c1", False),
+    "a chick that walks to the far rank becomes a hen": ("l2/2C/3/1L1 b - 1", "c3c4+", True),
+    "there is no choice": ("l2/2C/3/1L1 b - 1", "c3c4", False),
+    "a chick may be dropped on the far rank": ("l2/3/3/1L1 b C 1", "C@c4", True),
+    "two chicks may stand on a file": ("l2/1C1/3/1L1 b C 1", "C@b2", True),
+    "a dropped chick may mate": ("lg1/g2/1H1/1L1 b C 1", "C@a2", True),
+    "the lion does not go where it can be taken": ("1l1/3/L2/3 b - 1", "a2a3", False),
+    "and may not try there": ("2l/Le1/3/3 b - 1", "a3a4", False),
+    "check must be answered": ("l2/3/1g1/1L1 b C 1", "C@c3", False),
+}
+
+
+@pytest.mark.parametrize(("sfen", "move", "is_legal"), RULES.values(), ids=RULES)
+def test_rules(sfen: str, move: str, is_legal: bool) -> None:
+    assert (move in text.board_of_sfen(sfen).names) == is_legal
+
+
+def test_a_try_wins() -> None:
+    state = played("2l/L2/3/3 b - 1", "a3a4")
+    assert ENDINGS[int(state.ending)] == "try"
+    assert np.asarray(AnimalShogi().rewards(state)).tolist() == [1, -1]
+    assert np.asarray(AnimalShogi().legal_action_mask(state)).all()
+
+
+def test_a_lion_that_cannot_get_away_is_caught() -> None:
+    state = played("l2/2E/1H1/1L1 b G 1", "G@a3")
+    assert ENDINGS[int(state.ending)] == "catch", text.format_diagram(text.board_of_state(state))
+    assert np.asarray(AnimalShogi().rewards(state)).tolist() == [1, -1]
+
+
+def test_who_has_no_safe_move_has_lost() -> None:
+    state = played("l2/2E/1H1/1L1 b - 1", "b1c1")
+    assert ENDINGS[int(state.ending)] == "no safe move", text.format_diagram(text.board_of_state(state))
+    assert np.asarray(AnimalShogi().rewards(state)).tolist() == [1, -1]
+
+
+def test_a_position_that_occurs_three_times_is_a_draw() -> None:
+    names = ["c1c2", "a4a3", "c2c1", "a3a4"]
+    assert int(played("l2/3/3/2L b - 1", *names, *names[:3]).ending) == 0
+    state = played("l2/3/3/2L b - 1", *names, *names)
+    assert ENDINGS[int(state.ending)] == "threefold repetition"
+    assert np.asarray(AnimalShogi().rewards(state)).tolist() == [0, 0]
+
+
+def test_a_taken_hen_is_a_chick_in_hand() -> None:
+    board = text.board_of_state(played("1lh/3/2G/1L1 w - 2", "c4c3", "c2c3"))
+    assert board.hands[0] == {"C": 1, "E": 0, "G": 0}
+
+
+def test_planes_of_both_sides() -> None:
+    """After the chicks meet: 1.b2xb3, worked out by hand."""
+    game, state = AnimalShogi(), played(text.START, "b2b3")
+    planes = np.asarray(game.observe(state))
+    assert planes.shape == (4, 3, 146)
+    squares = {plane: [tuple(place) for place in np.argwhere(planes[..., plane] != 0).tolist()] for plane in range(12)}
+    assert squares[0] == [], "the mover's chick is gone"
+    assert squares[1] == [(0, 0)], "its elephant stands at its left hand"
+    assert squares[2] == [(0, 2)], "its giraffe at its right"
+    assert squares[3] == [(0, 1)]
+    assert squares[5] == [(1, 1)], "the other's chick before its lion"
+    assert (len(squares[10]), len(squares[11])) == (12, 0), "for the first time"
+    assert planes[0, 0, 12:18].tolist() == [0, 0, 0, 0.5, 0, 0], "the other has one chick in hand"
+    assert (planes[..., 18 + 0] != 0).sum() == 1, "before the move each had a chick"
+    np.testing.assert_allclose(planes[0, 0, 144:], [0, 1 / 256])
+
+
+def test_text() -> None:
+    board = text.board_of_sfen(text.START)
+    assert text.format_sfen(board) == text.START
+    assert sorted(board.names) == ["b1a2", "b1c2", "b2b3", "c1c2"]
+    after = board.after(text.parse_move(board, "b2b3"))
+    assert text.format_diagram(after).splitlines() == [
+        "second player in hand: -",
+        "4 g l e",
+        "3 . C .",
+        "2 . . .",
+        "1 E L G",
+        "  a b c",
+        "first player in hand: C1",
+        "gle/1C1/3/ELG w C 2",
+    ]
+    for sfen in ("1l1/+C2/3/1L1 w 2Ge 2", "gl1/3/3/1L1 b 2c2eG 3"):
+        assert text.board_of_sfen(text.format_sfen(text.board_of_sfen(sfen))) == text.board_of_sfen(sfen)
+
+
+@pytest.mark.parametrize(
+    ("sfen", "reason"),
+    {
+        "gle/1c1/1C1 b - 1": "there are 3 ranks, not 4",
+        "gle/1c1/4/ELG b - 1": "rank 2 has '4'; men are CEGLH and ceglh, numbers 1 to 3",
+        "gle/1c1/1C1/EEG b - 1": "the first player has 0 lions, not one",
+        "gle/1c1/1C1/ELG b 3C 1": "men in hand are '-' or some of CEG",
+        "gle/1c1/1C1/ELG b C 1": "there are 3 men of the kind C; a set has 2",
+        "gle/1c1/1C1/ELG w - 1": "b is to move at odd move numbers",
+        "gl1/1L1/3/3 b - 1": "the side that is not to move is in check",
+        "L2/3/3/2l b - 1": "the lion of the side to move is on its far rank",
+        "garbage": "it has 1 fields",
+    }.items(),
+)
+def test_bad_sfen(sfen: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason) as caught:
+        make("animal_shogi", sfen=sfen)
+    assert repr(sfen) in str(caught.value)
+
+
+def test_bad_moves_and_options() -> None:
+    with pytest.raises(ValueError, match="'b2b4' is not a legal move in gle/1c1/1C1/ELG b - 1"):
+        text.parse_move(text.board_of_sfen(text.START), "b2b4")
+    with pytest.raises(ValueError, match="max_moves 0: allowed are 1 to"):
+        make("animal_shogi", max_moves=0)

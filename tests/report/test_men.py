@@ -1,0 +1,71 @@
+"""Games with men on the page: positions, names and drawings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from azero.games import make
+from azero.games.animal_shogi import text as animal_text
+from azero.games.chess import text as chess_text
+from azero.games.shogi import text as shogi_text
+from azero.report.files import SampleGame
+from azero.report.men import draw_men, first_mover_begins, follow, start_of
+
+
+def actions_of(board, parse, names: str) -> tuple[int, ...]:
+    actions = []
+    for name in names.split():
+        actions.append(parse(board, name))
+        board = board.after(actions[-1])
+    return tuple(actions)
+
+
+def test_chess_from_a_given_position_with_black_to_move() -> None:
+    fen = "8/8/8/8/k7/2K5/8/1R6 b - - 12 40"
+    game = SampleGame("chess", (8, 8), actions_of(chess_text.board_of_fen(fen), chess_text.parse_uci, "a4a3 b1a1"), (1.0, -1.0), start=fen)
+    drawn = follow(game)
+    assert drawn.names == ["Ka3", "Ra1#"]
+    assert drawn.boards[0] == "." * 32 + "k" + "." * 9 + "K" + "." * 14 + "R" + "." * 6
+    assert not first_mover_begins(game)
+    svg = draw_men(game, drawn.boards)
+    assert svg.count('<text class="man') == 3
+    assert '<text class="man first moved" x="32" y="200" dy=".35em">♜</text>' in svg, "the rook on a1"
+
+
+def test_shogi_has_men_in_hand_and_turned_ones() -> None:
+    board = shogi_text.board_of_sfen("lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1")
+    game = SampleGame("shogi", (9, 9), actions_of(board, shogi_text.parse_usi, "7g7f 3c3d 8h2b+"), (0.0, 0.0))
+    drawn = follow(game)
+    assert drawn.names == ["7g7f", "3c3d", "8h2b+"]
+    assert drawn.hands == ["", "", "", "the first mover has B1 in hand"]
+    assert first_mover_begins(game)
+    svg = draw_men(game, drawn.boards)
+    assert svg.count("馬") == 1
+    assert svg.count("歩") == 18
+    assert svg.count('transform="rotate(180') == 19, "White's twenty men without the bishop"
+
+
+def test_animal_shogi() -> None:
+    board = animal_text.board_of_sfen(animal_text.START)
+    drawn = follow(SampleGame("animal_shogi", (4, 3), actions_of(board, animal_text.parse_move, "b2b3"), (0.0, 0.0)))
+    assert drawn.boards == ["gle.c..C.ELG", "gle.C....ELG"]
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "start"),
+    [
+        ("chess", "fen", "8/8/8/8/k7/2K5/8/1R6 b - - 12 40"),
+        ("minichess", "fen", "3k1/P4/5/4p/K4 b - - 7 20"),
+        ("shogi", "sfen", "4k4/9/4P4/9/9/9/9/9/4K4 w G2r 34"),
+        ("animal_shogi", "sfen", "gl1/3/3/1L1 b 2E2c 3"),
+    ],
+)
+def test_the_start_of_a_game_is_read_from_its_frame(name: str, option: str, start: str) -> None:
+    frame = np.asarray(make(name, **{option: start}).init().frames)[0]
+    text = start_of(name, frame.tolist())
+    np.testing.assert_array_equal(np.asarray(make(name, **{option: text}).init().frames)[0], frame)
+
+
+def test_a_game_of_stones_has_no_such_start() -> None:
+    assert start_of("go", [0]) == ""
