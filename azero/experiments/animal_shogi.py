@@ -34,11 +34,11 @@ EXPERIMENT = Experiment(
             batch_size=512,
             steps_per_iteration=24,  # every new position one and a half times on average, as in go5
             optimiser="adamw",
-            learning_rate=((0, 3e-3), (1900, 1e-3), (2600, 3e-4)),
+            learning_rate=((0, 3e-3), (1400, 1e-3), (2000, 3e-4)),
         ),
-        evaluation=EvaluationConfig(gate=False, every=32, games=64, num_simulations=32, temperature_moves=4),
-        checkpoint=CheckpointConfig(every=8, keep=3, keep_every=32),
-        run=RunConfig(iterations=128),
+        evaluation=EvaluationConfig(gate=False, every=24, games=64, num_simulations=32, temperature_moves=4),
+        checkpoint=CheckpointConfig(every=8, keep=3, keep_every=24),
+        run=RunConfig(iterations=96),
     ),
 )
 

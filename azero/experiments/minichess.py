@@ -19,7 +19,7 @@ EXPERIMENT = Experiment(
     title="5x5 minichess: AlphaZero's chess in small, in minutes on a CPU",
     config=Config(
         game=GameConfig(name="minichess", max_moves=100),  # shorter than the game's own limit: at first few games are decided, and draws by length teach little
-        network=NetworkConfig(blocks=4, filters=48, policy_filters=8, value_hidden=64, train_dtype="float32", inference_dtype="float32"),
+        network=NetworkConfig(blocks=4, filters=32, policy_filters=8, value_hidden=64, train_dtype="float32", inference_dtype="float32"),
         search=SearchConfig(name="gumbel", num_simulations=24, max_considered=8, random_symmetry=False, edge_width=40),
         selfplay=SelfplayConfig(
             num_games=256,
