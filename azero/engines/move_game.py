@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 
@@ -33,6 +34,12 @@ class MoveGame:
     def position(self) -> Position:
         """The current position."""
         return self.session.position
+
+    def prepare(self) -> None:
+        """Load and compile all that a game may need, so that no clock waits for it."""
+        # A game that is over is looked at once more, by a program of its own: mates come late in a game, with little time left.
+        going_on(dataclasses.replace(self.position, is_over=True))
+        self.session.prepare()
 
     def new_game(self) -> None:
         """Begin at the start, and forget what the last game taught the search."""

@@ -137,7 +137,7 @@ class Engine:
         """Load and compile what a search needs, once, so that no clock waits for it."""
         if not self._is_prepared:
             self.game.session.thinker.limit_memory(self.options[self.dialect.memory])
-            self.game.session.prepare()
+            self.game.prepare()
             self._is_prepared = True
 
     def _new_game(self, words: list[str]) -> None:

@@ -26,7 +26,7 @@ from azero.search.parallel import ParallelTree, TreeSettings
 from azero.types import PyTree
 
 _NODE_BYTES = 2_000
-"""Memory of a node besides its state (measured in chess and shogi)."""
+"""Memory of a node besides its state: measured were 1,340 (chess) and 1,430 (shogi) in trees of 1,500 nodes below the start; the rest is for more legal moves."""
 
 _log = logging.getLogger(__name__)
 

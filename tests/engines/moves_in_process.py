@@ -28,12 +28,12 @@ class _Script:
 class MovesInProcess:
     """Ask in bytes, get the answer as text. A question may be several lines: the later ones come while the first one is carried out."""
 
-    def __init__(self, game: str, *, value: float = 0.0, visits: int | None = 30) -> None:
+    def __init__(self, game: str, *, value: float = 0.0, visits: int | None = 30, **options: int) -> None:
         self.thinkers: list[UniformThinker] = []
         self.value = value
         self._script = _Script()
         self._sink = io.BytesIO()
-        self.game = MoveGame(make(game), self._make)
+        self.game = MoveGame(make(game, **options), self._make)
         self.engine = Engine(USI if game == "shogi" else UCI, self.game, self._script, LineWriter(self._sink), visits=visits)
 
     def _make(self, game) -> UniformThinker:

@@ -15,6 +15,7 @@ from azero.engines.uci_go import parse_go
 from azero.engines.uci_info import chess_centipawns, shogi_centipawns, win_draw_loss
 from azero.engines.uci_search import SearchControl
 from azero.play.clock import Clock, thinking_seconds
+from azero.play.player import _compiled
 
 HERE = Path(__file__).parent
 GAMES = {"uci": "chess", "usi": "shogi"}
@@ -101,6 +102,17 @@ def test_the_tree_is_kept_while_the_game_goes_on() -> None:
     assert engine.game.session.num_moves == 2, "a refused position changes nothing"
     engine.ask("ucinewgame")
     assert thinker.num_resets == resets + 2 and engine.game.session.num_moves == 0
+
+
+def test_nothing_is_compiled_after_isready() -> None:
+    engine = MovesInProcess("chess", max_moves=500)
+    engine.ask("isready")
+    programs = _compiled(engine.game.game)
+    sizes = [program._cache_size() for program in programs]
+    assert all(sizes)
+    mate = "position fen 7k/8/6K1/8/8/8/8/6Q1 w - - 0 1 moves g1a1 h8g8 a1a8"
+    assert engine.ask(f"{mate}") == "" and "mate 0" in engine.ask("go nodes 1")
+    assert [program._cache_size() for program in programs] == sizes, "a mate takes no time"
 
 
 def test_memory_and_resignation_are_options() -> None:
