@@ -39,6 +39,8 @@ class GameConfig:
     """Go: several stones may capture themselves, as in Tromp-Taylor."""
     max_moves: int | None = None
     """Moves after which the game is scored or drawn; None is the game's own number (Go: 2 x points, AGZ: 722; chess and shogi: 512, AZ)."""
+    planes: int = 17
+    """Go: what the network sees. 17 is AlphaGo Zero's input; 4, 12, 20, 48 or 49 are the first so many planes of AlphaGo's of 2016."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `azero.games.make` for this game."""
@@ -47,7 +49,8 @@ class GameConfig:
         if self.name != "go":
             return {}
         size = self.size[0] if len(self.size) == 1 else tuple(self.size)
-        return {"size": size, "komi": self.komi, "superko": self.superko, "suicide": self.suicide, "max_moves": self.max_moves}
+        rules = {"size": size, "komi": self.komi, "superko": self.superko, "suicide": self.suicide, "max_moves": self.max_moves}
+        return {**rules, "num_planes": self.planes}
 
     def __post_init__(self) -> None:
         _check(len(self.size) in (1, 2), f"game.size is one or two numbers, not {self.size}")

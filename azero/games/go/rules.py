@@ -15,7 +15,7 @@ from flax import struct
 
 from azero.games import bits
 from azero.games import symmetry as symmetries
-from azero.games.go import encoding, setup, stones, text
+from azero.games.go import encoding, features2016, setup, stones, text
 from azero.games.go.stones import MAX_POINTS, Stones
 from azero.types import Array
 
@@ -63,8 +63,10 @@ class Go:
     suicide: bool
     max_moves: int
 
+    num_planes: int
+    """17: AlphaGo Zero's; 4, 12, 20, 48 or 49: AlphaGo's of 2016, the first ones of them"""
+
     name: ClassVar[str] = "go"
-    num_planes: ClassVar[int] = encoding.NUM_PLANES
     num_frames: ClassVar[int] = encoding.NUM_FRAMES
 
     def __init__(
@@ -74,6 +76,7 @@ class Go:
         superko: Superko = "positional",
         suicide: bool = False,
         max_moves: int | None = None,
+        num_planes: int = encoding.NUM_PLANES,
     ) -> None:
         """Fix the rules. `max_moves` None is two moves a point, as AlphaGo Zero's 722 (AGZ methods).
 
@@ -89,12 +92,15 @@ class Go:
             raise ValueError(f"superko {superko!r}: allowed are {', '.join(typing.get_args(Superko))}")
         if max_moves is not None and max_moves < 1:
             raise ValueError(f"max_moves {max_moves}: at least 1")
+        if num_planes not in (known := (encoding.NUM_PLANES, *features2016.PLANE_COUNTS)):
+            raise ValueError(f"num_planes {num_planes}: allowed are {', '.join(map(str, known))}")
         for field, value in {
             "board_shape": (height, width),
             "komi": float(komi),
             "superko": superko,
             "suicide": bool(suicide),
             "max_moves": 2 * height * width if max_moves is None else max_moves,
+            "num_planes": num_planes,
         }.items():
             object.__setattr__(self, field, value)
 
@@ -199,11 +205,15 @@ class Go:
             past = state.history
             age = state.num_moves - jnp.arange(past.shape[1], dtype=jnp.int32)
         exists = (age >= 0) & (age <= state.num_moves)
+        return past, exists & self._checked_ages(age)
+
+    def _checked_ages(self, age: Array) -> Array:
+        """Return which positions so many moves ago (`age` int32[T]) a stone must not recreate, bool[T]."""
         if self.superko == "simple":
-            return past, exists & (age <= 1)
+            return age <= 1
         if self.superko == "situational":
-            return past, exists & (age % 2 == 1)
-        return past, exists
+            return age % 2 == 1
+        return jnp.ones_like(age, bool)
 
     def to_play(self, state: GoState) -> Array:
         """Return int32[]: 0 for Black, 1 for White."""
@@ -239,7 +249,7 @@ class Go:
         return black | black_territory, white | white_territory
 
     def observe(self, state: GoState) -> Array:
-        """Return the planes bool[H, W, 17] (AGZ methods, 'Neural network architecture')."""
+        """Return the planes bool[H, W, C]: AGZ methods, 'Neural network architecture', or AG16 Extended Data Table 2."""
         return self.observe_frames(state.frames, state.to_play)
 
     def search_state(self, state: GoState) -> GoState:
@@ -256,7 +266,10 @@ class Go:
         return state.frames[0]
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
-        """Return the planes bool[H, W, 17] of eight frames uint32[8, 2K], newest first."""
+        """Return the planes bool[H, W, C] of eight frames uint32[8, 2K], newest first."""
+        if self.num_planes != encoding.NUM_PLANES:
+            checked = self._checked_ages(jnp.arange(self.num_frames, dtype=jnp.int32))
+            return features2016.planes_from_frames(frames, jnp.asarray(to_play), self.board_shape, checked, self.num_planes)
         return encoding.planes_from_frames(frames, to_play, self.board_shape)
 
     def transform_planes(self, planes: Array, symmetry: Array) -> Array:
