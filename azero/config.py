@@ -60,6 +60,8 @@ class GameConfig:
 class NetworkConfig:
     """The tower and its heads (AGZ methods, 'Neural network architecture')."""
 
+    name: Literal["alphago_zero", "policy2016", "value2016"] = "alphago_zero"
+    """Which network: AlphaGo Zero's, or the policy or the value network of AlphaGo in 2016, which read only blocks (AG16: 12), filters (AG16: 192) and value-hidden."""
     blocks: int = 20
     """Blocks of the tower; the first one is the single convolution, so "20 blocks" has 19 residual blocks (AGZ)."""
     filters: int = 256

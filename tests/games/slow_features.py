@@ -75,10 +75,7 @@ class Ladder:
                     _, breath = chain_of(board, other)
                     answers |= breath if len(breath) == 1 else set()
         answers = self.allowed(board, answers, self.colour, captured, chain, liberties)
-        for index, answer in enumerate(answers):
-            if self.deeper(self.run, board, answer, frames + (index < len(answers) - 1)):
-                return False
-        return True
+        return not any(self.deeper(self.run, board, answer, frames + (index < len(answers) - 1)) for index, answer in enumerate(answers))
 
     def run(self, board, move, frames):
         """Play the prey's move; return whether it escapes."""

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from azero.games import bits
 from azero.games.batching import batch_native
 from azero.games.go.groups import LEVELS, Chains, Moves, beside, find_chains, find_moves
-from azero.games.go.ladders import find_ladders
+from azero.games.go.ladders import Preys, find_ladders
 from azero.games.go.stones import Stones, colour_rows, legal_rows, sum_codes
 from azero.types import Array
 
@@ -54,19 +54,10 @@ LAYERS = (
     Layer("player colour", 48, 1),
 )
 """AG16 Extended Data Table 2."""
+LADDER_PLANE = 44
+"""The first of the two planes of ladders."""
 PLANE_COUNTS = (4, 12, 20, NUM_POLICY_PLANES, NUM_VALUE_PLANES)
 """How many of the planes, from the first, a network may see (AG16 Extended Data Table 3)."""
-
-
-class Position(NamedTuple):
-    """Sets of points of the side to move ("own") and of the other side, rows uint32[H, B]."""
-
-    own: Array
-    other: Array
-    legal: Array
-    chains: Chains
-    board: Array
-    """rows uint32[H, 1]"""
 
 
 def planes_from_frames(frames: Array, to_play: Array, shape: tuple[int, int], checked: Array, num_planes: int) -> Array:
@@ -75,12 +66,15 @@ def planes_from_frames(frames: Array, to_play: Array, shape: tuple[int, int], ch
     `frames` is uint32[8, 2K], newest first, Black's words before White's; `to_play` int32[] the side to move; `checked` bool[8] says which of the frames must not
     be recreated.
     """
-    words = batch_native(functools.partial(_planes, shape, num_planes))(frames, to_play, checked)
+    words, preys = batch_native(functools.partial(_planes, shape, num_planes))(frames, to_play, checked)
+    if preys is not None:
+        caught, saved = find_ladders(preys, shape)
+        words = jnp.concatenate([words[:LADDER_PLANE], caught[None], saved[None], words[LADDER_PLANE:]])
     return bits.unpack(words, shape[0] * shape[1]).T.reshape(*shape, num_planes)
 
 
-def _planes(shape: tuple[int, int], num_planes: int, frames: Array, to_play: Array, checked: Array) -> Array:
-    """Return the planes as words uint32[B, C, K]."""
+def _planes(shape: tuple[int, int], num_planes: int, frames: Array, to_play: Array, checked: Array) -> tuple[Array, Preys | None]:
+    """Return the planes but those of ladders as words uint32[B, C, K], and what is needed for those."""
     sides = colour_rows(shape, frames, to_play == 1)
     own, other = sides[0][:, 0], sides[1][:, 0]
     board = bits.board_rows(shape)
@@ -91,11 +85,15 @@ def _planes(shape: tuple[int, int], num_planes: int, frames: Array, to_play: Arr
     if num_planes > 12:
         chains = find_chains(own, other, board)
         planes += _one_hot(chains.levels, own | other)
-        if num_planes > 20:
-            planes += _move_planes(Position(own, other, _legal(sides, chains.atari, checked, shape), chains, board), shape)
+    if num_planes <= 20:
+        return bits.words_from_rows(jnp.stack(planes, axis=1), shape).transpose(2, 1, 0), None
+    legal = _legal(sides, chains.atari, checked, shape)
+    planes += [*_move_planes(own, other, chains, legal, board), jnp.zeros_like(own)]
     if num_planes > NUM_POLICY_PLANES:
         planes.append(bits.where((to_play == 0)[None], everywhere))
-    return bits.words_from_rows(jnp.stack(planes, axis=1), shape).transpose(2, 1, 0)
+    for_ladders = Preys(own, other, chains.atari, legal, chains.hunted, chains.threatened)
+    words = bits.words_from_rows(jnp.stack([*planes, *for_ladders], axis=1), shape).transpose(2, 1, 0)
+    return words[:, : len(planes)], Preys(*jnp.unstack(words[:, len(planes) :], axis=1))
 
 
 def _legal(sides: tuple[Array, Array], atari: Array, checked: Array, shape: tuple[int, int]) -> Array:
@@ -114,29 +112,14 @@ def _turns_since(sides: tuple[Array, Array]) -> list[Array]:
     return [*planes, own | other]
 
 
-def _position(game: Go, sides: list[tuple[Array, Array]], to_play: Array) -> Position:
-    own, other = sides[0]
-    board = bits.board_rows(game.board_shape)
-    chains = find_chains(own, other, board)
-    sums = jnp.stack([jnp.stack([stones.sum_codes(rows, game.board_shape) for rows in side]) for side in zip(*sides, strict=True)])  # [2, 8, B]
-    checked = jnp.broadcast_to(game.checked_ages(jnp.arange(len(sides), dtype=jnp.int32)), (own.shape[-1], len(sides)))
-    legal = stones.legal_rows(Stones(game.board_shape), own, other, chains.atari, sums.transpose(2, 0, 1), checked)
-    return Position(own, other, board & ~(own | other), legal, chains, board)
-
-
-def _move_planes(position: Position, shape: tuple[int, int]) -> list[Array]:
-    """Return the 28 planes of moves, from the capture size to the zeros."""
-    own, other, chains, legal = position.own, position.other, position.chains, position.legal
-    moves = find_moves(own, other, chains, legal, position.board)
-    caught, saved = find_ladders(own, other, chains, legal, shape)
+def _move_planes(own: Array, other: Array, chains: Chains, legal: Array, board: Array) -> list[Array]:
+    """Return the planes of moves, rows uint32[H, B], but those of ladders."""
+    moves = find_moves(own, other, chains, legal, board)
     return [
         *_one_hot(moves.captured, legal),
         *_one_hot(moves.own_size, self_atari(moves, legal)),
         *_one_hot(moves.liberties, legal),
-        caught,
-        saved,
-        legal & ~eyes(own, other, position.board),
-        jnp.zeros_like(own),
+        legal & ~eyes(own, other, board),
     ]
 
 

@@ -14,13 +14,14 @@ when it is done, so that a long ladder keeps one lane busy and no other waits.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from azero.games import bits
-from azero.games.go.groups import Chains
+from azero.games.batching import batch_native
 from azero.games.go.stones import living_points, place_rows
 from azero.types import Array
 
@@ -28,6 +29,9 @@ NODE_LIMIT = 500
 """Moves of reading for one first move (ours)."""
 FRAME_LIMIT = 64
 """Moves on one line of reading that leave another to try (ours)."""
+
+CPU_LANES = 16
+"""Ladders that a CPU core follows at a time (measured)."""
 
 
 class _Node(NamedTuple):
@@ -74,32 +78,55 @@ class _Queue(NamedTuple):
     size: Array
     """int32[]"""
     positions: Array
-    """uint32[B, 4H]: own, other, atari, legal"""
+    """words uint32[B, 4K]: own, other, atari, legal"""
 
 
-def find_ladders(own: Array, other: Array, chains: Chains, legal: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
-    """Return rows uint32[H, B] of the legal points where the side to move catches a prey in a ladder, and where it saves one from being caught."""
-    batch, num_points = own.shape[-1], shape[0] * shape[1]
-    queue = _make_queue(own, other, chains, legal, shape)
-    lanes = _take_jobs(_start(batch, num_points, own), queue, jnp.ones(batch, bool), shape)
+class Preys(NamedTuple):
+    """Positions with what may be caught in them, each a set of points as words uint32[K]."""
+
+    own: Array
+    """of the side to move"""
+    other: Array
+    atari: Array
+    """stones of chains with one liberty"""
+    legal: Array
+    hunted: Array
+    """one stone of every chain of the other side with two liberties"""
+    threatened: Array
+    """one stone of every own chain with one liberty"""
+
+
+def find_ladders(preys: Preys, shape: tuple[int, int]) -> tuple[Array, Array]:
+    """Return the words uint32[K] of the legal points where the side to move catches a prey in a ladder, and where it saves one from being caught.
+
+    One position; under `vmap` all ladders of the batch share a queue. A CPU follows some of them at a time, another device as many as there are positions.
+    """
+    few = functools.partial(_find_ladders, shape, CPU_LANES)
+    return batch_native(functools.partial(_find_ladders, shape, None), few)(*preys)
+
+
+def _find_ladders(shape: tuple[int, int], num_lanes: int | None, *arrays: Array) -> tuple[Array, Array]:
+    preys = Preys(*arrays)
+    batch, num_points = preys.own.shape[0], shape[0] * shape[1]
+    queue = _make_queue(preys, shape)
+    lanes = _start(batch if num_lanes is None else num_lanes, batch, shape)
+    lanes = _take_jobs(lanes, queue, jnp.ones_like(lanes.is_fresh), shape)
     lanes = jax.lax.while_loop(lambda lanes: (lanes.job < queue.size).any(), lambda lanes: _turn(lanes, queue, shape, batch), lanes)
     works = lanes.works.reshape(2, batch, num_points + 1)[:, :, :num_points]
-    caught, saved = (bits.rows_from_words(bits.pack(works[kind]).T, shape) for kind in range(2))
-    return caught, saved
+    return bits.pack(works[0]), bits.pack(works[1])
 
 
-def _make_queue(own: Array, other: Array, chains: Chains, legal: Array, shape: tuple[int, int]) -> _Queue:
+def _make_queue(preys: Preys, shape: tuple[int, int]) -> _Queue:
     num_points = shape[0] * shape[1]
-    preys = jnp.stack([bits.unpack(bits.words_from_rows(rows, shape).T, num_points) for rows in (chains.hunted, chains.threatened)])
-    # A prey has two liberties, or one, of its own or shared with others: there are never more than half the points of the board.
-    most = own.shape[-1] * num_points
-    index = jnp.nonzero(preys.reshape(-1), size=most, fill_value=preys.size)[0].astype(jnp.int32)
-    return _Queue(index, preys.sum(dtype=jnp.int32), jnp.concatenate([own, other, chains.atari, legal]).T)
+    stones = jnp.stack([bits.unpack(words, num_points) for words in (preys.hunted, preys.threatened)])
+    # A stone is at most once in the queue, so that it is never longer than the points of all boards.
+    index = jnp.nonzero(stones.reshape(-1), size=stones.size // 2, fill_value=stones.size)[0].astype(jnp.int32)
+    return _Queue(index, stones.sum(dtype=jnp.int32), jnp.concatenate([preys.own, preys.other, preys.atari, preys.legal], axis=1))
 
 
-def _start(batch: int, num_points: int, own: Array) -> _Lanes:
-    none = jnp.zeros_like(own)
-    off, zero = jnp.zeros(batch, bool), jnp.zeros(batch, jnp.int32)
+def _start(num_lanes: int, batch: int, shape: tuple[int, int]) -> _Lanes:
+    none = jnp.zeros((shape[0], num_lanes), jnp.uint32)
+    off, zero = jnp.zeros(num_lanes, bool), jnp.zeros(num_lanes, jnp.int32)
     return _Lanes(
         job=zero,
         node=_Node(none, none, none, none),
@@ -110,10 +137,10 @@ def _start(batch: int, num_points: int, own: Array) -> _Lanes:
         todo=none,
         num_nodes=zero,
         num_frames=zero,
-        frames=jnp.zeros((FRAME_LIMIT, batch, 4 * own.shape[0]), jnp.uint32),
-        frame_hunts=jnp.zeros((FRAME_LIMIT, batch), bool),
+        frames=jnp.zeros((FRAME_LIMIT, num_lanes, 4 * shape[0]), jnp.uint32),
+        frame_hunts=jnp.zeros((FRAME_LIMIT, num_lanes), bool),
         next_job=jnp.int32(0),
-        works=jnp.zeros(2 * batch * (num_points + 1), bool),
+        works=jnp.zeros(2 * batch * (shape[0] * shape[1] + 1), bool),
     )
 
 
@@ -136,9 +163,9 @@ def _job(lanes: _Lanes, queue: _Queue, num_points: int) -> _Job:
     return _Job(kind == 1, position, stone)
 
 
-def _root(job: _Job, queue: _Queue) -> tuple[_Node, Array]:
+def _root(job: _Job, queue: _Queue, shape: tuple[int, int]) -> tuple[_Node, Array]:
     """Return the positions of the lanes before the first move, without moves to try, and the legal points, rows uint32[H, L]."""
-    own, other, atari, legal = jnp.split(queue.positions[job.position].T, 4)
+    own, other, atari, legal = (bits.rows_from_words(words, shape) for words in jnp.split(queue.positions[job.position].T, 4))
     swapped = job.is_escape[None]
     return _Node(jnp.where(swapped, own, other), jnp.where(swapped, other, own), atari, jnp.zeros_like(own)), legal
 
@@ -151,7 +178,7 @@ def _take_jobs(lanes: _Lanes, queue: _Queue, is_done: Array, shape: tuple[int, i
         next_job=jnp.minimum(lanes.next_job + rank[-1], queue.size),
     )
     job = _job(lanes, queue, shape[0] * shape[1])
-    root, _ = _root(job, queue)
+    root, _ = _root(job, queue, shape)
     return lanes._replace(
         node=_select(is_done, root, lanes.node),
         prey=jnp.where(is_done, bits.point_rows(job.stone, shape), lanes.prey),
@@ -177,7 +204,7 @@ def _turn(lanes: _Lanes, queue: _Queue, shape: tuple[int, int], batch: int) -> _
     lanes = _push(lanes, node._replace(options=rest), ~is_first & ~is_fresh & (bits.union(rest) != 0))
     hunts = jnp.where(is_fresh, lanes.hunts, ~lanes.hunts)
     job = _job(lanes, queue, shape[0] * shape[1])
-    _, legal = _root(job, queue)
+    _, legal = _root(job, queue, shape)
     node, hunter_wins, prey_wins = _play(node, lanes, move, hunts, legal, shape)
     has_no_move = bits.union(node.options) == 0
     is_long = ~is_fresh & ((lanes.num_nodes >= NODE_LIMIT) | (lanes.num_frames >= FRAME_LIMIT))
@@ -246,7 +273,7 @@ def _finish(lanes: _Lanes, queue: _Queue, job: _Job, works: Array, is_over: Arra
     point = jnp.where(works, bits.first_point(lanes.first, shape), num_points)
     is_done = is_over & (bits.union(lanes.todo) == 0)
     again = is_over & ~is_done
-    root, _ = _root(job, queue)
+    root, _ = _root(job, queue, shape)
     lanes = lanes._replace(
         works=lanes.works.at[(job.is_escape * batch + job.position) * (num_points + 1) + point].max(works),
         node=_select(again, root._replace(options=lanes.todo), lanes.node),

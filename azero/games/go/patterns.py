@@ -1,0 +1,159 @@
+"""What the rollout and the tree policy of AlphaGo (2016) see of every move: the groups of AG16 Extended Data Table 4 as one number a group and point.
+
+    0  response          1 where the move is one of the 12 points around the previous move that a response pattern speaks of
+    1  save atari        1 where the move saves stones in atari
+    2  neighbour         1 to 8 where the move is 8-connected to the previous one
+    3  nakade            the shape around the move in what the previous move captured, and how many stones that took: 1 to 8192
+    4  response pattern  a code of the 12 points around the previous move and of where the move lies among them
+    5  pattern           a code of the 3x3 points around the move
+    6  self-atari        1 where the move's chain is left with one liberty                                      (from here on the tree policy's)
+    7  distance          Manhattan distance to the previous move, 1 to 17
+    8  distance          the same to the move before it
+    9  diamond           a code of the 12 points around the move
+0 is none. A point of a pattern is empty, off the board, or a stone: own or the other side's, with 1, 2 or at least 3 liberties. Codes are 32-bit hashes; the
+policy takes as many of their high bits as its table has. The paper's tables hold the 69,338 and 32,207 most frequent patterns; a hash needs no list of them.
+Where the paper only names a feature, the definition is ours: `saves` and `nakade` below.
+
+Natively batched, the batch last: sets of points are rows uint32[H, B], numbers at points uint32[H, W, B].
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from azero.games import bits
+from azero.games.go.groups import beside
+from azero.types import Array
+
+NUM_ROLLOUT = 6
+NUM_TREE = 10
+_OFF_BOARD = 7
+_MARGIN = 2
+MOST_DISTANCE = 17
+"""34 weights for two moves (AG16 Extended Data Table 4)."""
+MOST_CAPTURED = 31
+"""Counts 1 to 31 and 256 surroundings make the 8192 nakade patterns of AG16 Extended Data Table 4."""
+
+AROUND = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
+"""The eight points of a 3x3 pattern, as (row, column) from its middle."""
+DIAMOND = (*AROUND, (-2, 0), (2, 0), (0, -2), (0, 2))
+"""The twelve points of a diamond."""
+
+
+class Situation(NamedTuple):
+    """What the features are made of; rows uint32[H, B]."""
+
+    own: Array
+    """of the side to move"""
+    other: Array
+    one: Array
+    """stones of chains with one liberty"""
+    two: Array
+    """stones of chains with two liberties"""
+    last: Array
+    """the previous move; none after a pass and at the start"""
+    captured: Array
+    """what it captured"""
+
+
+def rollout_features(now: Situation, shape: tuple[int, int]) -> list[Array]:
+    """Return the six numbers uint32[H, W, B] of the rollout policy at every point."""
+    cells = _cells(now, shape)
+    last = unpack_rows(now.last, shape[1])
+    around = sum(((index + 1) * _seen_from(last, offset) for index, offset in enumerate(AROUND)), start=jnp.zeros_like(last))
+    place = sum(((index + 1) * _seen_from(last, offset) for index, offset in enumerate(DIAMOND)), start=jnp.zeros_like(last))
+    context = (last * _code(cells, DIAMOND)).sum(axis=(0, 1), dtype=jnp.uint32)
+    response = (place != 0).astype(jnp.uint32)
+    return [
+        response,
+        unpack_rows(saves(now, shape), shape[1]),
+        around,
+        _nakade(now.captured, shape),
+        response * _finish(context + place * jnp.uint32(_FACTORS[-1])),
+        _finish(_code(cells, AROUND)),
+    ]
+
+
+def tree_features(now: Situation, before_last: Array, self_atari: Array, shape: tuple[int, int]) -> list[Array]:
+    """Return the ten numbers uint32[H, W, B] of the tree policy; `before_last` is the move before the previous one, both further arguments rows uint32[H, B]."""
+    distances = [_distance(move, shape) for move in (now.last, before_last)]
+    return [*rollout_features(now, shape), unpack_rows(self_atari, shape[1]), *distances, _finish(_code(_cells(now, shape), DIAMOND) + jnp.uint32(1))]
+
+
+def unpack_rows(rows: Array, width: int) -> Array:
+    """Return 0 or 1, uint32[H, W, B], of rows uint32[H, B]."""
+    return (rows[:, None] >> jnp.arange(width, dtype=jnp.uint32)[None, :, None]) & 1
+
+
+def saves(now: Situation, shape: tuple[int, int]) -> Array:
+    """Return rows of the moves that save own stones in atari (a close guess without reading).
+
+    The move takes a chain in atari beside them; or it is their last liberty and has two empty points beside it, or one and an own chain of two liberties, or an
+    own chain of three.
+    """
+    board = bits.board_rows(shape)
+    empty = board & ~(now.own | now.other)
+    threatened = now.own & now.one
+    takers = bits.flood(bits.neighbours(threatened) & now.other & now.one, now.other)
+    once = twice = jnp.zeros_like(empty)
+    for side in beside(empty):
+        once, twice = once | side, twice | (once & side)
+    safe = twice | (once & bits.neighbours(now.own & now.two)) | bits.neighbours(now.own & ~now.one & ~now.two) | bits.neighbours(takers)
+    return empty & ((bits.neighbours(threatened) & safe) | bits.neighbours(takers))
+
+
+def _nakade(captured: Array, shape: tuple[int, int]) -> Array:
+    """Return 1 + the eight points around (256) + 256 (stones taken - 1) at points of `captured`, a set of at least two; else 0."""
+    taken = unpack_rows(captured, shape[1])
+    number = bits.count_points(captured)
+    surroundings = sum((_seen_from(taken, offset) << index for index, offset in enumerate(AROUND)), start=jnp.zeros_like(taken))
+    size = (jnp.clip(number, 1, MOST_CAPTURED) - 1).astype(jnp.uint32)
+    return jnp.where((taken != 0) & (number >= 2), 1 + surroundings + 256 * size, 0).astype(jnp.uint32)
+
+
+def _distance(move: Array, shape: tuple[int, int]) -> Array:
+    """Return the Manhattan distance of every point to `move`, 1 to 17; 0 where there was none, and at the move itself."""
+    place = bits.first_point(move, shape)
+    row, column = jnp.divmod(place, shape[1])
+    rows = abs(jnp.arange(shape[0], dtype=jnp.int32)[:, None, None] - row)
+    columns = abs(jnp.arange(shape[1], dtype=jnp.int32)[None, :, None] - column)
+    return jnp.where(bits.union(move) != 0, jnp.minimum(rows + columns, MOST_DISTANCE), 0).astype(jnp.uint32)
+
+
+def _cells(now: Situation, shape: tuple[int, int]) -> Array:
+    """Return uint32[H + 4, W + 4, B]: 0 empty, 1 to 3 own and 4 to 6 other stones by their liberties, 7 off the board."""
+    more = ~now.one & ~now.two
+    digits = (now.own & ~now.two) | (now.other & now.two), (now.own & ~now.one) | (now.other & more), now.other
+    cells = sum((unpack_rows(digit, shape[1]) << index for index, digit in enumerate(digits)), start=jnp.uint32(0))
+    margin = (_MARGIN, _MARGIN, 0)
+    return jnp.pad(cells, [margin[:2], margin[:2], (0, 0)], constant_values=_OFF_BOARD)
+
+
+def _code(cells: Array, offsets: tuple[tuple[int, int], ...]) -> Array:
+    """Return a sum uint32[H, W, B] that tells the cells at `offsets` around every point."""
+    height, width = cells.shape[0] - 2 * _MARGIN, cells.shape[1] - 2 * _MARGIN
+    total = jnp.zeros((height, width, cells.shape[2]), jnp.uint32)
+    for (row, column), factor in zip(offsets, _FACTORS, strict=False):
+        total = total + cells[_MARGIN + row : _MARGIN + row + height, _MARGIN + column : _MARGIN + column + width] * jnp.uint32(factor)
+    return total
+
+
+def _finish(code: Array) -> Array:
+    """Return a hash of a code, never 0, by the finaliser of MurmurHash3 (Appleby, public domain)."""
+    code = (code ^ (code >> 16)) * jnp.uint32(0x85EBCA6B)
+    code = (code ^ (code >> 13)) * jnp.uint32(0xC2B2AE35)
+    return (code ^ (code >> 16)) | jnp.uint32(1)
+
+
+_FACTORS = tuple((0x9E3779B1 * (2 * index + 1) ** 5 & 0xFFFFFFFF) | 1 for index in range(13))
+"""Odd factors that spread the cells of a pattern over 32 bits (ours)."""
+
+
+def _seen_from(values: Array, offset: tuple[int, int]) -> Array:
+    """Return what stands at `values` [H, W, B] minus `offset` from every point: where a move at `offset` from the marked point would be."""
+    row, column = offset
+    height, width = values.shape[:2]
+    padded = jnp.pad(values, ((_MARGIN, _MARGIN), (_MARGIN, _MARGIN), (0, 0)))
+    return padded[_MARGIN - row : _MARGIN - row + height, _MARGIN - column : _MARGIN - column + width]
