@@ -40,7 +40,8 @@ class GameConfig:
     max_moves: int | None = None
     """Moves after which the game is scored or drawn; None is the game's own number (Go: 2 x points, AGZ: 722; chess and shogi: 512, AZ)."""
     planes: int = 17
-    """Go: what the network sees. 17 is AlphaGo Zero's input; 4, 12, 20, 48 or 49 are the first so many planes of AlphaGo's of 2016."""
+    """Go: what the network sees. 17 is AlphaGo Zero's input; 4, 12, 20, 48 or 49 are the first so many planes of AlphaGo's of 2016, 6 and 10 what
+    its rollout and its tree policy see."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `azero.games.make` for this game."""
@@ -60,8 +61,9 @@ class GameConfig:
 class NetworkConfig:
     """The tower and its heads (AGZ methods, 'Neural network architecture')."""
 
-    name: Literal["alphago_zero", "policy2016", "value2016"] = "alphago_zero"
-    """Which network: AlphaGo Zero's, or the policy or the value network of AlphaGo in 2016, which read only blocks (AG16: 12), filters (AG16: 192) and value-hidden."""
+    name: Literal["alphago_zero", "policy2016", "value2016", "rollout2016", "tree2016"] = "alphago_zero"
+    """Which network: AlphaGo Zero's; the policy or the value network of AlphaGo in 2016, which read only blocks (AG16: 12), filters (192) and value-hidden (256);
+    or its linear rollout or tree policy, which read only pattern-bits."""
     blocks: int = 20
     """Blocks of the tower; the first one is the single convolution, so "20 blocks" has 19 residual blocks (AGZ)."""
     filters: int = 256
@@ -82,6 +84,8 @@ class NetworkConfig:
     """Compute type of the tower in self-play and evaluation."""
     convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
     """How 3x3 convolutions are computed: XLA's own, matrix products over rows (CPUs with bf16 units), minimal filtering (other CPUs), or by measurement."""
+    pattern_bits: int = 16
+    """rollout2016, tree2016: a table of patterns has 2 to this power weights (AG16: 69,338 and 32,207 weights)."""
     batch_norm_momentum: float = 0.95
     """Share of the old running statistics kept at each training step (the paper gives none)."""
     batch_norm_epsilon: float = 1e-5
@@ -89,6 +93,7 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         _check(self.blocks >= 1, f"network.blocks is at least 1, not {self.blocks}")
+        _check(4 <= self.pattern_bits <= 24, f"network.pattern-bits is 4 to 24, not {self.pattern_bits}")
         _check(self.filters >= 1, f"network.filters is at least 1, not {self.filters}")
 
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.config import NetworkConfig
-from azero.networks import alphago2016, inference
+from azero.networks import alphago2016, inference, rollout
 from azero.networks.network import Network
 from azero.networks.resnet import PolicyValue
 from azero.types import Array, PyTree
@@ -26,7 +26,7 @@ _BF16_FLAGS = {"amx_bf16", "avx512_bf16", "bf16"}
 
 
 ARCHITECTURES_2016 = {"policy2016": alphago2016.policy_network, "value2016": alphago2016.value_network}
-"""By name; the other one is AlphaGo Zero's."""
+"""The convolutional networks of 2016 by name."""
 
 
 class Choice(NamedTuple):
@@ -44,6 +44,8 @@ def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes
     """
     config = resolve(config)
     piece = piece_size(config, board_shape) if jax.default_backend() == "cpu" else None
+    if config.name in rollout.NUM_GROUPS:
+        return rollout.linear_network(config, board_shape, num_planes, num_actions)
     if config.name in ARCHITECTURES_2016:
         return ARCHITECTURES_2016[config.name](config, board_shape, num_planes, num_actions, piece)
     frozen = PolicyValue(config, num_actions, is_training=False)

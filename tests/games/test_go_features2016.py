@@ -198,7 +198,7 @@ def assert_equal(planes, frames, to_play, game):
     boards = boards_of(frames, game.num_points).reshape(len(frames), 8, *game.board_shape)
     for index, history in enumerate(boards):
         expected = planes_of(history, 1 - 2 * int(to_play[index]))
-        wrong = [layer.name for layer in LAYERS if (planes[index] != expected)[:, :, layer.first : layer.first + layer.count].any()]
+        wrong = [layer.name for layer in LAYERS if (planes[index] != expected)[:, :, layer.first : layer.first + layer.size].any()]
         assert not wrong, f"position {index}: {', '.join(wrong)}"
 
 

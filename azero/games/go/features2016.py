@@ -22,7 +22,7 @@ import jax.numpy as jnp
 
 from azero.games import bits
 from azero.games.batching import batch_native
-from azero.games.go.groups import LEVELS, Chains, Moves, beside, find_chains, find_moves
+from azero.games.go.groups import LEVELS, Chains, beside, find_chains, find_moves, self_atari
 from azero.games.go.ladders import Preys, find_ladders
 from azero.games.go.stones import Stones, colour_rows, legal_rows, sum_codes
 from azero.types import Array
@@ -36,7 +36,7 @@ class Layer(NamedTuple):
 
     name: str
     first: int
-    count: int
+    size: int
 
 
 LAYERS = (
@@ -121,11 +121,6 @@ def _move_planes(own: Array, other: Array, chains: Chains, legal: Array, board: 
         *_one_hot(moves.liberties, legal),
         legal & ~eyes(own, other, board),
     ]
-
-
-def self_atari(moves: Moves, legal: Array) -> Array:
-    """Return the legal points where a stone's chain is left with one liberty."""
-    return bits.points_with(moves.liberties, 0, legal)
 
 
 def eyes(own: Array, other: Array, board: Array) -> Array:

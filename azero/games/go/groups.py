@@ -130,6 +130,11 @@ def find_moves(own: Array, other: Array, chains: Chains, legal: Array, board: Ar
     return jax.lax.while_loop(lambda carry: (carry[0] != 0).any(), one, (played, start))[1]
 
 
+def self_atari(moves: Moves, legal: Array) -> Array:
+    """Return the legal points where a stone's chain is left with one liberty."""
+    return bits.points_with(moves.liberties, 0, legal)
+
+
 def _set_digits(digits: list[Array], added: list[Array]) -> list[Array]:
     """Return the digits with those of numbers at other points put in."""
     return [old | new for old, new in zip(digits, added, strict=True)]

@@ -73,7 +73,7 @@ class _Lanes(NamedTuple):
 
 
 class _Queue(NamedTuple):
-    index: Array
+    preys: Array
     """int32[Q]: kind, position and stone of the prey in one number, in order; the size of the board after the last"""
     size: Array
     """int32[]"""
@@ -120,8 +120,8 @@ def _make_queue(preys: Preys, shape: tuple[int, int]) -> _Queue:
     num_points = shape[0] * shape[1]
     stones = jnp.stack([bits.unpack(words, num_points) for words in (preys.hunted, preys.threatened)])
     # A stone is at most once in the queue, so that it is never longer than the points of all boards.
-    index = jnp.nonzero(stones.reshape(-1), size=stones.size // 2, fill_value=stones.size)[0].astype(jnp.int32)
-    return _Queue(index, stones.sum(dtype=jnp.int32), jnp.concatenate([preys.own, preys.other, preys.atari, preys.legal], axis=1))
+    preys_in_order = jnp.nonzero(stones.reshape(-1), size=stones.size // 2, fill_value=stones.size)[0].astype(jnp.int32)
+    return _Queue(preys_in_order, stones.sum(dtype=jnp.int32), jnp.concatenate([preys.own, preys.other, preys.atari, preys.legal], axis=1))
 
 
 def _start(num_lanes: int, batch: int, shape: tuple[int, int]) -> _Lanes:
@@ -157,7 +157,7 @@ class _Job(NamedTuple):
 
 def _job(lanes: _Lanes, queue: _Queue, num_points: int) -> _Job:
     batch = queue.positions.shape[0]
-    index = queue.index[jnp.minimum(lanes.job, queue.index.size - 1)]
+    index = queue.preys[jnp.minimum(lanes.job, queue.preys.size - 1)]
     board, stone = jnp.divmod(index, num_points)
     kind, position = jnp.divmod(board, batch)
     return _Job(kind == 1, position, stone)

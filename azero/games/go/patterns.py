@@ -19,16 +19,20 @@ Natively batched, the batch last: sets of points are rows uint32[H, B], numbers 
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
 
 from azero.games import bits
-from azero.games.go.groups import beside
+from azero.games.batching import batch_native
+from azero.games.go.groups import beside, find_chains, find_moves, self_atari
+from azero.games.go.stones import colour_rows, living_points
 from azero.types import Array
 
 NUM_ROLLOUT = 6
 NUM_TREE = 10
+NUM_PLANES = (NUM_ROLLOUT, NUM_TREE)
 _OFF_BOARD = 7
 _MARGIN = 2
 MOST_DISTANCE = 17
@@ -56,6 +60,35 @@ class Situation(NamedTuple):
     """the previous move; none after a pass and at the start"""
     captured: Array
     """what it captured"""
+
+
+def planes_from_frames(frames: Array, to_play: Array, shape: tuple[int, int], num_planes: int) -> Array:
+    """Return the numbers uint32[H, W, C] of a position, those of the rollout policy (C = 6) or of the tree policy (10).
+
+    `frames` uint32[8, 2K] and `to_play` int32[] are as for the planes of `features2016`.
+    """
+    return batch_native(functools.partial(_planes, shape, num_planes))(frames, to_play)
+
+
+def _planes(shape: tuple[int, int], num_planes: int, frames: Array, to_play: Array) -> Array:
+    (own, own_before, own_first), (other, other_before, _) = (jnp.unstack(side[:, :3], axis=1) for side in colour_rows(shape, frames, to_play == 1))
+    last, before_last = other & ~other_before, own_before & ~own_first
+    board = bits.board_rows(shape)
+    chains = find_chains(own, other, board)
+    two = bits.points_with(chains.levels, 1, own | other)
+    now = Situation(own, other, chains.atari, two, _only(last), bits.where(bits.counts_one(last)[None], own_before & ~own))
+    if num_planes == NUM_ROLLOUT:
+        numbers = rollout_features(now, shape)
+    else:
+        moves = find_moves(own, other, chains, living_points(own, other, chains.atari, board), board)
+        in_atari = self_atari(moves, living_points(own, other, chains.atari, board))
+        numbers = tree_features(now, _only(before_last), in_atari, shape)
+    return jnp.stack(numbers).transpose(3, 1, 2, 0)
+
+
+def _only(rows: Array) -> Array:
+    """Return sets of one point; the set-up before a game's first move is no move."""
+    return bits.where(bits.counts_one(rows)[None], rows)
 
 
 def rollout_features(now: Situation, shape: tuple[int, int]) -> list[Array]:

@@ -15,7 +15,7 @@ from flax import struct
 
 from azero.games import bits
 from azero.games import symmetry as symmetries
-from azero.games.go import encoding, features2016, setup, stones, text
+from azero.games.go import encoding, features2016, patterns, setup, stones, text
 from azero.games.go.stones import MAX_POINTS, Stones
 from azero.types import Array
 
@@ -64,7 +64,7 @@ class Go:
     max_moves: int
 
     num_planes: int
-    """17: AlphaGo Zero's; 4, 12, 20, 48 or 49: AlphaGo's of 2016, the first ones of them"""
+    """17: AlphaGo Zero's; 4, 12, 20, 48 or 49: AlphaGo's of 2016, the first ones of them; 6, 10: the numbers of its rollout and tree policies"""
 
     name: ClassVar[str] = "go"
     num_frames: ClassVar[int] = encoding.NUM_FRAMES
@@ -92,7 +92,7 @@ class Go:
             raise ValueError(f"superko {superko!r}: allowed are {', '.join(typing.get_args(Superko))}")
         if max_moves is not None and max_moves < 1:
             raise ValueError(f"max_moves {max_moves}: at least 1")
-        if num_planes not in (known := (encoding.NUM_PLANES, *features2016.PLANE_COUNTS)):
+        if num_planes not in (known := (encoding.NUM_PLANES, *features2016.PLANE_COUNTS, *patterns.NUM_PLANES)):
             raise ValueError(f"num_planes {num_planes}: allowed are {', '.join(map(str, known))}")
         for field, value in {
             "board_shape": (height, width),
@@ -249,7 +249,7 @@ class Go:
         return black | black_territory, white | white_territory
 
     def observe(self, state: GoState) -> Array:
-        """Return the planes bool[H, W, C]: AGZ methods, 'Neural network architecture', or AG16 Extended Data Table 2."""
+        """Return the planes bool[H, W, C] (AGZ methods, 'Neural network architecture'; AG16 Extended Data Table 2), or the numbers of AG16's Table 4."""
         return self.observe_frames(state.frames, state.to_play)
 
     def search_state(self, state: GoState) -> GoState:
@@ -267,6 +267,8 @@ class Go:
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
         """Return the planes bool[H, W, C] of eight frames uint32[8, 2K], newest first."""
+        if self.num_planes in patterns.NUM_PLANES:
+            return patterns.planes_from_frames(frames, jnp.asarray(to_play), self.board_shape, self.num_planes)
         if self.num_planes != encoding.NUM_PLANES:
             checked = self._checked_ages(jnp.arange(self.num_frames, dtype=jnp.int32))
             return features2016.planes_from_frames(frames, jnp.asarray(to_play), self.board_shape, checked, self.num_planes)
