@@ -74,13 +74,13 @@ def test_moves_that_save_stones_and_moves_into_atari(observe):
 . . . . X O . . .
 . . . O X X O . .
 . . . . O O . . .
-. . . . . . . . .
+X . . . . . . . .
 O . . . . . . . .
 X O . . . . . . .
-O . . . . . . . ."""
+. . . . . . . . ."""
     numbers = observe(drawn(board))
-    # A9 leaves the stone on B9 with a liberty; the chain on E6 breathes; A2 cannot run, but B1 takes the stone on A1.
-    assert points_of(numbers["save"]) == {(8, 1)}
+    # A9 leaves the stone on B9 with one liberty; the chain on E6 has two; the stone on A2 cannot run, but B3 takes the one above it.
+    assert points_of(numbers["save"]) == {(6, 1)}
     assert (0, 0) in points_of(numbers["self-atari"]) and (4, 3) not in points_of(numbers["save"])
 
 
