@@ -147,8 +147,10 @@ class ApvTree:
         if node is None or not kept:
             self.clear()
             node = ApvNode(position, legal, legal.astype(np.float32))
-        self.root = node
-        self.num_nodes, self._queue = _count_nodes(node), deque(waiting for waiting in self._queue if waiting is not node)
+        below = _nodes(node)
+        known = {id(one) for one in below}
+        self.root, self.num_nodes = node, len(below)
+        self._queue = deque(waiting for waiting in self._queue if waiting is not node and id(waiting) in known)
         if not node.is_settled:
             self._settle([node])
         return kept
@@ -282,10 +284,11 @@ def _back_up_value(path: Path, value: float) -> None:
         node.value_sums[edge] += value * _sign(node.position.to_play)
 
 
-def _count_nodes(root: ApvNode) -> int:
-    count, todo = 0, [root]
+def _nodes(root: ApvNode) -> list[ApvNode]:
+    """Return the nodes of the tree below `root`, itself included."""
+    found, todo = [], [root]
     while todo:
         node = todo.pop()
-        count += 1
+        found.append(node)
         todo.extend(child for child in node.children if isinstance(child, ApvNode))
-    return count
+    return found

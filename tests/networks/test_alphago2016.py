@@ -29,7 +29,7 @@ def test_the_policy_network_has_the_published_layers():
     assert params["head"]["kernel"].shape == (192, 1)  # layer 13
     assert params["head"]["bias"].shape == (361,)  # one for every point
     count = sum(leaf.size for leaf in jax.tree.leaves(params))
-    assert count == (25 * 48 * 192 + 192) + 11 * (9 * 192 * 192 + 192) + (192 + 361) == 3_882_985
+    assert count == (25 * 48 * 192 + 192) + 11 * (9 * 192 * 192 + 192) + (192 + 361) == 3_882_793
 
 
 def test_the_value_network_has_the_published_layers():
@@ -38,7 +38,7 @@ def test_the_value_network_has_the_published_layers():
     assert params["layers"]["kernel"].shape[0] == 11  # layers 2 to 12
     assert [params[name]["kernel"].shape for name in ("head", "hidden", "value")] == [(192, 1), (361, 256), (256, 1)]  # layers 13, 14 and the output
     count = sum(leaf.size for leaf in jax.tree.leaves(params))
-    assert count == (25 * 49 * 192 + 192) + 11 * (9 * 192 * 192 + 192) + (192 + 1) + (361 * 256 + 256) + (256 + 1) == 3_980_354
+    assert count == (25 * 49 * 192 + 192) + 11 * (9 * 192 * 192 + 192) + (192 + 1) + (361 * 256 + 256) + (256 + 1) == 3_980_162
 
 
 @pytest.mark.parametrize("name", ["policy2016", "value2016"])
