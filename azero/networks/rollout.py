@@ -76,10 +76,12 @@ def init_weights(groups: Sequence[Group], pattern_bits: int) -> PyTree:
     return {group.name: jnp.zeros(1 << pattern_bits if group.size is None else group.size, jnp.float32) for group in groups}
 
 
-def sum_weights(params: PyTree, numbers: Sequence[Array]) -> Array:
-    """Return the logits float32[...] of moves with the given numbers uint32[...], one for each group from the first."""
-    total = jnp.zeros(numbers[0].shape, jnp.float32)
+def sum_weights(params: PyTree, numbers: Sequence[Array | None]) -> Array:
+    """Return the logits float32[...] of moves with the given numbers uint32[...], one for each group from the first; None leaves a group out."""
+    total = jnp.zeros(next(number.shape for number in numbers if number is not None), jnp.float32)
     for group, number in zip(GROUPS, numbers, strict=False):
+        if number is None:
+            continue
         weights = params[group.name]
         if group.size is None:
             index = number >> (32 - int(np.log2(weights.size)))

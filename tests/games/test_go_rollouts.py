@@ -8,9 +8,10 @@ import pytest
 from azero.games import bits
 from azero.games.go import setup
 from azero.games.go.patterns import AROUND
-from azero.games.go.playouts import choose, make_play_out, play_move, start
+from azero.games.go.playouts import choose, make_play_out, play_move, policy_logits, start
 from azero.games.go.rules import Go
 from azero.games.go.text import parse_diagram
+from azero.networks.rollout import GROUPS, sum_weights
 from azero.search.leaf import policy_rollout_leaf
 
 SHAPE = (9, 9)
@@ -96,8 +97,21 @@ def test_the_shape_that_was_taken(observe):
 BENT = "X X X . . . . . .\nO O O . . . . . .\n" + ". . . . . . . . .\n" * 7
 
 
+def test_rollouts_and_the_learner_see_the_same_moves(observe):
+    state = drawn(BENT, 3, to_play=1)
+    params = {group.name: jax.random.normal(jax.random.key(index), (group.size or 2**10,)) for index, group in enumerate(GROUPS)}
+    numbers = observe(state)
+    learner = sum_weights(params, [jnp.asarray(board) for board in list(numbers.values())[:6]])
+    black, white = (jnp.asarray(state.frames[0].reshape(2, -1)[:, :, None])[side] for side in range(2))
+    rows = [bits.rows_from_words(words, SHAPE) for words in (black, white)]
+    playout = start(*rows, bits.point_rows(jnp.array([3]), SHAPE), jnp.array([False]), jnp.zeros(1, jnp.int32), SHAPE)
+    captured = bits.rows_from_words(jnp.asarray((state.frames[1] & ~state.frames[0]).reshape(2, -1)[0][:, None]), SHAPE)
+    logits = policy_logits(lambda seen: sum_weights(params, seen), playout.now._replace(captured=captured), SHAPE)
+    np.testing.assert_allclose(logits[:, :, 0], learner, atol=1e-5)
+
+
 def even(params, numbers):
-    return jnp.zeros(numbers[0].shape, jnp.float32)
+    return jnp.zeros(next(number.shape for number in numbers if number is not None), jnp.float32)
 
 
 def test_the_sets_of_chains_with_few_liberties_stay_exact():

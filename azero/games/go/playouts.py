@@ -18,13 +18,13 @@ import jax.numpy as jnp
 from azero.games import bits
 from azero.games.go.features2016 import eyes
 from azero.games.go.groups import beside, find_chains
-from azero.games.go.patterns import Situation, rollout_features, unpack_rows
+from azero.games.go.patterns import Situation, sparse_features, unpack_rows
 from azero.games.go.rules import Go, GoState
 from azero.games.go.stones import colour_rows, living_points
 from azero.types import Array, PyTree
 
-EvaluateFn = Callable[[list[Array]], Array]
-"""The numbers of `patterns.rollout_features` uint32[H, W, B] -> logits float32[H, W, B]."""
+EvaluateFn = Callable[[list[Array | None]], Array]
+"""The numbers uint32[...] of the groups of `patterns.rollout_features`, None for groups left out -> logits float32[...]."""
 MOVES_PER_POINT = 3
 """A rollout is scored after so many moves a point (ours: without eyes filled nearly all end before 1.5)."""
 
@@ -74,11 +74,19 @@ def choose(evaluate: EvaluateFn, words: Array, playout: Playout, shape: tuple[in
     now, board = playout.now, bits.board_rows(shape)
     allowed = living_points(now.own, now.other, now.one, board) & ~playout.ko & ~eyes(now.own, now.other, board)
     allowed = bits.where((playout.num_passes < 2)[None], allowed)
-    logits = evaluate(rollout_features(now, shape))
-    score = jnp.where(unpack_rows(allowed, shape[1]) != 0, logits + _gumbel(words, shape), -jnp.inf)
+    score = jnp.where(unpack_rows(allowed, shape[1]) != 0, policy_logits(evaluate, now, shape) + _gumbel(words, shape), -jnp.inf)
     is_best = (score == score.max(axis=(0, 1))) & (score > -jnp.inf)
     columns = jnp.arange(shape[1], dtype=jnp.uint32)[None, :, None]
     return bits.lowest((is_best.astype(jnp.uint32) << columns).sum(axis=1, dtype=jnp.uint32))
+
+
+def policy_logits(evaluate: EvaluateFn, now: Situation, shape: tuple[int, int]) -> Array:
+    """Return the logits float32[H, W, B] of the policy, legal or not."""
+    save, nakade, pattern, near = sparse_features(now, shape)
+    logits = evaluate([None, save, None, nakade, None, pattern])
+    answers = evaluate([near.response, None, near.neighbour, None, near.response_pattern, None])
+    lane = jnp.arange(logits.shape[-1], dtype=jnp.int32)[None]
+    return logits.reshape(-1, logits.shape[-1]).at[near.point, lane].add(answers, mode="drop").reshape(logits.shape)
 
 
 def _gumbel(words: Array, shape: tuple[int, int]) -> Array:
@@ -140,10 +148,10 @@ def area(black: Array, white: Array, shape: tuple[int, int]) -> Array:
     return number[0] - number[1]
 
 
-def make_play_out(game: Go, sum_weights: Callable[[PyTree, list[Array]], Array]) -> Callable[[PyTree, Array, GoState], Array]:
+def make_play_out(game: Go, sum_weights: Callable[[PyTree, list[Array | None]], Array]) -> Callable[[PyTree, Array, GoState], Array]:
     """Make the function (params, key, states[B]) -> result float32[B] for Black, +1, -1 or 0, of one game played to the end from each state.
 
-    `sum_weights` (params, numbers uint32[H, W, B] of `patterns.rollout_features`) -> logits float32[H, W, B] is the policy.
+    `sum_weights` (params, numbers as in `EvaluateFn`) -> logits is the policy.
     """
     shape = game.board_shape
 
