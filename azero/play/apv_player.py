@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from azero.play.player import RESIGN, Decision, Move, Position
 from azero.play.thinking import Analysis, Limits, MoveInfo
 from azero.search.apv import ApvNode, ApvSettings, ApvTree, AskFn, Judges, choose_edge
 from azero.search.evaluator import Evaluator
+from azero.search.leaf import TurnedLeafFn
 from azero.search.packed import PackedPosition, PackedRules
+from azero.types import PyTree
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,27 @@ class ApvStyle:
     """Kept back from every time limit of a clock."""
 
 
-def asker(evaluator: Evaluator, num_symmetries: int, seed: int) -> AskFn:
-    """Return the judge that looks at every position through one random symmetry (AG16 methods: the implicit symmetry ensemble); 1 is none."""
-    random = np.random.default_rng(seed)
+class Judge(NamedTuple):
+    """A leaf and what it needs."""
+
+    game: Game
+    """whose planes the leaf reads"""
+    leaf: TurnedLeafFn
+    params: PyTree
+    is_turned: bool = True
+    """look at every position through a random symmetry (AG16 methods: the implicit symmetry ensemble); rollouts need none"""
+
+
+def make_judges(policy: Judge, value: Judge, rollout: Judge, settings: ApvSettings, seed: int) -> Judges:
+    """Return the judges of a tree with these settings; `seed` is of the symmetries and the rollouts."""
+    batches = (max(settings.policy_batch, 1), settings.batch, settings.batch)
+    asked = (_asker(judge, batch, seed + index) for index, (judge, batch) in enumerate(zip((policy, value, rollout), batches, strict=True)))
+    return Judges(*asked)
+
+
+def _asker(judge: Judge, batch: int, seed: int) -> AskFn:
+    evaluator = Evaluator(judge.game, judge.leaf, judge.params, batch=batch, symmetry="none", cache_size=0, seed=seed)
+    random, num_symmetries = np.random.default_rng(seed), judge.game.num_symmetries if judge.is_turned else 1
 
     def ask(positions: Sequence[PackedPosition]) -> tuple[np.ndarray, np.ndarray]:
         return evaluator.ask(positions, random.integers(0, num_symmetries, len(positions)).tolist())

@@ -1,14 +1,21 @@
 """The player of AlphaGo (2016) on tic-tac-toe."""
 
+import jax
 import numpy as np
 import pytest
 
+from azero.config import NetworkConfig
 from azero.games import make
-from azero.play.apv_player import ApvPlayer, ApvStyle
+from azero.games.go.playouts import make_play_out
+from azero.games.go.rules import Go
+from azero.networks import make_network
+from azero.networks.rollout import sum_weights
+from azero.play.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
 from azero.play.clock import Clock
 from azero.play.player import RESIGN, Position
 from azero.play.thinking import Limits
 from azero.search.apv import ApvSettings, Judges
+from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
 
 GAME = make("tictactoe")
 SETTINGS = ApvSettings(batch=4, threshold=3)
@@ -68,3 +75,36 @@ def test_limits_on_moves_and_visits():
     assert {move.action for move in analysis.moves} <= {2, 6} and analysis.visits >= 40
     with pytest.raises(ValueError, match="none of the allowed moves is legal after 1 moves"):
         player().think(position_after(4), Limits(visits=40), allowed=[4])
+
+
+def network_judge(name, planes):
+    """Return an untrained network of 2016 on 5x5, its game and its inference."""
+    game = Go(size=5, komi=0.5, num_planes=planes)
+    config = NetworkConfig(name=name, blocks=1, filters=4, value_hidden=8, pattern_bits=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
+    network = make_network(config, game.board_shape, planes, game.num_actions)
+    return game, network.infer, network.fold(network.init(jax.random.key(0)))
+
+
+def test_all_its_parts_together_know_who_is_ahead():
+    policy, value = (network_judge(name, planes) for name, planes in (("policy2016", 4), ("value2016", 4)))
+    tree_game, tree_infer, tree_params = network_judge("tree2016", 10)
+    rollouts = policy_rollout_leaf(tree_game, tree_infer, make_play_out(Go(size=5, komi=0.5), sum_weights))
+    judges = make_judges(
+        *(Judge(game, turned_network_leaf(game, infer), params) for game, infer, params in (policy, value)),
+        Judge(tree_game, unturned_leaf(rollouts), tree_params, is_turned=False),
+        ApvSettings(batch=8),
+        seed=0,
+    )
+    game = Go(size=5, komi=0.5)
+    one = ApvPlayer(game, judges, settings=ApvSettings(batch=8, threshold=8, mixing=1.0), style=ApvStyle(limits=Limits(playouts=240)))
+    # . O X . X     White's five stones have one liberty, which White cannot fill.
+    # O O X X X
+    # O X X . .
+    # O X . . .
+    # X . . . .
+    black, white = [2, 4, 7, 8, 9, 11, 12, 16, 20], [1, 5, 6, 10, 15]
+    position = Position.of_state(game, game.setup(black, white, 0))
+    analysis = one.think(position, Limits(playouts=240))
+    assert analysis.value > 0.5 and position.legal[[move.action for move in analysis.moves]].all()
+    assert analysis.visits >= 240 and abs(analysis.raw_policy.sum() - 1.0) < 1e-5
+    assert one.evaluate(position)[0].shape == (26,)
