@@ -85,6 +85,7 @@ def network_judge(name, planes):
     return game, network.infer, network.fold(network.init(jax.random.key(0)))
 
 
+@pytest.mark.slow
 def test_all_its_parts_together_know_who_is_ahead():
     policy, value = (network_judge(name, planes) for name, planes in (("policy2016", 4), ("value2016", 4)))
     tree_game, tree_infer, tree_params = network_judge("tree2016", 10)
