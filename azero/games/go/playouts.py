@@ -25,8 +25,8 @@ from azero.types import Array, PyTree
 
 EvaluateFn = Callable[[list[Array | None]], Array]
 """The numbers uint32[...] of the groups of `patterns.rollout_features`, None for groups left out -> logits float32[...]."""
-MOVES_PER_POINT = 3
-"""A rollout is scored after so many moves a point (ours: without eyes filled nearly all end before 1.5)."""
+MOVES_PER_POINT = 2
+"""A rollout is scored after so many moves a point, as the games of AlphaGo Zero (722 moves); AG16 gives no limit."""
 
 
 class Playout(NamedTuple):
