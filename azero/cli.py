@@ -74,11 +74,11 @@ def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
     sys.exit(examine(experiment, compile))
 
 
-def bench(what: Positional[Literal["games", "search", "network", "loop", "replay", "engine", "tpu"]], against: str | None = None) -> None:
+def bench(what: Positional[Literal["games", "search", "network", "loop", "replay", "engine", "rollouts", "tpu"]], against: str | None = None) -> None:
     """Measure a part of azero on this machine, beside a peer where one is named.
 
     Args:
-      what: the part: games, search, network, loop, replay, engine (one game's tree); tpu compiles for a TPU v5e without one.
+      what: the part: games, search, network, loop, replay, engine (one game's tree), rollouts (AlphaGo 2016); tpu compiles for a TPU v5e without one.
       against: the peer in the same run: pgx for games and loop, mctx for search.
     """
     from azero.bench import run_bench

@@ -44,12 +44,9 @@ class GameConfig:
     start_positions: str | None = None
     """File of positions, one a line (FEN, SFEN), one of which is drawn for every game of self-play; None is the game's own beginning.
     Chess, minichess, shogi, animal shogi."""
-    margin_weight: float = 0.0
-    """Go: share of the reward of self-play and search that is the margin in points over the size of the board; the papers have 0. Matches count results alone."""
-
-    def for_matches(self) -> GameConfig:
-        """Return the same game with rewards that say who won and nothing else."""
-        return dataclasses.replace(self, margin_weight=0.0)
+    planes: int = 17
+    """Go: what the network sees. 17 is AlphaGo Zero's input; 4, 12, 20, 48 or 49 are the first so many planes of AlphaGo's of 2016, 6 and 10 what
+    its rollout and its tree policy see."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `azero.games.make` for this game."""
@@ -59,9 +56,8 @@ class GameConfig:
         if self.name != "go":
             return {}
         size = self.size[0] if len(self.size) == 1 else tuple(self.size)
-        return {
-            "size": size, "komi": self.komi, "superko": self.superko, "suicide": self.suicide, "max_moves": self.max_moves, "margin_weight": self.margin_weight,
-        }  # fmt: skip
+        rules = {"size": size, "komi": self.komi, "superko": self.superko, "suicide": self.suicide, "max_moves": self.max_moves}
+        return {**rules, "num_planes": self.planes}
 
     def __post_init__(self) -> None:
         _check(len(self.size) in (1, 2), f"game.size is one or two numbers, not {self.size}")
@@ -71,6 +67,9 @@ class GameConfig:
 class NetworkConfig:
     """The tower and its heads (AGZ methods, 'Neural network architecture')."""
 
+    name: Literal["alphago_zero", "policy2016", "value2016", "rollout2016", "tree2016"] = "alphago_zero"
+    """Which network: AlphaGo Zero's; the policy or the value network of AlphaGo in 2016, which read only blocks (AG16: 12), filters (192) and value-hidden (256);
+    or its linear rollout or tree policy, which read only pattern-bits."""
     blocks: int = 20
     """Blocks of the tower; the first one is the single convolution, so "20 blocks" has 19 residual blocks (AGZ)."""
     filters: int = 256
@@ -94,6 +93,8 @@ class NetworkConfig:
     """Compute type of the tower in self-play and evaluation."""
     convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
     """How 3x3 convolutions are computed: XLA's own, matrix products over rows (CPUs with bf16 units), minimal filtering (other CPUs), or by measurement."""
+    pattern_bits: int = 16
+    """rollout2016, tree2016: a table of patterns has 2 to this power weights (AG16: 69,338 and 32,207 weights)."""
     batch_norm_momentum: float = 0.95
     """Share of the old running statistics kept at each training step (the paper gives none)."""
     batch_norm_epsilon: float = 1e-5
@@ -101,6 +102,7 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         _check(self.blocks >= 1, f"network.blocks is at least 1, not {self.blocks}")
+        _check(4 <= self.pattern_bits <= 24, f"network.pattern-bits is 4 to 24, not {self.pattern_bits}")
         _check(self.filters >= 1, f"network.filters is at least 1, not {self.filters}")
 
 

@@ -162,9 +162,7 @@ def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
     if spec.visits == 0:
         search = make_policy(game, leaf)
     else:
-        searched = dataclasses.replace(rules or config.game, margin_weight=config.game.margin_weight)  # rewards as the network's values have them
-        settings = settings if spec.visits is None else dataclasses.replace(settings, num_simulations=spec.visits)
-        search = make_search(settings, make(searched.name, **searched.options()), leaf)
+        search = make_search(settings if spec.visits is None else dataclasses.replace(settings, num_simulations=spec.visits), game, leaf)
     return Loaded(config, game, search, jax.jit(network.fold)(variables))
 
 
@@ -212,10 +210,10 @@ def _load_network(spec: NetworkSpec) -> tuple[PyTree, Config]:
 
 def _make_game(spec: NetworkSpec, config: Config, rules: GameConfig | None) -> Game:
     """Return the game of `rules`, on the board that the network knows."""
-    trained = make(config.game.name, **config.game.for_matches().options())
+    trained = make(config.game.name, **config.game.options())
     if rules is None:
         return trained
-    game = make(rules.name, **rules.options())
+    game = make(rules.name, **dataclasses.replace(rules, planes=config.game.planes).options())
     if (game.name, game.board_shape) != (trained.name, trained.board_shape):
         raise ValueError(f"{spec.name} knows {_label(trained)} and cannot play {_label(game)}: its network has one output for each move")
     return game

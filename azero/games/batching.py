@@ -16,16 +16,17 @@ PIECE = 128
 """Positions at a time on a CPU: 1,024 at once fall out of the cache (1 MB a core) and run at half the speed, at 9x9 and at 19x19."""
 
 
-def batch_native(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+def batch_native(function: Callable[..., PyTree], on_cpu: Callable[..., PyTree] | None = None) -> Callable[..., PyTree]:
     """Return a function of one position that calls `function`, which is written for arrays [B, ...], once for the whole batch.
 
     Without `vmap` the batch has one position. Under `vmap`, also nested, all mapped axes become the one batch axis, so that a loop inside `function` has a
-    scalar condition instead of a select over its whole carry.
+    scalar condition instead of a select over its whole carry. On a CPU the batch comes in pieces, or whole to `on_cpu` where that is given.
     """
+    for_cpu = functools.partial(_in_pieces, function) if on_cpu is None else on_cpu
 
     @custom_vmap
     def call(*arguments: jax.Array) -> PyTree:
-        return jax.lax.platform_dependent(*arguments, cpu=functools.partial(_in_pieces, function), default=function)
+        return jax.lax.platform_dependent(*arguments, cpu=for_cpu, default=function)
 
     @call.def_vmap
     def _merge(axis_size: int, in_batched: list[bool], *arguments: jax.Array) -> tuple[PyTree, PyTree]:

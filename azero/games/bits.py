@@ -59,10 +59,23 @@ def full_row(width: int) -> int:
     return (1 << width) - 1
 
 
+def board_rows(shape: tuple[int, int]) -> Array:
+    """Return rows uint32[H, 1] of all points."""
+    return jnp.full((shape[0], 1), full_row(shape[1]), jnp.uint32)
+
+
 def unpack(words: Array, num_points: int) -> Array:
     """Return bool[..., num_points] of words uint32[..., K]."""
     bits = (words[..., None] >> jnp.arange(32, dtype=jnp.uint32).reshape((1,) * words.ndim + (32,))) & 1
     return bits.reshape(*words.shape[:-1], -1)[..., :num_points] != 0
+
+
+def pack(points: Array) -> Array:
+    """Return words uint32[..., K] of bool[..., num_points]."""
+    length = num_words(points.shape[-1]) * 32
+    padded = jnp.pad(points, [(0, 0)] * (points.ndim - 1) + [(0, length - points.shape[-1])])
+    bits = padded.reshape(*points.shape[:-1], -1, 32).astype(jnp.uint32) << jnp.arange(32, dtype=jnp.uint32).reshape((1,) * points.ndim + (32,))
+    return bits.sum(axis=-1, dtype=jnp.uint32)
 
 
 def pack_host(points: np.ndarray) -> np.ndarray:
@@ -139,6 +152,13 @@ def flood(seeds: Array, mask: Array) -> Array:
     return _join(jax.lax.while_loop(lambda carry: carry[1], sweep, (list(seeds), (seeds != 0).any()))[0])
 
 
+def first_point(rows: Array, shape: tuple[int, int]) -> Array:
+    """Return the point int32[B] of sets uint32[H, B] of one point; 0 of an empty one."""
+    row = jnp.arange(shape[0], dtype=jnp.int32)[:, None]
+    column = jnp.bitwise_count(rows - 1).astype(jnp.int32)  # the bits below the lowest
+    return jnp.where(rows != 0, row * shape[1] + column, 0).sum(axis=0, dtype=jnp.int32)
+
+
 def counts_one(rows: Array) -> Array:
     """Return bool[..., B]: the set has exactly one point."""
     seen, twice = rows[0], jnp.zeros_like(rows[0])
@@ -156,3 +176,29 @@ def lowest(rows: Array) -> Array:
         found.append(jnp.where(earlier == 0, row & -row, jnp.uint32(0)))
         earlier = earlier | row
     return _join(found)
+
+
+def count_points(rows: Array) -> Array:
+    """Return int32[..., B], how many points each set uint32[H, ..., B] has."""
+    return jnp.bitwise_count(rows).sum(axis=0, dtype=jnp.int32)
+
+
+def number_rows(numbers: Array, rows: Array, num_bits: int) -> list[Array]:
+    """Return binary digits, the lowest first, of a number at every point: `numbers` int32[B] at the points of rows uint32[H, B], 0 elsewhere."""
+    return [where((((numbers >> bit) & 1) != 0)[None], rows) for bit in range(num_bits)]
+
+
+def add_point(digits: list[Array], rows: Array) -> list[Array]:
+    """Return the digits of the numbers at every point, one larger at the points of rows; the largest number goes round to 0."""
+    added = []
+    for digit in digits:
+        added.append(digit ^ rows)
+        rows = digit & rows
+    return added
+
+
+def points_with(digits: list[Array], number: int, points: Array) -> Array:
+    """Return those of `points` whose number is `number`."""
+    for bit, digit in enumerate(digits):
+        points = points & (digit if number >> bit & 1 else ~digit)
+    return points

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -47,13 +48,17 @@ def infer(config: NetworkConfig, folded: PyTree, planes: Array, piece: int | Non
 
     `piece` is the number of positions evaluated at a time, one piece after the other; None evaluates the whole batch at once.
     """
+    return by_pieces(functools.partial(_infer_piece, config, folded), planes, piece)
+
+
+def by_pieces(evaluate: Callable[[Array], tuple[Array, Array]], planes: Array, piece: int | None) -> tuple[Array, Array]:
+    """Return (logits [B, A], value [B]) of planes [B, ...] from `evaluate`, which is given at most `piece` positions at a time; None is all at once."""
     batch = planes.shape[0]
     if piece is None or batch <= piece:
-        return _infer_piece(config, folded, planes)
+        return evaluate(planes)
     pieces = -(-batch // piece)
     padded = jnp.pad(planes, ((0, pieces * piece - batch), (0, 0), (0, 0), (0, 0)))
-    split = padded.reshape(pieces, piece, *planes.shape[1:])
-    logits, value = lax.map(lambda part: _infer_piece(config, folded, part), split)
+    logits, value = lax.map(evaluate, padded.reshape(pieces, piece, *planes.shape[1:]))
     return logits.reshape(pieces * piece, -1)[:batch], value.reshape(-1)[:batch]
 
 
@@ -66,14 +71,14 @@ def _infer_piece(config: NetworkConfig, folded: PyTree, planes: Array) -> tuple[
         policy_features = _tower(folded["policy_tower"], x, convolve, config.tower == "res")
         value_features = _tower(folded["value_tower"], x, convolve, config.tower == "res")
     policy, value = folded["policy"], folded["value"]
-    logits = _dense(policy["logits"], _head(policy["conv"], policy_features))
-    hidden = jax.nn.relu(_dense(value["hidden"], _head(value["conv"], value_features)))
-    return logits, jnp.tanh(_dense(value["value"], hidden))[:, 0]
+    logits = dense(policy["logits"], _head(policy["conv"], policy_features))
+    hidden = jax.nn.relu(dense(value["hidden"], _head(value["conv"], value_features)))
+    return logits, jnp.tanh(dense(value["value"], hidden))[:, 0]
 
 
 def _tower(layers: PyTree, x: Array, convolve: Callable[[Array, Array], Array], is_residual: bool) -> Array:
     def layer(params: PyTree, x: Array) -> Array:
-        return _add_bias(convolve(x, params["weights"]).astype(jnp.float32), params["bias"])
+        return add_bias(convolve(x, params["weights"]).astype(jnp.float32), params["bias"])
 
     def block(x: Array, params: PyTree) -> tuple[Array, None]:
         y = layer(params["second"], jax.nn.relu(layer(params["first"], x)).astype(x.dtype))
@@ -90,14 +95,15 @@ def _tower(layers: PyTree, x: Array, convolve: Callable[[Array, Array], Array], 
 
 def _head(params: PyTree, features: Array) -> Array:
     """Return the flattened float32[B, H W F] output of a head's 1x1 convolution."""
-    y = _add_bias(pointwise(features.astype(jnp.float32), params["weights"]), params["bias"])
+    y = add_bias(pointwise(features.astype(jnp.float32), params["weights"]), params["bias"])
     return jax.nn.relu(y).reshape(features.shape[0], -1)
 
 
-def _dense(params: PyTree, x: Array) -> Array:
-    return _add_bias(jnp.dot(x, params["kernel"], precision=lax.Precision.HIGHEST), params["bias"])
+def dense(params: PyTree, x: Array) -> Array:
+    """Apply a linear layer {"kernel", "bias"} to x [B, C] at full float32 precision."""
+    return add_bias(jnp.dot(x, params["kernel"], precision=lax.Precision.HIGHEST), params["bias"])
 
 
-def _add_bias(x: Array, bias: Array) -> Array:
+def add_bias(x: Array, bias: Array) -> Array:
     """Add bias [F] along the last axis of x."""
     return x + jnp.broadcast_to(bias, x.shape)

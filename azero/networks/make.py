@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.config import NetworkConfig
-from azero.networks import inference
+from azero.networks import alphago2016, inference, rollout
 from azero.networks.network import Network
 from azero.networks.resnet import PolicyValue
 from azero.types import Array, PyTree
@@ -23,6 +23,10 @@ _PIECE_BYTES = 1 << 19
 
 _BF16_FLAGS = {"amx_bf16", "avx512_bf16", "bf16"}
 """Names of bf16 matrix and dot-product units in /proc/cpuinfo: Intel AMX, AVX-512, Arm."""
+
+
+ARCHITECTURES_2016 = {"policy2016": alphago2016.policy_network, "value2016": alphago2016.value_network}
+"""The convolutional networks of 2016 by name."""
 
 
 class Choice(NamedTuple):
@@ -40,6 +44,10 @@ def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes
     """
     config = resolve(config)
     piece = piece_size(config, board_shape) if jax.default_backend() == "cpu" else None
+    if config.name in rollout.NUM_GROUPS:
+        return rollout.linear_network(config, board_shape, num_planes, num_actions)
+    if config.name in ARCHITECTURES_2016:
+        return ARCHITECTURES_2016[config.name](config, board_shape, num_planes, num_actions, piece)
     frozen = PolicyValue(config, num_actions, is_training=False)
     training = PolicyValue(config, num_actions, is_training=True)
 
@@ -104,7 +112,7 @@ def has_bf16_units() -> bool:
 
 def _measure(config: NetworkConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int) -> float:
     """Return positions/s of the inference path of a two-block net."""
-    network = make_network(dataclasses.replace(config, blocks=2, heads="dual"), board_shape, num_planes, num_actions)
+    network = make_network(dataclasses.replace(config, name="alphago_zero", blocks=2, heads="dual"), board_shape, num_planes, num_actions)
     batch = 4 * piece_size(config, board_shape)
     planes = jnp.zeros((batch, *board_shape, num_planes), jnp.float32)
     folded = jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0))

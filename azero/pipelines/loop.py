@@ -105,7 +105,6 @@ class Loop:
         self.workdir = workdir
         mesh_lib.check_divides(config.learner.batch_size, mesh, "learner.batch-size")
         self.game = make(config.game.name, **config.game.options())
-        self.match_game = make(config.game.name, **config.game.for_matches().options())
         self.starts = None if config.game.start_positions is None else self._read_starts(Path(config.game.start_positions))
         self.network = make_network(config.network, self.game.board_shape, self.game.num_planes, self.game.num_actions)
         leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)
@@ -246,7 +245,7 @@ class Loop:
         yield Phase(f"match of {count} games")
         opponent = state.best if config.gate else state.rival
         current = self.copy_variables(state.train)
-        match = make_match(self.match_game, self.match_search, self.match_search, count, temperature_moves=config.temperature_moves, mesh=self.mesh)
+        match = make_match(self.game, self.match_search, self.match_search, count, temperature_moves=config.temperature_moves, mesh=self.mesh)
         games = match(self.fold(current), self.fold(opponent), key)
         opponent_iteration = state.best_iteration if config.gate else state.rival_iteration
         promoted = None

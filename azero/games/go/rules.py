@@ -15,7 +15,7 @@ from flax import struct
 
 from azero.games import bits
 from azero.games import symmetry as symmetries
-from azero.games.go import encoding, setup, stones, text
+from azero.games.go import encoding, features2016, patterns, setup, stones, text
 from azero.games.go.stones import MAX_POINTS, Stones
 from azero.types import Array
 
@@ -62,11 +62,10 @@ class Go:
     superko: Superko
     suicide: bool
     max_moves: int
-    margin_weight: float
-    """share of the reward that is the margin"""
+    num_planes: int
+    """17: AlphaGo Zero's; 4, 12, 20, 48 or 49: AlphaGo's of 2016, the first ones of them; 6, 10: the numbers of its rollout and tree policies"""
 
     name: ClassVar[str] = "go"
-    num_planes: ClassVar[int] = encoding.NUM_PLANES
     num_frames: ClassVar[int] = encoding.NUM_FRAMES
 
     def __init__(
@@ -76,12 +75,9 @@ class Go:
         superko: Superko = "positional",
         suicide: bool = False,
         max_moves: int | None = None,
-        margin_weight: float = 0.0,
+        num_planes: int = encoding.NUM_PLANES,
     ) -> None:
         """Fix the rules. `max_moves` None is two moves a point, as AlphaGo Zero's 722 (AGZ methods).
-
-        With a `margin_weight` w > 0 the reward is (1 - w) times the result and w times the margin in points over the size of the board, so that a player learns to
-        win by more and to lose by less; the papers have 0.
 
         Raises:
           ValueError: an option is out of range; it is quoted with what is allowed.
@@ -95,15 +91,15 @@ class Go:
             raise ValueError(f"superko {superko!r}: allowed are {', '.join(typing.get_args(Superko))}")
         if max_moves is not None and max_moves < 1:
             raise ValueError(f"max_moves {max_moves}: at least 1")
-        if not 0.0 <= margin_weight < 1.0:
-            raise ValueError(f"margin_weight {margin_weight}: at least 0 and less than 1")
+        if num_planes not in (known := (encoding.NUM_PLANES, *features2016.PLANE_COUNTS, *patterns.NUM_PLANES)):
+            raise ValueError(f"num_planes {num_planes}: allowed are {', '.join(map(str, known))}")
         for field, value in {
             "board_shape": (height, width),
             "komi": float(komi),
             "superko": superko,
             "suicide": bool(suicide),
             "max_moves": 2 * height * width if max_moves is None else max_moves,
-            "margin_weight": float(margin_weight),
+            "num_planes": num_planes,
         }.items():
             object.__setattr__(self, field, value)
 
@@ -208,11 +204,15 @@ class Go:
             past = state.history
             age = state.num_moves - jnp.arange(past.shape[1], dtype=jnp.int32)
         exists = (age >= 0) & (age <= state.num_moves)
+        return past, exists & self._checked_ages(age)
+
+    def _checked_ages(self, age: Array) -> Array:
+        """Return which positions so many moves ago (`age` int32[T]) a stone must not recreate, bool[T]."""
         if self.superko == "simple":
-            return past, exists & (age <= 1)
+            return age <= 1
         if self.superko == "situational":
-            return past, exists & (age % 2 == 1)
-        return past, exists
+            return age % 2 == 1
+        return jnp.ones_like(age, bool)
 
     def to_play(self, state: GoState) -> Array:
         """Return int32[]: 0 for Black, 1 for White."""
@@ -223,13 +223,9 @@ class Go:
         return (state.num_passes >= 2) | (state.num_moves >= self.max_moves)
 
     def rewards(self, state: GoState) -> Array:
-        """Return float32[2] for Black and White: +1, -1, or 0 for a draw, unless the margin counts; zero until the end."""
-        margin = self.final_points(state) - self.komi
-        reward = jnp.sign(margin)
-        if self.margin_weight:
-            reward = (1.0 - self.margin_weight) * reward + self.margin_weight * jnp.clip(margin / self.num_points, -1.0, 1.0)
-        reward = jnp.where(self.is_terminal(state), reward, 0.0)
-        return jnp.stack([reward, -reward])
+        """Return float32[2] for Black and White: +1, -1, or 0 for a draw; zero until the end."""
+        result = jnp.where(self.is_terminal(state), jnp.sign(self.final_points(state) - self.komi), 0.0)
+        return jnp.stack([result, -result])
 
     def score(self, state: GoState) -> Array:
         """Return float32[]: Black's area minus White's area (stones, and empty points that reach only them) minus komi."""
@@ -237,7 +233,7 @@ class Go:
 
     def without_komi(self) -> Go:
         """Return the same rules with a komi of 0."""
-        return Go(self.board_shape, 0.0, self.superko, self.suicide, self.max_moves, self.margin_weight)
+        return Go(self.board_shape, 0.0, self.superko, self.suicide, self.max_moves, self.num_planes)
 
     def final_points(self, state: GoState) -> Array:
         """Return float32[]: Black's area minus White's at the end of a game, without komi; zero until then."""
@@ -246,8 +242,7 @@ class Go:
 
     def result_of(self, points: float) -> float:
         """Host side: return Black's reward of a finished game from its `final_points`."""
-        margin = points - self.komi
-        return float((1.0 - self.margin_weight) * np.sign(margin) + self.margin_weight * np.clip(margin / self.num_points, -1.0, 1.0))
+        return float(np.sign(points - self.komi))
 
     def _points(self, state: GoState, wanted: Array) -> Array:
         black, white = self._areas(state, wanted)
@@ -265,7 +260,7 @@ class Go:
         return black | black_territory, white | white_territory
 
     def observe(self, state: GoState) -> Array:
-        """Return the planes bool[H, W, 17] (AGZ methods, 'Neural network architecture')."""
+        """Return the planes bool[H, W, C] (AGZ methods, 'Neural network architecture'; AG16 Extended Data Table 2), or the numbers of AG16's Table 4."""
         return self.observe_frames(state.frames, state.to_play)
 
     def search_state(self, state: GoState) -> GoState:
@@ -282,7 +277,12 @@ class Go:
         return state.frames[0]
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
-        """Return the planes bool[H, W, 17] of eight frames uint32[8, 2K], newest first."""
+        """Return the planes bool[H, W, C] of eight frames uint32[8, 2K], newest first."""
+        if self.num_planes in patterns.NUM_PLANES:
+            return patterns.planes_from_frames(frames, jnp.asarray(to_play), self.board_shape, self.num_planes)
+        if self.num_planes != encoding.NUM_PLANES:
+            checked = self._checked_ages(jnp.arange(self.num_frames, dtype=jnp.int32))
+            return features2016.planes_from_frames(frames, jnp.asarray(to_play), self.board_shape, checked, self.num_planes)
         return encoding.planes_from_frames(frames, to_play, self.board_shape)
 
     def transform_planes(self, planes: Array, symmetry: Array) -> Array:

@@ -41,8 +41,8 @@ def codes(num_points: int) -> np.ndarray:
 
 
 def sum_codes(rows: Array, shape: tuple[int, int]) -> Array:
-    """Return the sum of the codes uint32[B] of the points in rows uint32[H, B]."""
-    table = codes(shape[0] * shape[1]).reshape(*shape, 1)
+    """Return the sum of the codes uint32[..., B] of the points in rows uint32[H, ..., B]."""
+    table = codes(shape[0] * shape[1]).reshape(*shape, *(1,) * (rows.ndim - 1))
     total = jnp.zeros_like(rows)
     for column in range(shape[1]):
         total = total + (-((rows >> column) & 1) & table[:, column])
@@ -58,6 +58,18 @@ class Placed(NamedTuple):
     """uint32[B, K]"""
     change: Array
     """uint32[B, 2]: to add to the sums of Black and White"""
+
+
+class PlacedRows(NamedTuple):
+    """A position after a stone, as rows uint32[H, B]."""
+
+    own: Array
+    other: Array
+    atari: Array
+    captured: Array
+    """stones taken from the other side"""
+    removed: Array | None
+    """the stone's own chain where it died; None where suicide is illegal"""
 
 
 @dataclass(frozen=True)
@@ -89,25 +101,21 @@ class Stones:
         return batch_native(partial(_territory, self))(board, wanted)
 
 
-def _colours(stones: Stones, board: Array, is_swapped: Array | None = None) -> tuple[Array, Array]:
-    """Return Black's and White's rows uint32[H, B] of boards uint32[B, 2K], exchanged where `is_swapped` bool[B]."""
+def colour_rows(shape: tuple[int, int], board: Array, is_swapped: Array | None = None) -> tuple[Array, Array]:
+    """Return Black's and White's rows uint32[H, ..., B] of boards uint32[B, ..., 2K], exchanged where `is_swapped` bool[B]."""
     black, white = jnp.split(board.T, 2)
     if is_swapped is not None:
-        black, white = jnp.where(is_swapped[None], white, black), jnp.where(is_swapped[None], black, white)
-    return bits.rows_from_words(black, stones.shape), bits.rows_from_words(white, stones.shape)
+        black, white = jnp.where(is_swapped, white, black), jnp.where(is_swapped, black, white)
+    return bits.rows_from_words(black, shape), bits.rows_from_words(white, shape)
 
 
 def _empty(stones: Stones, own: Array, other: Array) -> Array:
     return ~(own | other) & jnp.uint32(bits.full_row(stones.shape[1]))
 
 
-def _place(stones: Stones, board: Array, atari_words: Array, point: Array, to_play: Array) -> tuple[Array, Array, Array]:
-    shape, is_white = stones.shape, to_play == 1
-    own, other = _colours(stones, board, is_white)
-    atari = bits.rows_from_words(atari_words.T, shape)
-    stone = bits.point_rows(point, shape)
+def place_rows(own: Array, other: Array, atari: Array, stone: Array, board: Array, suicide: bool = False) -> PlacedRows:
+    """Place a legal `stone` of the side `own`; none where that set is empty. All are rows uint32[H, B], `board` uint32[H, 1] the points of the board."""
     own = own | stone
-
     # The stone's chain, then the chains of the other colour above, below, left and right of it.
     beside = [*bits.vertical_neighbours(stone), stone << 1, stone >> 1]
     seeds = jnp.stack([stone, *(seed & other for seed in beside)], axis=1)
@@ -117,11 +125,11 @@ def _place(stones: Stones, board: Array, atari_words: Array, point: Array, to_pl
     captured = bits.any_of(bits.where(is_captured[None], other_chains))
     other = other & ~captured
 
-    liberties = bits.neighbours(chains) & _empty(stones, own, other)[:, None]
+    liberties = bits.neighbours(chains) & (board & ~(own | other))[:, None]
     in_atari = bits.counts_one(liberties)
     own_in_atari, others_in_atari = in_atari[0], in_atari[1:] & ~is_captured
     freed_seeds, freed_mask, removed = own & atari & ~own_chain & bits.neighbours(captured), own, None
-    if stones.suicide:
+    if suicide:
         is_dead = bits.union(liberties[:, 0]) == 0
         removed = bits.where(is_dead[None], own_chain)
         freed_seeds = jnp.where(is_dead[None], other & atari & bits.neighbours(removed), freed_seeds)
@@ -133,12 +141,29 @@ def _place(stones: Stones, board: Array, atari_words: Array, point: Array, to_pl
     freed = bits.flood(freed_seeds, freed_mask)
     atari = atari & ~(own_chain | bits.any_of(other_chains) | freed)
     atari = atari | bits.where(own_in_atari[None], own_chain) | bits.any_of(bits.where(others_in_atari[None], other_chains))
+    return PlacedRows(own, other, atari, captured, removed)
+
+
+def living_points(own: Array, other: Array, atari: Array, board: Array) -> Array:
+    """Return rows of the empty points where a stone of `own` is no suicide.
+
+    It touches an empty point or an own chain with a second liberty, or it takes another chain's last liberty.
+    """
+    empty = board & ~(own | other)
+    return empty & bits.neighbours(empty | (own & ~atari) | (other & atari))
+
+
+def _place(stones: Stones, board: Array, atari_words: Array, point: Array, to_play: Array) -> tuple[Array, Array, Array]:
+    shape, is_white = stones.shape, to_play == 1
+    own, other = colour_rows(stones.shape, board, is_white)
+    atari = bits.rows_from_words(atari_words.T, shape)
+    placed = place_rows(own, other, atari, bits.point_rows(point, shape), bits.board_rows(shape), stones.suicide)
 
     own_change = jnp.where(point < stones.num_points, mix(point), jnp.uint32(0))
-    if removed is not None:
-        own_change = own_change - sum_codes(removed, shape)
-    change = jnp.stack([own_change, -sum_codes(captured, shape)], axis=1)
-    own_words, other_words, atari_words = (bits.words_from_rows(rows, shape).T for rows in (own, other, atari))
+    if placed.removed is not None:
+        own_change = own_change - sum_codes(placed.removed, shape)
+    change = jnp.stack([own_change, -sum_codes(placed.captured, shape)], axis=1)
+    own_words, other_words, atari_words = (bits.words_from_rows(rows, shape).T for rows in (placed.own, placed.other, placed.atari))
     swapped = is_white[:, None]
     board = jnp.concatenate([jnp.where(swapped, other_words, own_words), jnp.where(swapped, own_words, other_words)], axis=1)
     return board, atari_words, jnp.where(swapped, change[:, ::-1], change)
@@ -146,19 +171,25 @@ def _place(stones: Stones, board: Array, atari_words: Array, point: Array, to_pl
 
 def _legal(stones: Stones, board: Array, atari_words: Array, now: Array, past: Array, checked: Array, to_play: Array) -> Array:
     shape, is_white = stones.shape, to_play == 1
-    own, other = _colours(stones, board, is_white)
+    own, other = colour_rows(shape, board, is_white)
     atari = bits.rows_from_words(atari_words.T, shape)
-    empty = _empty(stones, own, other)
-    # A stone lives if it touches an empty point or an own chain with a second liberty, or if it takes another chain's last liberty.
-    lives = empty & bits.neighbours(empty | (own & ~atari) | (other & atari))
-
     swapped = is_white[:, None]
     now, past = jnp.where(swapped, now[:, ::-1], now), jnp.where(swapped[..., None], past[:, ::-1], past)
     added, taken = past[:, 0] - now[:, :1], now[:, 1:] - past[:, 1]
+    return bits.words_from_rows(legal_rows(stones, own, other, atari, added, taken, checked), shape).T
+
+
+def legal_rows(stones: Stones, own: Array, other: Array, atari: Array, added: Array, taken: Array, checked: Array) -> Array:
+    """Return rows uint32[H, B] of the legal points of the side `own`.
+
+    `added`, `taken` uint32[B, T] are sums of codes: of `own` in a past position less now, and of `other` now less then; `checked` bool[B, T] says which past
+    positions must not be recreated.
+    """
+    lives = living_points(own, other, atari, bits.board_rows(stones.shape))
     legal = lives & ~_recreating(stones, other, atari, added, taken, checked)
     if stones.suicide:
-        legal = legal | _suicides(stones, own, empty & ~lives, added, taken, checked)
-    return bits.words_from_rows(legal, shape).T
+        legal = legal | _suicides(stones, own, _empty(stones, own, other) & ~lives, added, taken, checked)
+    return legal
 
 
 def _recreating(stones: Stones, other: Array, atari: Array, added: Array, taken: Array, checked: Array) -> Array:
@@ -204,7 +235,7 @@ def _suicides(stones: Stones, own: Array, points: Array, added: Array, taken: Ar
 
 
 def _territory(stones: Stones, board: Array, wanted: Array) -> tuple[Array, Array]:
-    black, white = _colours(stones, board)
+    black, white = colour_rows(stones.shape, board)
     empty = bits.where(wanted[None], _empty(stones, black, white))
     masks = jnp.stack([empty, empty], axis=1)
     reached = bits.flood(bits.neighbours(jnp.stack([black, white], axis=1)) & masks, masks)

@@ -1,0 +1,167 @@
+"""Games played to the end by a fast policy, many at once: the rollouts of AlphaGo (2016). Natively batched: sets of points are rows uint32[H, B].
+
+A game ends with two passes, or after `max_moves` further moves, and is scored by area. A move is no suicide, does not fill an own eye and does not take a ko
+back at once; longer repetitions are not looked for, which the paper does not speak of either. A side without such a move passes.
+
+The sets of stones whose chains have one and two liberties are carried along and are exact, so that a move floods only the chains that it touches.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from azero.games import bits
+from azero.games.go.features2016 import eyes
+from azero.games.go.groups import beside, find_chains
+from azero.games.go.patterns import Situation, sparse_features, unpack_rows
+from azero.games.go.rules import Go, GoState
+from azero.games.go.stones import colour_rows, living_points
+from azero.types import Array, PyTree
+
+EvaluateFn = Callable[[list[Array | None]], Array]
+"""The numbers uint32[...] of the groups of `patterns.rollout_features`, None for groups left out -> logits float32[...]."""
+MOVES_PER_POINT = 2
+"""A rollout is scored after so many moves a point, as the games of AlphaGo Zero (722 moves); AG16 gives no limit."""
+
+
+class Playout(NamedTuple):
+    """Games on the way to their end."""
+
+    now: Situation
+    ko: Array
+    """rows uint32[H, B]: where the side to move may not play"""
+    is_white: Array
+    """bool[B]: the side to move"""
+    num_passes: Array
+    """int32[B]: in a row"""
+    num_moves: Array
+    """int32[]"""
+
+
+def start(black: Array, white: Array, last: Array, is_white: Array, num_passes: Array, shape: tuple[int, int]) -> Playout:
+    """Return the games that go on from positions: rows uint32[H, B] of both colours and of the last move, and who is to move."""
+    own, other = jnp.where(is_white[None], white, black), jnp.where(is_white[None], black, white)
+    none = jnp.zeros_like(own)
+    chains = find_chains(own, other, bits.board_rows(shape))
+    two = bits.points_with(chains.levels, 1, own | other)
+    return Playout(Situation(own, other, chains.atari, two, last, none), none, is_white, num_passes, jnp.int32(0))
+
+
+def play_out(evaluate: EvaluateFn, key: Array, playout: Playout, shape: tuple[int, int]) -> Array:
+    """Play all games to the end and return Black's area minus White's, int32[B]."""
+    most = MOVES_PER_POINT * shape[0] * shape[1]
+    words = jax.random.bits(key, (most, playout.is_white.shape[0]))
+
+    def unfinished(playout: Playout) -> Array:
+        return (playout.num_moves < most) & (playout.num_passes < 2).any()
+
+    def move(playout: Playout) -> Playout:
+        return play_move(playout, choose(evaluate, words[playout.num_moves], playout, shape), shape)
+
+    end = jax.lax.while_loop(unfinished, move, playout)
+    swapped = end.is_white[None]
+    black, white = jnp.where(swapped, end.now.other, end.now.own), jnp.where(swapped, end.now.own, end.now.other)
+    return area(black, white, shape)
+
+
+def choose(evaluate: EvaluateFn, words: Array, playout: Playout, shape: tuple[int, int]) -> Array:
+    """Draw a move of every game from the softmax of the policy; `words` uint32[B] is fresh randomness. Return rows uint32[H, B], none for a pass."""
+    now, board = playout.now, bits.board_rows(shape)
+    allowed = living_points(now.own, now.other, now.one, board) & ~playout.ko & ~eyes(now.own, now.other, board)
+    allowed = bits.where((playout.num_passes < 2)[None], allowed)
+    score = jnp.where(unpack_rows(allowed, shape[1]) != 0, policy_logits(evaluate, now, shape) + _gumbel(words, shape), -jnp.inf)
+    is_best = (score == score.max(axis=(0, 1))) & (score > -jnp.inf)
+    columns = jnp.arange(shape[1], dtype=jnp.uint32)[None, :, None]
+    return bits.lowest((is_best.astype(jnp.uint32) << columns).sum(axis=1, dtype=jnp.uint32))
+
+
+def policy_logits(evaluate: EvaluateFn, now: Situation, shape: tuple[int, int]) -> Array:
+    """Return the logits float32[H, W, B] of the policy, legal or not."""
+    save, nakade, pattern, near = sparse_features(now, shape)
+    logits = evaluate([None, save, None, nakade, None, pattern])
+    answers = evaluate([near.response, None, near.neighbour, None, near.response_pattern, None])
+    lane = jnp.arange(logits.shape[-1], dtype=jnp.int32)[None]
+    return logits.reshape(-1, logits.shape[-1]).at[near.point, lane].add(answers, mode="drop").reshape(logits.shape)
+
+
+def _gumbel(words: Array, shape: tuple[int, int]) -> Array:
+    """Return Gumbel noise float32[H, W, B] from words uint32[B], by hashing them with the point."""
+    points = jnp.arange(shape[0] * shape[1], dtype=jnp.uint32).reshape(*shape, 1)
+    code = (points * jnp.uint32(0x9E3779B1)) ^ words
+    code = (code ^ (code >> 15)) * jnp.uint32(0x85EBCA6B)
+    code = (code ^ (code >> 13)) * jnp.uint32(0xC2B2AE35)
+    uniform = ((code >> 8).astype(jnp.float32) + 0.5) * jnp.float32(2.0**-24)
+    return -jnp.log(-jnp.log(uniform))
+
+
+def play_move(playout: Playout, stone: Array, shape: tuple[int, int]) -> Playout:
+    """Play a stone, rows uint32[H, B] of at most one point, in every game that is not over; none is a pass."""
+    now, board = playout.now, bits.board_rows(shape)
+    own, other = now.own | stone, now.other
+    seeds = jnp.stack([stone, *(seed & other for seed in beside(stone))], axis=1)
+    chains = bits.flood(seeds, jnp.stack([own, other, other, other, other], axis=1))
+    is_captured = bits.union(seeds[:, 1:] & now.one[:, None]) != 0
+    captured = bits.any_of(bits.where(is_captured[None], chains[:, 1:]))
+    other = other & ~captured
+    empty = board & ~(own | other)
+
+    number = bits.count_points(bits.neighbours(chains) & empty[:, None])
+    touched = bits.any_of(chains)
+    one = (now.one & ~touched) | bits.any_of(bits.where((number == 1)[None], chains) & ~captured[:, None])
+    two = (now.two & ~touched) | bits.any_of(bits.where((number == 2)[None], chains) & ~captured[:, None])
+    one, two = _freed(own, empty, one, two, own & bits.neighbours(captured) & ~chains[:, 0])
+    is_ko = bits.counts_one(captured) & (bits.union(bits.neighbours(stone) & own) == 0) & (number[0] == 1)
+    is_pass = bits.union(stone) == 0
+    return Playout(
+        now=Situation(other, own, one, two, stone, captured),
+        ko=bits.where(is_ko[None], captured),
+        is_white=~playout.is_white,
+        num_passes=jnp.where(is_pass, playout.num_passes + 1, 0),
+        num_moves=playout.num_moves + 1,
+    )
+
+
+def _freed(own: Array, empty: Array, one: Array, two: Array, remaining: Array) -> tuple[Array, Array]:
+    """Count the liberties of the own chains of the `remaining` stones again, one chain of each game at a time."""
+
+    def count(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        remaining, one, two = carry
+        chain = bits.flood(bits.lowest(remaining), own)
+        number = bits.count_points(bits.neighbours(chain) & empty)
+        one, two = one & ~chain, two & ~chain
+        return remaining & ~chain, one | bits.where((number == 1)[None], chain), two | bits.where((number == 2)[None], chain)
+
+    return jax.lax.while_loop(lambda carry: (carry[0] != 0).any(), count, (remaining, one, two))[1:]
+
+
+def area(black: Array, white: Array, shape: tuple[int, int]) -> Array:
+    """Return Black's area minus White's, int32[B]: stones, and empty points that reach only them."""
+    empty = bits.board_rows(shape) & ~(black | white)
+    masks = jnp.stack([empty, empty], axis=1)
+    reached = bits.flood(bits.neighbours(jnp.stack([black, white], axis=1)) & masks, masks)
+    number = bits.count_points(jnp.stack([black, white], axis=1) | (reached & ~reached[:, ::-1]))
+    return number[0] - number[1]
+
+
+def make_play_out(game: Go, sum_weights: Callable[[PyTree, list[Array | None]], Array]) -> Callable[[PyTree, Array, GoState], Array]:
+    """Make the function (params, key, states[B]) -> result float32[B] for Black, +1, -1 or 0, of one game played to the end from each state.
+
+    `sum_weights` (params, numbers as in `EvaluateFn`) -> logits is the policy.
+    """
+    shape = game.board_shape
+
+    def result(params: PyTree, key: Array, states: GoState) -> Array:
+        black, white = colour_rows(shape, states.frames[:, 0])
+        black_before, white_before = colour_rows(shape, states.frames[:, 1])
+        last = (black & ~black_before) | (white & ~white_before)
+        last = bits.where(bits.counts_one(last)[None], last)
+        playout = start(black, white, last, states.to_play == 1, states.num_passes, shape)
+        margin = play_out(functools.partial(sum_weights, params), key, playout, shape)
+        return jnp.sign(margin.astype(jnp.float32) - game.komi)
+
+    return result

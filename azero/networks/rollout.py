@@ -1,0 +1,100 @@
+"""The rollout policy and the tree policy of AlphaGo (2016): a linear softmax over pattern features, behind the Network contract.
+
+Source: AG16 Extended Data Table 4. `planes` uint32[B, H, W, C] are the numbers of `azero.games.go.patterns`, one a group: 0 is none, else the weight's number or a
+32-bit code, of which the table takes as many high bits as it has. A move's logit is the sum of its weights; the pass is never played. The value is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from azero.config import NetworkConfig
+from azero.networks.alphago2016 import NEVER
+from azero.networks.network import Network
+from azero.types import Array, PyTree
+
+
+class Group(NamedTuple):
+    """A feature group."""
+
+    name: str
+    size: int | None
+    """weights; None is a table of codes, whose size is a setting"""
+
+
+GROUPS = (
+    Group("response", 1),
+    Group("save_atari", 1),
+    Group("neighbour", 8),
+    Group("nakade", 8192),
+    Group("response_pattern", None),
+    Group("pattern", None),
+    Group("self_atari", 1),
+    Group("distance", 17),
+    Group("distance_before", 17),
+    Group("diamond", None),
+)
+"""The first six are the rollout policy's, all are the tree policy's (AG16 Extended Data Table 4)."""
+NUM_GROUPS = {"rollout2016": 6, "tree2016": 10}
+
+
+def linear_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int) -> Network:
+    """Make the policy `config.name`.
+
+    Raises:
+      ValueError: the planes or the actions are not those of the policy.
+    """
+    groups = GROUPS[: NUM_GROUPS[config.name]]
+    num_points = board_shape[0] * board_shape[1]
+    if num_planes != len(groups) or num_actions != num_points + 1:
+        wanted, got = f"game.planes {len(groups)} and {num_points + 1} moves", f"{num_planes} and {num_actions}"
+        raise ValueError(f"{config.name} takes {wanted}, not {got}")
+
+    def init(key: Array) -> PyTree:
+        del key  # every move is as likely as any other at first
+        return {"params": init_weights(groups, config.pattern_bits), "batch_stats": {}}
+
+    def infer(params: PyTree, planes: Array) -> tuple[Array, Array]:
+        logits = sum_weights(params, [planes[..., index] for index in range(len(groups))]).reshape(planes.shape[0], -1)
+        return jnp.pad(logits, ((0, 0), (0, 1)), constant_values=NEVER), jnp.zeros(planes.shape[0], jnp.float32)
+
+    def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:
+        return infer(variables["params"], planes)
+
+    def train_apply(variables: PyTree, planes: Array) -> tuple[tuple[Array, Array], PyTree]:
+        return apply(variables, planes), variables["batch_stats"]
+
+    return Network(init, apply, train_apply, lambda variables: variables["params"], infer)
+
+
+def init_weights(groups: Sequence[Group], pattern_bits: int) -> PyTree:
+    """Return weights of zero, a vector for each group."""
+    return {group.name: jnp.zeros(1 << pattern_bits if group.size is None else group.size, jnp.float32) for group in groups}
+
+
+def sum_weights(params: PyTree, numbers: Sequence[Array | None]) -> Array:
+    """Return the logits float32[...] of moves with the given numbers uint32[...], one for each group from the first; None leaves a group out."""
+    total = jnp.zeros(next(number.shape for number in numbers if number is not None), jnp.float32)
+    for group, number in zip(GROUPS, numbers, strict=False):
+        if number is None:
+            continue
+        weights = params[group.name]
+        if group.size is None:
+            index = number >> (32 - int(np.log2(weights.size)))
+            total = total + jnp.where(number != 0, weights[index], 0.0)
+        elif group.size <= 17:
+            # A few weights need no look-up, which accelerators do slowly.
+            for value in range(group.size):
+                total = total + jnp.where(number == value + 1, weights[value], 0.0)
+        else:
+            total = total + jnp.where(number != 0, weights[jnp.maximum(number, 1) - 1], 0.0)
+    return total
+
+
+def count_live(params: PyTree) -> dict[str, int]:
+    """Return how many weights of each group are not zero. Host side."""
+    return {name: int(np.count_nonzero(np.asarray(weights))) for name, weights in params.items()}

@@ -1,0 +1,212 @@
+"""A player with the search of AlphaGo (2016): the most visited move, more search where it is not the best one, and resignation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from azero.games.game import Game
+from azero.play.clock import LAG_SECONDS, Clock, thinking_seconds
+from azero.play.player import RESIGN, Decision, Move, Position
+from azero.play.thinking import Analysis, Limits, MoveInfo
+from azero.search.apv import ApvNode, ApvSettings, ApvTree, AskFn, Judges, choose_edge
+from azero.search.evaluator import Evaluator
+from azero.search.leaf import TurnedLeafFn
+from azero.search.packed import PackedPosition, PackedRules
+from azero.types import PyTree
+
+
+@dataclass(frozen=True)
+class ApvStyle:
+    """How the tree becomes a move."""
+
+    limits: Limits = field(default_factory=lambda: Limits(playouts=800))  # ours; AG16 plays by the clock, 5 s a move
+    """For every move; a clock adds its own time limit."""
+    resign_threshold: float | None = -0.8
+    """Give up when the best Q is below it (AG16: -0.8, less than a win in ten); None never does."""
+    extension: float = 0.5
+    """Where the most visited move is not the best one: search longer, at most by this share (AG16 gives no limit)."""
+    lag_seconds: float = LAG_SECONDS
+    """Kept back from every time limit of a clock."""
+
+
+class Judge(NamedTuple):
+    """A leaf and what it needs."""
+
+    game: Game
+    """whose planes the leaf reads"""
+    leaf: TurnedLeafFn
+    params: PyTree
+    is_turned: bool = True
+    """look at every position through a random symmetry (AG16 methods: the implicit symmetry ensemble); rollouts need none"""
+
+
+def make_judges(policy: Judge, value: Judge, rollout: Judge, settings: ApvSettings, seed: int) -> Judges:
+    """Return the judges of a tree with these settings; `seed` is of the symmetries and the rollouts."""
+    batches = (max(settings.policy_batch, 1), settings.batch, settings.batch)
+    asked = (_asker(judge, batch, seed + index) for index, (judge, batch) in enumerate(zip((policy, value, rollout), batches, strict=True)))
+    return Judges(*asked)
+
+
+def _asker(judge: Judge, batch: int, seed: int) -> AskFn:
+    evaluator = Evaluator(judge.game, judge.leaf, judge.params, batch=batch, symmetry="none", cache_size=0, seed=seed)
+    random, num_symmetries = np.random.default_rng(seed), judge.game.num_symmetries if judge.is_turned else 1
+
+    def ask(positions: Sequence[PackedPosition]) -> tuple[np.ndarray, np.ndarray]:
+        return evaluator.ask(positions, random.integers(0, num_symmetries, len(positions)).tolist())
+
+    return ask
+
+
+class ApvPlayer:
+    """A Player and a Thinker around one tree. It is not safe to call it from two threads at once."""
+
+    def __init__(self, game: Game, judges: Judges, *, settings: ApvSettings, style: ApvStyle, name: str = "alphago2016") -> None:
+        """Make a player of `game`; the komi may change from position to position, the board may not."""
+        self.name = name
+        self.style = style
+        self._judges, self._settings = judges, settings
+        self._use(game)
+
+    def reset(self) -> None:
+        """Begin a new game."""
+        self._tree.clear()
+        self._actions: tuple[int, ...] = ()
+
+    def observe(self, move: Move) -> None:
+        """Take note of a move of the opponent: the next position says all that is needed."""
+
+    def choose(self, position: Position, clock: Clock) -> Decision:
+        """Think within the style's limits and the clock's, and choose a move or give up."""
+        num_points = position.game.board_shape[0] * position.game.board_shape[1]
+        limits, seconds = self.style.limits, thinking_seconds(clock, len(position.actions), num_points, self.style.lag_seconds)
+        if seconds is not None:
+            limits = Limits(limits.visits, limits.playouts, seconds if limits.seconds is None else min(seconds, limits.seconds))
+        analysis = self.think(position, limits)
+        threshold = self.style.resign_threshold
+        if threshold is not None and max(move.value for move in analysis.moves) < threshold:
+            return Decision(RESIGN, analysis.value)
+        return Decision(analysis.moves[0].action, analysis.value, analysis.visits, analysis.moves[0].line)
+
+    def think(
+        self,
+        position: Position,
+        limits: Limits,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[Analysis], None] | None = None,
+        progress_seconds: float = 1.0,
+        allowed: Sequence[int] | None = None,
+    ) -> Analysis:
+        """Search `position` as `Thinker` says; `allowed` moves make a tree of their own. A time limit is kept to within one batch, and not extended.
+
+        Raises:
+          ValueError: the position is of another game or board than the player's, or no allowed move is legal.
+        """
+        began = shown = time.perf_counter()
+        self._adopt(position.game)
+        if position.is_over:
+            value = position.rewards[position.to_play]
+            return Analysis((), value, 0, 0, value, np.zeros(position.game.num_actions, np.float32))
+        root = self._place(position, allowed)
+        first = done = int(root.rollouts.sum())
+        while (most := self._remaining(root, limits, first, began)) > 0:
+            batch = self._tree.search(most)
+            done += batch
+            if batch == 0 or should_stop():
+                break
+            if on_progress is not None and time.perf_counter() - shown >= progress_seconds:
+                shown = time.perf_counter()
+                on_progress(self._analyse(root, done - first, began))
+        analysis = self._analyse(root, done - first, began)
+        if on_progress is not None:
+            on_progress(analysis)
+        return analysis
+
+    def _remaining(self, root: ApvNode, limits: Limits, first: int, began: float) -> int:
+        """Return how many descents may still be made, at least one in all; the largest number where nothing limits them."""
+        visits = int(root.rollouts.sum())
+        if visits == 0:
+            return 1
+        if limits.seconds is not None and time.perf_counter() - began >= limits.seconds:
+            return 0
+        ends = [end for end in (limits.visits, None if limits.playouts is None else first + limits.playouts) if end is not None]
+        if not ends:
+            return 1 << 30
+        end = min(ends)
+        if visits >= end and not choose_edge(root, self._settings.mixing)[1]:
+            end += int(self.style.extension * (end - first))
+        return end - visits
+
+    def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
+        """Return the policy network's policy float32[A] over legal moves and the value network's value for the side to move; each through one random symmetry.
+
+        Raises:
+          ValueError: a symmetry is asked for, or the position is of another board.
+        """
+        self._adopt(position.game)
+        if symmetry is not None:
+            raise ValueError(f"{self.name} draws its symmetries itself: {symmetry} cannot be asked for")
+        if position.is_over:
+            return np.zeros(position.game.num_actions, np.float32), position.rewards[position.to_play]
+        packed = self._rules.pack(position.state)
+        return self._judges.policy([packed])[0][0], float(self._judges.value([packed])[1][0])
+
+    def _adopt(self, game: Game) -> None:
+        if game == self.game:
+            return
+        if (game.name, game.board_shape) != (self.game.name, self.game.board_shape):
+            raise ValueError(f"{self.name} plays {self.game.name} on a board of {self.game.board_shape}, not {game.name} on {game.board_shape}")
+        self._use(game)
+
+    def _use(self, game: Game) -> None:
+        """Begin with an empty tree under the rules of `game`."""
+        self.game = game
+        """The rules of the last position thought about."""
+        self._rules = PackedRules(game, self._settings.batch)
+        self._tree = ApvTree(self._rules, self._judges, self._settings)
+        self._actions = ()
+
+    def _place(self, position: Position, allowed: Sequence[int] | None) -> ApvNode:
+        """Make `position` the root, with the allowed moves alone where some are given; such a tree is not kept."""
+        legal, known = position.legal, len(self._actions)
+        follows = allowed is None and position.actions[:known] == self._actions
+        if allowed is not None:
+            legal = np.isin(np.arange(len(legal)), list(allowed)) & legal
+            if not legal.any():
+                raise ValueError(f"none of the allowed moves is legal after {len(position.actions)} moves")
+        self._tree.move_to(position.state, legal, position.actions[known:] if follows else None)
+        self._actions = position.actions
+        assert self._tree.root is not None
+        return self._tree.root
+
+    def _analyse(self, root: ApvNode, playouts: int, began: float) -> Analysis:
+        values = root.action_values(self._settings.mixing)
+        order = np.lexsort((values, root.rollouts))[::-1]
+        moves = tuple(
+            MoveInfo(
+                int(root.actions[edge]), int(root.rollouts[edge]), float(values[edge]), float(root.priors[edge]), float(values[edge]), _line(root, int(edge))
+            )
+            for edge in order
+            if root.rollouts[edge] > 0
+        )
+        visits = root.rollouts.sum()
+        value = float((values * root.rollouts).sum() / max(1.0, visits))
+        policy = np.zeros(len(root.position.legal), np.float32)
+        policy[root.actions] = root.priors
+        return Analysis(moves, value, int(visits), playouts, value, policy, time.perf_counter() - began)
+
+
+def _line(node: ApvNode, edge: int) -> tuple[int, ...]:
+    """Return the line of most visited moves that begins with `edge`."""
+    line = [int(node.actions[edge])]
+    child = node.children[edge]
+    while isinstance(child, ApvNode) and child.rollouts.any():
+        edge = int(child.rollouts.argmax())
+        line.append(int(child.actions[edge]))
+        child = child.children[edge]
+    return tuple(line)

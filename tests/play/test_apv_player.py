@@ -1,0 +1,111 @@
+"""The player of AlphaGo (2016) on tic-tac-toe."""
+
+import jax
+import numpy as np
+import pytest
+
+from azero.config import NetworkConfig
+from azero.games import make
+from azero.games.go.playouts import make_play_out
+from azero.games.go.rules import Go
+from azero.networks import make_network
+from azero.networks.rollout import sum_weights
+from azero.play.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
+from azero.play.clock import Clock
+from azero.play.player import RESIGN, Position
+from azero.play.thinking import Limits
+from azero.search.apv import ApvSettings, Judges
+from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
+
+GAME = make("tictactoe")
+SETTINGS = ApvSettings(batch=4, threshold=3)
+
+
+def ask(positions):
+    policies = np.stack([position.legal / position.legal.sum() for position in positions]).astype(np.float32)
+    return policies, np.zeros(len(positions), np.float32)
+
+
+def position_after(*moves):
+    position = Position.start(GAME)
+    for move in moves:
+        position = position.play(move)
+    return position
+
+
+def player(**style):
+    return ApvPlayer(GAME, Judges(ask, ask, ask), settings=SETTINGS, style=ApvStyle(**{"limits": Limits(playouts=200), **style}))
+
+
+def test_it_plays_the_win():
+    decision = player().choose(position_after(0, 3, 1, 4), Clock())
+    assert decision.action == 2 and decision.value > 0.5
+
+
+def test_it_resigns_a_lost_game_and_only_if_told_so():
+    lost = position_after(0, 1, 4, 8, 3)  # X threatens 5 and 6
+    many = {"limits": Limits(playouts=2000)}
+    assert player(**many).choose(lost, Clock()).action == RESIGN
+    assert player(**many, resign_threshold=None).choose(lost, Clock()).action in (5, 6, 2, 7)
+
+
+def test_a_search_is_extended_where_the_most_visited_move_is_not_the_best():
+    def judge(positions):
+        return ask(positions)[0], np.array([1.0 if position.legal[8] else -0.9 for position in positions], np.float32)
+
+    one = ApvPlayer(GAME, Judges(ask, judge, judge), settings=ApvSettings(batch=1, threshold=1000), style=ApvStyle(limits=Limits(playouts=12)))
+    analysis = one.think(position_after(), Limits(playouts=12))
+    assert analysis.moves[0].action == 8
+    assert 12 <= analysis.playouts <= 18
+
+
+def test_the_tree_is_kept_from_move_to_move_and_forgotten_on_reset():
+    one = player()
+    first = one.think(position_after(), Limits(playouts=400))
+    line = first.moves[0].line
+    assert len(line) >= 2
+    second = one.think(position_after(*line[:2]), Limits(playouts=10))
+    assert second.visits > second.playouts
+    one.reset()
+    assert one.think(position_after(*line[:2]), Limits(playouts=10)).visits <= 15
+
+
+def test_limits_on_moves_and_visits():
+    analysis = player().think(position_after(), Limits(visits=40), allowed=[2, 6])
+    assert {move.action for move in analysis.moves} <= {2, 6} and analysis.visits >= 40
+    with pytest.raises(ValueError, match="none of the allowed moves is legal after 1 moves"):
+        player().think(position_after(4), Limits(visits=40), allowed=[4])
+
+
+def network_judge(name, planes):
+    """Return an untrained network of 2016 on 5x5, its game and its inference."""
+    game = Go(size=5, komi=0.5, num_planes=planes)
+    config = NetworkConfig(name=name, blocks=1, filters=4, value_hidden=8, pattern_bits=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
+    network = make_network(config, game.board_shape, planes, game.num_actions)
+    return game, network.infer, network.fold(network.init(jax.random.key(0)))
+
+
+@pytest.mark.slow
+def test_all_its_parts_together_know_who_is_ahead():
+    policy, value = (network_judge(name, planes) for name, planes in (("policy2016", 4), ("value2016", 4)))
+    tree_game, tree_infer, tree_params = network_judge("tree2016", 10)
+    rollouts = policy_rollout_leaf(tree_game, tree_infer, make_play_out(Go(size=5, komi=0.5), sum_weights))
+    judges = make_judges(
+        *(Judge(game, turned_network_leaf(game, infer), params) for game, infer, params in (policy, value)),
+        Judge(tree_game, unturned_leaf(rollouts), tree_params, is_turned=False),
+        ApvSettings(batch=8),
+        seed=0,
+    )
+    game = Go(size=5, komi=0.5)
+    one = ApvPlayer(game, judges, settings=ApvSettings(batch=8, threshold=8, mixing=1.0), style=ApvStyle(limits=Limits(playouts=240)))
+    # . O X . X     White's five stones have one liberty, which White cannot fill.
+    # O O X X X
+    # O X X . .
+    # O X . . .
+    # X . . . .
+    black, white = [2, 4, 7, 8, 9, 11, 12, 16, 20], [1, 5, 6, 10, 15]
+    position = Position.of_state(game, game.setup(black, white, 0))
+    analysis = one.think(position, Limits(playouts=240))
+    assert analysis.value > 0.5 and position.legal[[move.action for move in analysis.moves]].all()
+    assert analysis.visits >= 240 and abs(analysis.raw_policy.sum() - 1.0) < 1e-5
+    assert one.evaluate(position)[0].shape == (26,)
