@@ -161,6 +161,10 @@ class SelfplayConfig:
     """Compiled calls per iteration of the loop."""
     temperature_moves: int = 30
     """Moves at temperature 1 from the start of a game, then 0 (AGZ: 30)."""
+    random_moves: int = 0
+    """Moves at the start of a game that may be drawn from all legal ones (random-share), so that self-play meets positions that it would avoid (the papers have none)."""
+    random_share: float = 0.1
+    """Share of those moves that are so drawn; the search's policy is what is learned there too."""
     resign: bool = True
     """Whether self-play resigns: when the root's value and the best child's are below a threshold that is calibrated as games arrive (AGZ: yes)."""
     resign_false_positives: float = 0.05
@@ -178,6 +182,7 @@ class SelfplayConfig:
 
     def __post_init__(self) -> None:
         _check(self.num_games >= 1, f"selfplay.num-games is at least 1, not {self.num_games}")
+        _check(0.0 <= self.random_share <= 1.0, f"selfplay.random-share is from 0 to 1, not {self.random_share}")
         _check(self.policy_slots >= 1, f"selfplay.policy-slots is at least 1, not {self.policy_slots}")
 
 

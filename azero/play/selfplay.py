@@ -113,9 +113,11 @@ def _move(
     starts: PyTree,
 ) -> tuple[Carry, Step]:
     """Play one move in each of the games and put new ones in the place of those that end."""
-    search_key, move_key, cap_key, new_key = jax.random.split(key, 4)
+    search_key, move_key, cap_key, new_key, random_key = jax.random.split(key, 5)
     output, is_full = _capped_search(config, search, fast_search, params, search_key, cap_key, carry.states)
     action = choose(move_key, output.visits.astype(jnp.float32), output.action, carry.ply, config.temperature_moves)
+    if config.random_moves:
+        action = _stray(config, random_key, jax.vmap(game.legal_action_mask)(carry.states), action, carry.ply)
     hopeless = (output.value < threshold) & (output.best_child_value < threshold)
     resigned = hopeless & carry.can_resign & config.resign
 
@@ -144,6 +146,14 @@ def _move(
     fresh = new_games(config, game, new_key, finished.shape[0], starts)
     kept = Carry(states=stepped, ply=carry.ply + 1, can_resign=carry.can_resign)
     return jax.tree.map(lambda new, old: jnp.where(_align(finished, old), new, old), fresh, kept), step
+
+
+def _stray(config: SelfplayConfig, key: Array, legal: Array, action: Array, ply: Array) -> Array:
+    """Return `action` int32[B] with some of the moves at the start of a game replaced by legal ones (bool[B, A]), all equally likely."""
+    share_key, action_key = jax.random.split(key)
+    strays = (ply < config.random_moves) & jax.random.bernoulli(share_key, config.random_share, ply.shape)
+    anything = jax.random.categorical(action_key, jnp.where(legal, 0.0, -jnp.inf), axis=-1).astype(action.dtype)
+    return jnp.where(strays, anything, action)
 
 
 def _capped_search(

@@ -87,6 +87,30 @@ def test_playout_caps_mark_the_targets():
     np.testing.assert_array_equal(chunk.is_target, np.broadcast_to(full[:, None], chunk.is_target.shape))
 
 
+def first_legal_search(params, key, roots):
+    """A search that wants the first legal move and is sure of it."""
+    legal = jax.vmap(GAME.legal_action_mask)(roots)
+    action = jnp.argmax(legal, -1)
+    weights = jax.nn.one_hot(action, legal.shape[-1])
+    zero = jnp.zeros(legal.shape[0], jnp.float32)
+    return SearchOutput(action, weights, weights.astype(jnp.int32), zero, zero, None)
+
+
+def test_strays_are_legal_and_end_with_the_opening():
+    config = SelfplayConfig(num_games=64, moves_per_dispatch=9, temperature_moves=0, resign=False, random_moves=3, random_share=0.5)
+    chunk = play(config, first_legal_search, dispatches=1)[0]
+    strays = np.zeros(9, int)
+    for slot in range(64):
+        state = GAME.init()
+        for ply, action in enumerate(chunk.action[:5, slot]):  # no game ends before
+            legal = np.asarray(GAME.legal_action_mask(state))
+            assert legal[action]
+            assert chunk.policy_index[ply, slot, 0] == np.argmax(legal)  # what is learned is the search's
+            strays[ply] += action != np.argmax(legal)
+            state = GAME.step(state, jnp.int32(action))
+    assert (strays[:3] > 10).all() and (strays[:3] < 50).all() and not strays[3:].any()
+
+
 def test_waves_search_every_position_once():
     states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (12, *leaf.shape)), GAME.init())
     output = in_waves(random_search(value=0.5), 4)({}, jax.random.key(0), states)
