@@ -7,6 +7,8 @@ under `vmap`: no gather.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 
 from azero.types import Array
@@ -53,3 +55,21 @@ def _transpose(board: Array, symmetry: Array) -> Array:
     if board.shape[0] != board.shape[1]:
         return board
     return jnp.where((symmetry & 4) != 0, jnp.swapaxes(board, 0, 1), board)
+
+
+class IdentityOnly:
+    """The part of the Game contract about symmetries, for games whose rules or opening position have none but the identity."""
+
+    num_symmetries: ClassVar[int] = 1
+
+    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
+        """Return the planes."""
+        return planes
+
+    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
+        """Return the policy."""
+        return policy
+
+    def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
+        """Return the policy."""
+        return policy

@@ -16,6 +16,7 @@ from flax import struct
 from azero.games.animal_shogi import encoding, legal, moves, position, text
 from azero.games.animal_shogi.squares import BOARD, FILES, RANKS, spread
 from azero.games.positions import join
+from azero.games.symmetry import IdentityOnly
 from azero.types import Array
 
 MAX_MOVES = 256
@@ -47,7 +48,7 @@ class AnimalShogiState:
 
 
 @dataclass(frozen=True)
-class AnimalShogi:
+class AnimalShogi(IdentityOnly):
     """Animal shogi on three files and four ranks. The 132 actions are those of `moves`, the 146 planes those of `encoding`; player 0 moves first.
 
     Catch. Who takes the lion wins. A move after which the own lion could be taken is not legal, so that the game ends one move earlier: who has no legal move,
@@ -74,7 +75,6 @@ class AnimalShogi:
     num_planes: ClassVar[int] = encoding.NUM_PLANES
     num_frames: ClassVar[int] = encoding.NUM_FRAMES
     frame_words: ClassVar[int] = position.FRAME_WORDS
-    num_symmetries: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         """Check the options.
@@ -165,18 +165,6 @@ class AnimalShogi:
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
         """Return the planes float32[4, 3, 146] of eight frames uint32[8, 3], newest first."""
         return encoding.planes_from_frames(frames, to_play)
-
-    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
-        """Return the planes: the opening position is not symmetric, so animal shogi has the identity only."""
-        return planes
-
-    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Return the policy: animal shogi has the identity only."""
-        return policy
-
-    def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Return the policy: animal shogi has the identity only."""
-        return policy
 
     def format_action(self, state: AnimalShogiState, action: int) -> str:
         """Return the move: b2b3, a3a4+, C@b2. An action that would leave the board is named by square and direction."""

@@ -18,6 +18,7 @@ from azero.games.chess import encoding, legal, moves, position, text
 from azero.games.chess.position import Facts, Position
 from azero.games.chess.squares import Squares
 from azero.games.positions import join
+from azero.games.symmetry import IdentityOnly
 from azero.types import Array
 
 MAX_MOVES = 512
@@ -60,7 +61,7 @@ class Surveyed(struct.PyTreeNode):
 
 
 @dataclass(frozen=True)
-class Chess:
+class Chess(IdentityOnly):
     """Chess. The 4,672 actions are those of `moves`, the 119 planes those of `encoding`; player 0 is White.
 
     Repetition. A position that occurs a third time, with the same side to move, castling rights and legal captures in passing, ends the game as a draw. Positions
@@ -83,7 +84,6 @@ class Chess:
     num_planes: ClassVar[int] = encoding.NUM_PLANES
     num_frames: ClassVar[int] = encoding.NUM_FRAMES
     frame_words: ClassVar[int] = position.FRAME_WORDS
-    num_symmetries: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         """Check the options.
@@ -150,18 +150,6 @@ class Chess:
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
         """Return the planes float32[8, 8, 119] of eight frames uint32[8, 9], newest first."""
         return encoding.planes_from_frames(frames, to_play)
-
-    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
-        """Return the planes: chess has the identity only."""
-        return planes
-
-    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Return the policy: chess has the identity only."""
-        return policy
-
-    def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Return the policy: chess has the identity only."""
-        return policy
 
     def format_action(self, state: ChessState, action: int) -> str:
         """Return the move as in UCI (e2e4, e7e8q). An action that would leave the board is named by square and direction."""

@@ -20,6 +20,7 @@ from azero.games.chess.rules import ENDINGS, ChessState, Surveyed
 from azero.games.chess.squares import Squares, spread
 from azero.games.minichess import board, encoding, moves, text
 from azero.games.positions import join
+from azero.games.symmetry import IdentityOnly
 from azero.types import Array
 
 __all__ = ["ENDINGS", "ChessState", "Minichess"]
@@ -29,7 +30,7 @@ MAX_MOVES = 256
 
 
 @dataclass(frozen=True)
-class Minichess:
+class Minichess(IdentityOnly):
     """Chess on five ranks and files without castling, double steps and taking in passing; player 0 is White.
 
     The 1,225 actions are those of `moves`, the 115 planes those of `encoding`. Everything else is as in `azero.games.chess.rules`: promotion to queen, rook,
@@ -49,7 +50,6 @@ class Minichess:
     num_planes: ClassVar[int] = encoding.NUM_PLANES
     num_frames: ClassVar[int] = encoding.NUM_FRAMES
     frame_words: ClassVar[int] = position.FRAME_WORDS
-    num_symmetries: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         """Check the options.
@@ -116,18 +116,6 @@ class Minichess:
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
         """Return the planes float32[5, 5, 115] of eight frames uint32[8, 9], newest first."""
         return encoding.planes_from_frames(frames, to_play)
-
-    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
-        """Return the planes: the opening position is not symmetric, so minichess has the identity only."""
-        return planes
-
-    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Return the policy: minichess has the identity only."""
-        return policy
-
-    def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Return the policy: minichess has the identity only."""
-        return policy
 
     def format_action(self, state: ChessState, action: int) -> str:
         """Return the move as in UCI (b1c3, a4a5q). An action that would leave the board is named by square and direction."""

@@ -17,6 +17,7 @@ from azero.games.batching import batch_native
 from azero.games.positions import join
 from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
 from azero.games.shogi.squares import Squares, ranks, spread
+from azero.games.symmetry import IdentityOnly
 from azero.types import Array
 
 MAX_MOVES = 512
@@ -69,7 +70,7 @@ class _Surveyed(struct.PyTreeNode):
 
 
 @dataclass(frozen=True)
-class Shogi:
+class Shogi(IdentityOnly):
     """Shogi. The 11,259 actions are those of `moves`, the 362 planes those of `encoding`; player 0 is Black (sente).
 
     Mate. Who has no legal move has lost, in check or not.
@@ -101,7 +102,6 @@ class Shogi:
     num_planes: ClassVar[int] = encoding.NUM_PLANES
     num_frames: ClassVar[int] = encoding.NUM_FRAMES
     frame_words: ClassVar[int] = position.FRAME_WORDS
-    num_symmetries: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         """Check the options.
@@ -192,18 +192,6 @@ class Shogi:
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
         """Return the planes float32[9, 9, 362] of eight frames uint32[8, 18], newest first."""
         return encoding.planes_from_frames(frames, to_play)
-
-    def transform_planes(self, planes: Array, symmetry: Array) -> Array:
-        """Return the planes: shogi has the identity only."""
-        return planes
-
-    def transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Return the policy: shogi has the identity only."""
-        return policy
-
-    def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Return the policy: shogi has the identity only."""
-        return policy
 
     def format_action(self, state: ShogiState, action: int) -> str:
         """Return the move as in USI (7g7f, 8h2b+, P*5e). An action that would leave the board is named by square and direction."""
