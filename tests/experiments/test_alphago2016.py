@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import jax
-import numpy as np
 import pytest
 from rich.console import Console
 
@@ -19,8 +18,6 @@ from azero.experiments.players import parse_player
 from azero.experiments.serve import Source
 from azero.games import make
 from azero.networks import make_network
-from azero.play.player import Position
-from azero.play.thinking import Limits
 
 SCRIPT = Path(__file__).parents[1] / "engines" / "scripted_go.py"
 PLANES = {"policy2016": 4, "value2016": 4, "rollout2016": 6, "tree2016": 10}
@@ -97,17 +94,10 @@ def test_a_match_is_played(networks, tmp_path):
     assert "alphago2016 policy2016, 6 visits against" in console.file.getvalue()
 
 
-def test_without_the_others_the_policy_plays_random_rollouts_and_a_komi_counts(networks):
-    one = load_apv(ApvSpec(networks / "policy2016" / "checkpoint"))
-    for komi, sign in ((-25.5, 1.0), (25.5, -1.0)):
-        analysis = one.think(Position.start(make("go", size=5, komi=komi)), Limits(visits=20))
-        assert np.sign(analysis.value) == sign, "Black cannot lose by more than 25 points, nor win by more"
-
-
-def test_gtp_programs_play_it(networks):
-    words = ["gtp", "--player", player(networks, "rollout", visits=4)]
+def test_gtp_programs_play_it_without_the_other_networks(networks):
+    words = ["gtp", "--player", player(networks, visits=4)]
     asked = "boardsize 5\nkomi 3.5\nplay b c3\ngenmove w\nquit\n"
     done = subprocess.run([sys.executable, "-m", "azero.cli", *words], input=asked, capture_output=True, text=True, timeout=240)
     answers = done.stdout.split("\n\n")
-    assert done.returncode == 0 and answers[:3] == ["= ", "= ", "= "], done.stderr
+    assert done.returncode == 0 and answers[:3] == ["=", "=", "="], done.stderr
     assert answers[3].startswith("= ") and answers[3] != "= C3"

@@ -50,7 +50,8 @@ def workdir(data, tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("part", "least"), [("policy", 0.0), pytest.param("value", 0.0, marks=pytest.mark.slow), ("rollout", 0.1), pytest.param("tree", 0.1, marks=pytest.mark.slow)]
+    ("part", "least"),
+    [("policy", 0.0), pytest.param("value", 0.0, marks=pytest.mark.slow), ("rollout", 0.1), pytest.param("tree", 0.1, marks=pytest.mark.slow)],
 )
 def test_the_networks_of_2016_learn_in_two_iterations(part, least, data, tmp_path):
     settings = load_overlay(CONFIGS / f"alphago2016_{part}.toml", tiny(2))
