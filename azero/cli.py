@@ -109,6 +109,7 @@ def match(
 
     Args:
       first: a player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, no iteration is the newest), "random-net:EXPERIMENT",
+        "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800&lambda=0.5" (AlphaGo of 2016),
         "gtp:PROGRAM ARGUMENTS" ({seed} in an argument becomes the seed plus the number of the game), "uci:stockfish?skill=0&nodes=1000",
         "usi:fairy-stockfish?elo=1350&movetime=50" (also depth=N, option.NAME=VALUE), or "gnushogi:gnushogi?depth=2".
       second: the other player.
@@ -186,6 +187,7 @@ def analyze(
 def gtp(
     checkpoint: Path | None = None,
     random_net: str | None = None,
+    player: str | None = None,
     iteration: int | None = None,
     visits: int | None = 400,
     seconds: float | None = None,
@@ -198,6 +200,7 @@ def gtp(
     Args:
       checkpoint: a run's directory; its network plays on the board it was trained on.
       random_net: instead of a checkpoint: the untrained network of an experiment, such as go9, to try a program out.
+      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
       iteration: the checkpoint; default the newest.
       visits: visits per move at most; None leaves it to the clock.
       seconds: seconds per move at most.
@@ -206,7 +209,7 @@ def gtp(
     _say_starting()
     from azero.experiments.serve import Source, serve_gtp
 
-    serve_gtp(Source(checkpoint, iteration, random_net), visits, seconds, ponder)
+    serve_gtp(Source(checkpoint, iteration, random_net, player), visits, seconds, ponder)
 
 
 def uci(checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, visits: int | None = None) -> None:
@@ -242,6 +245,7 @@ def usi(checkpoint: Path | None = None, random_net: str | None = None, iteration
 def analysis(
     checkpoint: Path | None = None,
     random_net: str | None = None,
+    player: str | None = None,
     iteration: int | None = None,
     visits: int = 400,
     quit_without_waiting: bool = False,
@@ -253,6 +257,7 @@ def analysis(
     Args:
       checkpoint: a run's directory; its network analyses the board it was trained on.
       random_net: instead of a checkpoint: the untrained network of an experiment, such as go9.
+      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
       iteration: the checkpoint; default the newest.
       visits: visits of queries that do not say.
       quit_without_waiting: at the end of the input drop what is still open.
@@ -260,12 +265,13 @@ def analysis(
     _say_starting()
     from azero.experiments.serve import Source, serve_analysis
 
-    serve_analysis(Source(checkpoint, iteration, random_net), visits, quit_without_waiting)
+    serve_analysis(Source(checkpoint, iteration, random_net, player), visits, quit_without_waiting)
 
 
 def play(
     checkpoint: Path | None = None,
     random_net: str | None = None,
+    player: str | None = None,
     iteration: int | None = None,
     visits: int = 400,
     colour: str = "black",
@@ -276,6 +282,7 @@ def play(
     Args:
       checkpoint: a run's directory.
       random_net: instead of a checkpoint: the untrained network of an experiment, such as go9 or tictactoe.
+      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
       iteration: the checkpoint; default the newest.
       visits: visits per move; more is stronger and slower.
       colour: yours: black moves first, white second.
@@ -283,7 +290,7 @@ def play(
     """
     from azero.experiments.serve import Source, play_in_terminal
 
-    play_in_terminal(Source(checkpoint, iteration, random_net), visits, colour, komi)
+    play_in_terminal(Source(checkpoint, iteration, random_net, player), visits, colour, komi)
 
 
 def data(

@@ -132,7 +132,7 @@ def cost(arguments: CostArguments) -> MatchResult:
     """
     spec = parse_player(arguments.player)
     if not isinstance(spec, NetworkSpec):
-        raise ValueError(f"{arguments.player!r} is a program; batches are those of our own networks")
+        raise ValueError(f"{arguments.player!r} is no single network of ours, whose batches this compares")
     if arguments.games < 2 or arguments.games % 2:
         raise ValueError(f"a match has an even number of games, half with each colour, not {arguments.games}")
     style = PlayStyle(limits=Limits(visits=arguments.visits), temperature_moves=arguments.temperature_moves)

@@ -22,7 +22,7 @@ from azero.experiments.batched_match import PAIRS_PER_ROUND, PAIRS_PER_TESTED_RO
 from azero.experiments.match_directory import MatchDirectory
 from azero.experiments.match_records import RECORDS, colours
 from azero.experiments.openings import draw_openings, read_openings
-from azero.experiments.players import CheckpointSpec, NetworkSpec, ThinkerSettings, load_thinker, parse_player, resolve
+from azero.experiments.players import CheckpointSpec, NetworkSpec, ThinkerSettings, ThinkerSpec, load_any_thinker, parse_player, resolve
 from azero.experiments.programs import ProgramSpec, program_maker
 from azero.games import Game, make
 from azero.pipelines.loop import match_settings
@@ -94,9 +94,9 @@ class _Side:
     """A player of the match."""
 
     text: str
-    spec: NetworkSpec | ProgramSpec
+    spec: ThinkerSpec | ProgramSpec
     config: Config | None
-    """Of a network."""
+    """Of a player of ours."""
     name: str
 
     @property
@@ -220,11 +220,11 @@ class _RunningMatch:
 def _sides(request: MatchRequest) -> tuple[_Side, ...]:
     """Return both players with names that tell them apart."""
     texts, wanted = (request.first, request.second), (request.first_name, request.second_name)
-    specs: list[NetworkSpec | ProgramSpec] = []
+    specs: list[ThinkerSpec | ProgramSpec] = []
     configs: list[Config | None] = []
     for text in texts:
         spec = parse_player(text)
-        if isinstance(spec, NetworkSpec):
+        if isinstance(spec, ThinkerSpec):
             resolved, config = resolve(spec)
             specs, configs = [*specs, resolved], [*configs, config]
         else:
@@ -232,7 +232,7 @@ def _sides(request: MatchRequest) -> tuple[_Side, ...]:
             specs, configs = [*specs, spec], [*configs, None]
     names = [name or spec.name for name, spec in zip(wanted, specs, strict=True)]
     if names[0] == names[1]:
-        names = [name or (spec.name if isinstance(spec, NetworkSpec) else spec.long_name) for name, spec in zip(wanted, specs, strict=True)]
+        names = [name or (spec.name if isinstance(spec, ThinkerSpec) else spec.long_name) for name, spec in zip(wanted, specs, strict=True)]
     if names[0] == names[1]:
         names[1] += " (2)"
     return tuple(_Side(*side) for side in zip(texts, specs, configs, names, strict=True))
@@ -252,7 +252,7 @@ def _rules(request: MatchRequest, sides: Sequence[_Side]) -> GameConfig:
       ValueError: a player plays something else.
     """
     trained = next((side.config.game for side in sides if side.config is not None), None)
-    programs = [side.spec.game for side in sides if not isinstance(side.spec, NetworkSpec)]
+    programs = [side.spec.game for side in sides if not isinstance(side.spec, ThinkerSpec)]
     name = request.game or (programs[0] if trained is None else trained.name)
     rules = trained if trained is not None and trained.name == name else GameConfig(name=name)
     if name == "go":
@@ -261,7 +261,7 @@ def _rules(request: MatchRequest, sides: Sequence[_Side]) -> GameConfig:
         raise ValueError(f"size and komi are settings of Go, not of {name}")
     board = make(rules.name, **rules.options())
     for side in sides:
-        if isinstance(side.spec, NetworkSpec):
+        if isinstance(side.spec, ThinkerSpec):
             assert side.config is not None
             known = make(side.config.game.name, **side.config.game.options())
             if (known.name, known.board_shape) != (board.name, board.board_shape):
@@ -299,11 +299,11 @@ def _pairings(games: int, openings: Sequence[tuple[int, ...]] | None) -> list[Pa
 
 def _maker(side: _Side, request: MatchRequest, rules: GameConfig, worker: int) -> MakePlayer:
     """Return what makes the side's player of a game for one thread; a network's is loaded once and keeps its tree to itself."""
-    if not isinstance(side.spec, NetworkSpec):
+    if not isinstance(side.spec, ThinkerSpec):
         return program_maker(side.spec, side.name, rules, request.timeout, request.seed)
     assert side.config is not None
     style = PlayStyle(limits=Limits(visits=match_settings(side.config).num_simulations), temperature_moves=request.temperature_moves)
-    player = load_thinker(side.spec, rules, ThinkerSettings(style=style, seed=request.seed + worker))
+    player = load_any_thinker(side.spec, rules, ThinkerSettings(style=style, seed=request.seed + worker))
     player.name = side.name
     player.warm_up(Position.start(make(rules.name, **rules.options())))
 

@@ -12,12 +12,15 @@ import jax
 
 from azero.checkpoint import load_settings, load_variables
 from azero.config import Config, GameConfig
+from azero.experiments.alphago2016 import FORM as APV_FORM
+from azero.experiments.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
 from azero.experiments.experiment import load
 from azero.experiments.programs import FORMS as PROGRAM_FORMS
 from azero.experiments.programs import ProgramSpec, parse_program
 from azero.games import Game, make
 from azero.networks import make_network
 from azero.pipelines.loop import match_leaf, match_settings
+from azero.play.apv_player import ApvPlayer
 from azero.play.tree_player import PlayStyle, TreePlayer
 from azero.search import SearchFn, make_search
 from azero.search.evaluator import Symmetries
@@ -26,7 +29,7 @@ from azero.search.parallel import TreeSettings
 from azero.search.policy import make_policy
 from azero.types import PyTree
 
-FORMS = f'"checkpoint:WORKDIR?visits=64&iteration=100", "random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {PROGRAM_FORMS}'
+FORMS = f'"checkpoint:WORKDIR?visits=64&iteration=100", "random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {APV_FORM}, {PROGRAM_FORMS}'
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class RandomNetSpec:
 
 NetworkSpec = CheckpointSpec | RandomNetSpec
 """A player with a network of ours."""
+ThinkerSpec = NetworkSpec | ApvSpec
+"""A player of ours: with one tree for its game it thinks as engines do; a single network also plays many games at once."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ class Loaded(NamedTuple):
     """Inference parameters."""
 
 
-def parse_player(text: str) -> NetworkSpec | ProgramSpec:
+def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
     """Return the player that `text` names.
 
     Raises:
@@ -112,6 +117,8 @@ def parse_player(text: str) -> NetworkSpec | ProgramSpec:
     """
     if (program := parse_program(text)) is not None:
         return program
+    if (apv := parse_apv(text)) is not None:
+        return apv
     kind, _, rest = text.partition(":")
     name, _, query = rest.partition("?")
     if not name or kind not in ("checkpoint", "random-net"):
@@ -132,13 +139,15 @@ def _numbers(text: str, query: str, allowed: tuple[str, ...]) -> dict[str, int]:
     return numbers
 
 
-def resolve(spec: NetworkSpec) -> tuple[NetworkSpec, Config]:
-    """Return the network with the number of its checkpoint filled in, and the settings that it was made with. No arrays are read.
+def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
+    """Return the player with the number of its checkpoint filled in, and the settings that it was made with. No arrays are read.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
       ValueError: there is no such directory or experiment.
     """
+    if isinstance(spec, ApvSpec):
+        return spec, apv_config(spec)
     if not isinstance(spec, CheckpointSpec):
         return spec, spec.config
     if not spec.workdir.is_dir():
@@ -164,6 +173,11 @@ def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
     else:
         search = make_search(settings if spec.visits is None else dataclasses.replace(settings, num_simulations=spec.visits), game, leaf)
     return Loaded(config, game, search, jax.jit(network.fold)(variables))
+
+
+def load_any_thinker(spec: ThinkerSpec, rules: GameConfig | None = None, settings: ThinkerSettings = ThinkerSettings()) -> TreePlayer | ApvPlayer:
+    """Load a player of ours with one tree for its game; arguments and errors as of `load_thinker`. AlphaGo of 2016 takes only the seed from `settings`."""
+    return load_apv(spec, rules, settings.seed) if isinstance(spec, ApvSpec) else load_thinker(spec, rules, settings)
 
 
 def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: ThinkerSettings = ThinkerSettings()) -> TreePlayer:

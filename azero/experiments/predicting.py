@@ -23,6 +23,7 @@ from azero.games import make
 from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games
 from azero.networks import make_network
+from azero.networks.rollout import NUM_GROUPS
 from azero.play.trajectory import HostArray
 from azero.report.paper import format_mean, prediction_table
 from azero.report.progress import Progress, working
@@ -100,6 +101,8 @@ def _evaluate(checkpoint: Path, rows: HostArray, symmetries: bool | None, consol
     game = make(config.game.name, **config.game.options())
     network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
     params = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(variables)
+    if symmetries and config.network.name in NUM_GROUPS:
+        raise ValueError(f"{checkpoint}: what a network {config.network.name} sees does not turn with the board; leave --symmetries out")
     averaged = config.evaluation.average_symmetries if symmetries is None else symmetries
     batch_size = max(1, _BATCH // mesh.size) * mesh.size
     with Progress(len(rows), console=console, unit="position") as progress, progress.working(f"{checkpoint}: predicting"):

@@ -13,7 +13,7 @@ from rich.console import Console
 from azero.config import GameConfig
 from azero.evaluate.review import Review, review_game, review_rows, review_sgf
 from azero.evaluate.rows import write_atomically
-from azero.experiments.players import NetworkSpec, ThinkerSettings, load_thinker, parse_player, resolve
+from azero.experiments.players import ThinkerSpec, load_any_thinker, parse_player, resolve
 from azero.games import make
 from azero.games.go.rules import Go
 from azero.games.go.sgf import SUFFIXES, GameRecord, read_games
@@ -42,7 +42,7 @@ def analyze(path: Path, checkpoint: str, visits: int | None = None, game: int = 
     """
     console = Console(file=sys.stderr) if as_json else Console()
     spec = parse_player(checkpoint if ":" in checkpoint else f"checkpoint:{checkpoint}")
-    if not isinstance(spec, NetworkSpec):
+    if not isinstance(spec, ThinkerSpec):
         raise ValueError("a review needs a network of ours; a GTP program does not say what it thinks")
     if visits is not None and visits < 1:
         raise ValueError(f"a review needs at least one visit, not {visits}")
@@ -52,7 +52,7 @@ def analyze(path: Path, checkpoint: str, visits: int | None = None, game: int = 
     board = make(rules.name, **rules.options())
     assert isinstance(board, Go)
     limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
-    thinker = load_thinker(dataclasses.replace(spec, visits=limits.visits), rules, ThinkerSettings())
+    thinker = load_any_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
     with working(f"review of {len(record.moves)} moves", console):
         review = review_game(thinker, record, board, limits)
     if as_json:

@@ -14,6 +14,7 @@ from azero.checkpoint import Checkpointer, list_checkpoints
 from azero.config import Config
 from azero.games import make
 from azero.networks import choose
+from azero.networks.rollout import NUM_GROUPS
 from azero.pipelines.loop import START_POSITIONS, Loop, RunState
 from azero.play.trajectory import HostArray
 from azero.report.files import CONFIG
@@ -35,8 +36,20 @@ def settle(config: Config, workdir: Path) -> Config:
         network = dataclasses.replace(network, **{name: earlier[name] for name in ("convolution", "train_dtype", "inference_dtype")})
     if config.game.start_positions is not None and mesh_lib.is_lead():
         _keep_start_positions(Path(config.game.start_positions), workdir / START_POSITIONS)
+    if network.name in NUM_GROUPS:
+        config = _without_symmetries(config)
     game = make(config.game.name, **config.game.options())
     return dataclasses.replace(config, network=choose(network, game.board_shape, game.num_planes, game.num_actions).config)
+
+
+def _without_symmetries(config: Config) -> Config:
+    """Return `config` for a network whose planes are numbers of patterns, which do not turn with the board."""
+    return dataclasses.replace(
+        config,
+        search=dataclasses.replace(config.search, random_symmetry=False),
+        replay=dataclasses.replace(config.replay, symmetries=False),
+        evaluation=dataclasses.replace(config.evaluation, average_symmetries=False),
+    )
 
 
 def _keep_start_positions(given: Path, kept: Path) -> None:

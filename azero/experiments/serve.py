@@ -21,7 +21,7 @@ from azero.engines.session import Session, ThinkingPlayer
 from azero.engines.terminal import Terminal
 from azero.engines.uci import UCI
 from azero.engines.usi import USI
-from azero.experiments.players import CheckpointSpec, NetworkSpec, RandomNetSpec, load_thinker, parse_player, resolve
+from azero.experiments.players import CheckpointSpec, RandomNetSpec, ThinkerSpec, load_any_thinker, parse_player, resolve
 from azero.games import Game, make
 from azero.games.go.rules import Go
 from azero.play.thinking import Limits
@@ -32,20 +32,24 @@ MOST_MOVES = 4096
 
 @dataclass(frozen=True)
 class Source:
-    """Where a network comes from: a run's checkpoint, or an experiment's network before it has learned anything."""
+    """Where a player comes from: a run's checkpoint, an experiment's network before it has learned anything, or a player by name."""
 
     checkpoint: Path | None = None
     iteration: int | None = None
     random_net: str | None = None
+    player: str | None = None
 
-    def spec(self) -> NetworkSpec:
-        """Return the network's name among players.
+    def spec(self) -> ThinkerSpec:
+        """Return the player among those of `azero.experiments.players`.
 
         Raises:
-          ValueError: not just one source is named, or there is no such directory.
+          ValueError: not just one source is named, there is no such directory, or the player is a program.
         """
-        if (self.checkpoint is None) == (self.random_net is None):
-            raise ValueError("name one network: --checkpoint DIRECTORY, or --random-net EXPERIMENT (go9, say) to try things out")
+        if [self.checkpoint, self.random_net, self.player].count(None) != 2:
+            choices = "--checkpoint DIRECTORY, or --random-net EXPERIMENT (go9, say) to try things out"
+            raise ValueError(f"name one network: {choices}; gtp, analysis and play also take --player PLAYER")
+        if self.player is not None:
+            return self._named(self.player)
         if self.checkpoint is None:
             assert self.random_net is not None
             if self.iteration is not None:
@@ -57,11 +61,19 @@ class Source:
             raise ValueError(f"there is no directory {self.checkpoint}")
         return CheckpointSpec(self.checkpoint, self.iteration)
 
+    def _named(self, player: str) -> ThinkerSpec:
+        if self.iteration is not None:
+            raise ValueError("--iteration is that of a checkpoint; a player's name says its own")
+        spec = parse_player(player)
+        if not isinstance(spec, ThinkerSpec):
+            raise ValueError(f"{player!r} is a program, which speaks for itself; name a player of ours")
+        return spec
+
 
 def serve_gtp(source: Source, visits: int | None, seconds: float | None, ponder: bool) -> None:
     """Speak GTP on standard input and output until `quit`."""
     spec = source.spec()
-    settings = Settings(visits=_at_least_one(visits), seconds=seconds, ponders=ponder)
+    settings = Settings(visits=_visits(spec, visits), seconds=seconds, ponders=ponder)
     stdin, stdout = standard_streams()
     say(f"azero: loading {spec.name} ...")
 
@@ -77,14 +89,14 @@ def serve_gtp(source: Source, visits: int | None, seconds: float | None, ponder:
 def serve_analysis(source: Source, visits: int, quit_without_waiting: bool) -> None:
     """Speak KataGo's analysis protocol on standard input and output until the input ends."""
     spec = source.spec()
-    _at_least_one(visits)
+    wanted = _visits(spec, visits) or visits
     stdin, stdout = standard_streams()
     say(f"azero: loading {spec.name} ...")
 
     def make_engine(write: Callable[[str], None]) -> analysis.AnalysisEngine:
         game = _go_game(spec, lambda: False)
         game.session.prepare()
-        return analysis.AnalysisEngine(game, write, visits=visits, name=spec.name)
+        return analysis.AnalysisEngine(game, write, visits=wanted, name=spec.name)
 
     with contextlib.suppress(KeyboardInterrupt):
         analysis.serve(make_engine, stdin, stdout, quits_at_once=quit_without_waiting)
@@ -109,7 +121,7 @@ def serve_moves(protocol: str, source: Source, visits: int | None) -> None:
 
     def make_thinker(game: Game) -> ThinkingPlayer:
         say(f"azero: loading {spec.name} ...")
-        return load_thinker(spec, _config_of(game))
+        return load_any_thinker(spec, _config_of(game))
 
     lines, write = LineReader(stdin, uci_engine.LONGEST_LINE), LineWriter(stdout)
     say(f"{protocol.upper()} ready")
@@ -121,15 +133,15 @@ def play_in_terminal(source: Source, visits: int, colour: str, komi: float | Non
     """Play a game against a network in the terminal."""
     if colour.lower() not in ("black", "white", "first", "second"):
         raise ValueError(f"--colour {colour}: black (or first) and white (or second) are allowed")
-    limits = Limits(visits=_at_least_one(visits))
     spec = source.spec()
+    limits = Limits(visits=_visits(spec, visits))
     config = _game_config(spec)
     if komi is not None:
         config = GameConfig(**{**vars(config), "komi": komi})
     game = make(config.name, **config.options())
     console = Console()
     with console.status(f"loading {spec.name} ..."):
-        session = Session(game, lambda game: load_thinker(spec, _config_of(game)))
+        session = Session(game, lambda game: load_any_thinker(spec, _config_of(game)))
         session.prepare(quietly=True)
     human = 0 if colour.lower() in ("black", "first") else 1
     Terminal(session, limits, console, human=human).run(console.input if sys.stdin.isatty() else _read_plain)
@@ -139,23 +151,28 @@ def _read_plain(prompt: str) -> str:
     return input()
 
 
+def _visits(spec: ThinkerSpec, visits: int | None) -> int | None:
+    """Return the visits of a move: those of the player's name come first."""
+    return _at_least_one(visits if spec.visits is None else spec.visits)
+
+
 def _at_least_one(visits: int | None) -> int | None:
     if visits is not None and visits < 1:
         raise ValueError(f"--visits {visits}: at least 1 (1 is the network without search)")
     return visits
 
 
-def _go_game(spec: NetworkSpec, is_interrupted: Callable[[], bool]) -> GoGame:
+def _go_game(spec: ThinkerSpec, is_interrupted: Callable[[], bool]) -> GoGame:
     """Return a game of Go on the board that a network plays, with its komi and rules."""
     config = _game_config(spec)
     game = make(config.name, **config.options())
     if not isinstance(game, Go):
         raise ValueError(f"{spec.name} plays {game.name}; this protocol is for Go (azero play plays every game)")
     rules = Rules(game.superko, game.suicide)
-    return GoGame(lambda game: load_thinker(spec, _config_of(game)), game.board_shape, komi=game.komi, rules=rules, is_interrupted=is_interrupted)
+    return GoGame(lambda game: load_any_thinker(spec, _config_of(game)), game.board_shape, komi=game.komi, rules=rules, is_interrupted=is_interrupted)
 
 
-def _game_config(spec: NetworkSpec) -> GameConfig:
+def _game_config(spec: ThinkerSpec) -> GameConfig:
     return resolve(spec)[1].game
 
 

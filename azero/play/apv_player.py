@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from azero.games.game import Game
@@ -18,6 +20,11 @@ from azero.search.evaluator import Evaluator
 from azero.search.leaf import TurnedLeafFn
 from azero.search.packed import PackedPosition, PackedRules
 from azero.types import PyTree
+
+_EDGE_BYTES = 64
+"""Of an edge: six numbers of 8 bytes, and the reference to what is behind it."""
+_LEAF_BYTES = 5
+"""Of a leaf for every move, besides its state: the tree policy's prior, and whether it is legal. A node has about as many leaves as rollouts made it."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,25 @@ class ApvPlayer:
 
     def observe(self, move: Move) -> None:
         """Take note of a move of the opponent: the next position says all that is needed."""
+
+    def limit_memory(self, megabytes: int) -> None:
+        """Keep the tree within about so many MiB from now on; what it holds is forgotten."""
+        state_bytes = 4 * sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(lambda: self.game.search_state(self.game.init()))))
+        leaf_bytes = state_bytes + _LEAF_BYTES * self.game.num_actions
+        node_bytes = _EDGE_BYTES * self.game.num_actions + (self._settings.threshold + 1) * leaf_bytes
+        self._settings = dataclasses.replace(self._settings, max_nodes=max(1, (megabytes << 20) // node_bytes))
+        self._use(self.game)
+
+    def warm_up(self, position: Position) -> None:
+        """Compile everything that thinking about positions like this one needs, so that no clock waits for it."""
+        self._adopt(position.game)
+        packed = self._rules.pack(position.state)
+        self._judges.policy([packed])
+        for size in {1, self._settings.batch}:
+            self._rules.step([packed] * size, [int(np.argmax(position.legal))] * size)
+            self._judges.rollout([packed] * size)
+            if self._settings.mixing < 1.0:
+                self._judges.value([packed] * size)
 
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Think within the style's limits and the clock's, and choose a move or give up."""

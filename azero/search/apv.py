@@ -71,7 +71,7 @@ class Judges(NamedTuple):
     value: AskFn
     """the value network; its policies are not looked at"""
     rollout: AskFn
-    """results of one rollout each; the policies are the tree policy's"""
+    """outcomes of one rollout each, for the side to move: points without komi where the game is scored; the policies are the tree policy's"""
 
 
 class Leaf:
@@ -175,8 +175,8 @@ class ApvTree:
         leaves = [(path, end) for path, end in ends if isinstance(end, Leaf)]
         self._value([(path, leaf) for path, leaf in leaves])
         results = self._roll_out([leaf for _, leaf in leaves])
-        for (path, leaf), result in zip(leaves, results, strict=True):
-            self._back_up_rollout(path, result * _sign(leaf.position.to_play))
+        for (path, _), result in zip(leaves, results, strict=True):
+            self._back_up_rollout(path, result)
         for path, end in ends:
             if isinstance(end, Ending):
                 # The exact result stands for both judges.
@@ -221,13 +221,14 @@ class ApvTree:
             _back_up_value(path, leaf.value * _sign(leaf.position.to_play))
 
     def _roll_out(self, leaves: list[Leaf]) -> list[float]:
-        """Return the results of one rollout from each leaf, for its side to move."""
+        """Return the results of one rollout from each leaf, for the first mover."""
         if not leaves:
             return []
-        policies, results = self._judges.rollout([leaf.position for leaf in leaves])
+        policies, outcomes = self._judges.rollout([leaf.position for leaf in leaves])
         for leaf, policy in zip(leaves, policies, strict=True):
             leaf.placeholder = policy
-        return [float(result) for result in results]
+        signs = (_sign(leaf.position.to_play) for leaf in leaves)
+        return [self._rules.result_of(sign * float(outcome)) for sign, outcome in zip(signs, outcomes, strict=True)]
 
     def _back_up_rollout(self, path: Path, result: float) -> None:
         """Take the virtual losses back and add a rollout's result, which is for the first mover."""

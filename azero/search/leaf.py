@@ -107,14 +107,14 @@ def rollout_leaf(game: Game) -> LeafFn:
 
 
 def policy_rollout_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]], play_out: Callable[[PyTree, Array, PyTree], Array]) -> LeafFn:
-    """Make the leaf of a fast policy (AG16, "Rollout policy"): its priors, and the result of one game that it plays to the end.
+    """Make the leaf of a fast policy (AG16, "Rollout policy"): its priors, and the outcome of one game that it plays to the end.
 
-    `play_out` (params, key, states[B]) -> result float32[B] for the first mover of the game.
+    `play_out` (params, key, states[B]) -> outcome float32[B] for the first mover of the game: a result, or points where the game is scored.
     """
 
     def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:
         logits, _ = infer(params, jax.vmap(game.observe)(states))
-        result = play_out(params, key, states)
-        return logits, jnp.where(jax.vmap(game.to_play)(states) == 0, result, -result)
+        outcome = play_out(params, key, states)
+        return logits, jnp.where(jax.vmap(game.to_play)(states) == 0, outcome, -outcome)
 
     return leaf

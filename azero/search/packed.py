@@ -73,16 +73,14 @@ class PackedRules:
                 words[i, state_end:digest_end].tobytes(),
                 int(words[i, -3]),
                 bool(words[i, -2]),
-                self._result(bool(words[i, -2]), float(outcomes[i])),
+                self.result_of(float(outcomes[i])) if words[i, -2] else 0.0,
                 legal[i],
             )
             for i in range(count)
         ]
 
-    def _result(self, is_over: bool, outcome: float) -> float:
-        """Return the first mover's result from the outcome that the compiled rules give."""
-        if not is_over:
-            return 0.0
+    def result_of(self, outcome: float) -> float:
+        """Return the first mover's result from the outcome of a finished game: its points where the game is scored, else the result itself."""
         return self.game.result_of(outcome) if isinstance(self.game, Scored) else outcome
 
 

@@ -149,7 +149,7 @@ def test_what_cannot_be_reviewed_is_named(tmp_path: Path, player: str, number: i
 
 
 def test_the_command_writes_its_files_and_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("azero.experiments.reviewing.load_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 3))
+    monkeypatch.setattr("azero.experiments.reviewing.load_any_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 3))
     record = tmp_path / "games.sgf.gz"
     record.write_bytes(gzip.compress(b"(;SZ[5];B[aa]) (;SZ[5]KM[6.5];B[aa];W[bb])"))
     analyze(record, "random-net:go5", game=2)

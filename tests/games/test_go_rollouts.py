@@ -145,15 +145,15 @@ def test_the_sets_of_chains_with_few_liberties_stay_exact():
 
 
 def test_a_finished_game_is_only_counted_and_both_colours_win_at_a_fair_komi():
-    play_out = jax.jit(make_play_out(Go(size=9, komi=0.5), even))
+    play_out = jax.jit(make_play_out(GAME, even))
     wall = ". . . X O . . . .\n" * 9
     states = jax.tree.map(lambda *leaves: jnp.stack(leaves), drawn(wall, 81, 81), drawn(wall, 81, 81, to_play=1), *[drawn(EMPTY)] * 62)
-    results = np.asarray(play_out(None, jax.random.key(0), states))
-    assert results[:2].tolist() == [-1.0, -1.0]  # 36 points against 45
-    assert 10 < (results[2:] > 0).sum() < 55
+    points = np.asarray(play_out(None, jax.random.key(0), states))
+    assert points[:2].tolist() == [36.0 - 45.0] * 2
+    assert 10 < (points[2:] > 0.5).sum() < 55
 
 
-def test_the_leaf_gives_the_result_for_the_side_to_move():
+def test_the_leaf_gives_the_points_for_the_side_to_move():
     def infer(params, planes):
         return jnp.zeros((planes.shape[0], 82)), jnp.zeros(planes.shape[0])
 
@@ -161,4 +161,4 @@ def test_the_leaf_gives_the_result_for_the_side_to_move():
     wall = ". . X O . . . . .\n" * 9
     states = jax.tree.map(lambda *leaves: jnp.stack(leaves), drawn(wall, 81, 81), drawn(wall, 81, 81, to_play=1))
     logits, value = leaf(None, jax.random.key(0), states)
-    assert logits.shape == (2, 82) and np.asarray(value).tolist() == [-1.0, 1.0]
+    assert logits.shape == (2, 82) and np.asarray(value).tolist() == [27.0 - 54.0, 54.0 - 27.0]

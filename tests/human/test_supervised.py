@@ -14,12 +14,15 @@ from record_files import EXPERT, import_to
 from rich.console import Console
 
 from azero.checkpoint import CheckpointError, export_network, list_checkpoints, load_settings, load_variables
-from azero.config import Config, RunConfig
+from azero.config import Config, RunConfig, load_overlay
 from azero.experiments import run as selfplay
 from azero.experiments import supervised
 from azero.experiments.experiment import load
 from azero.experiments.predicting import evaluate_accuracy
 from azero.experiments.requests import AccuracyRequest
+from azero.experiments.saving import settle
+
+CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def tiny(iterations: int) -> Config:
@@ -44,6 +47,34 @@ def workdir(data, tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("run")
     assert supervised.run(load("sl9"), tiny(4), directory, data, Console(quiet=True)) == 0
     return directory
+
+
+@pytest.mark.parametrize(
+    ("part", "least"),
+    [("policy", 0.0), pytest.param("value", 0.0, marks=pytest.mark.slow), ("rollout", 0.1), pytest.param("tree", 0.1, marks=pytest.mark.slow)],
+)
+def test_the_networks_of_2016_learn_in_two_iterations(part, least, data, tmp_path):
+    settings = load_overlay(CONFIGS / f"alphago2016_{part}.toml", tiny(2))
+    # What the file says of the learner is for long runs.
+    settings = dataclasses.replace(settings, learner=dataclasses.replace(settings.learner, learning_rate=((0, 3e-2 if least else 3e-3),)))
+    assert supervised.run(load("sl9"), settings, tmp_path, data, Console(quiet=True)) == 0
+    first, last = (json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines())
+    _, kept = load_variables(tmp_path / "checkpoint")
+    assert kept.network.name == f"{part}2016" and kept.game.planes == settings.game.planes
+    if part == "value":
+        assert last["value_loss"] < first["value_loss"] and last["policy_loss"] == pytest.approx(np.log(82))
+    else:
+        assert last["policy_loss"] < first["policy_loss"] - least
+
+
+def test_a_network_of_patterns_turns_symmetries_off_and_refuses_them(data, tmp_path):
+    """Even where the settings ask for them."""
+    network = dataclasses.replace(tiny(1).network, name="rollout2016", pattern_bits=8)
+    asked = dataclasses.replace(tiny(1), game=dataclasses.replace(tiny(1).game, planes=6), network=network)
+    assert asked.replay.symmetries and asked.search.random_symmetry
+    kept = settle(asked, tmp_path)
+    assert not (kept.replay.symmetries or kept.search.random_symmetry or kept.evaluation.average_symmetries)
+    assert settle(tiny(1), tmp_path).replay.symmetries
 
 
 def digests(directory: Path) -> dict[int, str]:

@@ -77,6 +77,36 @@ def test_limits_on_moves_and_visits():
         player().think(position_after(4), Limits(visits=40), allowed=[4])
 
 
+def test_rollouts_count_under_the_komi_of_the_position():
+    def three_points_for_black(positions):
+        return ask(positions)[0], np.array([-3.0 if position.to_play else 3.0 for position in positions], np.float32)
+
+    settings = ApvSettings(batch=4, mixing=1.0)
+    game = Go(size=3, komi=0.5)
+    one = ApvPlayer(game, Judges(ask, ask, three_points_for_black), settings=settings, style=ApvStyle())
+    for komi, value in ((2.5, 1.0), (3.5, -1.0), (3.0, 0.0)):
+        analysis = one.think(Position.start(Go(size=3, komi=komi)), Limits(visits=12))
+        assert analysis.value == value and all(move.value == value for move in analysis.moves)
+
+
+def test_memory_bounds_the_tree_and_warming_up_asks_every_judge():
+    asked = []
+
+    def noted(name):
+        def judge(positions):
+            asked.append((name, len(positions)))
+            return ask(positions)
+
+        return judge
+
+    one = ApvPlayer(GAME, Judges(noted("policy"), noted("value"), noted("rollout")), settings=SETTINGS, style=ApvStyle())
+    one.warm_up(position_after())
+    assert sorted(asked) == [("policy", 1), ("rollout", 1), ("rollout", 4), ("value", 1), ("value", 4)]
+    whole = one.think(position_after(), Limits(playouts=400)).playouts
+    one.limit_memory(0)
+    assert one.think(position_after(), Limits(playouts=400)).playouts < whole == 400
+
+
 def network_judge(name, planes):
     """Return an untrained network of 2016 on 5x5, its game and its inference."""
     game = Go(size=5, komi=0.5, num_planes=planes)

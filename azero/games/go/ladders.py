@@ -245,7 +245,7 @@ def _push(lanes: _Lanes, node: _Node, is_pushed: Array) -> _Lanes:
     return lanes._replace(
         frames=lanes.frames.at[place, lane].set(jnp.concatenate(node).T, mode="drop"),
         frame_hunts=lanes.frame_hunts.at[place, lane].set(lanes.hunts, mode="drop"),
-        num_frames=lanes.num_frames + is_pushed,
+        num_frames=lanes.num_frames + is_pushed.astype(jnp.int32),
     )
 
 
@@ -275,7 +275,7 @@ def _finish(lanes: _Lanes, queue: _Queue, job: _Job, works: Array, is_over: Arra
     again = is_over & ~is_done
     root, _ = _root(job, queue, shape)
     lanes = lanes._replace(
-        works=lanes.works.at[(job.is_escape * batch + job.position) * (num_points + 1) + point].max(works),
+        works=lanes.works.at[(job.is_escape.astype(jnp.int32) * batch + job.position) * (num_points + 1) + point].max(works),
         node=_select(again, root._replace(options=lanes.todo), lanes.node),
         hunts=jnp.where(again, ~job.is_escape, lanes.hunts),
         first=bits.where(~again[None], lanes.first),

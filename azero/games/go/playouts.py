@@ -149,19 +149,18 @@ def area(black: Array, white: Array, shape: tuple[int, int]) -> Array:
 
 
 def make_play_out(game: Go, sum_weights: Callable[[PyTree, list[Array | None]], Array]) -> Callable[[PyTree, Array, GoState], Array]:
-    """Make the function (params, key, states[B]) -> result float32[B] for Black, +1, -1 or 0, of one game played to the end from each state.
+    """Make the function (params, key, states[B]) -> points float32[B]: Black's area minus White's, without komi, of one game played to the end from each state.
 
     `sum_weights` (params, numbers as in `EvaluateFn`) -> logits is the policy.
     """
     shape = game.board_shape
 
-    def result(params: PyTree, key: Array, states: GoState) -> Array:
+    def points(params: PyTree, key: Array, states: GoState) -> Array:
         black, white = colour_rows(shape, states.frames[:, 0])
         black_before, white_before = colour_rows(shape, states.frames[:, 1])
         last = (black & ~black_before) | (white & ~white_before)
         last = bits.where(bits.counts_one(last)[None], last)
         playout = start(black, white, last, states.to_play == 1, states.num_passes, shape)
-        margin = play_out(functools.partial(sum_weights, params), key, playout, shape)
-        return jnp.sign(margin.astype(jnp.float32) - game.komi)
+        return play_out(functools.partial(sum_weights, params), key, playout, shape).astype(jnp.float32)
 
-    return result
+    return points
