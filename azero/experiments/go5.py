@@ -26,6 +26,8 @@ EXPERIMENT = Experiment(
             moves_per_dispatch=16,
             dispatches_per_iteration=2,
             temperature_moves=0,  # the Gumbel noise explores
+            random_moves=12,  # White loses every game between good players: strays show it positions that can be won (experiments/go5-settings)
+            random_share=0.15,
             resign=False,  # games are short and every one of them is a lesson
         ),
         # Most of a run. With 2,500 games and 4e-3 the losses fall faster, but one of two such nets lost all games to GNU Go as Black (experiments/go5-settings).
