@@ -19,7 +19,8 @@ EXPERIMENT = Experiment(
     title="5x5 Go: from random play to the centre opening in minutes on a CPU",
     config=Config(
         game=GameConfig(name="go", size=(5,), komi=0.5),
-        network=NetworkConfig(blocks=4, filters=32, value_hidden=64, train_dtype="float32", inference_dtype="float32"),
+        # A fixed convolution, so that one machine comes to one net: measuring at start-up may choose another one on a busy day.
+        network=NetworkConfig(blocks=4, filters=32, value_hidden=64, train_dtype="float32", inference_dtype="float32", convolution="winograd"),
         search=SearchConfig(name="gumbel", num_simulations=16, max_considered=16),
         selfplay=SelfplayConfig(
             num_games=256,
