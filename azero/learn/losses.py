@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from azero.networks.network import NEVER
 from azero.types import Array, PyTree
 
 
@@ -46,9 +47,10 @@ def batch_losses(logits: Array, value: Array, weights: Array, target: Array) -> 
     Args:
       logits: float32[B, A], unmasked.
       value: float32[B].
-      weights: float32[B, A]; a row of zeros has no policy target and is left out of the policy's averages.
+      weights: float32[B, A]; a row of zeros, but for moves that the network does not have, is no policy target and is left out of the policy's averages.
       target: float32[B].
     """
+    weights = jnp.where(logits > NEVER, weights, 0.0)
     has_target = jnp.any(weights > 0, axis=-1)
     count = jnp.maximum(1, jnp.sum(has_target)).astype(jnp.float32)
 

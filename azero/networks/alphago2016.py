@@ -20,14 +20,12 @@ from jax import lax
 from azero.config import NetworkConfig
 from azero.networks.convolution import CONVOLUTIONS, convolve
 from azero.networks.inference import add_bias, by_pieces, dense
-from azero.networks.network import Network
+from azero.networks.network import NEVER, Network
 from azero.networks.resnet import pointwise
 from azero.types import Array, PyTree
 
 FIRST_WIDTH = 5
 """Points on a side of the first layer's filters (AG16)."""
-NEVER = -1e9
-"""Logit of the pass, which the policy network never plays."""
 
 _HE = jax.nn.initializers.he_normal()
 """Initial weights of every layer before a ReLU (the paper gives none)."""

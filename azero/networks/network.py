@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from azero.types import Array, PyTree
 
+NEVER = -1e9
+"""Logit of a move that a network does not have, such as the pass of AlphaGo's policy network of 2016: a position has no target there."""
+
 
 class Network(NamedTuple):
     """A policy and value network as pure functions (the module library behind it does not show).

@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.config import NetworkConfig
-from azero.networks.alphago2016 import NEVER
-from azero.networks.network import Network
+from azero.networks.network import NEVER, Network
 from azero.types import Array, PyTree
 
 
