@@ -1,44 +1,23 @@
 """Animal shogi (dobutsu shogi) from nothing, on two CPU cores in minutes. With best play the second player wins, in 78 moves (Tanaka 2009)."""
 
-from azero.config import (
-    CheckpointConfig,
-    Config,
-    EvaluationConfig,
-    GameConfig,
-    LearnerConfig,
-    NetworkConfig,
-    ReplayConfig,
-    RunConfig,
-    SearchConfig,
-    SelfplayConfig,
-)
+import dataclasses
+
+from azero.config import GameConfig
+from azero.experiments import minichess
 from azero.experiments.experiment import Experiment
+
+_SMALL = minichess.EXPERIMENT.config
 
 EXPERIMENT = Experiment(
     name="animal_shogi",
     title="Animal shogi: AlphaZero's shogi in small, in minutes on a CPU",
-    config=Config(
+    config=dataclasses.replace(
+        _SMALL,
         game=GameConfig(name="animal_shogi", max_moves=128),  # shorter than the game's own limit, so that few moves are spent on games that nobody wins
-        network=NetworkConfig(blocks=4, filters=48, policy_filters=8, value_hidden=64, train_dtype="float32", inference_dtype="float32"),
-        search=SearchConfig(name="gumbel", num_simulations=32, max_considered=8, random_symmetry=False),
-        selfplay=SelfplayConfig(
-            num_games=256,
-            search_batch=128,
-            moves_per_dispatch=16,
-            dispatches_per_iteration=2,
-            temperature_moves=0,  # the Gumbel noise explores
-            resign=False,
-        ),
-        replay=ReplayConfig(window_games=4000, min_positions=8192, symmetries=False),
-        learner=LearnerConfig(
-            batch_size=512,
-            steps_per_iteration=24,  # every new position one and a half times on average, as in go5
-            optimiser="adamw",
-            learning_rate=((0, 3e-3), (1400, 1e-3), (2000, 3e-4)),
-        ),
-        evaluation=EvaluationConfig(gate=False, every=24, games=64, num_simulations=32, temperature_moves=4),
-        checkpoint=CheckpointConfig(every=8, keep=3, keep_every=24),
-        run=RunConfig(iterations=96),
+        network=dataclasses.replace(_SMALL.network, filters=48),
+        search=dataclasses.replace(_SMALL.search, num_simulations=32, edge_width=None),
+        replay=dataclasses.replace(_SMALL.replay, window_games=4000),
+        evaluation=dataclasses.replace(_SMALL.evaluation, num_simulations=32),
     ),
 )
 

@@ -1,0 +1,81 @@
+"""AlphaZero as published, the same for its three games: 20 blocks of 256, 800 simulations, no gate, 700,000 steps of 4,096 positions (Silver et al. 2018)."""
+
+from azero.config import (
+    CheckpointConfig,
+    Config,
+    EvaluationConfig,
+    GameConfig,
+    LearnerConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    SearchConfig,
+    SelfplayConfig,
+)
+
+CHESS_AND_SHOGI_RATES = ((0, 2e-1), (100_000, 2e-2), (300_000, 2e-3), (500_000, 2e-4))  # AZ pseudocode
+"""Steps and learning rates."""
+LINEAR_POLICY_FILTERS = 32
+"""Chess and shogi: a linear policy over all moves, which the paper found almost identical to its convolution of 73 and 139 planes; it gives no width."""
+
+
+def published(
+    game: GameConfig,
+    *,
+    dirichlet_alpha: float,
+    policy_filters: int,
+    search_batch: int,
+    dispatches_per_iteration: int,
+    learning_rate: tuple[tuple[int, float], ...] = CHESS_AND_SHOGI_RATES,
+) -> Config:
+    """Return AlphaZero's settings for a game; the arguments are what differs between the games.
+
+    Args:
+      game: the rules.
+      dirichlet_alpha: of the noise at the root (AZ Table S3).
+      policy_filters: filters before the linear policy.
+      search_batch: games of a chip whose trees are in memory at a time.
+      dispatches_per_iteration: calls of self-play, 32,768 positions each, for 10 steps: so that 700,000 steps take the published number of games.
+      learning_rate: steps and rates.
+    """
+    return Config(
+        game=game,
+        network=NetworkConfig(
+            blocks=20,  # AZ methods: a convolution and 19 residual blocks
+            filters=256,  # AZ methods
+            policy_filters=policy_filters,
+            value_filters=1,  # AZ methods
+            value_hidden=256,  # AZ methods
+        ),
+        search=SearchConfig(
+            name="puct",
+            num_simulations=800,  # AZ Table S3
+            puct_form="alphazero",  # AZ pseudocode: values in [0, 1], unvisited moves count as a loss
+            pb_c_base=19652.0,  # AZ pseudocode
+            pb_c_init=1.25,  # AZ pseudocode, for values in [0, 1]
+            dirichlet_alpha=dirichlet_alpha,
+            dirichlet_fraction=0.25,  # AZ pseudocode
+            random_symmetry=False,  # AZ: chess and shogi have none, and unlike AlphaGo Zero those of Go are not used
+        ),
+        selfplay=SelfplayConfig(
+            num_games=4096,  # the paper's 5,000 actors played one each; a number that divides over chips
+            search_batch=search_batch,
+            moves_per_dispatch=8,
+            dispatches_per_iteration=dispatches_per_iteration,
+            temperature_moves=30,  # AZ pseudocode: num_sampling_moves
+            resign=False,  # the pseudocode plays games to the end
+            policy_slots=64,  # moves that 800 simulations visit
+        ),
+        replay=ReplayConfig(window_games=1_000_000, min_positions=1_000_000, symmetries=False),  # AZ pseudocode: window_size; AZ: no augmentation
+        learner=LearnerConfig(
+            batch_size=4096,  # AZ Table S3
+            steps_per_iteration=10,
+            optimiser="momentum",
+            momentum=0.9,  # AZ pseudocode
+            learning_rate=learning_rate,
+            l2=1e-4,  # AZ pseudocode: weight_decay
+        ),
+        evaluation=EvaluationConfig(gate=False, every=100, games=0),  # AZ: the newest network always plays; one checkpoint per 1,000 steps
+        checkpoint=CheckpointConfig(every=100, keep=3, keep_every=5000),  # AZ pseudocode: checkpoint_interval 1,000 steps
+        run=RunConfig(iterations=70_000),  # 700,000 steps (AZ Table S3)
+    )
