@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -15,10 +16,10 @@ import numpy as np
 from azero import mesh as mesh_lib
 from azero.config import Config, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig
 from azero.data.replay import Replay
-from azero.data.sample import Batch, Samples, unpack
+from azero.data.sample import unpack
 from azero.games import make
 from azero.games.game import Game
-from azero.learn.learner import make_learner
+from azero.learn.learner import make_learner, place_samples
 from azero.networks import make_network, resolve
 from azero.play.trajectory import Assembler, Games, Step
 
@@ -137,16 +138,14 @@ def _learn(config: Config, game: Game, replay: Replay, steps: int) -> tuple[floa
     learner = make_learner(dataclasses.replace(config.learner, learning_rate=((0, 1e-3),)), network, game, mesh)
     size = config.learner.batch_size
 
-    def place(samples: Samples) -> Batch:
-        return unpack(game, jax.device_put(samples, mesh_lib.batch_sharded(mesh)))
-
+    place = functools.partial(place_samples, mesh)
     state = learner.init(jax.random.key(0))
-    state, _ = learner.train_step(state, place(replay.sample(0, 0, size)))  # compiles
+    state, _ = learner.train_step(state, unpack(game, place(replay.sample(0, 0, size))))  # compiles
     jax.block_until_ready(state)
     started = time.perf_counter()
     with replay.stream(0, 1, steps, size, place) as batches:
-        for batch in batches:
-            state, _ = learner.train_step(state, batch)
+        for samples in batches:
+            state, _ = learner.train_step(state, unpack(game, samples))
             jax.block_until_ready(state)
         seconds = time.perf_counter() - started
         return steps * size / seconds, batches.waited_s / seconds

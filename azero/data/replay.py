@@ -152,7 +152,7 @@ class Replay:
     def stream(self, seed: int, first_step: int, num_steps: int, batch_size: int, place: Callable[[Samples], T]) -> Stream[T]:
         """Return `place(sample)` for the steps of an iteration, made ready ahead by threads, all from the window as it is now.
 
-        `place` runs on those threads; it is where a batch is put on the devices.
+        `place` runs on those threads; it may copy a batch to the devices, and must start no program there (`azero.learn.learner.place_samples`).
         """
         self._settle()
         window = self._window.snapshot()

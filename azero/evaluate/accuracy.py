@@ -12,9 +12,10 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero.data.replay import samples_at
+from azero.data.sample import unpack
 from azero.evaluate.rows import Row
 from azero.games.game import Game
-from azero.learn.learner import place_batch
+from azero.learn.learner import place_samples
 from azero.networks.network import Network
 from azero.play.score import NORMAL_95
 from azero.play.trajectory import HostArray
@@ -115,7 +116,7 @@ def score_positions(
     for first in range(0, len(position), batch_size):
         chosen = position[first : first + batch_size]
         padded = np.resize(chosen, batch_size)  # one shape, one compilation
-        result = score(params, place_batch(game, mesh, samples_at(rows, padded, game.num_frames)))
+        result = score(params, unpack(game, place_samples(mesh, samples_at(rows, padded, game.num_frames))))
         parts.append([np.asarray(column)[: len(chosen)] for column in result])
         if on_batch is not None:
             on_batch(first + len(chosen))

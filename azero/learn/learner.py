@@ -18,7 +18,7 @@ from flax import struct
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from azero.config import LearnerConfig
-from azero.data.sample import Batch, Samples, unpack
+from azero.data.sample import Batch, Samples
 from azero.games.game import Game
 from azero.learn.losses import Losses, batch_losses, squared_norm
 from azero.learn.schedules import make_schedule
@@ -102,10 +102,14 @@ def make_optimiser(config: LearnerConfig) -> optax.GradientTransformation:
     return optax.adamw(schedule, weight_decay=config.l2)
 
 
-def place_batch(game: Game, mesh: Mesh, samples: Samples) -> Batch:
-    """Place a host batch on the devices and unpack it there; every host brings its share."""
+def place_samples(mesh: Mesh, samples: Samples) -> Samples:
+    """Put a host batch on the devices; every host brings its share.
+
+    This only copies, so any thread may do it. Programs that run on several devices (`unpack`, `train_step`) must all be started by one thread: two threads
+    start them on each device in another order, and then a device that waits for the sum of the gradients waits for ever.
+    """
     sharding = batch_sharded(mesh)
-    return unpack(game, jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), samples))
+    return jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), samples)
 
 
 def mean_metrics(collected: Sequence[Metrics]) -> dict[str, float]:

@@ -7,6 +7,7 @@ continued from a checkpoint repeats exactly what an unbroken run does.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from azero.evaluate.gate import passes_gate
 from azero.evaluate.resign import NEVER, ResignCalibration, lowest_points
 from azero.games import Game, make
 from azero.games.positions import read_positions
-from azero.learn.learner import Metrics, TrainState, make_learner, mean_metrics, place_batch
+from azero.learn.learner import Metrics, TrainState, make_learner, mean_metrics, place_samples
 from azero.networks import make_network
 from azero.networks.network import Network
 from azero.pipelines.events import Evaluated, Event, IterationDone, Phase, Played, SampleGame, Trained
@@ -156,10 +157,6 @@ class Loop:
             resign=ResignCalibration(config.selfplay.resign_false_positives, config.selfplay.resign_min_games),
         )
 
-    def batch(self, samples: Samples) -> Batch:
-        """Place a host batch on the devices and unpack it there; every host brings its share."""
-        return place_batch(self.game, self.mesh, samples)
-
     def batch_shapes(self) -> Batch:
         """Return the shapes of one batch of the learner."""
         count, game = self.config.learner.batch_size, self.game
@@ -217,9 +214,9 @@ class Loop:
         yield Phase("learning")
         collected: list[Metrics] = []
         size = config.batch_size // jax.process_count()
-        with state.replay.stream(self.config.run.seed, int(state.train.step), steps, size, self.batch) as batches:
-            for batch in batches:
-                state.train, metrics = self.learner.train_step(state.train, batch)
+        with state.replay.stream(self.config.run.seed, int(state.train.step), steps, size, functools.partial(place_samples, self.mesh)) as batches:
+            for samples in batches:
+                state.train, metrics = self.learner.train_step(state.train, unpack(self.game, samples))
                 collected.append(metrics)
             wait = batches.waited_s
         yield Trained(steps=steps, metrics=mean_metrics(collected))

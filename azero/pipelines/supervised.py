@@ -6,6 +6,7 @@ repeats what an unbroken one does.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from jax.sharding import Mesh
 from azero import mesh as mesh_lib
 from azero.config import Config
 from azero.data.dataset import Dataset
+from azero.data.sample import unpack
 from azero.evaluate.accuracy import make_scorer, score_positions, summarise
 from azero.games import make
-from azero.learn.learner import Metrics, TrainState, make_learner, mean_metrics, place_batch
+from azero.learn.learner import Metrics, TrainState, make_learner, mean_metrics, place_samples
 from azero.networks import make_network
 from azero.pipelines.events import LearnedFromRecords, Phase, SupervisedEvent, Trained, Validated
 
@@ -74,11 +76,10 @@ class Supervised:
         yield Phase("learning")
         collected: list[Metrics] = []
         first = int(state.train.step)
-        with self.replay.stream(
-            self.config.run.seed, first, config.steps_per_iteration, config.batch_size, lambda samples: place_batch(self.game, self.mesh, samples)
-        ) as batches:
-            for batch in batches:
-                state.train, metrics = self.learner.train_step(state.train, batch)
+        place = functools.partial(place_samples, self.mesh)
+        with self.replay.stream(self.config.run.seed, first, config.steps_per_iteration, config.batch_size, place) as batches:
+            for samples in batches:
+                state.train, metrics = self.learner.train_step(state.train, unpack(self.game, samples))
                 collected.append(metrics)
             wait = batches.waited_s
         yield Trained(config.steps_per_iteration, mean_metrics(collected))
