@@ -17,7 +17,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from azero.games.animal_shogi.position import FRAME_WORDS, HAND_KINDS, HAND_SIZE, KINDS, hand_count, occurrences, plies, unpack
-from azero.games.animal_shogi.squares import FILES, NUM_SQUARES, RANKS, spread
+from azero.games.animal_shogi.squares import FILES, NUM_SQUARES, RANKS
+from azero.games.compass import spread
 from azero.types import Array
 
 NUM_FRAMES = 8

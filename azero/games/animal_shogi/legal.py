@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from azero.games.animal_shogi.position import CHICK, ELEPHANT, GIRAFFE, HAND_KINDS, HEN, LION, Position, hand_count
-from azero.games.animal_shogi.squares import BOARD, COMPASS, has_several, spread, step, union
+from azero.games.animal_shogi.squares import BOARD, has_several, step
+from azero.games.compass import COMPASS, spread, union
 from azero.types import Array
 
 NUM_TARGETS = 9

@@ -14,7 +14,8 @@ import numpy as np
 
 from azero.games.animal_shogi.legal import drops_by_kind
 from azero.games.animal_shogi.position import Move, Position
-from azero.games.animal_shogi.squares import COMPASS, NUM_SQUARES, spread, step
+from azero.games.animal_shogi.squares import NUM_SQUARES, step
+from azero.games.compass import COMPASS, spread
 from azero.types import Array
 
 NUM_PLANES = 11

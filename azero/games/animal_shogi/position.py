@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.games.animal_shogi.squares import BOARD, FAR_RANK, NUM_SQUARES, spread, turn
+from azero.games.animal_shogi.squares import BOARD, FAR_RANK, NUM_SQUARES, turn
+from azero.games.compass import spread
 from azero.types import Array
 
 CHICK, ELEPHANT, GIRAFFE, LION, HEN = range(1, 6)

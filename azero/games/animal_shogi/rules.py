@@ -14,7 +14,8 @@ import numpy as np
 from flax import struct
 
 from azero.games.animal_shogi import encoding, legal, moves, position, text
-from azero.games.animal_shogi.squares import BOARD, FILES, RANKS, spread
+from azero.games.animal_shogi.squares import BOARD, FILES, RANKS
+from azero.games.compass import spread
 from azero.games.positions import join
 from azero.games.symmetry import IdentityOnly
 from azero.types import Array

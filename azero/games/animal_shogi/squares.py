@@ -6,13 +6,9 @@ its left hand. The other side sees it turned half round.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
-from operator import or_
-
 import numpy as np
 
-from azero.games.shogi.squares import COMPASS, Direction, spread
+from azero.games.compass import Direction
 from azero.types import Array
 
 FILES, RANKS = 3, 4
@@ -21,8 +17,6 @@ BOARD = np.uint32((1 << NUM_SQUARES) - 1)
 FAR_RANK = np.uint32(0o7000)
 _FILE = 0o1111
 """The first file (one octal digit is a rank)."""
-
-__all__ = ["BOARD", "COMPASS", "FAR_RANK", "FILES", "NUM_SQUARES", "RANKS", "Direction", "has_several", "spread", "step", "turn", "union"]
 
 
 def step(squares: Array, direction: Direction) -> Array:
@@ -38,11 +32,6 @@ def turn(squares: Array) -> Array:
     """Return the set seen from the other side of the board: the twelve bits in the opposite order."""
     word = ((squares >> 9) & np.uint32(0o7)) | ((squares >> 3) & np.uint32(0o70)) | ((squares & np.uint32(0o70)) << 3) | ((squares & np.uint32(0o7)) << 9)
     return ((word >> 2) & np.uint32(0o1111)) | (word & np.uint32(0o2222)) | ((word & np.uint32(0o1111)) << 2)
-
-
-def union(sets: Iterable[Array]) -> Array:
-    """Return the union of one or more sets."""
-    return reduce(or_, sets)
 
 
 def has_several(squares: Array) -> Array:

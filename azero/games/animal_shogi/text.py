@@ -16,7 +16,8 @@ import numpy as np
 from azero.games.animal_shogi import legal, moves
 from azero.games.animal_shogi import position as positions
 from azero.games.animal_shogi.position import Position
-from azero.games.animal_shogi.squares import COMPASS, FILES, NUM_SQUARES, RANKS, turn
+from azero.games.animal_shogi.squares import FILES, NUM_SQUARES, RANKS, turn
+from azero.games.compass import COMPASS
 from azero.types import Array
 
 START = "gle/1c1/1C1/ELG b - 1"

@@ -19,7 +19,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from azero.games.chess.position import FRAME_WORDS, KINDS, facts, unpack
-from azero.games.chess.squares import spread
+from azero.games.compass import spread
 from azero.types import Array
 
 NUM_FRAMES = 8

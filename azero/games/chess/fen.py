@@ -8,7 +8,8 @@ import numpy as np
 
 from azero.games.chess import legal
 from azero.games.chess.position import CLOCK_MAX, Position
-from azero.games.chess.squares import Squares, choose, mirror, spread
+from azero.games.chess.squares import Squares, mirror
+from azero.games.compass import choose, spread
 from azero.types import Array
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"

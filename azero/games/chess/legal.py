@@ -7,21 +7,20 @@ move is made to see whether it leaves the king in check: pinned men keep to thei
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from azero.games.chess.position import KING, KNIGHT, PAWN, Position
-from azero.games.chess.squares import COMPASS, KNIGHT_JUMPS, NE, NW, SE, SW, E, N, Squares, W, constant, fill, settle, spread, step, steps
+from azero.games.chess.squares import KNIGHT_JUMPS, Squares, constant, fill, settle, step, steps
+from azero.games.compass import COMPASS, NE, NW, SE, SW, E, Guard, N, W, guard_of, opposite, spread, union
 from azero.types import Array
 
 NUM_TARGETS = 16
 """Sets of reachable squares: the compass directions, then the knight's jumps."""
 
 _NOTHING = constant(0)
+_BOARD = constant((1 << 64) - 1)
 _THIRD_RANK = constant(0xFF << 16)
 _SHORT_PATH, _LONG_PATH = constant(0b01100000), constant(0b00001100)
 _LONG_EMPTY = constant(0b00001110)
@@ -51,39 +50,17 @@ class _Lines(NamedTuple):
     """the squares that they attack"""
 
 
-class _Guard(NamedTuple):
-    """What restricts the mover's men."""
-
-    attacked: Squares
-    """squares where the king would stand in check"""
-    pinned: list[Squares]
-    """men that shield the king, by line: N-S, NE-SW, E-W, SE-NW"""
-    answers: Squares
-    """where a man other than the king may go: everywhere, or where it ends a check"""
-    checkers: Squares
-    unpinned: Squares
-    """squares without a pinned man"""
-
-
 def legal(position: Position) -> Legal:
     """Return the legal moves of a position, whose en-passant file may be that of any double step."""
     lines = _lines(position)
     guard = _guard(position, lines)
     targets, passing = _targets(position, lines, guard)
     targets = settle(*targets)
-    return Legal(targets, ~guard.checkers.is_empty(), ~_union(targets).is_empty(), passing)
-
-
-def _union(sets: Iterable[Squares]) -> Squares:
-    return functools.reduce(operator.or_, sets)
+    return Legal(targets, ~guard.checkers.is_empty(), ~union(targets).is_empty(), passing)
 
 
 def _sliders(position: Position, direction: int) -> Squares:
     return position.diagonal_sliders if direction % 2 else position.straight_sliders
-
-
-def _opposite(direction: int) -> int:
-    return (direction + 4) % 8
 
 
 def _lines(position: Position) -> _Lines:
@@ -96,23 +73,17 @@ def _lines(position: Position) -> _Lines:
     return _Lines(sight, settled[8:], hits)
 
 
-def _guard(position: Position, lines: _Lines) -> _Guard:
+def _guard(position: Position, lines: _Lines) -> Guard[Squares]:
     king, other = position.kind(KING) & position.own, position.other
     pawns, knights = position.kind(PAWN) & other, position.kind(KNIGHT) & other
     near = steps(position.kind(KING) & other, COMPASS)
-    attacked = _union([*lines.hits, near, steps(knights, KNIGHT_JUMPS), steps(pawns, (COMPASS[SE], COMPASS[SW]))])
-    pinned = [_union(lines.sight[d] & lines.hits[_opposite(d)] & position.own for d in (line, line + 4)) for line in range(4)]
-
+    attacks = union([near, steps(knights, KNIGHT_JUMPS), steps(pawns, (COMPASS[SE], COMPASS[SW]))])
     jumpers = (knights & steps(king, KNIGHT_JUMPS)) | (pawns & steps(king, (COMPASS[NE], COMPASS[NW])))
-    checkers = _union([jumpers, *(lines.sight[d] & _sliders(position, d) & other for d in range(8))])
-    between = _union(lines.sight[d] & lines.fire[_opposite(d)] for d in range(8))
-    free, one = spread(checkers.is_empty()), spread(~checkers.has_several())
-    answers = (between | jumpers).when(one) | Squares(free, free)
-    attacked, answers, checkers, *pinned = settle(attacked, answers, checkers, *pinned)
-    return _Guard(attacked, pinned, answers, checkers, ~_union(pinned))
+    runners = [_sliders(position, direction) & other for direction in range(8)]
+    return guard_of(position.own, lines, runners, attacks, jumpers, _BOARD, settle)
 
 
-def _targets(position: Position, lines: _Lines, guard: _Guard) -> tuple[list[Squares], Array]:
+def _targets(position: Position, lines: _Lines, guard: Guard[Squares]) -> tuple[list[Squares], Array]:
     own, empty = position.own, ~position.occupied
     king, pawns = position.kind(KING) & own, position.kind(PAWN) & own
     unpinned = guard.unpinned
@@ -143,7 +114,7 @@ def _pushes(pawns: Squares, empty: Squares) -> Squares:
     return single | (step(single & _THIRD_RANK, COMPASS[N]) & empty)
 
 
-def _castling(position: Position, guard: _Guard, is_short: bool) -> Squares:
+def _castling(position: Position, guard: Guard[Squares], is_short: bool) -> Squares:
     """Return the king's square after castling, if it may: it is not in check and crosses no attacked square, and nothing stands between it and the rook."""
     path, between = (_SHORT_PATH, _SHORT_PATH) if is_short else (_LONG_PATH, _LONG_EMPTY)
     blocked = (position.occupied & between) | (guard.attacked & path) | guard.checkers
@@ -152,7 +123,7 @@ def _castling(position: Position, guard: _Guard, is_short: bool) -> Squares:
     return constant(1 << (6 if is_short else 2)).when(allowed)
 
 
-def _passing(position: Position, lines: _Lines, guard: _Guard, pawns: Squares, direction: int) -> Squares:
+def _passing(position: Position, lines: _Lines, guard: Guard[Squares], pawns: Squares, direction: int) -> Squares:
     """Return the square on rank 6 where one of `pawns`, moving in `direction`, may take in passing.
 
     Two men leave lines at once. The taker keeps to its pin like any man. The taken pawn may shield the king on a diagonal, or both together on their rank: then
@@ -161,9 +132,9 @@ def _passing(position: Position, lines: _Lines, guard: _Guard, pawns: Squares, d
     files = position.en_passant
     file_word = files << 8
     end, taken = Squares(files & np.uint32(0), file_word), Squares(files & np.uint32(0), files)
-    taker = step(end, COMPASS[_opposite(direction)]) & pawns
+    taker = step(end, COMPASS[opposite(direction)]) & pawns
     pair = taker | taken
-    diagonal = _union(lines.sight[d] & lines.hits[_opposite(d)] for d in range(1, 8, 2)) & taken
-    on_rank = [~(lines.sight[d] & pair).is_empty() & ~(lines.hits[_opposite(d)] & pair).is_empty() for d in (E, W)]
+    diagonal = union(lines.sight[d] & lines.hits[opposite(d)] for d in range(1, 8, 2)) & taken
+    on_rank = [~(lines.sight[d] & pair).is_empty() & ~(lines.hits[opposite(d)] & pair).is_empty() for d in (E, W)]
     answers = ~(guard.answers & (end | taken)).is_empty()
     return end.when(spread(~taker.is_empty() & diagonal.is_empty() & ~on_rank[0] & ~on_rank[1] & answers))

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games.chess.position import KNIGHT, PAWN, Move, Position
-from azero.games.chess.squares import COMPASS, KNIGHT_JUMPS, NE, NW, Direction, N, Squares, constant, settle, spread, step
+from azero.games.chess.squares import KNIGHT_JUMPS, Squares, constant, settle, step
+from azero.games.compass import COMPASS, NE, NW, Direction, N, spread
 from azero.types import Array
 
 NUM_PLANES = 73

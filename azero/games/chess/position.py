@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.games.chess.squares import Squares, choose, constant, mirror, settle, spread, square_set
+from azero.games.chess.squares import Squares, constant, mirror, settle, square_set
+from azero.games.compass import choose, spread
 from azero.types import Array
 
 PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(1, 7)

@@ -13,16 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azero.games.compass import Direction, fill_lines, spread, union
 from azero.types import Array
 
-Direction = tuple[int, int]
-"""(files to the right, ranks forward)"""
-
-COMPASS: tuple[Direction, ...] = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
-"""N, NE, E, SE, S, SW, W, NW (AZ, supplement, 'Representation'); number d + 4 is opposite to d, odd numbers are diagonals."""
 KNIGHT_JUMPS: tuple[Direction, ...] = ((1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2))
 """Clockwise from north-north-east."""
-N, NE, E, SE, S, SW, W, NW = range(8)
 
 
 class Squares(NamedTuple):
@@ -60,16 +55,6 @@ class Squares(NamedTuple):
 def constant(bits: int) -> Squares:
     """Return the set of the 64-bit number `bits`."""
     return Squares(np.uint32(bits & 0xFFFFFFFF), np.uint32(bits >> 32))  # type: ignore[arg-type]
-
-
-def spread(condition: Array) -> Array:
-    """Return uint32 words of ones where `condition` (bool) holds, of zeros elsewhere."""
-    return np.uint32(0) - condition.astype(np.uint32)
-
-
-def choose(words: Array, first: Squares, second: Squares) -> Squares:
-    """Return `first` where `words` is all ones, `second` where it is zero."""
-    return first.when(words) | second.when(~words)
 
 
 def square_set(square: Array) -> Squares:
@@ -130,21 +115,12 @@ def step(squares: Squares, direction: Direction) -> Squares:
 
 def steps(squares: Squares, directions: Sequence[Direction]) -> Squares:
     """Return the union of the set moved once in each direction."""
-    union = step(squares, directions[0])
-    for direction in directions[1:]:
-        union = union | step(squares, direction)
-    return union
+    return union(step(squares, direction) for direction in directions)
 
 
 def fill(seeds: Squares, free: Squares, direction: Direction) -> Squares:
-    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares of `free` (parallel prefix, three doublings)."""
-    if direction[0]:
-        free = free & _entered(direction[0])
-    for distance in (1, 2, 4):
-        seeds = seeds | (free & _raw(seeds, direction, distance))
-        if distance < 4:
-            free = free & _raw(free, direction, distance)
-    return seeds
+    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares of `free`."""
+    return fill_lines(seeds, free & _entered(direction[0]) if direction[0] else free, direction, _raw)
 
 
 def settle(*sets: Squares) -> list[Squares]:

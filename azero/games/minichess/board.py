@@ -23,7 +23,8 @@ import numpy as np
 
 from azero.games.chess import position as chess_position
 from azero.games.chess.position import Move, Position
-from azero.games.chess.squares import Squares, choose, constant, shift
+from azero.games.chess.squares import Squares, constant, shift
+from azero.games.compass import choose
 from azero.types import Array
 
 SIZE = 5

@@ -16,7 +16,8 @@ import numpy as np
 
 from azero.games.chess import moves as chess_moves
 from azero.games.chess.position import Move, Position
-from azero.games.chess.squares import Squares, spread
+from azero.games.chess.squares import Squares
+from azero.games.compass import spread
 from azero.games.minichess.board import FIRST_RANK, NUM_SQUARES, SIZE, walled
 from azero.types import Array
 

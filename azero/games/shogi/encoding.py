@@ -19,8 +19,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from azero.games.compass import spread
 from azero.games.shogi.position import FRAME_WORDS, HAND_KINDS, KINDS, SET_SIZES, Facts, Position, facts, hand_count, unpack
-from azero.games.shogi.squares import NUM_SQUARES, SIZE, spread, stack
+from azero.games.shogi.squares import NUM_SQUARES, SIZE, stack
 from azero.types import Array
 
 NUM_FRAMES = 8

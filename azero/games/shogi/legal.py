@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from azero.games.compass import COMPASS, Guard, guard_of, opposite, spread, union
 from azero.games.shogi.pawn_mate import mating_square
 from azero.games.shogi.position import HAND_KINDS, KNIGHT, LANCE, PAWN, Position, hand_count
-from azero.games.shogi.reach import Lines, Men, lines_of, men_of, near_attackers, near_attacks, opposite
-from azero.games.shogi.squares import COMPASS, KNIGHT_JUMPS, Squares, fill, ranks, settle, spread, step, union, whole_files
+from azero.games.shogi.reach import Lines, Men, lines_of, men_of, near_attackers, near_attacks
+from azero.games.shogi.squares import KNIGHT_JUMPS, Squares, fill, ranks, settle, step, whole_files
 from azero.types import Array
 
 NUM_TARGETS = 12
@@ -31,20 +32,6 @@ class Legal(NamedTuple):
     """bool"""
     can_move: Array
     """bool"""
-
-
-class _Guard(NamedTuple):
-    """What restricts the mover's men."""
-
-    attacked: Squares
-    """squares where the king would stand in check"""
-    pinned: list[Squares]
-    """men that shield the king, by line: N-S, NE-SW, E-W, SE-NW"""
-    answers: Squares
-    """where a man other than the king may go: everywhere, or where it ends a check"""
-    checkers: Squares
-    unpinned: Squares
-    """squares without a pinned man"""
 
 
 def legal(position: Position) -> Legal:
@@ -71,19 +58,12 @@ def drops_by_kind(hand: Array, targets: list[Squares]) -> list[Squares]:
     return drops
 
 
-def _guard(position: Position, own: Men, other: Men, lines: Lines) -> _Guard:
-    attacked = union([*lines.hits, near_attacks(other)])
-    pinned = [union(lines.sight[d] & lines.hits[opposite(d)] & position.own for d in (line, line + 4)) for line in range(4)]
-    adjacent = near_attackers(own.king, other)
-    checkers = union([adjacent, *(lines.sight[d] & other.runners[opposite(d)] for d in range(8))])
-    between = union(lines.sight[d] & lines.fire[opposite(d)] for d in range(8))
-    free, one = spread(checkers.is_empty()), spread(~checkers.has_several())
-    answers = (between | adjacent).when(one) | ranks(0).when(free)
-    attacked, answers, checkers, *pinned = settle(attacked, answers, checkers, *pinned)
-    return _Guard(attacked, pinned, answers, checkers, ~union(pinned))
+def _guard(position: Position, own: Men, other: Men, lines: Lines) -> Guard[Squares]:
+    runners = [other.runners[opposite(direction)] for direction in range(8)]
+    return guard_of(position.own, lines, runners, near_attacks(other), near_attackers(own.king, other), ranks(0), settle)
 
 
-def _moves(position: Position, own: Men, guard: _Guard) -> list[Squares]:
+def _moves(position: Position, own: Men, guard: Guard[Squares]) -> list[Squares]:
     """Return the squares reached in the compass directions and by knights."""
     empty = ~position.occupied
     may_go = ~position.own & guard.answers
@@ -96,7 +76,7 @@ def _moves(position: Position, own: Men, guard: _Guard) -> list[Squares]:
     return targets + [step(own.knights & guard.unpinned, jump) & may_go for jump in KNIGHT_JUMPS]
 
 
-def _drops(position: Position, guard: _Guard, mate: Squares) -> list[Squares]:
+def _drops(position: Position, guard: Guard[Squares], mate: Squares) -> list[Squares]:
     """Return the squares open to pawns (one unpromoted pawn of a side on a file, no drop-pawn mate) and to other men."""
     open_squares = ~position.occupied & guard.answers
     pawns = position.kind(PAWN) & position.own

@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azero.games.compass import COMPASS, Direction, spread
 from azero.games.shogi.legal import FREE_RANKS, drops_by_kind
 from azero.games.shogi.position import KNIGHT, LANCE, PAWN, Move, Position
-from azero.games.shogi.squares import COMPASS, KNIGHT_JUMPS, NUM_SQUARES, SIZE, Direction, Squares, layer, ranks, settle, spread, step
+from azero.games.shogi.squares import KNIGHT_JUMPS, NUM_SQUARES, SIZE, Squares, layer, ranks, settle, step
 from azero.types import Array
 
 NUM_PLANES = 139

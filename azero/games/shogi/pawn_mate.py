@@ -6,9 +6,10 @@ pawn included; nothing can come between.
 
 from __future__ import annotations
 
+from azero.games.compass import COMPASS, N, S, opposite, spread, union
 from azero.games.shogi.position import Position
-from azero.games.shogi.reach import Lines, Men, near_attackers, near_attacks, opposite
-from azero.games.shogi.squares import COMPASS, N, S, Squares, spread, step, steps, union
+from azero.games.shogi.reach import Lines, Men, near_attackers, near_attacks
+from azero.games.shogi.squares import Squares, step, steps
 
 
 def mating_square(position: Position, own: Men, other: Men, lines: Lines) -> Squares:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.games.shogi.squares import Squares, choose, settle, spread, square_set, turn, union
+from azero.games.compass import choose, spread, union
+from azero.games.shogi.squares import Squares, settle, square_set, turn
 from azero.types import Array
 
 PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = range(1, 9)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from azero.games.compass import COMPASS, NE, Direction, E, N, S, opposite, union
 from azero.games.shogi.position import GOLD, KING, KNIGHT, LANCE, PAWN, SILVER, Position
-from azero.games.shogi.squares import COMPASS, KNIGHT_JUMPS, NE, Direction, E, N, S, Squares, fill, layer, settle, step, steps, union
+from azero.games.shogi.squares import KNIGHT_JUMPS, Squares, fill, layer, settle, step, steps
 
 
 class Men(NamedTuple):
@@ -41,11 +42,6 @@ class Lines(NamedTuple):
     """what is seen from `front`"""
     front: Squares
     """the square that the other king looks forward to, if it is empty"""
-
-
-def opposite(direction: int) -> int:
-    """Return the number of the opposite compass direction."""
-    return (direction + 4) % 8
 
 
 def men_of(position: Position, is_own: bool) -> Men:

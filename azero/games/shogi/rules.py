@@ -14,9 +14,10 @@ import numpy as np
 from flax import struct
 
 from azero.games.batching import batch_native
+from azero.games.compass import spread
 from azero.games.positions import join
 from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
-from azero.games.shogi.squares import Squares, ranks, spread
+from azero.games.shogi.squares import Squares, ranks
 from azero.games.symmetry import IdentityOnly
 from azero.types import Array
 

@@ -8,28 +8,21 @@ serve a compiled batch and a single position on the host.
 
 from __future__ import annotations
 
-import functools
 import itertools
-import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azero.games.compass import Direction, fill_lines, spread, union
 from azero.types import Array
-
-Direction = tuple[int, int]
-"""(files to the right, ranks forward)"""
 
 SIZE = 9
 NUM_SQUARES = 81
-COMPASS: tuple[Direction, ...] = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
-"""N, NE, E, SE, S, SW, W, NW (AZ, supplement, 'Representation'); number d + 4 is opposite to d, odd numbers are diagonals."""
 KNIGHT_JUMPS: tuple[Direction, ...] = ((1, 2), (-1, 2))
 """To the right, to the left."""
-N, NE, E, SE, S, SW, W, NW = range(8)
 
 _WORD_BITS = 27
 _WORD = np.uint32((1 << _WORD_BITS) - 1)
@@ -77,21 +70,6 @@ def constant(bits: int) -> Squares:
 def ranks(first: int, last: int = SIZE - 1) -> Squares:
     """Return all squares of the ranks `first` to `last`."""
     return constant(sum(0x1FF << (SIZE * rank) for rank in range(max(first, 0), last + 1)))
-
-
-def union(sets: Iterable[Squares]) -> Squares:
-    """Return the union of one or more sets."""
-    return functools.reduce(operator.or_, sets)
-
-
-def spread(condition: Array) -> Array:
-    """Return uint32 words of ones where `condition` (bool) holds, of zeros elsewhere."""
-    return np.uint32(0) - condition.astype(np.uint32)
-
-
-def choose(words: Array, first: Squares, second: Squares) -> Squares:
-    """Return `first` where `words` is all ones, `second` where it is zero."""
-    return first.when(words) | second.when(~words)
 
 
 def square_set(square: Array) -> Squares:
@@ -161,14 +139,8 @@ def steps(squares: Squares, directions: Sequence[Direction]) -> Squares:
 
 
 def fill(seeds: Squares, free: Squares, direction: Direction) -> Squares:
-    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares of `free` (parallel prefix, three doublings)."""
-    if direction[0]:
-        free = free & _entered(direction[0])
-    for distance in (1, 2, 4):
-        seeds = seeds | (free & _raw(seeds, direction, distance))
-        if distance < 4:
-            free = free & _raw(free, direction, distance)
-    return seeds
+    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares of `free`."""
+    return fill_lines(seeds, free & _entered(direction[0]) if direction[0] else free, direction, _raw)
 
 
 def whole_files(squares: Squares) -> Squares:
