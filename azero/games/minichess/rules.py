@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,13 +12,12 @@ import numpy as np
 
 from azero.games.batching import batch_native
 from azero.games.chess import legal, position
-from azero.games.chess import rules as chess_rules
 from azero.games.chess.position import Facts, Position
-from azero.games.chess.rules import ENDINGS, ChessState, Surveyed
-from azero.games.chess.squares import Squares, spread
+from azero.games.chess.squares import Squares
+from azero.games.chess.state import ENDINGS, ChessGame, ChessState, Surveyed, after, check_max_moves, joined, states_of, verdict_of
+from azero.games.compass import spread
 from azero.games.minichess import board, encoding, moves, text
 from azero.games.positions import join
-from azero.games.symmetry import IdentityOnly
 from azero.types import Array
 
 __all__ = ["ENDINGS", "ChessState", "Minichess"]
@@ -30,7 +27,7 @@ MAX_MOVES = 256
 
 
 @dataclass(frozen=True)
-class Minichess(IdentityOnly):
+class Minichess(ChessGame):
     """Chess on five ranks and files without castling, double steps and taking in passing; player 0 is White.
 
     The 1,225 actions are those of `moves`, the 115 planes those of `encoding`. Everything else is as in `azero.games.chess.rules`: promotion to queen, rook,
@@ -57,21 +54,8 @@ class Minichess(IdentityOnly):
         Raises:
           ValueError: an option is out of range, or `fen` is not a position; it is quoted with what is allowed.
         """
-        if not 1 <= self.max_moves <= text.MAX_FULL_MOVES:
-            raise ValueError(f"max_moves {self.max_moves}: allowed are 1 to {text.MAX_FULL_MOVES}")
+        check_max_moves(self.max_moves)
         text.parse_fen(self.fen)
-
-    def init(self) -> ChessState:
-        """Return the position that `fen` describes, by default the start of the game."""
-        return self.from_fen(self.fen)
-
-    def from_fen(self, fen: str) -> ChessState:
-        """Return a game that begins with a position in Forsyth-Edwards notation with five ranks. Host side.
-
-        Raises:
-          ValueError: it is not a position of minichess; what is wrong is named.
-        """
-        return jax.tree.map(jnp.asarray, _host_state(fen))
 
     def from_positions(self, lines: Sequence[str]) -> ChessState:
         """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P, ...]. Host side.
@@ -83,35 +67,11 @@ class Minichess(IdentityOnly):
 
     def step(self, state: ChessState, action: Array) -> ChessState:
         """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
-        return chess_rules.after(state, _advance(state.frames[0], jnp.asarray(action, jnp.int32).astype(jnp.uint32)), self.max_moves)
+        return after(state, _advance(state.frames[0], jnp.asarray(action, jnp.int32).astype(jnp.uint32)), self.max_moves)
 
     def legal_action_mask(self, state: ChessState) -> Array:
         """Return bool[1225]; all True once the game is over."""
         return _mask(state.frames[0], state.targets, self.is_terminal(state))
-
-    def to_play(self, state: ChessState) -> Array:
-        """Return int32[]: 0 for White, 1 for Black."""
-        return chess_rules.mover(state)
-
-    def is_terminal(self, state: ChessState) -> Array:
-        """Return bool[]: the game is over."""
-        return state.ending != 0
-
-    def rewards(self, state: ChessState) -> Array:
-        """Return float32[2] for White and Black: +1 and -1 after a mate, else 0."""
-        return chess_rules.results(state)
-
-    def observe(self, state: ChessState) -> Array:
-        """Return the planes float32[5, 5, 115]."""
-        return self.observe_frames(state.frames, self.to_play(state))
-
-    def search_state(self, state: ChessState) -> ChessState:
-        """Return the state with half of the codes. Two different positions are taken for one with probability 2^-31."""
-        return dataclasses.replace(state, codes=state.codes[:1])
-
-    def pack_frame(self, state: ChessState) -> Array:
-        """Return uint32[9]: men, occurrences and counts of the newest position."""
-        return state.frames[0]
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
         """Return the planes float32[5, 5, 115] of eight frames uint32[8, 9], newest first."""
@@ -127,13 +87,13 @@ class Minichess(IdentityOnly):
 
 
 def _survey(seen: Position, plies: Array, clock: Array) -> tuple[list[Array], Array, list[Squares], list[Array], Array]:
-    """Return frame words, en-passant file (none), targets, codes and verdict of a position, as `chess_rules.joined` takes them."""
+    """Return frame words, en-passant file (none), targets, codes and verdict of a position, as `joined` takes them."""
     known = legal.legal(board.walled(seen))
     black = position.is_black(plies)
     nothing = plies & np.uint32(0)
     words = board.pack_board(seen, black)
     frame = [*words, position.facts_word(Facts(nothing, nothing, clock, plies))]
-    return frame, nothing, known.targets, position.codes(seen, black, words), chess_rules.verdict_of(known, seen)
+    return frame, nothing, known.targets, position.codes(seen, black, words), verdict_of(known, seen)
 
 
 def _advance_batch(frame: Array, action: Array) -> Surveyed:
@@ -142,7 +102,7 @@ def _advance_batch(frame: Array, action: Array) -> Surveyed:
     before = position.facts(columns[-1])
     seen, is_progress = board.play(board.unpack(columns), moves.decode(action))
     clock = jnp.where(is_progress, jnp.uint32(0), jnp.minimum(before.clock + 1, position.CLOCK_MAX))
-    return chess_rules.joined(*_survey(seen, before.plies + 1, clock))
+    return joined(*_survey(seen, before.plies + 1, clock))
 
 
 def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:
@@ -158,13 +118,7 @@ _advance = jax.jit(batch_native(_advance_batch))
 _mask = jax.jit(batch_native(_mask_batch))
 
 
-@functools.cache
-def _host_state(fen: str) -> ChessState:
-    """Return the state that a FEN describes, as numpy arrays."""
-    return jax.tree.map(lambda leaf: leaf[0], _host_states([fen]))
-
-
 def _host_states(fens: Sequence[str]) -> ChessState:
     """Return the states that FENs describe, as numpy arrays [P, ...]."""
     parsed = join([text.parse_fen(fen) for fen in fens])
-    return chess_rules.states_of(*_survey(parsed.position, parsed.plies, parsed.clock), parsed.clock)
+    return states_of(*_survey(parsed.position, parsed.plies, parsed.clock), parsed.clock)

@@ -1,0 +1,209 @@
+"""What chess and minichess share: the state, its counts and endings, and what a game answers from them alone."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from azero.games.chess import encoding, legal, position
+from azero.games.chess.fen import MAX_FULL_MOVES
+from azero.games.chess.position import Position
+from azero.games.chess.squares import Squares
+from azero.games.symmetry import IdentityOnly
+from azero.types import Array
+
+CLOCK_LIMIT = 100
+"""Moves of both sides without capture or pawn move that end the game (FIDE 9.3: fifty by each)."""
+ENDINGS = ("", "checkmate", "stalemate", "insufficient material", "fifty moves", "threefold repetition", "move limit")
+"""How a game ended, by `ChessState.ending`; of several reasons the first."""
+
+
+@struct.dataclass
+class ChessState:
+    """A position with its past."""
+
+    frames: Array
+    """uint32[8, 9]: the eight newest positions, newest first (see `position`); zeros before the start"""
+    en_passant: Array
+    """uint32[]: one bit for the file of a double step that can legally be taken in passing, else zero"""
+    targets: Array
+    """uint32[16, 2]: the legal moves as reachable squares (see `legal`), from the mover's side"""
+    codes: Array
+    """uint32[2, 100]: what stands for the positions since the last capture or pawn move, by their no-progress count; only the first word in a search tree"""
+    num_moves: Array
+    """int32[]: moves played since `init`"""
+    ending: Array
+    """int32[]: 0, or a place in ENDINGS"""
+
+
+class Surveyed(struct.PyTreeNode):
+    """A position and what the rules say about it; arrays [B, ...]."""
+
+    frame: Array
+    """uint32[B, 9], with no occurrences"""
+    en_passant: Array
+    targets: Array
+    codes: Array
+    """uint32[B, 2]"""
+    verdict: Array
+    """int32[B]: the ending that the position alone makes, or 0"""
+
+
+class ChessGame(IdentityOnly, abc.ABC):
+    """The part of the Game contract that chess and minichess answer alike; player 0 is White. Both are frozen dataclasses with the fields named here."""
+
+    max_moves: int
+    fen: str
+
+    @abc.abstractmethod
+    def from_positions(self, lines: Sequence[str]) -> ChessState:
+        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P, ...]. Host side.
+
+        Raises:
+          ValueError: a line is not a position of the game; what is wrong is named.
+        """
+
+    @abc.abstractmethod
+    def observe_frames(self, frames: Array, to_play: Array) -> Array:
+        """Return the planes float32[H, W, C] of eight frames uint32[8, 9], newest first."""
+
+    def init(self) -> ChessState:
+        """Return the position that `fen` describes, by default the start of the game."""
+        return self.from_fen(self.fen)
+
+    def from_fen(self, fen: str) -> ChessState:
+        """Return a game that begins with a position in Forsyth-Edwards notation. Host side.
+
+        Raises:
+          ValueError: it is not a position of the game; what is wrong is named.
+        """
+        return jax.tree.map(jnp.asarray, _host_state(self, fen))
+
+    def to_play(self, state: ChessState) -> Array:
+        """Return int32[]: 0 for White, 1 for Black."""
+        return _mover(state)
+
+    def is_terminal(self, state: ChessState) -> Array:
+        """Return bool[]: the game is over."""
+        return state.ending != 0
+
+    def rewards(self, state: ChessState) -> Array:
+        """Return float32[2] for White and Black: +1 and -1 after a mate, else 0."""
+        signs = jnp.where(jnp.arange(2, dtype=jnp.int32) == 1 - _mover(state), jnp.float32(1.0), jnp.float32(-1.0))
+        return jnp.where(state.ending == ENDINGS.index("checkmate"), signs, jnp.float32(0.0))
+
+    def observe(self, state: ChessState) -> Array:
+        """Return the planes float32[H, W, C] (see the game's `encoding`)."""
+        return self.observe_frames(state.frames, self.to_play(state))
+
+    def search_state(self, state: ChessState) -> ChessState:
+        """Return the state with half of the codes: 828 bytes. Two different positions are taken for one with probability 2^-31."""
+        return dataclasses.replace(state, codes=state.codes[:1])
+
+    def pack_frame(self, state: ChessState) -> Array:
+        """Return uint32[9]: men, castling rights, occurrences and counts of the newest position."""
+        return state.frames[0]
+
+
+def check_max_moves(max_moves: int) -> None:
+    """Check that a game may end after so many moves.
+
+    Raises:
+      ValueError: it may not; the number is quoted with what is allowed.
+    """
+    if not 1 <= max_moves <= MAX_FULL_MOVES:
+        raise ValueError(f"max_moves {max_moves}: allowed are 1 to {MAX_FULL_MOVES}")
+
+
+@functools.cache
+def _host_state(game: ChessGame, fen: str) -> ChessState:
+    """Return the state that a FEN describes, as numpy arrays."""
+    return jax.tree.map(lambda leaf: leaf[0], game.from_positions([fen]))
+
+
+def _mover(state: ChessState) -> Array:
+    return (position.facts(state.frames[0, -1]).plies & 1).astype(jnp.int32)
+
+
+def after(state: ChessState, new: Surveyed, max_moves: int) -> ChessState:
+    """Return the state after a move that leads to the position `new` (without a batch axis); a finished game stays as it is."""
+    is_over = state.ending != 0
+    clock = position.facts(new.frame[-1]).clock.astype(jnp.int32)
+    occurrences, codes = _remember(state.codes, new.codes, clock)
+    num_moves = state.num_moves + 1
+    played = ChessState(
+        frames=jnp.concatenate([_with_occurrences(new.frame, occurrences)[None], state.frames[:-1]]),
+        en_passant=new.en_passant,
+        targets=new.targets,
+        codes=codes,
+        num_moves=num_moves,
+        ending=_ending(new.verdict, clock, occurrences, num_moves >= max_moves),
+    )
+    return jax.tree.map(lambda old, fresh: jnp.where(is_over, old, fresh), state, played)
+
+
+def verdict_of(known: legal.Legal, seen: Position) -> Array:
+    """Return int32: the ending in ENDINGS that a position alone makes, or 0."""
+    stuck, check, dead = (condition.astype(np.int32) for condition in (~known.can_move, known.in_check, position.is_dead(seen)))
+    return stuck * (np.int32(2) - check) + (np.int32(1) - stuck) * dead * np.int32(3)
+
+
+def joined(words: list[Array], passing: Array, targets: list[Squares], codes: list[Array], verdict: Array) -> Surveyed:
+    """Return what is known of a batch of positions, arrays [B], as arrays [B, ...]."""
+    parts = [*words, passing, *codes, verdict.astype(jnp.uint32), *(word for squares in targets for word in squares)]
+    # One joint of all parts keeps the work apart from what is done with them (see `squares.settle`).
+    together = jax.lax.optimization_barrier(jnp.stack(parts)).T
+    return Surveyed(
+        frame=together[:, :9],
+        en_passant=together[:, 9],
+        codes=together[:, 10:12],
+        verdict=together[:, 12].astype(jnp.int32),
+        targets=together[:, 13:].reshape(-1, legal.NUM_TARGETS, 2),
+    )
+
+
+def _remember(past: Array, now: Array, clock: Array) -> tuple[Array, Array]:
+    """Return how often the position has occurred, at most 3, and the codes uint32[K, 100] with it at place `clock`."""
+    place = jnp.arange(past.shape[1], dtype=jnp.int32)
+    now = now[: past.shape[0], None]
+    same = (past == now).all(axis=0) & (place < clock) & ((clock - place) % 2 == 0)
+    occurrences = 1 + jnp.minimum(same.sum(dtype=jnp.int32), 2)
+    return occurrences, jnp.where(place == clock, now, past)
+
+
+def _with_occurrences(frame: Array, occurrences: Array) -> Array:
+    """Return the frame uint32[9] with its occurrences int32[] filled in."""
+    bits = occurrences.astype(jnp.uint32) << position.OCCURRENCES_BIT
+    return jnp.where(jnp.arange(position.FRAME_WORDS, dtype=jnp.int32) == position.FRAME_WORDS - 1, frame | bits, frame)
+
+
+def _ending(verdict: Array, clock: Array, occurrences: Array, is_long: Array) -> Array:
+    """Return the first of the reasons in ENDINGS, or 0."""
+    late = jnp.where(clock >= CLOCK_LIMIT, 4, jnp.where(occurrences >= 3, 5, jnp.where(is_long, 6, 0)))
+    return jnp.where(verdict > 0, verdict, late).astype(jnp.int32)
+
+
+def states_of(words: list[Array], passing: Array, targets: list[Squares], codes: list[Array], verdict: Array, clock: Array) -> ChessState:
+    """Return the states of games that begin with the positions of which this is known, numpy words [P], as numpy arrays [P, ...]."""
+    count = len(clock)
+    frames = np.zeros((count, encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
+    frames[:, 0] = np.stack(words, axis=1)
+    frames[:, 0, -1] |= np.uint32(1 << position.OCCURRENCES_BIT)
+    history = np.zeros((count, 2, CLOCK_LIMIT), np.uint32)
+    early = np.flatnonzero(np.asarray(clock) < CLOCK_LIMIT)
+    history[early, :, np.asarray(clock)[early]] = np.stack(codes, axis=1)[early]
+    return ChessState(
+        frames=frames,  # type: ignore[arg-type]
+        en_passant=passing,
+        targets=np.stack([np.stack(squares, axis=1) for squares in targets], axis=1),  # type: ignore[arg-type]
+        codes=history,  # type: ignore[arg-type]
+        num_moves=np.zeros(count, np.int32),  # type: ignore[arg-type]
+        ending=np.where((verdict == 0) & (clock >= CLOCK_LIMIT), 4, verdict).astype(np.int32),  # type: ignore[arg-type]
+    )
