@@ -18,6 +18,7 @@ from azero.games.animal_shogi import position as positions
 from azero.games.animal_shogi.position import Position
 from azero.games.animal_shogi.squares import FILES, NUM_SQUARES, RANKS, turn
 from azero.games.compass import COMPASS
+from azero.games.diagrams import diagram_rows, format_held, format_ranks
 from azero.types import Array
 
 START = "gle/1c1/1C1/ELG b - 1"
@@ -201,12 +202,10 @@ def board_of_state(state: Any) -> Board:
 
 def format_sfen(board: Board) -> str:
     """Return the SFEN."""
-    rows = [board.men[FILES * rank : FILES * rank + FILES] for rank in range(RANKS - 1, -1, -1)]
-    men = "/".join(re.sub(r"\.+", lambda run: str(len(run[0])), row) for row in rows)
     first, second = board.hands
     pairs = [*first.items(), *((letter.lower(), count) for letter, count in second.items())]
     hands = "".join(("2" if count == 2 else "") + letter for letter, count in pairs if count)
-    return f"{men} {'w' if board.is_second else 'b'} {hands or '-'} {board.plies + 1}"
+    return f"{format_ranks(board.men, FILES)} {'w' if board.is_second else 'b'} {hands or '-'} {board.plies + 1}"
 
 
 def format_move(board: Board, action: int) -> str:
@@ -241,6 +240,5 @@ def _name(square: int) -> str:
 
 def format_diagram(board: Board) -> str:
     """Return the board from the first player's side with coordinates, the men in hand of both, and the SFEN below it."""
-    first, second = (" ".join(f"{letter}{count}" for letter, count in hand.items() if count) or "-" for hand in board.hands)
-    rows = [f"{rank + 1} {' '.join(board.men[FILES * rank : FILES * rank + FILES])}" for rank in range(RANKS - 1, -1, -1)]
-    return "\n".join([f"second player in hand: {second}", *rows, "  a b c", f"first player in hand: {first}", format_sfen(board)])
+    first, second = map(format_held, board.hands)
+    return "\n".join([f"second player in hand: {second}", *diagram_rows(board.men, FILES), f"first player in hand: {first}", format_sfen(board)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +51,16 @@ def _parse(fen: str) -> Parsed:
     parsed = Parsed(position_of(men, fields.side, rights, file), word(fields.plies), word(min(fields.clock, CLOCK_MAX)))
     check_waiting(mirrored(parsed.position))
     return parsed
+
+
+def letters_of(position: Position, is_black: bool, squares: Iterable[int]) -> str:
+    """Return the letters of the men on `squares`, which count from the mover's side; a dot for an empty one. `is_black` says whose side that is."""
+    own, other, *kinds = (int(held.low[0]) | int(held.high[0]) << 32 for held in (position.own, position.other, *position.kinds))
+    white, men = other if is_black else own, []
+    for square in squares:
+        letter = LETTERS[sum((kind >> square & 1) << bit for bit, kind in enumerate(kinds))]
+        men.append(letter if white >> square & 1 else letter.lower())
+    return "".join(men)
 
 
 class Fields(NamedTuple):

@@ -11,9 +11,10 @@ import numpy as np
 
 from azero.games.chess import legal, moves
 from azero.games.chess import position as positions
-from azero.games.chess.fen import LETTERS, MAX_FULL_MOVES, START, parse_fen, parse_square, square_name
+from azero.games.chess.fen import LETTERS, MAX_FULL_MOVES, START, letters_of, parse_fen, parse_square, square_name
 from azero.games.chess.position import Position
 from azero.games.chess.squares import Squares
+from azero.games.diagrams import diagram_rows, format_ranks
 
 __all__ = ["MAX_FULL_MOVES", "START", "Board", "board_of_fen", "board_of_state", "parse_fen"]
 
@@ -38,15 +39,7 @@ class Board:
     @functools.cached_property
     def men(self) -> str:
         """The letters of the 64 squares from a1, seen from White's side; a dot for an empty one."""
-        sets = [self.position.own, self.position.other, *self.position.kinds]
-        own, other, *kinds = (int(squares.low[0]) | int(squares.high[0]) << 32 for squares in sets)
-        men = []
-        for square in range(64):
-            bit = self.view(square)
-            letter = LETTERS[sum((kind >> bit & 1) << index for index, kind in enumerate(kinds))]
-            is_white = ((other if self.is_black else own) >> bit) & 1
-            men.append(letter if is_white else letter.lower())
-        return "".join(men)
+        return letters_of(self.position, self.is_black, map(self.view, range(64)))
 
     def view(self, square: int) -> int:
         """Return a square's number as the mover counts it, for its number from a1, and the other way round."""
@@ -99,14 +92,12 @@ def board_of_state(state: Any) -> Board:
 
 def format_fen(board: Board) -> str:
     """Return the FEN, with the en-passant square only where the capture is legal."""
-    rows = [board.men[8 * rank : 8 * rank + 8] for rank in range(7, -1, -1)]
-    men = "/".join(re.sub(r"\.+", lambda run: str(len(run[0])), row) for row in rows)
     rights = int(board.position.castling[0])
     rights = (rights >> 2 | rights << 2) & 15 if board.is_black else rights
     castling = "".join(letter for bit, letter in enumerate("KQkq") if rights >> bit & 1) or "-"
     file = int(board.position.en_passant[0])
     passing = f"{'abcdefgh'[file.bit_length() - 1]}{3 if board.is_black else 6}" if file else "-"
-    return f"{men} {'b' if board.is_black else 'w'} {castling} {passing} {board.clock} {board.plies // 2 + 1}"
+    return f"{format_ranks(board.men, 8)} {'b' if board.is_black else 'w'} {castling} {passing} {board.clock} {board.plies // 2 + 1}"
 
 
 def _squares_of(board: Board, action: int) -> tuple[int, int | None, int]:
@@ -212,5 +203,4 @@ def _san_candidates(board: Board, san: str) -> list[int]:
 
 def format_diagram(board: Board) -> str:
     """Return the board from White's side with coordinates, and the FEN below it."""
-    rows = [f"{rank + 1} {' '.join(board.men[8 * rank : 8 * rank + 8])}" for rank in range(7, -1, -1)]
-    return "\n".join([*rows, "  a b c d e f g h", format_fen(board)])
+    return "\n".join([*diagram_rows(board.men, 8), format_fen(board)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +12,9 @@ from azero.games.chess import fen as chess_fen
 from azero.games.chess import legal
 from azero.games.chess import moves as chess_moves
 from azero.games.chess import position as positions
-from azero.games.chess.fen import LETTERS, MAX_FULL_MOVES, Parsed, square_name
+from azero.games.chess.fen import LETTERS, MAX_FULL_MOVES, Parsed, letters_of, square_name
 from azero.games.chess.position import Position
+from azero.games.diagrams import diagram_rows, format_ranks
 from azero.games.minichess import board as boards
 from azero.games.minichess import moves
 from azero.games.minichess.board import NUM_SQUARES, SIZE
@@ -78,14 +78,7 @@ class Board:
     @functools.cached_property
     def men(self) -> str:
         """The letters of the 25 squares from a1, seen from White's side; a dot for an empty one."""
-        sets = [self.position.own, self.position.other, *self.position.kinds]
-        own, other, *kinds = (int(squares.low[0]) | int(squares.high[0]) << 32 for squares in sets)
-        men = []
-        for square in range(NUM_SQUARES):
-            bit = boards.wide_square(self.view(square))
-            letter = LETTERS[sum((kind >> bit & 1) << index for index, kind in enumerate(kinds))]
-            men.append(letter if ((other if self.is_black else own) >> bit) & 1 else letter.lower())
-        return "".join(men)
+        return letters_of(self.position, self.is_black, [boards.wide_square(self.view(square)) for square in range(NUM_SQUARES)])
 
     def view(self, square: int) -> int:
         """Return a square's number as the mover counts it, for its number from a1, and the other way round."""
@@ -126,9 +119,7 @@ def board_of_state(state: Any) -> Board:
 
 def format_fen(board: Board) -> str:
     """Return the FEN."""
-    rows = [board.men[SIZE * rank : SIZE * rank + SIZE] for rank in range(SIZE - 1, -1, -1)]
-    men = "/".join(re.sub(r"\.+", lambda run: str(len(run[0])), row) for row in rows)
-    return f"{men} {'b' if board.is_black else 'w'} - - {board.clock} {board.plies // 2 + 1}"
+    return f"{format_ranks(board.men, SIZE)} {'b' if board.is_black else 'w'} - - {board.clock} {board.plies // 2 + 1}"
 
 
 def format_uci(board: Board, action: int) -> str:
@@ -161,5 +152,4 @@ def _name(square: int) -> str:
 
 def format_diagram(board: Board) -> str:
     """Return the board from White's side with coordinates, and the FEN below it."""
-    rows = [f"{rank + 1} {' '.join(board.men[SIZE * rank : SIZE * rank + SIZE])}" for rank in range(SIZE - 1, -1, -1)]
-    return "\n".join([*rows, "  a b c d e", format_fen(board)])
+    return "\n".join([*diagram_rows(board.men, SIZE), format_fen(board)])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from azero.games.diagrams import format_held, format_ranks
 from azero.games.shogi import legal, moves
 from azero.games.shogi import position as positions
 from azero.games.shogi.sfen import LETTERS, format_hands, parse_sfen, square_name
@@ -108,16 +109,7 @@ def board_of_state(state: Any) -> Board:
 
 def format_sfen(board: Board) -> str:
     """Return the SFEN."""
-    rows = []
-    for rank in range(SIZE - 1, -1, -1):
-        row, empty = "", 0
-        for man in [*board.men[SIZE * rank : SIZE * rank + SIZE], "end"]:
-            if man and empty:
-                row += str(empty)
-            row += "" if man == "end" else man
-            empty = 0 if man else empty + 1
-        rows.append(row)
-    return f"{'/'.join(rows)} {'w' if board.is_white else 'b'} {format_hands(*board.hands)} {board.plies + 1}"
+    return f"{format_ranks(board.men, SIZE)} {'w' if board.is_white else 'b'} {format_hands(*board.hands)} {board.plies + 1}"
 
 
 def format_usi(board: Board, action: int) -> str:
@@ -148,6 +140,6 @@ def parse_usi(board: Board, name: str) -> int:
 
 def format_diagram(board: Board) -> str:
     """Return the board from Black's side with coordinates, the men in hand of both, and the SFEN below it."""
-    black, white = (" ".join(f"{letter}{count}" for letter, count in hand.items() if count) or "-" for hand in board.hands)
+    black, white = map(format_held, board.hands)
     rows = ["".join(f"{man or '.':>3}" for man in board.men[SIZE * rank : SIZE * rank + SIZE]) + f"  {'ihgfedcba'[rank]}" for rank in range(8, -1, -1)]
     return "\n".join([f"White in hand: {white}", "  9  8  7  6  5  4  3  2  1", *rows, f"Black in hand: {black}", format_sfen(board)])
