@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from azero.games.shogi.position import HAND_KINDS, PROMOTED, SET_SIZES
 from azero.games.shogi.records import GameRecord, Line, winner_of
-from azero.games.shogi.sfen import LETTERS, START, format_hands, parse_square
+from azero.games.shogi.sfen import LETTERS, START, digits_of, format_hands, parse_square, square_of_digits
 from azero.games.shogi.text import Board, board_of_sfen, format_usi, letter_of
 
 PIECES = ("", "FU", "KY", "KE", "GI", "KA", "HI", "KI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
@@ -95,13 +95,13 @@ class _Reader:
             raise ValueError(f"{sign}{start}{end}{piece} is not a move of the side to play")
         code = PIECES.index(piece)
         if start == "00":
-            usi = f"{LETTERS[code]}*{_square(end)}" if code in HAND_KINDS else "?"
+            usi = f"{LETTERS[code]}*{square_of_digits(end)}" if code in HAND_KINDS else "?"
         else:
-            was = self.line.board.men[parse_square(_square(start))].upper()
+            was = self.line.board.men[parse_square(square_of_digits(start))].upper()
             becomes = letter_of(code)
             if was not in (becomes, becomes.lstrip("+")):
                 raise ValueError(f"{sign}{start}{end}{piece} moves a man that is not there")
-            usi = _square(start) + _square(end) + ("+" if was != becomes else "")
+            usi = square_of_digits(start) + square_of_digits(end) + ("+" if was != becomes else "")
         self.line.play(usi, f"{sign}{start}{end}{piece}")
 
     def setup(self, row: str) -> None:
@@ -109,7 +109,7 @@ class _Reader:
             board = board_of_sfen(START)
             self.men = {square: man for square, man in enumerate(board.men) if man}
             for square, _ in re.findall(r"(\d\d)([A-Z]{2})", row[2:]):
-                self.men.pop(parse_square(_square(square)), None)
+                self.men.pop(parse_square(square_of_digits(square)), None)
         elif re.match(r"P[1-9]", row):
             for file, cell in enumerate(re.findall(r".{3}|.+", row[2:].ljust(27)[:27])):
                 if cell.strip() not in ("*", ""):
@@ -130,7 +130,7 @@ class _Reader:
         if square == "00":
             self.hands[sign][letter] = self.hands[sign].get(letter, 0) + 1
         else:
-            self.men[parse_square(_square(square))] = letter if sign == "+" else letter.lower()
+            self.men[parse_square(square_of_digits(square))] = letter if sign == "+" else letter.lower()
 
     def rest(self, sign: str) -> None:
         for code in HAND_KINDS:
@@ -143,29 +143,14 @@ class _Reader:
         return f"{'/'.join(rows)} {'b' if sign == '+' else 'w'} {format_hands(self.hands['+'], self.hands['-'])} 1"
 
 
-def _square(digits: str) -> str:
-    """Return the name in USI of a square that CSA calls by two digits.
-
-    Raises:
-      ValueError: they are no square.
-    """
-    if not re.fullmatch(r"[1-9][1-9]", digits):
-        raise ValueError(f"{digits} is not a square; they are 11 to 99")
-    return f"{digits[0]}{'abcdefghi'[int(digits[1]) - 1]}"
-
-
-def _digits(name: str) -> str:
-    return f"{name[0]}{'abcdefghi'.index(name[1]) + 1}"
-
-
 def format_move(board: Board, action: int) -> str:
     """Return a legal move as CSA has it: +7776FU, -0055KA."""
     usi, sign = format_usi(board, action), "-" if board.is_white else "+"
     if usi[1] == "*":
-        return f"{sign}00{_digits(usi[2:])}{PIECES[LETTERS.index(usi[0])]}"
+        return f"{sign}00{digits_of(usi[2:])}{PIECES[LETTERS.index(usi[0])]}"
     man = board.men[parse_square(usi[:2])]
     code = LETTERS.index(man[-1].upper()) + (PROMOTED if man[0] == "+" or usi.endswith("+") else 0)
-    return f"{sign}{_digits(usi[:2])}{_digits(usi[2:4])}{PIECES[code]}"
+    return f"{sign}{digits_of(usi[:2])}{digits_of(usi[2:4])}{PIECES[code]}"
 
 
 def format_csa(actions: Sequence[int], sfen: str = START, black: str = "", white: str = "", ending: str = "") -> str:

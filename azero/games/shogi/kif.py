@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from azero.games.shogi.position import KINDS
 from azero.games.shogi.records import GameRecord, Line, winner_of
-from azero.games.shogi.sfen import START, format_hands, parse_square
+from azero.games.shogi.sfen import START, digits_of, format_hands, parse_square, square_of_digits
 from azero.games.shogi.text import Board, board_of_sfen, format_usi, letter_of
 
 MEN = dict(zip((letter_of(code) for code in KINDS), "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
@@ -117,14 +117,14 @@ class _Reader:
                 raise ValueError(f"{text!r} is not a move in KIF")
             return
         digit, numeral, man, drop, promotes, file, rank = match.groups()
-        goal = f"{DIGITS.index(digit) + 1}{'abcdefghi'[NUMERALS.index(numeral)]}" if digit else line.goal
+        goal = square_of_digits(f"{DIGITS.index(digit) + 1}{NUMERALS.index(numeral) + 1}") if digit else line.goal
         letter = _LETTERS[man]
         if drop:
             usi = f"{letter}*{goal}"
         else:
             if "0" in (file, rank):
                 raise ValueError(f"{text!r} starts from no square")
-            start = f"{file}{'abcdefghi'[int(rank) - 1]}"
+            start = square_of_digits(file + rank)
             if line.board.men[parse_square(start)].upper() != letter:
                 raise ValueError(f"{text!r} moves a man that is not there")
             usi = start + goal + ("+" if promotes == "成" else "")
@@ -157,11 +157,12 @@ def _hand(value: str) -> dict[str, int]:
 def format_move(board: Board, action: int, goal: str = "") -> str:
     """Return a legal move as KIF has it: ７六歩(77), ５五角打; 同　歩(23) where it goes to `goal`, the last move's square in USI."""
     usi = format_usi(board, action)
-    where = "同　" if usi[2:4] == goal else f"{DIGITS[int(usi[2]) - 1]}{NUMERALS['abcdefghi'.index(usi[3])]}"
+    file, rank = map(int, digits_of(usi[2:4]))
+    where = "同　" if usi[2:4] == goal else f"{DIGITS[file - 1]}{NUMERALS[rank - 1]}"
     if usi[1] == "*":
         return f"{where}{MEN[usi[0]]}打"
     man = MEN[board.men[parse_square(usi[:2])].upper()]
-    return f"{where}{man}{'成' if usi.endswith('+') else ''}({usi[0]}{'abcdefghi'.index(usi[1]) + 1})"
+    return f"{where}{man}{'成' if usi.endswith('+') else ''}({digits_of(usi)})"
 
 
 def format_kif(actions: Sequence[int], sfen: str = START, black: str = "", white: str = "", ending: str = "") -> str:

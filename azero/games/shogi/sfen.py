@@ -162,3 +162,19 @@ def square_name(square: int) -> str:
 def parse_square(name: str) -> int:
     """Return the number of a square by its name."""
     return SIZE * "ihgfedcba".index(name[1]) + SIZE - int(name[0])
+
+
+def square_of_digits(digits: str) -> str:
+    """Return the name in USI of a square that records call by two digits: 77 is 7g.
+
+    Raises:
+      ValueError: they are no square.
+    """
+    if not re.fullmatch(r"[1-9][1-9]", digits):
+        raise ValueError(f"{digits} is not a square; they are 11 to 99")
+    return f"{digits[0]}{'abcdefghi'[int(digits[1]) - 1]}"
+
+
+def digits_of(name: str) -> str:
+    """Return the two digits by which records call a square, for its name in USI."""
+    return f"{name[0]}{'abcdefghi'.index(name[1]) + 1}"
