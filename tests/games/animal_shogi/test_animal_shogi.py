@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import collections
-import functools
 import sys
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 from animal_referee import Referee
@@ -16,34 +13,20 @@ from azero.games import make
 from azero.games.animal_shogi import text
 from azero.games.animal_shogi.rules import ENDINGS, AnimalShogi
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "chess"))
 from chess_perft import make_perft
+from small_boards import compare_with_pgx, one_of, play_beside_referees, play_names
 
 PERFT = [4, 13, 67, 398, 2179, 12636, 80828, 503419]
 """Fairy-Stockfish 11.1, `go perft` in the variant dobutsu with mandatoryPiecePromotion = true."""
 BATCH = 64
 
 
-@functools.cache
-def programs():
-    """The compiled verbs of a batch."""
-    game = AnimalShogi()
-    look = jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state)))
-    return jax.jit(jax.vmap(game.step)), jax.jit(look)
-
-
-def batch_of(states):
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
-
-
 def played(sfen: str, *names: str):
     """The state after moves by name."""
-    step, _ = programs()
-    states = batch_of([AnimalShogi().from_sfen(sfen)] * BATCH)
-    for name in names:
-        board = text.board_of_state(jax.tree.map(lambda leaf: leaf[0], states))
-        states = step(states, np.full(BATCH, text.parse_move(board, name), np.int32))
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[0], states)
+    game = AnimalShogi()
+    return play_names(game, game.from_sfen(sfen), names, lambda state, name: text.parse_move(text.board_of_state(state), name), BATCH)
 
 
 @pytest.mark.parametrize("depth", [5, 7])
@@ -53,31 +36,15 @@ def test_number_of_lines(depth: int) -> None:
 
 
 def test_games_against_the_referee() -> None:
-    rng, (step, look) = np.random.default_rng(4), programs()
-    referees = [Referee() for _ in range(BATCH)]
-    states = batch_of([AnimalShogi().init()] * BATCH)
-    over, reasons = [""] * BATCH, collections.Counter()
-    while not all(over):
-        masks, endings, rewards = map(np.asarray, look(states))
-        actions = np.zeros(BATCH, np.int32)
-        for number, referee in enumerate(referees):
-            if over[number]:
-                continue
-            over[number] = referee.ending()
-            assert ENDINGS[endings[number]] == over[number], referee.men
-            if over[number]:
-                reasons[over[number]] += 1
-                loser = -1 if referee.first else 1
-                assert rewards[number].tolist() == ([loser, -loser] if over[number] in ENDINGS[1:4] else [0, 0])
-                continue
-            moves = {referee.action(move): move for move in referee.moves()}
-            assert np.flatnonzero(masks[number]).tolist() == sorted(moves), referee.men
-            quiet = [action for action, move in moves.items() if not move[2] and referee.men[move[1]] == "."]
-            actions[number] = rng.choice(quiet if number % 2 and quiet and rng.random() < 0.8 else list(moves))
-            referee.push(moves[int(actions[number])])
-        states = step(states, actions)
+    rng, referees = np.random.default_rng(4), [Referee() for _ in range(BATCH)]
+
+    def pick(number: int, referee: Referee, moves: dict) -> int:
+        quiet = [action for action, move in moves.items() if not move[2] and referee.men[move[1]] == "."]
+        return rng.choice(quiet if number % 2 and quiet and rng.random() < 0.8 else list(moves))
+
+    states, reasons = play_beside_referees(AnimalShogi(), referees, ENDINGS, ENDINGS[1:4], lambda referee: referee.first, pick)
     for number, referee in enumerate(referees):
-        board = text.board_of_state(jax.tree.map(lambda leaf, number=number: np.asarray(leaf)[number], states))
+        board = text.board_of_state(one_of(states, number))
         assert list(board.men) == referee.men
         assert [sum(hand.values()) for hand in board.hands] == [len(referee.hands[True]), len(referee.hands[False])]
     assert {"catch", "try", "threefold repetition"} <= set(reasons), reasons
@@ -91,28 +58,8 @@ def pgx_labels() -> np.ndarray:
 
 
 def test_legal_moves_against_pgx() -> None:
-    pgx = pytest.importorskip("pgx")
-    env = pgx.make("animal_shogi")
-    theirs, step_theirs = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), BATCH)), jax.jit(jax.vmap(env.step))
-    step, look = programs()
-    states, labels, rng = batch_of([AnimalShogi().init()] * BATCH), pgx_labels(), np.random.default_rng(5)
-    compared = 0
-    is_same = np.ones(BATCH, bool)
-    for _ in range(60):
-        masks, endings, _ = map(np.asarray, look(states))
-        legal, terminated = np.asarray(theirs.legal_action_mask), np.asarray(theirs.terminated)
-        # Pgx compares positions by a hash that lets some repetitions go by and takes other positions for one: a game in which either draws is not followed.
-        is_same &= ~((endings == 4) | (terminated & (endings == 0)))
-        np.testing.assert_array_equal(terminated[is_same], (endings != 0)[is_same])
-        actions, their_actions = np.zeros(BATCH, np.int32), np.zeros(BATCH, np.int32)
-        for number in np.flatnonzero(is_same & (endings == 0)):
-            allowed = np.flatnonzero(legal[number])
-            assert sorted(labels[allowed]) == np.flatnonzero(masks[number]).tolist()
-            their_actions[number] = rng.choice(allowed)
-            actions[number] = labels[their_actions[number]]
-            compared += 1
-        states, theirs = step(states, actions), step_theirs(theirs, their_actions)
-    assert compared > 500
+    # Pgx compares positions by a hash that lets some repetitions go by and takes other positions for one: a game in which either draws is not followed.
+    compare_with_pgx(AnimalShogi(), "animal_shogi", pgx_labels(), BATCH, lambda endings, terminated: (endings == 4) | (terminated & (endings == 0)))
 
 
 RULES = {

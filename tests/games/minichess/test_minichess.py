@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import collections
-import functools
 import sys
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 from minichess_referee import Referee
@@ -16,34 +13,20 @@ from azero.games import make
 from azero.games.minichess import text
 from azero.games.minichess.rules import ENDINGS, Minichess
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "chess"))
 from chess_perft import make_perft
+from small_boards import compare_with_pgx, one_of, play_beside_referees, play_names
 
 PERFT = [7, 53, 506, 4775, 52512, 572874]
 """Fairy-Stockfish 11.1, variant gardner, `go perft`."""
 BATCH = 32
 
 
-@functools.cache
-def programs():
-    """The compiled verbs of a batch."""
-    game = Minichess()
-    look = jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state)))
-    return jax.jit(jax.vmap(game.step)), jax.jit(look)
-
-
-def batch_of(states):
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
-
-
 def played(fen: str, *names: str):
     """The state after moves in UCI."""
-    step, _ = programs()
-    states = batch_of([Minichess().from_fen(fen)] * BATCH)
-    for name in names:
-        board = text.board_of_state(jax.tree.map(lambda leaf: leaf[0], states))
-        states = step(states, np.full(BATCH, text.parse_uci(board, name), np.int32))
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[0], states)
+    game = Minichess()
+    return play_names(game, game.from_fen(fen), names, lambda state, name: text.parse_uci(text.board_of_state(state), name), BATCH)
 
 
 @pytest.mark.parametrize("depth", [4, 5])
@@ -70,30 +53,14 @@ def choose(rng: np.random.Generator, referee: Referee, moves: list, style: int):
 
 
 def test_games_against_the_referee() -> None:
-    rng, (step, look) = np.random.default_rng(3), programs()
-    referees = [Referee() for _ in range(BATCH)]
-    states = batch_of([Minichess().init()] * BATCH)
-    over, reasons = [""] * BATCH, collections.Counter()
-    while not all(over):
-        masks, endings, rewards = map(np.asarray, look(states))
-        actions = np.zeros(BATCH, np.int32)
-        for number, referee in enumerate(referees):
-            if over[number]:
-                continue
-            over[number] = referee.ending()
-            assert ENDINGS[endings[number]] == over[number], referee.men
-            if over[number]:
-                reasons[over[number]] += 1
-                loser = -1 if referee.white else 1
-                assert rewards[number].tolist() == ([loser, -loser] if over[number] == "checkmate" else [0, 0])
-                continue
-            moves = {referee.action(move): move for move in referee.moves()}
-            assert np.flatnonzero(masks[number]).tolist() == sorted(moves), referee.men
-            actions[number] = referee.action(choose(rng, referee, list(moves.values()), number % 4))
-            referee.push(moves[int(actions[number])])
-        states = step(states, actions)
+    rng, referees = np.random.default_rng(3), [Referee() for _ in range(BATCH)]
+
+    def pick(number: int, referee: Referee, moves: dict) -> int:
+        return referee.action(choose(rng, referee, list(moves.values()), number % 4))
+
+    states, reasons = play_beside_referees(Minichess(), referees, ENDINGS, ("checkmate",), lambda referee: referee.white, pick)
     for number, referee in enumerate(referees):
-        board = text.board_of_state(jax.tree.map(lambda leaf, number=number: np.asarray(leaf)[number], states))
+        board = text.board_of_state(one_of(states, number))
         assert list(board.men) == referee.men
         assert board.clock == referee.clock
     assert {"checkmate", "insufficient material"} <= set(reasons), reasons
@@ -116,25 +83,8 @@ def pgx_labels() -> np.ndarray:
 
 
 def test_legal_moves_against_pgx() -> None:
-    pgx = pytest.importorskip("pgx")
-    env = pgx.make("gardner_chess")
-    theirs, step_theirs = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), BATCH)), jax.jit(jax.vmap(env.step))
-    step, look = programs()
-    states, labels, rng = batch_of([Minichess().init()] * BATCH), pgx_labels(), np.random.default_rng(5)
-    compared = 0
-    for _ in range(60):
-        masks, endings, _ = map(np.asarray, look(states))
-        legal, terminated = np.asarray(theirs.legal_action_mask), np.asarray(theirs.terminated)
-        np.testing.assert_array_equal(terminated, endings != 0)
-        actions, their_actions = np.zeros(BATCH, np.int32), np.zeros(BATCH, np.int32)
-        for number in np.flatnonzero(~terminated):
-            allowed = np.flatnonzero(legal[number])
-            assert sorted(labels[allowed]) == np.flatnonzero(masks[number]).tolist()
-            their_actions[number] = rng.choice(allowed)
-            actions[number] = labels[their_actions[number]]
-            compared += 1
-        states, theirs = step(states, actions), step_theirs(theirs, their_actions)
-    assert compared > 500
+    pytest.importorskip("pgx")
+    compare_with_pgx(Minichess(), "gardner_chess", pgx_labels(), BATCH)
 
 
 RULES = {
