@@ -41,6 +41,9 @@ class GameConfig:
     """Moves after which the game is scored or drawn; None is the game's own number (Go: 2 x points, AGZ: 722; chess and shogi: 512, AZ; their small relatives: 256)."""
     entering_king: bool = True
     """Shogi: the side to move wins as soon as it could declare an entering king by the 27-point rule."""
+    repetition_moves: int | None = None
+    """Shogi: a position that comes back is a repetition if it was there at most so many moves ago; each one costs a state four bytes. None is 192; max-moves is the
+    whole game, as the rules have it."""
     start_positions: str | None = None
     """File of positions, one a line (FEN, SFEN), one of which is drawn for every game of self-play; None is the game's own beginning.
     Chess, minichess, shogi, animal shogi."""
@@ -51,8 +54,9 @@ class GameConfig:
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `azero.games.make` for this game."""
         if self.name in ("animal_shogi", "chess", "minichess", "shogi"):
-            limit = {} if self.max_moves is None else {"max_moves": self.max_moves}
-            return limit | ({"entering_king": self.entering_king} if self.name == "shogi" else {})
+            limits = {"max_moves": self.max_moves} | ({"repetition_moves": self.repetition_moves} if self.name == "shogi" else {})
+            chosen: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
+            return chosen | ({"entering_king": self.entering_king} if self.name == "shogi" else {})
         if self.name != "go":
             return {}
         size = self.size[0] if len(self.size) == 1 else tuple(self.size)

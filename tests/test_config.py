@@ -8,6 +8,7 @@ import pytest
 from azero.config import Config, GameConfig, config_hash, from_dict, load_overlay, overlay_experiments, to_dict
 from azero.experiments.arguments import parse_arguments
 from azero.experiments.experiment import NAMES, load
+from azero.games import make
 
 CONFIGS = sorted((Path(__file__).parents[1] / "configs").glob("*.toml"))
 
@@ -134,4 +135,8 @@ def test_alphazeros_go_has_the_published_numbers():
 
 def test_the_options_of_a_game_are_those_that_it_has():
     assert GameConfig(name="shogi", max_moves=100, entering_king=False).options() == {"max_moves": 100, "entering_king": False}
-    assert GameConfig(name="chess").options() == {}
+    assert GameConfig(name="chess", repetition_moves=9).options() == {}
+    game = make("shogi", **GameConfig(name="shogi", max_moves=300, repetition_moves=300, entering_king=False).options())
+    assert (game.max_moves, game.num_codes, game.entering_king) == (300, 300, False)
+    default = make("shogi", **GameConfig(name="shogi").options())
+    assert (default.num_codes, default.entering_king) == (192, True)
