@@ -18,7 +18,7 @@ from azero.experiments.experiment import load
 from azero.experiments.programs import FORMS as PROGRAM_FORMS
 from azero.experiments.programs import ProgramSpec, parse_program
 from azero.games import Game, make
-from azero.networks import make_network
+from azero.networks import Network, make_network
 from azero.pipelines.loop import match_leaf, match_settings
 from azero.play.apv_player import ApvPlayer
 from azero.play.tree_player import PlayStyle, TreePlayer
@@ -163,16 +163,14 @@ def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
       CheckpointError: there is no such checkpoint, or it is damaged.
       ValueError: there is no such directory or experiment, or `rules` is of another game or board.
     """
-    variables, config = _load_network(spec)
-    game = _make_game(spec, config, rules)
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    config, game, network, params = _load(spec, rules)
     leaf = match_leaf(config, game, network)
     settings = match_settings(config)
     if spec.visits == 0:
         search = make_policy(game, leaf)
     else:
         search = make_search(settings if spec.visits is None else dataclasses.replace(settings, num_simulations=spec.visits), game, leaf)
-    return Loaded(config, game, search, jax.jit(network.fold)(variables))
+    return Loaded(config, game, search, params)
 
 
 def load_any_thinker(spec: ThinkerSpec, rules: GameConfig | None = None, settings: ThinkerSettings = ThinkerSettings()) -> TreePlayer | ApvPlayer:
@@ -192,15 +190,13 @@ def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: T
       CheckpointError: there is no such checkpoint, or it is damaged.
       ValueError: there is no such directory or experiment, or `rules` is of another game or board.
     """
-    variables, config = _load_network(spec)
-    game = _make_game(spec, config, rules)
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    config, game, network, params = _load(spec, rules)
     tree = settings.tree or TreeSettings(symmetry=_symmetry(config))
     style = settings.style
     if spec.visits is not None:
         style = dataclasses.replace(style, limits=dataclasses.replace(style.limits, visits=spec.visits))
     leaf = turned_network_leaf(game, network.infer)
-    return TreePlayer(game, leaf, jax.jit(network.fold)(variables), settings=tree, style=style, name=spec.name, seed=settings.seed)
+    return TreePlayer(game, leaf, params, settings=tree, style=style, name=spec.name, seed=settings.seed)
 
 
 def _symmetry(config: Config) -> Symmetries:
@@ -210,7 +206,15 @@ def _symmetry(config: Config) -> Symmetries:
     return "random" if config.search.random_symmetry else "none"
 
 
-def _load_network(spec: NetworkSpec) -> tuple[PyTree, Config]:
+def _load(spec: NetworkSpec, rules: GameConfig | None) -> tuple[Config, Game, Network, PyTree]:
+    """Return the settings that a network was made with, the game of `rules` on its board, the network and its inference parameters."""
+    variables, config = _read_variables(spec)
+    game = _make_game(spec, config, rules)
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    return config, game, network, jax.jit(network.fold)(variables)
+
+
+def _read_variables(spec: NetworkSpec) -> tuple[PyTree, Config]:
     """Return the variables of a network and the settings that it was made with."""
     if isinstance(spec, CheckpointSpec):
         if not spec.workdir.is_dir():
