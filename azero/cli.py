@@ -103,6 +103,8 @@ def match(
     first_name: str | None = None,
     second_name: str | None = None,
     seed: int = 0,
+    start_positions: Path | None = None,
+    first_side: Literal["stronger"] | None = None,
     out: Path | None = None,
 ) -> None:
     """Play a match between two players and print the score with its 95% interval.
@@ -127,14 +129,18 @@ def match(
       first_name: what records call the first player.
       second_name: what records call the second player.
       seed: seed of every draw.
+      start_positions: instead of openings: a file of positions (FEN, SFEN), one a line, taken in turn; each one is played with both colours.
+      first_side: with start positions of chess: stronger gives the first player always the side with more material, and every game a position of its own.
       out: directory for the result and the games; the same command again goes on from there.
     """
-    from azero.experiments.matches import MatchRequest, play_match
+    from azero.experiments.match_request import MatchRequest
+    from azero.experiments.matches import play_match
 
     play_match(
         MatchRequest(
             first=first, second=second, games=games, game=game, size=size, komi=komi, openings=openings, opening_moves=opening_moves,
-            random_plies=random_plies, temperature_moves=temperature_moves, sprt=None if sprt is None else _two_numbers(sprt), workers=workers, timeout=timeout,
+            random_plies=random_plies, start_positions=start_positions, first_side=first_side, temperature_moves=temperature_moves,
+            sprt=None if sprt is None else _two_numbers(sprt), workers=workers, timeout=timeout,
             first_name=first_name, second_name=second_name, seed=seed, out=out,
         )
     )  # fmt: skip

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import jax
+
 from azero.engines.external import GtpPlayer
 from azero.engines.program import ProgramPlayer
 from azero.evaluate.match_games import MatchGame
 from azero.games.game import Game
 from azero.games.go.rules import Go
+from azero.games.positions import ReadsPositions
 from azero.play.clock import Clock
-from azero.play.player import Player
+from azero.play.player import Player, Position
 from azero.play.referee import PLAYED_OUT, GameRecord, play_game
 
 GNU_GO = "gnugo --mode gtp --level {level} --chinese-rules --positional-superko --capture-all-dead --seed {seed}"
@@ -35,10 +38,31 @@ class Pairing:
     """A game to be played."""
 
     number: int
-    """From 1; in odd games the match's first player has Black."""
+    """From 1."""
     opening: int | None = None
-    """Number of the opening, from 1; None is the empty board."""
+    """Number of the opening or position, from 1; None is the empty board."""
     opening_moves: tuple[int, ...] = ()
+    start: str = ""
+    """The position that the game begins with, in text (FEN, SFEN); empty is the game's own."""
+    first_colour: int | None = None
+    """0 if the match's first player has the side that begins a whole game (Black in Go, White in chess), 1 if the other; None is 0 in odd games, 1 in even ones."""
+
+    @property
+    def first_is_black(self) -> bool:
+        """Whether the match's first player has the side that begins a whole game."""
+        return self.number % 2 == 1 if self.first_colour is None else self.first_colour == 0
+
+    def first_position(self, game: Game) -> Position:
+        """Return the position before the first move of the opening.
+
+        Raises:
+          ValueError: `start` is not a position of the game; what is wrong is named.
+        """
+        if not self.start:
+            return Position.start(game)
+        if not isinstance(game, ReadsPositions):
+            raise ValueError(f"{game.name} begins with its own position, not with {self.start!r}")
+        return Position.of_state(game, jax.tree.map(lambda leaf: leaf[0], game.from_positions([self.start])))
 
 
 def program_player(name: str, command: Sequence[str], size: int, komi: float, timeout: float, first_seed: int) -> MakePlayer:
@@ -106,12 +130,12 @@ def play_games(
 
 
 def _play(game: Game, first: Player, second: Player, pairing: Pairing, timeout: float, active: set[ProgramPlayer]) -> MatchGame:
-    first_is_black = pairing.number % 2 == 1
+    first_is_black = pairing.first_is_black
     black, white = (first, second) if first_is_black else (second, first)
     programs = [player for player in (first, second) if isinstance(player, ProgramPlayer)]
     active.update(programs)
     try:
-        record = play_game(game, black, white, Clock(timeout), pairing.opening_moves)
+        record = play_game(game, black, white, Clock(timeout), pairing.opening_moves, pairing.first_position(game))
         margin = _margin(record)
         claims = {program.name: _claim(program) for program in programs} if margin is not None and _passed_twice(record) else {}
     finally:
@@ -122,6 +146,7 @@ def _play(game: Game, first: Player, second: Player, pairing: Pairing, timeout: 
     return MatchGame(
         number=pairing.number,
         opening=pairing.opening,
+        start=pairing.start,
         first_is_black=first_is_black,
         reward=record.rewards[0 if first_is_black else 1],
         actions=record.final.actions,

@@ -25,7 +25,7 @@ class UciPlayer:
         Args:
           name: what reports call this player.
           command: the words of the command line.
-          game: chess, which is played by UCI, or shogi, by USI.
+          game: chess, which is played by UCI, or shogi, by USI. A game begins with the first position that the player is shown.
           options: names and values for `setoption`; capitals do not matter.
           go: what follows `go` at every move, such as "nodes 1000".
           timeout: seconds that the program may take over an answer.
@@ -33,8 +33,8 @@ class UciPlayer:
         self.name = name
         self._command = list(command)
         self._notation = NOTATIONS[game.name]
-        first: str = getattr(game, self._notation.keyword)
-        self._start = START if first == getattr(type(game), self._notation.keyword) else f"{self._notation.keyword} {first}"
+        self._usual: str = getattr(type(game), self._notation.keyword)
+        self._start = ""
         self._options = list(options)
         self._go = f"go {go}"
         self._timeout = timeout
@@ -49,7 +49,7 @@ class UciPlayer:
           PlayerError: it failed.
         """
         self.close()
-        self._moves = []
+        self._start, self._moves = "", []
         program = self._program = Program(self._command)
         protocol = self._notation.protocol
         known = self._ask(protocol, lambda line: line == f"{protocol}ok")
@@ -67,8 +67,10 @@ class UciPlayer:
         Raises:
           PlayerError: the program failed, or its answer is not a legal move under our rules.
         """
+        program = self._running()
+        self._begin(position)
         moves = f" moves {' '.join(self._moves)}" if self._moves else ""
-        self._running().send(f"position {self._start}{moves}", "position")
+        program.send(f"position {self._start}{moves}", "position")
         answer = self._ask(self._go, lambda line: line.split()[:1] == ["bestmove"], clock.seconds_per_move)[-1].split()
         name = answer[1] if len(answer) > 1 else ""
         if name == "resign":
@@ -86,6 +88,7 @@ class UciPlayer:
 
     def observe(self, move: Move) -> None:
         """Take note of a move; the next question tells the program all of them."""
+        self._begin(move.position)
         self._moves.append(move.name)
 
     def close(self) -> None:
@@ -93,6 +96,12 @@ class UciPlayer:
         if self._program is not None:
             program, self._program = self._program, None
             program.close(lambda: program.send("quit", "quit"))
+
+    def _begin(self, position: Position) -> None:
+        """Note where the game begins, if this is its first position."""
+        if not self._start:
+            first = self._notation.format_position(self._notation.board_of(position.state))
+            self._start = START if first == self._usual else f"{self._notation.keyword} {first}"
 
     def _ask(self, question: str, is_answer: Callable[[str], bool], timeout: float | None = None) -> list[str]:
         """Send a line and return what comes back, up to the answer."""

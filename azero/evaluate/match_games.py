@@ -19,11 +19,11 @@ class MatchGame:
     """One finished game of a match, from the side of its first player."""
 
     number: int
-    """From 1. Games 2k - 1 and 2k are a pair: one opening, both colours."""
+    """From 1. Games 2k - 1 and 2k are a pair where colours alternate: one opening, both colours."""
     opening: int | None
-    """Its number in the file of openings, from 1; None is the empty board."""
+    """Its number in the file of openings or positions, from 1; None is the empty board."""
     first_is_black: bool
-    """Whether the match's first player has the first move of the game (Black in Go); in an odd game it has."""
+    """Whether the match's first player has the side that begins a whole game (Black in Go, White in chess); where colours alternate it has in an odd game."""
     reward: float
     """+1, 0 or -1 for the first player."""
     actions: tuple[int, ...]
@@ -39,6 +39,8 @@ class MatchGame:
     """What a program says of the score, where it differs from ours; else empty."""
     seconds: tuple[float, float] | None = None
     """Thinking time of the first and the second player."""
+    start: str = ""
+    """The position that the game began with, in text (FEN, SFEN); empty is the game's own."""
     decisions: tuple[Decision, ...] = ()
     """What the movers thought, move by move after the opening; not in the row."""
 
@@ -87,13 +89,15 @@ class MatchSummary:
 
 def summarise(games: Sequence[MatchGame]) -> MatchSummary:
     """Return what the games, at least one, say together."""
-    keys: list[Sequence[Hashable]] = [(("pair", game.pair) if game.opening is None else ("opening", game.opening), ("moves", game.actions)) for game in games]
+    keys: list[Sequence[Hashable]] = [
+        (("pair", game.pair) if game.opening is None else ("opening", game.opening), ("moves", game.start, game.actions)) for game in games
+    ]
     return MatchSummary(
         MatchResult(_tally([game.reward for game in games if game.first_is_black]), _tally([game.reward for game in games if not game.first_is_black])),
         paired_score([game.reward for game in games], keys),
         dict(Counter(game.failed for game in games if game.failed)),
         sum(bool(game.disagreement) for game in games),
-        len(games) - len({game.actions for game in games}),
+        len(games) - len({(game.start, game.actions) for game in games}),
     )
 
 

@@ -12,7 +12,8 @@ from rich.console import Console
 from azero.engines.external_match import gnu_go_command
 from azero.engines.program import find_program
 from azero.experiments import go5
-from azero.experiments.matches import MatchRequest, play_match
+from azero.experiments.match_request import MatchRequest
+from azero.experiments.matches import play_match
 from azero.experiments.players import CheckpointSpec, Loaded, load_player
 from azero.experiments.run import run
 

@@ -1,27 +1,113 @@
-"""The games of a match as records that other programs read: SGF for Go, PGN for chess, CSA for shogi."""
+"""The games of a match as records that other programs read, with what the players thought of their moves: SGF for Go, PGN for chess, CSA for shogi."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol, Self, TypeVar
 
 from azero.config import GameConfig
 from azero.evaluate.match_games import MatchGame
-from azero.experiments.match_sgf import match_sgf
 from azero.games.chess.pgn import RESULTS, format_pgn
+from azero.games.chess.text import START as CHESS_START
+from azero.games.chess.text import board_of_fen, format_san
 from azero.games.game import Game
+from azero.games.go.sgf import GameRecord
+from azero.games.go.sgf_write import Note, format_game, format_result
+from azero.games.go.text import format_vertex
 from azero.games.shogi import entering
 from azero.games.shogi.csa import format_csa
+from azero.games.shogi.csa import format_move as format_csa_move
+from azero.games.shogi.sfen import START as SHOGI_START
 from azero.games.shogi.text import Board, board_of_sfen
+from azero.play.player import Decision
 from azero.play.referee import PLAYED_OUT
 
 COLOURS = {"chess": ("White", "Black")}
 """What the first and the second mover are called where that is not Black and White."""
 
 
+LINE_MOVES = 8
+"""Moves of an expected line that are written in chess and shogi: naming one plays it out in the slow rules of the host."""
+
+
+class _Board(Protocol):
+    def after(self, action: int, /) -> Self: ...
+
+
+_AnyBoard = TypeVar("_AnyBoard", bound=_Board)
+
+
 def colours(game: Game) -> tuple[str, str]:
     """Return what the first and the second mover are called."""
     return COLOURS.get(game.name, ("Black", "White"))
+
+
+def match_sgf(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
+    """Return a game of Go as SGF text; `names` are those of the match's first and second player."""
+    lines = [[format_vertex(action, board.board_shape) for action in decision.line] for decision in game.decisions]
+    notes = [Note(comment) for comment in _comments(game, lines, "\n")]
+    record = GameRecord(
+        name=f"game {game.number}",
+        board_shape=board.board_shape,
+        komi=rules.komi,
+        moves=tuple((ply % 2, action) for ply, action in enumerate(game.actions)),
+        result=format_result(game.rewards, _reason(game)),
+        rules=rules_name(rules),
+        players=names if game.first_is_black else (names[1], names[0]),
+        date=time.strftime("%Y-%m-%d"),
+    )
+    return format_game(record, notes)
+
+
+def format_thought(decision: Decision, line: Sequence[str], separator: str) -> str:
+    """Return what a player thought of its move: the value for itself in [-1, 1], the visits, the line it expects; nothing if it does not say."""
+    parts = [] if decision.value is None else [f"value {decision.value:+.3f}"]
+    parts += [] if decision.visits is None else [f"visits {decision.visits}"]
+    parts += ["line " + " ".join(line)] if line else []
+    return separator.join(parts)
+
+
+def _comments(game: MatchGame, lines: Sequence[Sequence[str]], separator: str) -> list[str]:
+    """Return what is written beside each move: nothing in the opening, then what its player thought; at the last one also how the game ended.
+
+    `lines` are the expected lines of the decisions, as names of moves.
+    """
+    comments = [""] * game.num_opening_moves
+    comments += [format_thought(decision, line, separator) for decision, line in zip(game.decisions, lines, strict=True)]
+    if comments:
+        words = (comments[-1], "" if game.ending == PLAYED_OUT else game.ending, game.disagreement)
+        comments[-1] = separator.join(word for word in words if word)
+    return comments
+
+
+def _lines(game: MatchGame, board: _AnyBoard, format_move: Callable[[_AnyBoard, int], str]) -> list[list[str]]:
+    """Return the beginnings of the lines that the players expected, as names of moves; `board` is where the game began."""
+    for action in game.actions[: game.num_opening_moves]:
+        board = board.after(action)
+    lines = []
+    for decision in game.decisions:
+        ahead, names = board, []
+        for action in decision.line[:LINE_MOVES]:
+            names.append(format_move(ahead, action))
+            ahead = ahead.after(action)
+        lines.append(names)
+        board = board.after(decision.action)
+    return lines
+
+
+def rules_name(rules: GameConfig) -> str:
+    """Return the RU property: area scoring and the rule of repetition."""
+    suicide = "" if rules.suicide else ", no suicide"
+    return "Tromp-Taylor" + suicide if rules.superko == "positional" else f"area scoring, {rules.superko} ko{suicide}"
+
+
+def _reason(game: MatchGame) -> str:
+    if game.failed:
+        return "F"
+    if game.ending != PLAYED_OUT:
+        return "R"
+    return "" if game.margin is None else f"{abs(game.margin):g}"
 
 
 def match_pgn(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
@@ -30,7 +116,9 @@ def match_pgn(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str,
     tags = {"Event": "azero match", "Date": time.strftime("%Y.%m.%d"), "Round": str(game.number), "White": white, "Black": black}
     tags |= {"PlyCount": str(len(game.actions)), "Termination": _termination(game)}
     first, second = game.rewards
-    return format_pgn(game.actions, tags, RESULTS[int(first), int(second)])
+    fen = game.start or CHESS_START
+    comments = _comments(game, _lines(game, board_of_fen(fen), format_san), ", ")
+    return format_pgn(game.actions, tags, RESULTS[int(first), int(second)], fen, comments)
 
 
 def _termination(game: MatchGame) -> str:
@@ -45,7 +133,9 @@ def _termination(game: MatchGame) -> str:
 def match_csa(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
     """Return a game of shogi as CSA text; `names` are those of the match's first and second player."""
     black, white = names if game.first_is_black else names[::-1]
-    return format_csa(game.actions, black=black, white=white, ending=_csa_ending(game, board))
+    sfen = game.start or SHOGI_START
+    comments = _comments(game, _lines(game, board_of_sfen(sfen), format_csa_move), ", ")
+    return format_csa(game.actions, sfen, black, white, _csa_ending(game, board), comments)
 
 
 def _csa_ending(game: MatchGame, rules: Game) -> str:
@@ -57,7 +147,7 @@ def _csa_ending(game: MatchGame, rules: Game) -> str:
         return "%TORYO"
     if game.reward == 0:
         return "%MAX_MOVES" if len(game.actions) >= rules.max_moves else "%SENNICHITE"
-    board: Board = board_of_sfen("startpos")
+    board: Board = board_of_sfen(game.start or SHOGI_START)
     for action in game.actions:
         board = board.after(action)
     if not board.actions:

@@ -1,19 +1,80 @@
-"""Openings of a match: from a collection of games, from lines of moves, or drawn at random."""
+"""How the games of a match begin: with openings from a collection of games, from lines of moves, or drawn at random; or with given positions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from azero.engines.external_match import Pairing
+from azero.experiments.match_request import MatchRequest
 from azero.games.chess import pgn
 from azero.games.chess.text import START as CHESS_START
 from azero.games.game import Game
 from azero.games.go import sgf
+from azero.games.positions import read_position_lines
 from azero.games.shogi import records
 from azero.games.shogi.sfen import START as SHOGI_START
 from azero.play.player import Position
+
+MATERIAL = {"p": 1, "n": 3, "b": 3, "r": 5, "q": 9}
+"""What men are worth, in pawns (Shannon 1950, 'Programming a Computer for Playing Chess', section 3)."""
+_CHESS = ("chess", "minichess")
+
+
+class Start(NamedTuple):
+    """A position that a game begins with."""
+
+    text: str
+    """FEN or SFEN"""
+    stronger: int | None
+    """Chess: the side with more material, 0 White and 1 Black; None where both have the same, and in other games."""
+
+
+def draw_pairings(request: MatchRequest, game: Game) -> list[Pairing]:
+    """Return the games of a match: its openings or positions in turn, each one with both colours before the next, unless the first player has a side of its own.
+
+    Raises:
+      ValueError: a file cannot be read, or something in it is not possible in this game; its place is named.
+    """
+    numbers = range(1, request.games + 1)
+    if request.start_positions is not None:
+        starts = read_starts(request.start_positions, game, need_stronger=request.first_side == "stronger")
+        if request.first_side is None:
+            return [Pairing(number, index + 1, start=starts[index].text) for number in numbers for index in [(number - 1) // 2 % len(starts)]]
+        turns = [(number, (number - 1) % len(starts)) for number in numbers]
+        return [Pairing(number, index + 1, start=starts[index].text, first_colour=starts[index].stronger) for number, index in turns]
+    if request.random_plies is not None:
+        openings = draw_openings(game, request.games // 2, request.random_plies, request.seed)
+    elif request.openings is not None:
+        openings = read_openings(request.openings, game, request.opening_moves)
+    else:
+        return [Pairing(number) for number in numbers]
+    return [Pairing(number, index + 1, openings[index]) for number in numbers for index in [(number - 1) // 2 % len(openings)]]
+
+
+def read_starts(path: Path, game: Game, need_stronger: bool = False) -> list[Start]:
+    """Return the positions of a file (see `read_positions`), of equal ones the first.
+
+    Raises:
+      ValueError: the file cannot be read or a position is not possible; or `need_stronger`, and there is no stronger side.
+    """
+    if need_stronger and game.name not in _CHESS:
+        raise ValueError(f"first-side stronger is for positions of chess, not of {game.name}")
+    starts = [Start(line, stronger_side(line) if game.name in _CHESS else None) for line in dict.fromkeys(read_position_lines(game, path))]
+    even = next((start.text for start in starts if start.stronger is None), None)
+    if need_stronger and even is not None:
+        raise ValueError(f"{path}: in {even!r} neither side has more material; first-side stronger needs one")
+    return starts
+
+
+def stronger_side(fen: str) -> int | None:
+    """Return which side of a FEN has more material, 0 White and 1 Black; None if neither has."""
+    men = fen.split()[0]
+    balance = sum(MATERIAL[man] * (men.count(man.upper()) - men.count(man)) for man in MATERIAL)
+    return None if balance == 0 else int(balance < 0)
 
 
 def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[tuple[int, ...]]:

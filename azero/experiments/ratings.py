@@ -88,7 +88,10 @@ def read_results(directory: Path) -> list[MatchOutcome]:
 
 
 def _of_match(directory: Path) -> list[MatchOutcome]:
-    first, second = read_match(directory)["players"]
+    match = read_match(directory)
+    if match["command"].get("first_side"):
+        raise ValueError(f"{directory}: one player always had the {match['command']['first_side']} side, so its score says nothing of who plays better")
+    first, second = match["players"]
     games = read_match_games(directory)
     if not games:
         return []

@@ -15,7 +15,8 @@ from rich.console import Console
 
 from azero.checkpoint import CheckpointError
 from azero.evaluate.elo import EloFit
-from azero.experiments.matches import MatchRequest, play_match
+from azero.experiments.match_request import MatchRequest
+from azero.experiments.matches import play_match
 from azero.experiments.ratings import rate
 
 PLOT = "thinking.png"

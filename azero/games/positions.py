@@ -44,8 +44,17 @@ def read_positions(game: Game, path: Path) -> PyTree:
     Raises:
       ValueError: the game has no such notation, the file cannot be read or holds no position, or a line is wrong; file and line are quoted.
     """
+    return _read(game, path)[1]
+
+
+def read_position_lines(game: Game, path: Path) -> list[str]:
+    """Return the lines of such a file, all of them positions that a game can go on from; arguments and errors as of `read_positions`."""
+    return _read(game, path)[0]
+
+
+def _read(game: Game, path: Path) -> tuple[list[str], PyTree]:
     if not isinstance(game, ReadsPositions):
-        raise ValueError(f"game.start-positions is for chess, minichess, shogi and animal_shogi; {game.name} begins with its own position")
+        raise ValueError(f"start positions are for chess, minichess, shogi and animal_shogi; {game.name} begins with its own position")
     try:
         content = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -53,8 +62,9 @@ def read_positions(game: Game, path: Path) -> PyTree:
     rows = [(number, line.strip()) for number, line in enumerate(content.splitlines(), 1) if line.strip() and not line.startswith("#")]
     if not rows:
         raise ValueError(f"{path} holds no start position; one position a line is needed")
+    lines = [line for _, line in rows]
     try:
-        states = game.from_positions([line for _, line in rows])
+        states = game.from_positions(lines)
     except ValueError:
         _explain(game, path, rows)
         raise
@@ -62,7 +72,7 @@ def read_positions(game: Game, path: Path) -> PyTree:
     if over.size:
         number, line = rows[int(over[0])]
         raise ValueError(f"{path}, line {number}: in {line!r} the game is already over")
-    return states
+    return lines, states
 
 
 def _explain(game: ReadsPositions, path: Path, rows: Sequence[tuple[int, str]]) -> None:

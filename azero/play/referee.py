@@ -46,8 +46,9 @@ def play_game(
     second: Player,
     clock: Clock = Clock(),  # noqa: B008 (an immutable default)
     opening: Sequence[int] = (),
+    start: Position | None = None,
 ) -> GameRecord:
-    """Play one game, from the end of `opening` on, and return its record.
+    """Play one game, from the end of `opening` on, and return its record. It begins with the position `start`; None is the game's own.
 
     A player who raises PlayerError, or plays what our rules forbid, loses, and the record says why. Two players who fail at the start: the first one loses.
 
@@ -56,7 +57,7 @@ def play_game(
     """
     players = (first, second)
     names = (first.name, second.name)
-    position = Position.start(game)
+    position = Position.start(game) if start is None else start
     decisions: list[Decision] = []
     seconds = [0.0, 0.0]
 

@@ -7,7 +7,7 @@ MOVES = {"uci": ["g1f3", "g8f6", "f3g1", "f6g8"], "usi": ["5i5h", "5a5b", "5h5i"
 
 
 def main(mode: str) -> None:
-    protocol, played = "uci", 0
+    protocol, played, is_given = "uci", 0, False
     for line in sys.stdin:
         words = line.split()
         if words[0] in MOVES:
@@ -19,6 +19,7 @@ def main(mode: str) -> None:
             sys.stderr.write(line)
             sys.stderr.flush()
         elif words[0] == "position":
+            is_given = words[1] != "startpos"
             played = len(words) - words.index("moves") - 1 if "moves" in words else 0
         elif words[0] == "go":
             if mode == "crash":
@@ -29,6 +30,7 @@ def main(mode: str) -> None:
             if mode == "garbage":
                 print("\x00 what?\ninfo string bestmove e2e5\n\nbestmoves", flush=True)
             answers = {"illegal": "e2e5", "resign": "resign", "none": "(none)", "win": "win", "nothing": ""}
+            answers |= {"mate": "h1h8", "wait": "a8b8"} if is_given else {}
             print("info depth 1 pv\nbestmove " + answers.get(mode, MOVES[protocol][played % 4]) + " ponder a1a1", flush=True)
         elif words[0] == "quit":
             return

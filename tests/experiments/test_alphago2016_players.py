@@ -13,7 +13,8 @@ from rich.console import Console
 from azero.checkpoint.exported import write_exported
 from azero.config import Config, GameConfig, NetworkConfig
 from azero.experiments.alphago2016 import ApvSpec, apv_config, load_apv
-from azero.experiments.matches import MatchRequest, play_match
+from azero.experiments.match_request import MatchRequest
+from azero.experiments.matches import play_match
 from azero.experiments.players import parse_player
 from azero.experiments.serve import Source
 from azero.games import make

@@ -8,18 +8,21 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from azero.config import GameConfig
+from azero.engines.external_match import Pairing
 from azero.evaluate.match_games import MatchGame
 from azero.experiments.match_directory import read_match_games
-from azero.experiments.match_records import match_csa
-from azero.experiments.matches import MatchRequest, play_match
-from azero.experiments.openings import draw_openings, read_openings
+from azero.experiments.match_records import RECORDS, match_csa
+from azero.experiments.match_request import MatchRequest
+from azero.experiments.matches import play_match
+from azero.experiments.openings import draw_openings, read_openings, read_starts, stronger_side
 from azero.experiments.players import RandomNetSpec, parse_player
 from azero.experiments.programs import GnuShogiSpec, UciSpec, parse_program
 from azero.experiments.ratings import rate
 from azero.games import make
 from azero.games.chess import pgn
 from azero.games.shogi import csa, records
-from azero.play.player import Position
+from azero.play.player import Decision, Position
 from azero.play.score import MatchResult, Tally
 
 SCRIPT = Path(__file__).parents[1] / "engines" / "scripted_uci.py"
@@ -131,6 +134,64 @@ def test_both_colours_play_the_opening_that_was_drawn(tmp_path: Path) -> None:
     assert [game.num_opening_moves for game in games] == [3] * 4 and games[0].actions == games[1].actions != games[2].actions
 
 
+MATES = ["k7/8/1K6/8/8/8/8/7R w - - 0 1", "K7/8/1k6/8/8/8/8/7r b - - 0 1", "k7/8/1K6/8/8/8/8/7R b - - 0 1"]
+"""The side with the rook mates on h8; in the last one after the other king's only move."""
+
+
+def test_the_stronger_side_of_positions_is_played_by_the_first_player(tmp_path: Path) -> None:
+    (tmp_path / "mates.txt").write_text("\n".join(["# mates", *MATES]))
+    wanted = request("chess", "mate", "wait", 4, start_positions=tmp_path / "mates.txt", first_side="stronger", out=tmp_path / "match")
+    result, text = play(wanted)
+    assert result == MatchResult(first=Tally(wins=3), second=Tally(wins=1)) and "as White 3-0-0, as Black 1-0-0" in text
+    games = sorted(read_match_games(tmp_path / "match"), key=lambda game: game.number)
+    assert [(game.start, game.opening, len(game.actions)) for game in games] == [(MATES[0], 1, 1), (MATES[1], 2, 1), (MATES[2], 3, 2), (MATES[0], 1, 1)]
+    read = [next(pgn.read_games(path)) for path in sorted((tmp_path / "match").glob("*.pgn"))]
+    assert [record.fen for record in read] == [*MATES, MATES[0]] and [record.result for record in read] == ["1-0", "0-1", "1-0", "1-0"]
+    rows = (tmp_path / "match" / "games.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "match" / "games.jsonl").write_text("".join(rows[:2] + rows[3:]))
+    again, text = play(wanted)
+    assert again == result and "3 of 4 games are in" in text and "game 3:" in text and "game 4:" not in text
+    with pytest.raises(ValueError, match="one player always had the stronger side"):
+        rate([tmp_path / "match"], {})
+
+
+def test_positions_are_played_with_both_colours(tmp_path: Path) -> None:
+    (tmp_path / "mate.txt").write_text(MATES[0])
+    result, _ = play(request("chess", "mate", "mate", start_positions=tmp_path / "mate.txt"))
+    assert result == MatchResult(first=Tally(wins=1), second=Tally(losses=1))
+
+
+def test_positions_that_have_no_stronger_side_are_named(tmp_path: Path) -> None:
+    (tmp_path / "even.txt").write_text("\n".join([MATES[0], "k6r/8/1K6/8/8/8/8/7R w - - 0 1"]))
+    with pytest.raises(ValueError, match=r"even.txt: in 'k6r/.*' neither side has more material"):
+        read_starts(tmp_path / "even.txt", make("chess"), need_stronger=True)
+    assert [start.stronger for start in read_starts(tmp_path / "even.txt", make("chess"))] == [0, None]
+    assert [stronger_side(fen) for fen in MATES] == [0, 1, 0]
+    with pytest.raises(ValueError, match="is for positions of chess, not of shogi"):
+        read_starts(tmp_path / "even.txt", make("shogi"), need_stronger=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "moves", "ending", "expected"),
+    [
+        ("chess", MATES[2], ("a8b8", "h1h8"), "played out", "1... Kb8 {value -0.250, visits 64, line Kb8 Rh8#} 2. Rh8# {value +1.000} 1-0"),
+        ("shogi", "", ("7g7f", "3c3d"), "b resigns", "+7776FU 'value -0.250, visits 64, line +7776FU -3334FU -3334FU 'value +1.000, b resigns %TORYO"),
+    ],
+)
+def test_records_say_what_players_thought(name: str, start: str, moves: tuple[str, str], ending: str, expected: str) -> None:
+    game = make(name)
+    position = Pairing(1, start=start).first_position(game)
+    first = position.parse_action(moves[0])
+    second = position.play(first).parse_action(moves[1])
+    decisions = (Decision(first, -0.25, 64, (first, second)), Decision(second, 1.0))
+    played = MatchGame(1, None, True, 1.0, (first, second), 0, ending, start=start, decisions=decisions)
+    suffix, write = RECORDS[name]
+    text = write(played, GameConfig(name=name), game, ("a", "b"))
+    assert expected in " ".join(text.split())
+    (back,) = (pgn.parse_games if suffix == ".pgn" else csa.parse_games)(text, "back")
+    assert back.actions == played.actions
+
+
 def test_programs_by_name() -> None:
     assert parse_program("uci:stockfish?skill=0&nodes=1000&option.Threads=1") == UciSpec(
         ("stockfish",), "chess", (("Skill Level", "0"), ("Threads", "1")), "nodes 1000"
@@ -156,6 +217,9 @@ def test_programs_by_name() -> None:
         ({"game": "shogi"}, "plays chess, not shogi on 9x9"),
         ({"komi": 0.5}, "size and komi are settings of Go, not of chess"),
         ({"random_plies": 0}, "random-plies is at least 1"),
+        ({"random_plies": 1, "start_positions": Path("x.txt")}, "start-positions takes the place of openings"),
+        ({"first_side": "stronger"}, "first-side needs start-positions"),
+        ({"start_positions": Path("nowhere.txt")}, "cannot read the start positions in nowhere.txt"),
         ({"second": f"usi:{sys.executable} {SCRIPT} good"}, "plays shogi, not chess on 8x8"),
         ({"second": "random-net:go5"}, "plays chess, not go on 5x5"),
     ],

@@ -11,7 +11,8 @@ from rich.console import Console
 from azero.evaluate.arena import evaluation_row
 from azero.evaluate.rows import RowFile, read_rows
 from azero.experiments.match_directory import read_match, read_match_games
-from azero.experiments.matches import MatchRequest, play_match
+from azero.experiments.match_request import MatchRequest
+from azero.experiments.matches import play_match
 from azero.experiments.openings import read_openings
 from azero.experiments.ratings import rate, read_results
 from azero.games import make

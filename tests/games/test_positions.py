@@ -49,7 +49,7 @@ def test_a_file(tmp_path: Path) -> None:
         ),
         ("chess", "8/8/8/8/8/k1K5/8/8 w - - 0 1\n", "line 1: in '8/8/8/8/8/k1K5/8/8 w - - 0 1' the game is already over"),
         ("chess", "# nothing\n", "holds no start position"),
-        ("go", "", "game.start-positions is for chess, minichess, shogi and animal_shogi; go begins with its own position"),
+        ("go", "", "start positions are for chess, minichess, shogi and animal_shogi; go begins with its own position"),
     ],
 )
 def test_bad_files(name: str, content: str, reason: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from azero.games.go.sgf import GameRecord, parse_games, parse_komi, read_games
-from azero.games.go.sgf_write import Note, format_game, format_result, format_thought
+from azero.games.go.sgf_write import Note, format_game, format_result
 
 sgfmill = pytest.importorskip("sgfmill.sgf")
 sgf_grammar = pytest.importorskip("sgfmill.sgf_grammar")
@@ -174,9 +174,8 @@ def test_variations_stand_beside_the_main_line() -> None:
         format_game(GameRecord("x", (60, 60), 0.0, ()))
 
 
-def test_results_and_thoughts_are_written() -> None:
+def test_results_are_written() -> None:
     assert (format_result((1, -1), "R"), format_result((-1, 1), "2.5"), format_result((0, 0), "0")) == ("B+R", "W+2.5", "0")
-    assert format_thought(0.5, 64, (12, 25), (5, 5)) == "value +0.500\nvisits 64\nline C3 pass" and format_thought(None, None, (), (5, 5)) == ""
 
 
 def referee(text: str) -> tuple[list[tuple[int, int]], int, str]:

@@ -115,7 +115,7 @@ def _record(name: str, tags: dict[str, str], moves: list[str], result: str) -> G
     return GameRecord(name=name, tags=tags, fen=fen, actions=tuple(actions), result=result)
 
 
-def format_pgn(actions: Sequence[int], tags: Mapping[str, str] | None = None, result: str = "*", fen: str = START) -> str:
+def format_pgn(actions: Sequence[int], tags: Mapping[str, str] | None = None, result: str = "*", fen: str = START, comments: Sequence[str] = ()) -> str:
     """Return a game as PGN text.
 
     Args:
@@ -123,6 +123,7 @@ def format_pgn(actions: Sequence[int], tags: Mapping[str, str] | None = None, re
       tags: such as White, Black, Event; those of the roster that are missing become "?".
       result: 1-0, 0-1, 1/2-1/2 or *; see RESULTS for rewards.
       fen: where the game begins.
+      comments: what is written behind the moves, nothing where empty; there may be fewer.
     """
     given = dict(tags or {}) | {"Result": result}
     if fen != START:
@@ -130,11 +131,13 @@ def format_pgn(actions: Sequence[int], tags: Mapping[str, str] | None = None, re
     names = [*ROSTER, *(name for name in given if name not in ROSTER)]
     header = [f'[{name} "{_escape(given.get(name, "????.??.??" if name == "Date" else "?"))}"]' for name in names]
     board = board_of_fen(fen)
-    words = []
+    words: list[str] = []
     for ply, action in enumerate(actions):
-        if not board.is_black or ply == 0:
+        if not board.is_black or ply == 0 or words[-1].endswith("}"):  # Black's move has its number after a comment (section 8.2.2.2)
             words.append(f"{board.plies // 2 + 1}." + ("" if not board.is_black else ".."))
         words.append(format_san(board, action))
+        if comment := comments[ply] if ply < len(comments) else "":
+            words.append("{" + comment.replace("}", ")") + "}")
         board = board.after(action)
     return "\n".join([*header, "", *textwrap.wrap(" ".join([*words, result]), 79, break_on_hyphens=False), "", ""])
 

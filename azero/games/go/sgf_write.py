@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_text import LETTERS, escape
-from azero.games.go.text import format_vertex
 
 
 @dataclass(frozen=True)
@@ -47,14 +46,6 @@ def format_result(rewards: tuple[float, float], reason: str = "") -> str:
     if rewards[0] == rewards[1]:
         return "0"
     return ("B+" if rewards[0] > rewards[1] else "W+") + reason
-
-
-def format_thought(value: float | None, visits: int | None, line: Sequence[int], board_shape: tuple[int, int]) -> str:
-    """Return what a player thought of its move as a comment: the value for itself in [-1, 1], the visits, the line it expects."""
-    parts = [] if value is None else [f"value {value:+.3f}"]
-    parts += [] if visits is None else [f"visits {visits}"]
-    parts += ["line " + " ".join(format_vertex(action, board_shape) for action in line)] if line else []
-    return "\n".join(parts)
 
 
 def _format_root(record: GameRecord) -> str:

@@ -153,7 +153,7 @@ def format_move(board: Board, action: int) -> str:
     return f"{sign}{digits_of(usi[:2])}{digits_of(usi[2:4])}{PIECES[code]}"
 
 
-def format_csa(actions: Sequence[int], sfen: str = START, black: str = "", white: str = "", ending: str = "") -> str:
+def format_csa(actions: Sequence[int], sfen: str = START, black: str = "", white: str = "", ending: str = "", comments: Sequence[str] = ()) -> str:
     """Return a game as CSA text.
 
     Args:
@@ -161,6 +161,7 @@ def format_csa(actions: Sequence[int], sfen: str = START, black: str = "", white
       sfen: where the game begins.
       black, white: names of the players.
       ending: special move at the end, such as %TORYO; none if empty.
+      comments: what is written behind the moves, nothing where empty; there may be fewer.
     """
     board = board_of_sfen(sfen)
     lines = ["V2.2"] + [f"N{sign}{name}" for sign, name in (("+", black), ("-", white)) if name]
@@ -171,8 +172,10 @@ def format_csa(actions: Sequence[int], sfen: str = START, black: str = "", white
         if men := "".join(f"00{PIECES[LETTERS.index(letter)]}" * count for letter, count in hand.items()):
             lines.append(f"P{sign}{men}")
     lines.append("-" if board.is_white else "+")
-    for action in actions:
+    for ply, action in enumerate(actions):
         lines.append(format_move(board, action))
+        if comment := comments[ply] if ply < len(comments) else "":
+            lines.append("'" + " ".join(comment.split()))
         board = board.after(action)
     return "\n".join([*lines, *([ending] if ending else []), ""])
 

@@ -1,0 +1,135 @@
+"""The two players of a match, and the rules that both can play."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from azero.config import Config, GameConfig
+from azero.engines.external_match import MakePlayer
+from azero.engines.program import find_program
+from azero.experiments.match_request import MatchRequest
+from azero.experiments.players import CheckpointSpec, ThinkerSettings, ThinkerSpec, load_any_thinker, parse_player, resolve
+from azero.experiments.programs import GnuShogiSpec, ProgramSpec, program_maker
+from azero.games import Game, make
+from azero.pipelines.loop import match_settings
+from azero.play.player import Player, Position
+from azero.play.thinking import Limits
+from azero.play.tree_player import PlayStyle
+
+
+@dataclass(frozen=True)
+class Side:
+    """A player of the match."""
+
+    text: str
+    spec: ThinkerSpec | ProgramSpec
+    config: Config | None
+    """Of a player of ours."""
+    name: str
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What match.json says of it."""
+        return {"name": self.name, "player": self.text, "iteration": self.spec.iteration if isinstance(self.spec, CheckpointSpec) else None}
+
+
+def read_sides(request: MatchRequest) -> tuple[Side, ...]:
+    """Return both players with names that tell them apart.
+
+    Raises:
+      ValueError: a player is not understood.
+      CheckpointError: a checkpoint cannot be read.
+    """
+    texts, wanted = (request.first, request.second), (request.first_name, request.second_name)
+    specs: list[ThinkerSpec | ProgramSpec] = []
+    configs: list[Config | None] = []
+    for text in texts:
+        spec = parse_player(text)
+        if isinstance(spec, ThinkerSpec):
+            resolved, config = resolve(spec)
+            specs, configs = [*specs, resolved], [*configs, config]
+        else:
+            find_program(spec.command[0])
+            specs, configs = [*specs, spec], [*configs, None]
+    names = [name or spec.name for name, spec in zip(wanted, specs, strict=True)]
+    if names[0] == names[1]:
+        names = [name or (spec.name if isinstance(spec, ThinkerSpec) else spec.long_name) for name, spec in zip(wanted, specs, strict=True)]
+    if names[0] == names[1]:
+        names[1] += " (2)"
+    return tuple(Side(*side) for side in zip(texts, specs, configs, names, strict=True))
+
+
+def as_before(side: Side, facts: dict[str, Any]) -> Side:
+    """Return the player as it was when the match began: the newest checkpoint of that day."""
+    if not isinstance(side.spec, CheckpointSpec):
+        return side
+    return dataclasses.replace(side, spec=dataclasses.replace(side.spec, iteration=facts["iteration"]), name=facts["name"])
+
+
+def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
+    """Return the rules of the match.
+
+    Raises:
+      ValueError: a player plays something else.
+    """
+    trained = next((side.config.game for side in sides if side.config is not None), None)
+    programs = [side.spec.game for side in sides if not isinstance(side.spec, ThinkerSpec)]
+    name = request.game or (programs[0] if trained is None else trained.name)
+    rules = trained if trained is not None and trained.name == name else GameConfig(name=name)
+    if name == "go":
+        rules = _go_rules(request, rules)
+    elif request.komi is not None or request.size is not None:
+        raise ValueError(f"size and komi are settings of Go, not of {name}")
+    board = make(rules.name, **rules.options())
+    for side in sides:
+        if isinstance(side.spec, ThinkerSpec):
+            assert side.config is not None
+            known = make(side.config.game.name, **side.config.game.options())
+            if (known.name, known.board_shape) != (board.name, board.board_shape):
+                raise ValueError(f"{side.name} plays {known.name} on {_by(known)}, not {board.name} on {_by(board)}")
+        elif side.spec.game != board.name or (board.name == "go" and len(set(board.board_shape)) != 1):
+            raise ValueError(f"{side.name} plays {'Go on a square board' if side.spec.game == 'go' else side.spec.game}, not {board.name} on {_by(board)}")
+    return rules
+
+
+def _go_rules(request: MatchRequest, trained: GameConfig) -> GameConfig:
+    rules = trained if request.komi is None else dataclasses.replace(trained, komi=request.komi)
+    if request.size is None:
+        return rules
+    return dataclasses.replace(rules, size=(request.size,), max_moves=None if (request.size,) != trained.size else rules.max_moves)
+
+
+def refuse_unplaced(sides: Sequence[Side]) -> None:
+    """Check that every player can be shown a position to begin with.
+
+    Raises:
+      ValueError: one cannot; it is named.
+    """
+    for side in sides:
+        if isinstance(side.spec, GnuShogiSpec):
+            raise ValueError(
+                f"{side.name} only begins with the first position of the game; start-positions are for networks and programs that speak UCI or USI"
+            )
+
+
+def _by(game: Game) -> str:
+    return "x".join(map(str, game.board_shape))
+
+
+def player_maker(side: Side, request: MatchRequest, rules: GameConfig, worker: int) -> MakePlayer:
+    """Return what makes the side's player of a game for one thread; a network's is loaded once and keeps its tree to itself."""
+    if not isinstance(side.spec, ThinkerSpec):
+        return program_maker(side.spec, side.name, rules, request.timeout, request.seed)
+    assert side.config is not None
+    style = PlayStyle(limits=Limits(visits=match_settings(side.config).num_simulations), temperature_moves=request.temperature_moves)
+    player = load_any_thinker(side.spec, rules, ThinkerSettings(style=style, seed=request.seed + worker))
+    player.name = side.name
+    player.warm_up(Position.start(make(rules.name, **rules.options())))
+
+    def same(number: int) -> Player:
+        return player
+
+    return same
