@@ -34,15 +34,21 @@ def demo(workdir: Path = Path("runs/demo")) -> None:
     run_demo(workdir)
 
 
-def report(workdir: Positional[Path]) -> None:
+def report(workdir: Positional[Path], plot: Path | None = None) -> None:
     """Write one self-contained HTML page about a run, at any time, also while it goes on.
 
     Args:
       workdir: the run's directory.
+      plot: instead of the page: an image file (.png, .svg, .pdf) of the most telling curves.
     """
+    from azero.report.curves import save_curves
     from azero.report.page import write_report
 
-    print(write_report(_existing(workdir)))
+    if plot is None:
+        print(write_report(_existing(workdir)))
+    else:
+        save_curves(_existing(workdir), plot)
+        print(plot)
 
 
 def checkpoint(workdir: Positional[Path], export: Path | None = None, iteration: int | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,10 @@ GRID = "#010204"
 """Stands for the colour of the grid lines."""
 SERIES_COLOURS = ("#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04")
 """Stand for the page's colours of the first, second ... line."""
+IMAGE_COLOURS = ("#0b6e69", "#c2571a", "#5b4bb5", "#8a8f94")
+"""The same in images, on white."""
+PANELS = 2
+"""Charts in a row of an image."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,28 @@ def save_ratings(path: Path, ratings: Sequence[Rating]) -> None:
     axes.grid(axis="x", linewidth=0.6, alpha=0.5)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+    _save(figure, path)
+
+
+def save_charts(path: Path, charts: Mapping[str, Sequence[Series]]) -> None:
+    """Write an image of one or more charts of the iterations, by their titles, two in a row; the suffix says which format.
+
+    Raises:
+      ValueError: the format is unknown, or the file cannot be written.
+    """
+    rows = -(-len(charts) // PANELS)
+    settings: Any = {"svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9}
+    with matplotlib.rc_context(settings):
+        figure = Figure(figsize=(3.6 * PANELS, 2.3 * rows), layout="constrained")
+        for place, (title, series) in enumerate(charts.items()):
+            axes = figure.add_subplot(rows, PANELS, place + 1)
+            for line, colour in zip(series, IMAGE_COLOURS, strict=False):
+                _draw(axes, line, colour)
+            _dress(axes, title, "iteration", len(series) > 1, ink="#333333", grid="#dddddd")
+        _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path)
@@ -91,11 +117,11 @@ def _draw(axes: matplotlib.axes.Axes, line: Series, colour: str) -> None:
         axes.fill_between(x, _thinned(line.low), _thinned(line.high), color=colour, alpha=0.18, linewidth=0)
 
 
-def _dress(axes: matplotlib.axes.Axes, title: str, x_label: str, legend: bool) -> None:
-    axes.set_title(title, loc="left", color=INK, fontsize=10, fontweight="bold")
-    axes.set_xlabel(x_label, color=INK)
-    axes.grid(color=GRID, linewidth=0.6)
-    axes.tick_params(colors=INK, length=0)
+def _dress(axes: matplotlib.axes.Axes, title: str, x_label: str, legend: bool, ink: str = INK, grid: str = GRID) -> None:
+    axes.set_title(title, loc="left", color=ink, fontsize=10, fontweight="bold")
+    axes.set_xlabel(x_label, color=ink)
+    axes.grid(color=grid, linewidth=0.6)
+    axes.tick_params(colors=ink, length=0)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
@@ -103,7 +129,7 @@ def _dress(axes: matplotlib.axes.Axes, title: str, x_label: str, legend: bool) -
         side.set_visible(False)
     if legend:
         axes.margins(y=0.25)  # room for the legend between the lines
-        axes.legend(frameon=False, labelcolor=INK, fontsize=8, loc="best")
+        axes.legend(frameon=False, labelcolor=ink, fontsize=8, loc="best")
 
 
 def _thinned(values: Sequence[float]) -> np.ndarray:
