@@ -380,7 +380,7 @@ def _existing(workdir: Path) -> Path:
 
 
 def main() -> None:
-    """Run the `azero` command; a user's mistake ends in one line and exit status 2."""
+    """Run the `azero` command; a user's mistake ends in one line and exit status 2, and Ctrl-C in one line and 130."""
     from azero import __version__
     from azero.checkpoint import CheckpointError
 
@@ -395,6 +395,9 @@ def main() -> None:
     except (ValueError, CheckpointError) as error:
         print(f"azero: {error}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt as stop:
+        print(f"azero: {str(stop) or 'stopped'}", file=sys.stderr)
+        sys.exit(130)  # 128 and the number of SIGINT, as shells have it
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Tally:
     Raises:
       ValueError: the data set there has other settings, or there is not one game to import.
       StorageError: the disk is full or cannot be written to.
+      KeyboardInterrupt: it was stopped; the message says what is kept.
     """
     console = console or Console()
     tally = Tally()
@@ -38,10 +39,13 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Tally:
     dataset = Dataset.create(request.out, request.filters, request.fractions)
     began = time.monotonic()
     with Progress(max(1, sum(map(estimate_games, paths))), console=console, unit="game") as progress, progress.working("reading and replaying games"):
-        for _ in import_games(paths, dataset, tally):
-            positions = tally.positions.total()
-            speed = positions / (time.monotonic() - began)
-            progress.update({"iteration": tally.read, "positions": positions, "positions_per_second": round(speed)})
+        try:
+            for _ in import_games(paths, dataset, tally):
+                positions = tally.positions.total()
+                speed = positions / (time.monotonic() - began)
+                progress.update({"iteration": tally.read, "positions": positions, "positions_per_second": round(speed)})
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"stopped; {tally.games.total():,} games are in {request.out}, and the same command goes on from there") from None
     _print_outcome(dataset, tally, time.monotonic() - began, console)
     if not any(dataset.shards(split) for split in SPLITS):
         raise ValueError(f"none of {tally.read} games was taken; {request.out / LEFT_OUT} says why")

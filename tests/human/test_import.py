@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import sys
 import zipfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from record_files import EXPERT, FILTERS, GAME, HALVES, import_to, write_mixed
 from rich.console import Console
 
+from azero import cli
 from azero.config import ReplayConfig
 from azero.data import human
 from azero.data.dataset import Dataset
@@ -101,6 +103,27 @@ def test_an_import_that_was_killed_ends_like_one_that_was_not(tmp_path, monkeypa
     assert not list((killed.directory / "train").glob("*0000007*"))
     for split, rows in all_rows(killed).items():
         np.testing.assert_array_equal(rows, calm.rows(split))
+
+
+def test_ctrl_c_is_one_line_and_the_same_command_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(human, "_POOL", 5)
+    write, pools = human._write_pool, []
+
+    def interrupted(*arguments):
+        if len(pools) == 2:
+            raise KeyboardInterrupt
+        pools.append(write(*arguments))
+
+    command = ["azero", "data", "import", str(EXPERT), "--out", str(tmp_path / "set"), "--size", "9", "--suicide"]
+    monkeypatch.setattr(sys, "argv", command)
+    monkeypatch.setattr(human, "_write_pool", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err.endswith(f"azero: stopped; 10 games are in {tmp_path / 'set'}, and the same command goes on from there\n")
+    monkeypatch.setattr(human, "_write_pool", write)
+    cli.main()
+    assert "10 games were there before" in " ".join(capsys.readouterr().out.split())
 
 
 def test_duplicates_also_turned_ones_are_left_out(tmp_path):
