@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 
+from azero.experiments.engine_commands import analysis, gtp, play, uci, usi
 from azero.experiments.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
 
 
@@ -102,6 +103,8 @@ def match(
     openings: Path | None = None,
     opening_moves: int | None = None,
     random_plies: int | None = None,
+    start_positions: Path | None = None,
+    first_side: Literal["stronger"] | None = None,
     temperature_moves: int = 4,
     sprt: str | None = None,
     workers: int = 1,
@@ -109,8 +112,6 @@ def match(
     first_name: str | None = None,
     second_name: str | None = None,
     seed: int = 0,
-    start_positions: Path | None = None,
-    first_side: Literal["stronger"] | None = None,
     out: Path | None = None,
 ) -> None:
     """Play a match between two players and print the score with its 95% interval.
@@ -128,6 +129,8 @@ def match(
       openings: games (SGF; PGN; CSA or KIF) or lines of moves ("E5 C3", "e2e4 e7e5"); each opening is played with both colours.
       opening_moves: moves to take of each opening; default all.
       random_plies: instead of openings from a file: begin every pair of games with so many random moves.
+      start_positions: instead of openings: a file of positions (FEN, SFEN), one a line, taken in turn; each one is played with both colours.
+      first_side: with start positions of chess: stronger gives the first player always the side with more material, and every game a position of its own.
       temperature_moves: moves at the start of each game that a network draws in proportion to the search's weights, for variety.
       sprt: ELO0,ELO1: stop as soon as it is decided which of these differences is the better one (errors 5%).
       workers: games at once where a program takes part.
@@ -135,8 +138,6 @@ def match(
       first_name: what records call the first player.
       second_name: what records call the second player.
       seed: seed of every draw.
-      start_positions: instead of openings: a file of positions (FEN, SFEN), one a line, taken in turn; each one is played with both colours.
-      first_side: with start positions of chess: stronger gives the first player always the side with more material, and every game a position of its own.
       out: directory for the result and the games; the same command again goes on from there.
     """
     from azero.experiments.match_request import MatchRequest
@@ -196,115 +197,6 @@ def analyze(
     review(record, checkpoint, visits, game, json, out)
 
 
-def gtp(
-    checkpoint: Path | None = None,
-    random_net: str | None = None,
-    player: str | None = None,
-    iteration: int | None = None,
-    visits: int | None = 400,
-    seconds: float | None = None,
-    ponder: bool = False,
-) -> None:
-    """Speak the Go Text Protocol on standard input and output: for Sabaki, Lizzie, GoGui, KGS, CGOS and other programs.
-
-    The search starts with `lz-analyze` and `kata-analyze` too. Clocks that the program sets are kept besides the limits here.
-
-    Args:
-      checkpoint: a run's directory; its network plays on the board it was trained on.
-      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9, to try a program out.
-      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
-      iteration: the checkpoint; default the newest.
-      visits: visits per move at most; None leaves it to the clock.
-      seconds: seconds per move at most.
-      ponder: think in the opponent's time.
-    """
-    _say_starting()
-    from azero.experiments.serve import Source, serve_gtp
-
-    serve_gtp(Source(checkpoint, iteration, random_net, player), visits, seconds, ponder)
-
-
-def uci(checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, visits: int | None = None) -> None:
-    """Speak the Universal Chess Interface on standard input and output: for Cute Chess, Arena, BanksiaGUI, lichess-bot and other programs.
-
-    Args:
-      checkpoint: a run's directory; its network plays chess.
-      random_net: instead of a checkpoint: an untrained network to try a program out, chess or "chess?blocks=2&filters=32" for a small one.
-      iteration: the checkpoint; default the newest.
-      visits: visits per move at most, infinite analysis left out; default what the program's clock allows.
-    """
-    _say_starting()
-    from azero.experiments.serve import Source, serve_moves
-
-    serve_moves("uci", Source(checkpoint, iteration, random_net), visits)
-
-
-def usi(checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, visits: int | None = None) -> None:
-    """Speak the Universal Shogi Interface on standard input and output: for ShogiGUI, Shogidokoro and other programs.
-
-    Args:
-      checkpoint: a run's directory; its network plays shogi.
-      random_net: instead of a checkpoint: an untrained network to try a program out, shogi or "shogi?blocks=2&filters=32" for a small one.
-      iteration: the checkpoint; default the newest.
-      visits: visits per move at most, infinite analysis left out; default what the program's clock allows.
-    """
-    _say_starting()
-    from azero.experiments.serve import Source, serve_moves
-
-    serve_moves("usi", Source(checkpoint, iteration, random_net), visits)
-
-
-def analysis(
-    checkpoint: Path | None = None,
-    random_net: str | None = None,
-    player: str | None = None,
-    iteration: int | None = None,
-    visits: int = 400,
-    quit_without_waiting: bool = False,
-) -> None:
-    """Speak KataGo's JSON analysis protocol on standard input and output: one query a line in, one result a line out.
-
-    Winrates are Black's unless a query's overrideSettings name another reportAnalysisWinratesAs (WHITE, SIDETOMOVE). There is no score or ownership.
-
-    Args:
-      checkpoint: a run's directory; its network analyses the board it was trained on.
-      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9.
-      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
-      iteration: the checkpoint; default the newest.
-      visits: visits of queries that do not say.
-      quit_without_waiting: at the end of the input drop what is still open.
-    """
-    _say_starting()
-    from azero.experiments.serve import Source, serve_analysis
-
-    serve_analysis(Source(checkpoint, iteration, random_net, player), visits, quit_without_waiting)
-
-
-def play(
-    checkpoint: Path | None = None,
-    random_net: str | None = None,
-    player: str | None = None,
-    iteration: int | None = None,
-    visits: int = 400,
-    colour: str = "black",
-    komi: float | None = None,
-) -> None:
-    """Play against a network in this terminal.
-
-    Args:
-      checkpoint: a run's directory.
-      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9 or tictactoe.
-      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
-      iteration: the checkpoint; default the newest.
-      visits: visits per move; more is stronger and slower.
-      colour: yours: black moves first, white second.
-      komi: points for White in Go; default the checkpoint's.
-    """
-    from azero.experiments.serve import Source, play_in_terminal
-
-    play_in_terminal(Source(checkpoint, iteration, random_net, player), visits, colour, komi)
-
-
 def data(
     action: OmitSubcommandPrefixes[Annotated[ImportRequest, subcommand("import")] | Annotated[ShowRequest, subcommand("show")]],
 ) -> None:
@@ -350,11 +242,6 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "data": data,
     "eval": evaluate,
 }
-
-
-def _say_starting() -> None:
-    """Say at once that something happens: importing and compiling take seconds, and standard output is the protocol's."""
-    print("azero: starting ...", file=sys.stderr, flush=True)
 
 
 def _anchor(text: str) -> tuple[str, float]:
