@@ -1,0 +1,78 @@
+"""Every command that README.md and the pages show exists, and its flags parse; nothing is run."""
+
+import functools
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import tyro
+
+from azero.cli import COMMANDS
+from azero.experiments import endings
+from azero.experiments.arguments import parse_arguments
+from azero.experiments.experiment import NAMES, load
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def shown_commands() -> dict[str, str]:
+    """The commands of the pages by their text, and where each one is: lines of shell examples, and what stands with its flags in a sentence."""
+    found: dict[str, str] = {}
+    for page in PAGES:
+        text = page.read_text()
+        fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        lines = [line for block in fenced for line in block.replace("\\\n", " ").splitlines()]
+        lines += [span for span in re.findall(r"`([^`\n]+)`", text) if " --" in span]
+        for line in lines:
+            if re.match(r"(\.venv/bin/)?(azero|python -m azero\.experiments\.\w+) ", line):
+                found.setdefault(line.removeprefix(".venv/bin/"), page.name)
+    return found
+
+
+@functools.cache
+def parser_of(command: str):
+    """The command with its arguments, doing nothing."""
+
+    @functools.wraps(COMMANDS[command])
+    def nothing(*args, **kwargs) -> None:
+        return None
+
+    return nothing
+
+
+def parse(words: list[str]) -> None:
+    """Parse a command line; SystemExit says that a flag is wrong."""
+    if words[0] == "azero":
+        if words[1] == "--help":
+            return
+        assert words[1] in COMMANDS, f"there is no azero {words[1]}"
+        tyro.cli(parser_of(words[1]), args=words[2:])
+        return
+    name = words[2].removeprefix("azero.experiments.")
+    if name in NAMES:
+        parse_arguments(load(name), words[3:])
+    elif name == "endings":
+        tyro.cli(endings.Request, args=words[3:])
+    else:
+        assert hasattr(importlib.import_module(words[2]), "main"), f"{words[2]} is no command"
+
+
+def test_every_command_parses(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    commands = shown_commands()
+    assert len(commands) > 40
+    for line, page in commands.items():
+        try:
+            parse(shlex.split(line, comments=True))
+        except SystemExit:
+            pytest.fail(f"{page}: {line}\n{capsys.readouterr().err}")
+
+
+def test_a_wrong_flag_does_not_parse(capsys: pytest.CaptureFixture[str]) -> None:
+    for line in ("azero gtp --checkpont runs/go9", "python -m azero.experiments.go5 --search.num-simulation 3", "azero data import games --out x --min-rnk 6d"):
+        with pytest.raises(SystemExit):
+            parse(shlex.split(line))
+    assert capsys.readouterr().err
