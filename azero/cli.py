@@ -81,16 +81,16 @@ def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
     sys.exit(examine(experiment, compile))
 
 
-def bench(what: Positional[Literal["games", "search", "network", "loop", "replay", "engine", "rollouts", "tpu"]], against: str | None = None) -> None:
-    """Measure a part of azero on this machine, beside a peer where one is named.
+def bench(what: Positional[Literal["all", "games", "search", "network", "train", "loop", "scaling", "replay", "engine", "rollouts", "tpu"]]) -> None:
+    """Measure a part of azero on this machine, beside a peer where one is named; `azero bench PART --help` lists the part's own flags.
 
     Args:
-      what: the part: games, search, network, loop, replay, engine (one game's tree), rollouts (AlphaGo 2016); tpu compiles for a TPU v5e without one.
-      against: the peer in the same run: pgx for games and loop, mctx for search.
+      what: the part: all (everything that fits this machine), games, search, network, train (the learner's step), loop (self-play, learning, both), scaling
+        (self-play on many devices, compiled only), replay, engine (one game's tree), rollouts (AlphaGo 2016); tpu compiles for a TPU v5e without one.
     """
     from azero.bench import run_bench
 
-    run_bench(what, against)
+    run_bench(what, [])
 
 
 def match(
@@ -277,6 +277,10 @@ def main() -> None:
     try:
         if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
             train(sys.argv[2])
+        elif sys.argv[1:2] == ["bench"] and len(sys.argv) > 3 and not sys.argv[2].startswith("-"):
+            from azero.bench import run_bench
+
+            run_bench(sys.argv[2], sys.argv[3:])
         else:
             tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX")
     except (ValueError, CheckpointError) as error:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
+
+PARTS = ("all", "games", "search", "network", "train", "loop", "scaling", "replay", "engine", "rollouts", "tpu")
+"""What `azero bench` measures. Each is a module of this package with a `main`; "all" is `everything`, which runs the others."""
 
 
-def run_bench(what: str, against: str | None) -> None:
-    """Run the benchmark `what`, a module of this package, beside the peer `against` where one is named; it prints its table.
+def run_bench(what: str, arguments: Sequence[str]) -> None:
+    """Run the benchmark `what` with its own `arguments`; it prints its table.
 
     Raises:
-      ValueError: the benchmark knows no such peer.
+      ValueError: there is no such benchmark, or it knows no such peer.
     """
-    importlib.import_module(f"azero.bench.{what}").main([] if against is None else ["--against", against])
+    if what not in PARTS:
+        raise ValueError(f"unknown benchmark {what!r}; the benchmarks are: {', '.join(PARTS)}")
+    module = "everything" if what == "all" else what
+    importlib.import_module(f"azero.bench.{module}").main(list(arguments))

@@ -33,7 +33,7 @@ class Contest:
     warm_moves: int
     """moves before the clock starts, so that positions are from the middle of games"""
     batches: dict[str, tuple[int, ...]]
-    """games at a time, by engine; the best of them counts"""
+    """games at a time on a CPU, by engine; the best of them counts"""
 
 
 CONTESTS = {
@@ -60,9 +60,17 @@ class Engine:
     """state -> legal mask bool[A]"""
 
 
+ACCELERATOR_BATCHES = (1024, 8192)
+"""Games at a time on GPUs and TPUs, for every game and engine."""
+
+
 def azero_engine(contest: Contest) -> Engine:
     """Return our rules: the exact state of a real game."""
-    game = azero.games.make(contest.game, **contest.options)
+    return engine_of(azero.games.make(contest.game, **contest.options))
+
+
+def engine_of(game: azero.games.Game) -> Engine:
+    """Return the rules of `game` as the benchmark needs them."""
 
     def advance(state: PyTree, action: Array) -> tuple[PyTree, Array, Array]:
         state = game.step(state, action)
@@ -104,6 +112,26 @@ def draw(mask: Array, word: Array) -> Array:
     score = (score ^ (score >> 15)) * jnp.uint32(0x85EBCA6B)
     low = jnp.uint32((1 << (mask.shape[0] - 1).bit_length()) - 1)
     return (jnp.where(mask, (score & ~low) | action, jnp.uint32(0)).max() & low).astype(jnp.int32)
+
+
+def spread_games(engine: Engine, batch: int, plies: int, key: Array) -> PyTree:
+    """Return states[B] after 0 to `plies` - 1 random moves, each game as many as it drew; none of them is over.
+
+    Games that all begin together also end together: what plays or learns from them would then be measured on openings, or on endings, alone.
+    """
+    start_key, length_key, move_key = jax.random.split(key, 3)
+    lengths = jax.random.randint(length_key, (batch,), 0, plies)
+
+    def move(state: PyTree, length: Array, word: Array, ply: Array) -> PyTree:
+        stepped, over, _ = engine.advance(state, draw(engine.mask(state), word))
+        return jax.tree.map(lambda old, new: jnp.where((ply < length) & ~over, new, old), state, stepped)
+
+    def turn(states: PyTree, inputs: tuple[Array, Array]) -> tuple[PyTree, None]:
+        words, ply = inputs
+        return jax.vmap(move, in_axes=(0, 0, 0, None))(states, lengths, words, ply), None
+
+    first = jax.vmap(engine.init)(jax.random.split(start_key, batch))
+    return jax.lax.scan(turn, first, (jax.random.bits(move_key, (plies, batch)), jnp.arange(plies)))[0]
 
 
 def measure(engine: Engine, batch: int, warm_moves: int, seconds: float = 5.0) -> dict[str, Any]:
@@ -157,7 +185,8 @@ def run(against: str | None = None, names: Sequence[str] = tuple(CONTESTS), seco
         contest = CONTESTS[name]
         for engine_name in engines:
             engine = makers[engine_name](contest)
-            measured = [measure(engine, batch, contest.warm_moves, seconds) for batch in contest.batches[engine_name]]
+            batches = contest.batches[engine_name] if jax.default_backend() == "cpu" else ACCELERATOR_BATCHES
+            measured = [measure(engine, batch, contest.warm_moves, seconds) for batch in batches]
             rows.append({"game": name, **max(measured, key=lambda row: row["steps_per_second"])})
         for row in rows[-len(engines) :]:
             row["ratio"] = row["steps_per_second"] / rows[-1]["steps_per_second"]

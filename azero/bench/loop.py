@@ -1,123 +1,175 @@
-"""The whole loop in positions per second, beside a plain Pgx and mctx loop: same board, same net, same simulations, one run."""
+"""The whole loop in positions per second, beside a plain Pgx and mctx loop: same board, same net, same simulations, one run after the other.
+
+Each program is measured in a process of its own, so that neither takes the other's memory, and as its user would run it: ours on all devices, a CPU split into
+one for every core as `azero train` does it; the plain loop on one device, to whose operations XLA gives all cores.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
+import numpy as np
 import tyro
 from rich.console import Console
 from rich.table import Table
 
 from azero import mesh as mesh_lib
-from azero.bench.peers import load_pgx_go, make_peer_loop
-from azero.config import Config, NetworkConfig
-from azero.experiments import go5
-from azero.networks import make_network
-from azero.pipelines.events import IterationDone
-from azero.pipelines.loop import Loop
+from azero.bench.forward import forward_seconds
+from azero.bench.games import engine_of, spread_games
+from azero.bench.replay import random_chunk
+from azero.bench.settings import SETTINGS, SettingName, make_config
+from azero.config import Config
+from azero.pipelines.events import IterationDone, Phase
+from azero.pipelines.loop import Loop, RunState
+from azero.play.trajectory import Assembler
+from azero.report.progress import working
 
-COMMAND = "azero bench loop --against pgx"
+COMMAND = "azero bench loop"
+WARM_ITERATIONS = 2
+"""Iterations that compile and fill the queues."""
+FILLED_GAMES = 64
+"""Games of random numbers in the window before the first iteration, so that there is something to learn from before the first game ends."""
 
 
-def bench_config() -> Config:
-    """Return the measured setting: 5x5, 4 blocks of 32 filters, Gumbel with 16 simulations, 256 games; one pass over each iteration's positions."""
-    config = go5.EXPERIMENT.config
-    positions = config.selfplay.num_games * config.selfplay.moves_per_dispatch * config.selfplay.dispatches_per_iteration
-    return dataclasses.replace(
-        config,
-        replay=dataclasses.replace(config.replay, min_positions=1),
-        learner=dataclasses.replace(config.learner, steps_per_iteration=positions // config.learner.batch_size),
-        evaluation=dataclasses.replace(config.evaluation, every=0),
+@dataclass(frozen=True)
+class Result:
+    """One program's line of the table."""
+
+    program: str
+    selfplay: float
+    """Positions/s while it plays."""
+    learning: float
+    """Positions/s while it learns."""
+    loop: float
+    """New positions/s of both in turn, every one of them learned from once."""
+    cpu_selfplay: float
+    """Processor seconds per 1,000 positions played."""
+    cpu_loop: float
+    """Processor seconds per 1,000 positions played and learned from."""
+    network_share: float | None = None
+    """The time that the network alone takes for as many evaluations in the same batches, over the time of self-play; None is not measured."""
+
+
+def measure_ours(config: Config, iterations: int) -> Result:
+    """Run the loop of `config` from the middle of games on, without its first iterations, which compile."""
+    with tempfile.TemporaryDirectory() as folder:
+        loop = Loop(config, mesh_lib.make_mesh(), Path(folder))
+        arrays = loop.fresh_arrays()
+        games, points = config.selfplay.num_games, int(np.prod(loop.game.board_shape))
+        starts = jax.jit(lambda key: spread_games(engine_of(loop.game), games, points, key))(jax.random.key(0))
+        arrays["carry"] = loop.selfplay.init(jax.random.key(1), starts)
+        state = loop.state(arrays)
+        fill_replay(loop, state)
+        clocks = [timed_iteration(loop, state) for _ in range(WARM_ITERATIONS + iterations)][WARM_ITERATIONS:]
+        alone = forward_seconds(config, loop.game, loop.network, loop.mesh, starts)
+    positions = sum(done.new_positions for done, _, _ in clocks)
+    play, learn = (sum(getattr(done, f"{part}_seconds") for done, _, _ in clocks) for part in ("selfplay", "learner"))
+    moves = positions / games
+    return Result(
+        program="azero",
+        selfplay=positions / play,
+        learning=iterations * config.learner.steps_per_iteration * config.learner.batch_size / learn,
+        loop=positions / (play + learn),
+        cpu_selfplay=1000 * sum(playing for _, playing, _ in clocks) / positions,
+        cpu_loop=1000 * sum(playing + learning for _, playing, learning in clocks) / positions,
+        network_share=alone * moves / play,
     )
 
 
-def measure_ours(config: Config, iterations: int) -> dict[str, Any]:
-    """Return positions/s of self-play and of the whole loop, without the iterations that compile."""
-    done: list[IterationDone] = []
-    with tempfile.TemporaryDirectory() as folder:
-        loop = Loop(config, mesh_lib.make_mesh(), Path(folder))
-        state = loop.state(loop.fresh_arrays())
-        for _ in range(iterations + 2):
-            done.extend(event for event in loop.iterate(state) if isinstance(event, IterationDone))
-    timed = done[2:]
-    positions = sum(event.new_positions for event in timed)
-    play = sum(event.selfplay_seconds for event in timed)
-    learn = sum(event.learner_seconds for event in timed)
-    return {"program": "azero", "selfplay": positions / play, "loop": positions / (play + learn)}
+def fill_replay(loop: Loop, state: RunState) -> None:
+    """Put finished games of random numbers into the window."""
+    random, assembler, count = np.random.default_rng(0), Assembler(FILLED_GAMES), 0
+    while count < FILLED_GAMES:
+        games = assembler.add(random_chunk(random, loop.game, loop.game.max_moves, FILLED_GAMES))
+        state.replay.add(games)
+        count += len(games.length)
+    state.replay.state_dict()  # waits for the last one
 
 
-def measure_pgx(config: Config, iterations: int) -> dict[str, Any]:
-    """Return the same of the plain loop, in one pass over each iteration's positions with the same batch size."""
-    size = config.game.size[0]
-    env = load_pgx_go(size, config.game.komi)
-    network = make_network(_plain(config.network), (size, size), 17, size**2 + 1)
-    moves = config.selfplay.moves_per_dispatch * config.selfplay.dispatches_per_iteration
-    peer = make_peer_loop(env, network, config.selfplay.num_games, moves, config.search.num_simulations, config.learner.batch_size)
-    variables = network.init(jax.random.key(0))
-    optimiser_state = peer.optimiser.init(variables["params"])
-    states = peer.init(jax.random.key(1))
-    play_seconds = learn_seconds = 0.0
-    for iteration in range(iterations + 1):
-        started = time.perf_counter()
-        states, samples = jax.block_until_ready(peer.play(variables, states, jax.random.key(iteration)))
-        played = time.perf_counter()
-        variables, optimiser_state = jax.block_until_ready(peer.train(variables, optimiser_state, samples, jax.random.key(iteration)))
-        if iteration > 0:  # the first one compiles
-            play_seconds += played - started
-            learn_seconds += time.perf_counter() - played
-    positions = iterations * moves * config.selfplay.num_games
-    return {"program": "Pgx + mctx", "selfplay": positions / play_seconds, "loop": positions / (play_seconds + learn_seconds)}
+def timed_iteration(loop: Loop, state: RunState) -> tuple[IterationDone, float, float]:
+    """Run one iteration; returns its last event and the processor's seconds of self-play and of learning."""
+    began = learning = time.process_time()
+    for event in loop.iterate(state):
+        if isinstance(event, Phase) and event.text == "learning":
+            learning = time.process_time()
+        if isinstance(event, IterationDone):
+            return event, learning - began, time.process_time() - learning
+    raise AssertionError("an iteration ends with IterationDone")
 
 
-def _plain(network: NetworkConfig) -> NetworkConfig:
-    return dataclasses.replace(network, convolution="xla")
-
-
-def run(against: str | None = None, iterations: int = 4) -> list[dict[str, Any]]:
-    """Measure the loop, and the plain one of Pgx and mctx where `against` is "pgx".
+def measure_peer(setting: SettingName, iterations: int) -> Result:
+    """Measure the plain loop in a process of its own.
 
     Raises:
-      ValueError: `against` is another name.
+      ValueError: it could not run; its last line says why.
+    """
+    command = [sys.executable, "-m", "azero.bench.peers", "--setting", setting, "--iterations", str(iterations)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ValueError(f"the plain loop of Pgx and mctx did not run: {(done.stderr.strip() or 'no word from it').splitlines()[-1]}")
+    return Result(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def run(against: str | None = None, setting: SettingName = "5x5", iterations: int = 4) -> list[Result]:
+    """Measure the loop, and before it the plain one of Pgx and mctx where `against` is "pgx".
+
+    Raises:
+      ValueError: `against` is another name, or the plain loop cannot run.
     """
     if against not in (None, "pgx"):
         raise ValueError(f"azero bench loop compares with pgx, not {against!r}")
-    config = bench_config()
-    rows = [measure_ours(config, iterations)]
+    console = Console(stderr=True)
+    peers: list[Result] = []
     if against:
-        rows.append(measure_pgx(config, iterations))
-        for name in ("selfplay", "loop"):
-            rows[0][f"{name} ratio"] = rows[0][name] / rows[1][name]
-    return rows
+        with working(f"the plain loop of Pgx and mctx at {setting}", console):
+            peers.append(measure_peer(setting, iterations))
+    with working(f"our loop at {setting}", console):
+        return [measure_ours(make_config(SETTINGS[setting]), iterations), *peers]
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Time self-play and the whole loop at 5x5: 4 blocks of 32 filters, 16 simulations, 256 games."""
+    """Time self-play, learning and both in turn."""
 
     against: str | None = None
-    """pgx: the plain loop of Pgx and mctx, in the same run."""
+    """pgx: the plain loop of Pgx and mctx, before ours."""
+    setting: SettingName = "5x5"
+    """5x5: 4 blocks of 32 filters, 16 simulations. 9x9: 6 of 128, 32 simulations, as Pgx's AlphaZero example. 19x19: 20 of 256, 32 simulations."""
     iterations: int = 4
     """Timed iterations, after the ones that compile."""
+
+
+def table(results: list[Result], title: str) -> Table:
+    """Return the results as people read them, ours with its ratios to the other."""
+    shown = Table(title=title)
+    columns = {"self-play": "selfplay", "learning": "learning", "whole loop": "loop"}
+    for column in ("program", *columns, "network's share of self-play", "CPU s/1,000 played", "CPU s/1,000 in all"):
+        shown.add_column(column, justify="left" if column == "program" else "right")
+    ours, other = results[0], results[-1]
+    for result in results:
+        rates = [f"{getattr(result, name):,.1f}" for name in columns.values()]
+        if result is ours and other is not ours:
+            rates = [f"{rate} ({getattr(ours, name) / getattr(other, name):.1f} x)" for rate, name in zip(rates, columns.values(), strict=True)]
+        share = "" if result.network_share is None else f"{result.network_share:.0%}"
+        shown.add_row(result.program, *rates, share, f"{result.cpu_selfplay:.2f}", f"{result.cpu_loop:.2f}")
+    return shown
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`."""
     chosen = tyro.cli(Arguments, args=arguments)
-    rows = run(chosen.against, chosen.iterations)
-    table = Table(title=f"Positions/s at 5x5, {jax.devices()[0].device_kind} ({COMMAND})")
-    for column in ("program", "self-play", "whole loop"):
-        table.add_column(column, justify="left" if column == "program" else "right")
-    for row in rows:
-        table.add_row(
-            row["program"], *(f"{row[name]:,.0f}" + (f" ({row[name + ' ratio']:.1f} x)" if name + " ratio" in row else "") for name in ("selfplay", "loop"))
-        )
-    Console().print(table)
+    mesh_lib.split_cpu()
+    results = run(**dataclasses.asdict(chosen))
+    command = f"{COMMAND} --setting {chosen.setting}" + (f" --against {chosen.against}" if chosen.against else "")
+    Console().print(table(results, f"Positions/s at {chosen.setting}, {jax.device_count()} x {jax.devices()[0].device_kind} ({command})"))
 
 
 if __name__ == "__main__":

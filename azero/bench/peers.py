@@ -1,18 +1,27 @@
 """What a user would otherwise run: a plain self-play loop of Pgx and mctx, written after the structure of Pgx's AlphaZero example.
 
-Pgx is an optional extra (`pip install 'azero[peers]'`).
+`azero bench loop --against pgx` runs this module in a process of its own. Pgx is an optional extra (`pip install 'azero[peers]'`).
 """
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import sys
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import mctx
 import optax
+import tyro
 
+from azero.bench.games import Engine, spread_games
+from azero.bench.settings import SETTINGS, SettingName, make_config
+from azero.config import Config
+from azero.networks import make_network
 from azero.networks.network import Network
 from azero.types import Array, PyTree
 
@@ -53,7 +62,12 @@ class PeerLoop(NamedTuple):
 
 
 def make_peer_loop(env: Any, network: Network, num_games: int, moves: int, num_simulations: int, batch_size: int) -> PeerLoop:
-    """Make the loop: Gumbel search by mctx with its defaults, automatic restart, Adam 1e-3 (Pgx's example)."""
+    """Make the loop: Gumbel search by mctx with its defaults, automatic restart, Adam 1e-3 (Pgx's example).
+
+    Games begin after 0 to size^2 - 1 random moves, each after as many as it drew.
+    """
+    import mctx
+
     optimiser = optax.adam(1e-3)
 
     def recurrent(variables: PyTree, key: Array, action: Array, state: Any) -> tuple[mctx.RecurrentFnOutput, Any]:
@@ -96,8 +110,12 @@ def make_peer_loop(env: Any, network: Network, num_games: int, moves: int, num_s
         carry, _ = jax.lax.scan(step, (variables, optimiser_state), jax.tree.map(batches, data))
         return carry
 
+    def advance(state: Any, action: Array) -> tuple[Any, Array, Array]:
+        state = env.step(state, action)
+        return state, state.terminated, state.rewards
+
     def init(key: Array) -> Any:
-        return jax.vmap(env.init)(jax.random.split(key, num_games))
+        return spread_games(Engine("pgx", env.init, advance, lambda state: state.legal_action_mask), num_games, env.num_actions - 1, key)
 
     return PeerLoop(init=jax.jit(init), play=jax.jit(play), train=jax.jit(train), optimiser=optimiser)
 
@@ -145,3 +163,58 @@ def _adam_step(network: Network, optimiser: Any, variables: PyTree, optimiser_st
     gradients, statistics = jax.grad(loss, has_aux=True)(variables["params"])
     updates, optimiser_state = optimiser.update(gradients, optimiser_state)
     return {"params": optax.apply_updates(variables["params"], updates), "batch_stats": statistics}, optimiser_state
+
+
+def measure(config: Config, iterations: int) -> dict[str, Any]:
+    """Return the fields of `azero.bench.loop.Result` for the plain loop with the board, network, search and batches of `config`."""
+    size, selfplay = config.game.size[0], config.selfplay
+    moves = selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
+    env = load_pgx_go(size, config.game.komi)
+    network = make_network(dataclasses.replace(config.network, convolution="xla"), (size, size), 17, size**2 + 1)
+    batch_size = config.learner.batch_size
+    peer = make_peer_loop(env, network, selfplay.num_games, moves, config.search.num_simulations, batch_size)
+    variables = network.init(jax.random.key(0))
+    optimiser_state = peer.optimiser.init(variables["params"])
+    states = peer.init(jax.random.key(1))
+    play, learn = [0.0, 0.0], [0.0, 0.0]
+    for iteration in range(iterations + 1):
+        began = time.perf_counter(), time.process_time()
+        states, samples = jax.block_until_ready(peer.play(variables, states, jax.random.key(iteration)))
+        played = time.perf_counter(), time.process_time()
+        variables, optimiser_state = jax.block_until_ready(peer.train(variables, optimiser_state, samples, jax.random.key(iteration)))
+        learned = time.perf_counter(), time.process_time()
+        if iteration > 0:  # the first one compiles
+            play = [total + end - start for total, start, end in zip(play, began, played, strict=True)]
+            learn = [total + end - start for total, start, end in zip(learn, played, learned, strict=True)]
+    positions = iterations * moves * selfplay.num_games
+    return {
+        "program": "Pgx + mctx",
+        "selfplay": positions / play[0],
+        "learning": positions // batch_size * batch_size / learn[0],
+        "loop": positions / (play[0] + learn[0]),
+        "cpu_selfplay": 1000 * play[1] / positions,
+        "cpu_loop": 1000 * (play[1] + learn[1]) / positions,
+    }
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Time the plain loop alone."""
+
+    setting: SettingName = "5x5"
+    """Board, network and simulations, as in `azero bench loop`."""
+    iterations: int = 4
+    """Timed iterations, after the one that compiles."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print what `measure` returns as one line of JSON."""
+    chosen = tyro.cli(Arguments, args=arguments)
+    try:
+        print(json.dumps(measure(make_config(SETTINGS[chosen.setting]), chosen.iterations)))
+    except (ValueError, ImportError) as error:
+        sys.exit(f"azero: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
-import mctx
 import tyro
 from rich.console import Console
 from rich.table import Table
@@ -25,7 +25,6 @@ from azero.games import Game, make
 from azero.networks import make_network
 from azero.search import LeafFn, SearchFn, SearchOutput, make_search, network_leaf, tree_bytes
 from azero.search.gumbel import Phase, halving_schedule
-from azero.search.mctx_backend import ILLEGAL_LOGIT, make_recurrent_fn, read_output
 from azero.search.tree import CPU_PIECE, evaluate_roots
 from azero.types import Array, PyTree
 
@@ -71,8 +70,10 @@ def run(
       repeats: the best of so many runs counts.
 
     Raises:
-      ValueError: the network or the game is not understood.
+      ValueError: the network or the game is not understood, or mctx is to be compared with and not installed.
     """
+    if against == "mctx" and importlib.util.find_spec("mctx") is None:
+        raise ValueError("the comparison needs mctx: pip install mctx, or --against none")
     game = make("go", size=size)
     leaf, params = make_leaf(game, network)
     roots = jax.jit(functools.partial(mid_game_positions, game, batch))(jax.random.key(1))
@@ -97,6 +98,9 @@ def mctx_twins(config: SearchConfig, game: Game, leaf: LeafFn) -> dict[str, Sear
 
 def muzero_policy(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
     """Return `mctx.muzero_policy` as the library has it, to be timed: its own rule, noise over all moves, Q-values rescaled by those of the siblings."""
+    import mctx
+
+    from azero.search.mctx_backend import ILLEGAL_LOGIT, make_recurrent_fn, read_output
 
     def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
         root_key, policy_key = jax.random.split(key)

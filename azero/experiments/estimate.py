@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from azero.networks import make_network
 from azero.search import tree_bytes
 from azero.types import PyTree
 
-# Peak bf16 arithmetic per chip in FLOP/s (vendors' data sheets; TPUs also in the JAX scaling book). The longest name that is part of the device's kind counts.
+# Peak bf16 arithmetic per chip in FLOP/s (vendors' data sheets; TPUs also in the JAX scaling book). The longest name whose words are in the device's kind counts.
 PEAK_FLOPS = {
     "TPU v2": 46e12,
     "TPU v3": 123e12,
@@ -70,7 +71,7 @@ def estimate(config: Config, iterations: int | None = None) -> Estimate:
     game = make(config.game.name, **config.game.options())
     network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
     variables = jax.eval_shape(network.init, jax.random.key(0))
-    evaluation = _evaluation_flops(variables["params"], game.board_shape)
+    evaluation = evaluation_flops(variables["params"], game.board_shape)
     positions = config.selfplay.num_games * config.selfplay.moves_per_dispatch * config.selfplay.dispatches_per_iteration
     simulations = mean_simulations(config)
     learned = config.learner.steps_per_iteration * config.learner.batch_size
@@ -99,7 +100,7 @@ def mean_simulations(config: Config) -> float:
     return full if fast is None else share * full + (1 - share) * fast
 
 
-def _evaluation_flops(params: PyTree, board_shape: tuple[int, int]) -> float:
+def evaluation_flops(params: PyTree, board_shape: tuple[int, int]) -> float:
     """Return the operations of one evaluation: a multiplication and an addition per weight, at every point for convolutions.
 
     (The compiler's own count takes the body of a loop over blocks once.)
@@ -113,9 +114,13 @@ def device_flops() -> float:
     devices = jax.devices()
     if devices[0].platform == "cpu":
         return _measured_cpu_flops()
-    kind = devices[0].device_kind
-    names = sorted((name for name in PEAK_FLOPS if name.lower() in kind.lower()), key=len)
-    return (PEAK_FLOPS[names[-1]] if names else UNKNOWN_ACCELERATOR) * UTILISATION * len(devices)
+    return (peak_of(devices[0].device_kind, PEAK_FLOPS) or UNKNOWN_ACCELERATOR) * UTILISATION * len(devices)
+
+
+def peak_of(kind: str, peaks: dict[str, float]) -> float | None:
+    """Return the entry of the longest name in `peaks` whose words are among those of the device's `kind`; None if there is none."""
+    names = sorted((name for name in peaks if re.search(rf"\b{name}\b", kind, re.IGNORECASE)), key=len)
+    return peaks[names[-1]] if names else None
 
 
 def _measured_cpu_flops(size: int = 1024) -> float:

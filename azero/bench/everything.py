@@ -1,0 +1,178 @@
+"""Everything that fits this machine, each part in a process of its own: `azero bench all`.
+
+A part that fails is named and the others go on. With --json every record is on disk as soon as its part is done, and with --resume those are not measured again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+
+from azero.bench.parts import PARTS, Figure, Record, environment
+from azero.report.progress import working
+
+LIMIT_SECONDS, QUICK_LIMIT_SECONDS = 1800.0, 400.0
+"""A part that takes longer is given up: half an hour is what 19x19 with 20 blocks of 256 may take to compile and run twice; a busy laptop's quick part needs minutes."""
+STANDARD_ERROR = 2
+"""File descriptor."""
+LAST_WORDS = 2000
+"""Characters of a failed part's error output that are read for its last line."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Measure everything that fits this machine."""
+
+    quick: bool = False
+    """Shorter and on fewer sizes: minutes instead of an hour, and noisier."""
+    json: Path | None = None
+    """Append the records to this file, one line of JSON for each part, as they come."""
+    resume: bool = False
+    """Leave out what the file has for these devices already, and show it with the rest."""
+    markdown: bool = False
+    """Print the table as Markdown on standard output; everything else goes to standard error."""
+    only: tuple[str, ...] = ()
+    """Only these parts, such as train "loop 9x9"."""
+
+
+def run(arguments: Arguments, console: Console) -> list[Record]:
+    """Measure the parts one after the other and return their records.
+
+    Raises:
+      ValueError: a part is unknown, or there is no file to resume from.
+    """
+    if unknown := [name for name in arguments.only if name not in PARTS]:
+        raise ValueError(f"unknown part {unknown[0]!r}; the parts are: {', '.join(PARTS)}")
+    if arguments.resume and arguments.json is None:
+        raise ValueError("--resume needs the file of the records: --json FILE")
+    with working("looking for devices", console):
+        device = _child("device", [], dict(os.environ), QUICK_LIMIT_SECONDS)
+    known = {record.part: record for record in read_records(arguments.json)} if arguments.resume else {}
+    known = {name: record for name, record in known.items() if (record.device, record.quick) == (device, arguments.quick) and record.status != "failed"}
+    records = []
+    names = arguments.only or tuple(PARTS)
+    for number, name in enumerate(names, 1):
+        record = known.get(name)
+        if record is None:
+            with working(f"part {number} of {len(names)}: {name}", console):
+                record = measure(name, device, arguments.quick)
+            if arguments.json is not None:
+                append(arguments.json, record)
+        console.print(f"{name}: {record.status}{f': {record.reason}' if record.reason else ''}", markup=False, highlight=False, soft_wrap=True)
+        records.append(record)
+    return records
+
+
+def measure(name: str, device: str, quick: bool) -> Record:
+    """Measure one part in a process of its own; what goes wrong there is the record's reason."""
+    if PARTS[name].accelerators_only and device.endswith(" cpu"):
+        return Record(name, "skipped", device, quick, 0.0, reason="it takes too long on a CPU")
+    began, limit = time.monotonic(), QUICK_LIMIT_SECONDS if quick else LIMIT_SECONDS
+    try:
+        text = _child(name, ["--quick"] if quick else [], environment(name), limit)
+        return dataclasses.replace(_record(json.loads(text)), device=device)
+    except ValueError as error:
+        return Record(name, "failed", device, quick, time.monotonic() - began, reason=str(error))
+
+
+def _child(name: str, flags: Sequence[str], variables: dict[str, str], limit: float) -> str:
+    """Run `azero.bench.parts` for `name` and return what it writes; its own output goes to standard error.
+
+    Raises:
+      ValueError: it failed or took longer than `limit` seconds.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path, errors = Path(folder) / "record", Path(folder) / "errors"
+        command = [sys.executable, "-m", "azero.bench.parts", name, str(path), *flags]
+        with errors.open("w") as file:
+            # A session of its own, so that what the part has started ends with it.
+            process = subprocess.Popen(command, env=variables, stdout=STANDARD_ERROR, stderr=file, start_new_session=True)
+            try:
+                process.wait(limit)
+            except subprocess.TimeoutExpired:
+                raise ValueError(f"no result after {limit:.0f} s") from None
+            finally:
+                if process.poll() is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+        if process.returncode or not path.exists():
+            said = errors.read_text(errors="replace")[-LAST_WORDS:].strip().splitlines()
+            raise ValueError(said[-1] if said else f"it ended with status {process.returncode}")
+        return path.read_text(encoding="utf-8")
+
+
+def append(path: Path, record: Record) -> None:
+    """Write `record` at the end of the file, whole and on the disk before anything else is measured."""
+    torn = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n" * torn + json.dumps(dataclasses.asdict(record)) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_records(path: Path | None) -> list[Record]:
+    """Return the records of a file, none where there is no file yet; a line that was cut off is left out.
+
+    Raises:
+      ValueError: a line is whole and no record.
+    """
+    records = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path and path.exists() else [], 1):
+        try:
+            fields = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        try:
+            records.append(_record(fields))
+        except (TypeError, KeyError):
+            raise ValueError(f"{path}, line {number}: not a record of azero bench all") from None
+    return records
+
+
+def _record(fields: dict) -> Record:
+    return Record(**{**fields, "figures": [Figure(**figure) for figure in fields["figures"]]})
+
+
+def markdown(records: Sequence[Record]) -> str:
+    """Return a table for each kind of device, with the command beside each number, and below it what was not measured and why."""
+    parts = []
+    for device in dict.fromkeys(record.device for record in records):
+        mine = [record for record in records if record.device == device]
+        shortened = ", shortened by --quick: noisier than the commands" if any(record.quick for record in mine) else ""
+        lines = [f"### {device}{shortened}", "", "| what | figure | command |", "|---|---|---|"]
+        lines += [f"| {line.what} | {line.figure} | `{line.command}` |" for record in mine for line in record.figures]
+        missing = [f"- {record.part} ({record.status}): {record.reason}" for record in mine if record.status != "done"]
+        parts.append("\n".join([*lines, *(["", "Not measured:", "", *missing] if missing else [])]))
+    return "\n\n".join(parts)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the figures of `run`; exit status 1 if a part failed."""
+    chosen = tyro.cli(Arguments, args=arguments)
+    console = Console(stderr=True)
+    records = run(chosen, console)
+    if chosen.markdown:
+        print(markdown(records))
+    else:
+        for line in (line for record in records for line in record.figures):
+            Console().print(f"{line.what}: {line.figure}   ({line.command})", markup=False, highlight=False, soft_wrap=True)
+    if any(record.status == "failed" for record in records):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""How long the network alone takes for the evaluations of self-play: the same batches in the same pieces on the same devices, without game and tree."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
+
+from azero.config import Config, SearchConfig
+from azero.games.game import Game
+from azero.mesh import DATA_AXIS, batch_sharded, put, replicated
+from azero.networks.network import Network
+from azero.search.gumbel import halving_schedule
+from azero.search.tree import num_pieces
+from azero.types import Array, PyTree
+
+REPEATS = 3
+"""The best of so many measurements counts."""
+
+
+def calls_of(config: SearchConfig, num_actions: int) -> Counter[int]:
+    """Return how often one search calls the network with how many positions per game: the root's call, and one for every round of simulations."""
+    calls = Counter({1: 1})
+    if config.name != "gumbel":
+        calls[1] += config.num_simulations
+        return calls
+    for width, rounds in halving_schedule(min(config.max_considered, num_actions), config.num_simulations):
+        calls[width] += rounds
+    return calls
+
+
+def forward_seconds(config: Config, game: Game, network: Network, mesh: Mesh, states: PyTree) -> float:
+    """Return the seconds that the network alone takes for one move of all games on the devices of `mesh`, whose positions are states[B]."""
+    folded = put(jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0)), replicated(mesh))
+    planes = jax.jit(jax.vmap(game.observe))(states)
+    seconds = 0.0
+    for width, count in calls_of(config.search, game.num_actions).items():
+        wide = jax.device_put(jnp.repeat(planes, width, axis=0), batch_sharded(mesh))
+        seconds += count * seconds_of(in_batches(network, mesh), folded, wide)
+    return seconds
+
+
+def in_batches(network: Network, mesh: Mesh) -> Callable[[PyTree, Array], PyTree]:
+    """Return the evaluation of planes[B, H, W, C] split over the devices, in the pieces in which a search calls the network."""
+
+    def local(folded: PyTree, planes: Array) -> PyTree:
+        pieces = num_pieces(planes.shape[0]) if jax.default_backend() == "cpu" else 1
+        if pieces == 1:
+            return network.infer(folded, planes)
+        return jax.lax.map(lambda piece: network.infer(folded, piece), planes.reshape(pieces, -1, *planes.shape[1:]))
+
+    split, everywhere = PartitionSpec(DATA_AXIS), PartitionSpec()
+    return jax.jit(jax.shard_map(local, mesh=mesh, in_specs=(everywhere, split), out_specs=split, check_vma=False))
+
+
+def seconds_of(function: Callable[..., Any], *arguments: Any) -> float:
+    """Return the seconds of one of several calls in a row, the best of REPEATS such measurements after one that compiles.
+
+    As many calls are made as take a twentieth of a second, so that the way there and back is not measured.
+    """
+    jax.block_until_ready(function(*arguments))
+    began = time.perf_counter()
+    jax.block_until_ready(function(*arguments))
+    count = 1 + int(0.05 / max(time.perf_counter() - began, 1e-6))
+    best = float("inf")
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        jax.block_until_ready([function(*arguments) for _ in range(count)])
+        best = min(best, (time.perf_counter() - began) / count)
+    return best

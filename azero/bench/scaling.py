@@ -1,0 +1,135 @@
+"""What self-play does on many devices beside one, read from the compiled programs; nothing is run: `azero bench scaling`.
+
+The same games are compiled for one device and for several virtual devices of the CPU. The work of all devices together should be that of the one, and they
+should have nothing to say to each other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from azero import mesh as mesh_lib
+from azero.bench.hlo import Cost, program_cost
+from azero.bench.settings import SETTINGS, SettingName, make_config
+from azero.config import Config
+from azero.games import make
+from azero.networks import make_network
+from azero.play.selfplay import make_selfplay
+from azero.report.progress import working
+from azero.search import make_search, network_leaf
+
+MOVES = 8
+"""Moves of a dispatch."""
+INSIDE = "AZERO_BENCH_SCALING_INSIDE"
+"""Set in the process that has the virtual devices, which must be asked for before JAX looks for any."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What to compile."""
+
+    setting: SettingName = "9x9"
+    """Board, network and simulations, as in `azero bench loop`."""
+    devices: int = 8
+    """Virtual devices that are compared with one."""
+    against: str | None = None
+    """There is no peer to compare with: a name is an error."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One program of self-play."""
+
+    devices: int
+    total: Cost
+    """Of all devices together, for one dispatch."""
+    flops_efficiency: float
+    """Arithmetic of the program for one device over that of all devices of this one."""
+    bytes_efficiency: float
+
+
+def run(config: Config, devices: int) -> list[Result]:
+    """Compile self-play of `config` for one and for `devices` devices.
+
+    Raises:
+      ValueError: there are fewer devices, or the games do not divide over them.
+    """
+    if len(jax.devices()) < devices:
+        raise ValueError(f"{devices} devices are to be compared with one, and there are {len(jax.devices())}")
+    costs = {count: selfplay_cost(config, count) for count in (1, devices)}
+    one = costs[1]
+    return [Result(count, total, one.flops / total.flops, one.bytes / total.bytes) for count, total in costs.items()]
+
+
+def many_games(setting: SettingName) -> Config:
+    """Return the settings with as many games as an accelerator plays, so that every device has enough of them."""
+    config = make_config(SETTINGS[setting])
+    games = SETTINGS[setting].accelerator_games
+    return dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, num_games=games, moves_per_dispatch=MOVES))
+
+
+def selfplay_cost(config: Config, devices: int) -> Cost:
+    """Return what one dispatch of self-play does on the first `devices` devices together."""
+    mesh = mesh_lib.make_mesh(jax.devices()[:devices])
+    game = make(config.game.name, **config.game.options())
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    search = make_search(config.search, game, network_leaf(game, network.infer, config.search.random_symmetry))
+    selfplay = make_selfplay(config.selfplay, game, search, None, mesh)
+    key = jax.random.key(0)
+    params = jax.eval_shape(lambda key: network.fold(network.init(key)), key)
+    carry = jax.eval_shape(selfplay.init, key)
+    compiled = selfplay.play.lower(params, carry, key, jax.ShapeDtypeStruct((), jnp.float32)).compile()  # type: ignore[attr-defined]
+    return program_cost(compiled.as_text()).times(devices)
+
+
+def table(results: list[Result], title: str) -> Table:
+    """Return the results as people read them."""
+    shown = Table(title=title)
+    for column in ("devices", "GFLOP in all", "GB in all", "flops, one over all", "bytes, one over all", "collectives"):
+        shown.add_column(column, justify="right")
+    for result in results:
+        total = result.total
+        efficiency = (f"{result.flops_efficiency:.1%}", f"{result.bytes_efficiency:.1%}")
+        shown.add_row(str(result.devices), f"{total.flops / 1e9:,.2f}", f"{total.bytes / 1e9:,.2f}", *efficiency, f"{total.collectives:.0f}")
+    return shown
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table of `run`, in a process of its own that has the virtual devices; `--help` lists the arguments."""
+    words = sys.argv[1:] if arguments is None else arguments
+    chosen = tyro.cli(Arguments, args=words)
+    if chosen.against is not None:
+        raise ValueError(f"azero bench scaling compares with nothing, not {chosen.against!r}")
+    if INSIDE not in os.environ:
+        _in_process_of_its_own(words, chosen.devices)
+        return
+    config = many_games(chosen.setting)
+    shape = f"{config.network.blocks} blocks of {config.network.filters}, {config.search.num_simulations} simulations"
+    with working(f"compiling self-play at {chosen.setting} for 1 and {chosen.devices} devices", Console(stderr=True)):
+        results = run(config, chosen.devices)
+    Console().print(table(results, f"One dispatch of {config.selfplay.num_games} games of {chosen.setting}, {shape}"))
+
+
+def virtual_devices(count: int) -> dict[str, str]:
+    """Return the environment of a process whose CPU is `count` devices."""
+    return {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(count), INSIDE: "1"}
+
+
+def _in_process_of_its_own(words: list[str], devices: int) -> None:
+    done = subprocess.run([sys.executable, "-m", "azero.cli", "bench", "scaling", *words], env=virtual_devices(devices), check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()

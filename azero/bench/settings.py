@@ -1,0 +1,76 @@
+"""The measured settings: board, network and search, and how many games a machine of each kind plays at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+import jax
+
+from azero.config import Config, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig, SearchConfig, SelfplayConfig
+from azero.experiments import go5
+from azero.networks.make import resolve
+
+SettingName = Literal["5x5", "9x9", "19x19"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A board with its network and search, and the sizes that suit a CPU and an accelerator."""
+
+    size: int
+    komi: float
+    blocks: int
+    filters: int
+    num_simulations: int
+    cpu_games: int
+    """Games at once on a CPU: as few as show its speed, so that an iteration takes seconds."""
+    accelerator_games: int
+    """Games at once on each accelerator."""
+    cpu_moves: int
+    """Moves of every game in one iteration on a CPU."""
+    accelerator_moves: int
+    batch_size: int
+    """Positions of a learning step on each accelerator; on a CPU no more than an iteration brings."""
+
+
+SETTINGS: dict[SettingName, Setting] = {
+    # The setting of `go5`: what a first user runs.
+    "5x5": Setting(5, 0.5, 4, 32, 16, cpu_games=256, accelerator_games=4096, cpu_moves=32, accelerator_moves=32, batch_size=512),
+    # Board, network, simulations, games and batch of Pgx's AlphaZero example.
+    "9x9": Setting(9, 7.5, 6, 128, 32, cpu_games=32, accelerator_games=1024, cpu_moves=4, accelerator_moves=32, batch_size=4096),
+    # AlphaGo Zero's network (AGZ: 20 blocks of 256, batch 2048).
+    "19x19": Setting(19, 7.5, 20, 256, 32, cpu_games=4, accelerator_games=256, cpu_moves=1, accelerator_moves=8, batch_size=2048),
+}
+
+
+def make_config(setting: Setting) -> Config:
+    """Return the settings of a run at `setting` on the devices that are there: Gumbel, one pass over each iteration's positions, no matches."""
+    on_cpu, count = jax.default_backend() == "cpu", jax.device_count()
+    if on_cpu and setting.size == 5:
+        return one_pass(go5.EXPERIMENT.config)
+    dtype: Literal["float32", "bfloat16"] = "float32" if on_cpu else "bfloat16"
+    network = NetworkConfig(blocks=setting.blocks, filters=setting.filters, train_dtype=dtype, inference_dtype=dtype)
+    games = -(-setting.cpu_games // count) * count if on_cpu else setting.accelerator_games * count
+    moves = setting.cpu_moves if on_cpu else setting.accelerator_moves
+    config = Config(
+        game=GameConfig(name="go", size=(setting.size,), komi=setting.komi),
+        network=resolve(network),
+        search=SearchConfig(name="gumbel", num_simulations=setting.num_simulations, max_considered=16),
+        selfplay=SelfplayConfig(num_games=games, moves_per_dispatch=moves, dispatches_per_iteration=1, temperature_moves=0, resign=False),
+        learner=LearnerConfig(batch_size=min(games * moves, setting.batch_size * count), optimiser="adamw", learning_rate=((0, 1e-3),)),
+    )
+    return one_pass(config)
+
+
+def one_pass(config: Config) -> Config:
+    """Return `config` with as many learning steps as an iteration has batches, from the first iteration on, and without matches."""
+    selfplay = config.selfplay
+    positions = selfplay.num_games * selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
+    return dataclasses.replace(
+        config,
+        replay=ReplayConfig(window_games=config.replay.window_games, min_positions=1),
+        learner=dataclasses.replace(config.learner, steps_per_iteration=max(1, positions // config.learner.batch_size)),
+        evaluation=EvaluationConfig(gate=False, every=0),
+    )

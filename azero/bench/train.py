@@ -1,0 +1,232 @@
+"""Speed of the learner's step and its share of what the device can do: `azero bench train`.
+
+Operations are counted by hand from the network's layers, a multiplication and an addition per weight and point, forward and backward; what else a step computes
+(batch norm, losses, the optimiser) counts as time alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from jax.sharding import Mesh, PartitionSpec
+from rich.console import Console
+from rich.table import Table
+
+from azero import mesh as mesh_lib
+from azero.bench.games import engine_of, spread_games
+from azero.config import LearnerConfig, NetworkConfig
+from azero.data.sample import Samples, unpack
+from azero.experiments.estimate import PEAK_FLOPS, evaluation_flops, peak_of
+from azero.games import Game, make
+from azero.learn.learner import TrainState, make_learner
+from azero.networks import Network, make_network, resolve
+from azero.report.progress import working
+from azero.types import Array, PyTree
+
+FLOAT32_PEAK = {
+    "TPU v2": 46e12,  # TPUs take float32 products in one bf16 pass by default: the peak is that of bf16 (Google's data sheets, as in PEAK_FLOPS)
+    "TPU v3": 123e12,
+    "TPU v4": 275e12,
+    "TPU v5 lite": 197e12,
+    "TPU v5e": 197e12,
+    "TPU v5": 459e12,
+    "TPU v5p": 459e12,
+    "TPU v6 lite": 918e12,
+    "TPU v6e": 918e12,
+    "T4": 8.1e12,  # no TF32 before Ampere: plain float32 (NVIDIA T4 data sheet)
+    "V100": 15.7e12,  # the same (NVIDIA V100 data sheet, SXM2)
+    "L4": 60e12,  # TF32, which XLA uses by default, without sparsity (NVIDIA L4 data sheet: 120 with)
+    "A100": 156e12,  # TF32 (NVIDIA A100 data sheet)
+    "H100": 494e12,  # TF32 (NVIDIA H100 data sheet, SXM: 989 with sparsity)
+    "H200": 494e12,  # TF32 (NVIDIA H200 data sheet, SXM: 989 with sparsity)
+    "B200": 1100e12,  # TF32 (NVIDIA HGX B200 data sheet: 2.2 PFLOP/s with sparsity)
+}
+"""Peak arithmetic per chip in FLOP/s on float32 operands at JAX's default precision."""
+PRODUCT_SIZE = {"cpu": 1024}
+"""Side of the square matrices whose product is measured; 8192 elsewhere."""
+TRAINING_PASSES = 3
+"""A backward pass computes a gradient by the inputs and one by the weights of every layer, each as much as the forward pass."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table."""
+
+    what: str
+    batch: int
+    """Positions per step over all devices."""
+    positions_per_second: float
+    step_seconds: float
+    flops: float
+    """Counted operations per second, forward and backward."""
+    peak: float | None
+    """Published FLOP/s of all devices for the compute type; None where the table does not know the device, as a CPU."""
+    product: float
+    """FLOP/s of a large matrix product of the compute type on the same devices in the same run."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What to time: on an accelerator AlphaGo Zero's network and batch by default, on a CPU a small one."""
+
+    against: str | None = None
+    """There is no peer to compare with: a name is an error."""
+    size: int | None = None
+    """Points per side (19; on a CPU 9)."""
+    blocks: int | None = None
+    """Blocks of the tower (20; on a CPU 6)."""
+    filters: int | None = None
+    """Filters of the tower (256; on a CPU 64)."""
+    batch: int | None = None
+    """Positions per step over all devices (2048 on each; on a CPU 128). Where they do not fit the memory, half as many are tried."""
+    dtype: Literal["float32", "bfloat16"] | None = None
+    """Compute type of the tower (bfloat16; on a CPU float32)."""
+    steps: int = 8
+    """Steps in one measurement."""
+    repeats: int = 3
+    """The best of so many measurements counts."""
+
+
+def run(arguments: Arguments) -> list[Result]:
+    """Time the step alone and with the unpacking of its samples, on positions from the middle of games."""
+    on_cpu = jax.default_backend() == "cpu"
+    size, blocks, filters = arguments.size or (9 if on_cpu else 19), arguments.blocks or (6 if on_cpu else 20), arguments.filters or (64 if on_cpu else 256)
+    dtype: Literal["float32", "bfloat16"] = arguments.dtype or ("float32" if on_cpu else "bfloat16")
+    mesh, game = mesh_lib.make_mesh(), make("go", size=size)
+    config = resolve(NetworkConfig(blocks=blocks, filters=filters, train_dtype=dtype, inference_dtype=dtype))
+    network = make_network(config, game.board_shape, game.num_planes, game.num_actions)
+    operations = step_flops(network, game)
+    product = product_flops(mesh, config.train_dtype)
+    peaks = PEAK_FLOPS if config.train_dtype == "bfloat16" else FLOAT32_PEAK
+    peak = peak_of(jax.devices()[0].device_kind, peaks)
+    batch, seconds = fit(arguments.batch or (128 if on_cpu else 2048 * mesh.size), mesh.size, lambda batch: time_steps(network, game, mesh, batch, arguments))
+    return [
+        Result(what, batch, batch / took, took, operations * batch / took, peak * mesh.size if peak else None, product)
+        for what, took in zip(("train step", "with unpacking"), seconds, strict=True)
+    ]
+
+
+def step_flops(network: Network, game: Game) -> float:
+    """Return the operations of a training step for one position: forward and backward, without the gradient by the planes, which nothing needs."""
+    params = jax.eval_shape(network.init, jax.random.key(0))["params"]
+    points = game.board_shape[0] * game.board_shape[1]
+    stems = sum(params[tower]["stem"]["kernel"].size for tower in params if tower.endswith("tower"))
+    return TRAINING_PASSES * evaluation_flops(params, game.board_shape) - 2 * stems * points
+
+
+def fit(batch: int, devices: int, measure: Callable[[int], tuple[float, float]]) -> tuple[int, tuple[float, float]]:
+    """Return the largest of `batch`, half of it, a quarter ... that fits the devices' memory, and what `measure` says of it."""
+    while True:
+        try:
+            return batch, measure(batch)
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error) or batch % (2 * devices):
+                raise
+        print(f"a batch of {batch} does not fit the memory; {batch // 2} instead", flush=True)
+        batch //= 2
+
+
+def time_steps(network: Network, game: Game, mesh: Mesh, batch: int, arguments: Arguments) -> tuple[float, float]:
+    """Return the seconds of one training step on `batch` positions, and of one with the unpacking of its samples before it."""
+    learner = make_learner(LearnerConfig(batch_size=batch), network, game, mesh)
+    samples = mesh_lib.put(jax.jit(lambda key: mid_game_samples(game, batch, key))(jax.random.key(0)), mesh_lib.batch_sharded(mesh))
+    unpacked = unpack(game, samples)
+    state = learner.init(jax.random.key(1))
+
+    def step(state: TrainState) -> TrainState:
+        return learner.train_step(state, unpacked)[0]
+
+    def step_from_packed(state: TrainState) -> TrainState:
+        return learner.train_step(state, unpack(game, samples))[0]
+
+    alone, state = _best(step, state, arguments)
+    with_unpacking, _ = _best(step_from_packed, state, arguments)
+    return alone, with_unpacking
+
+
+def _best(step: Callable[[TrainState], TrainState], state: TrainState, arguments: Arguments) -> tuple[float, TrainState]:
+    """Return the seconds of one of `arguments.steps` steps in a row, the best of `arguments.repeats` measurements, and the state after them."""
+    state = jax.block_until_ready(step(state))  # compiles
+    best = float("inf")
+    for _ in range(arguments.repeats):
+        began = time.perf_counter()
+        for _ in range(arguments.steps):
+            state = step(state)
+        jax.block_until_ready(state)
+        best = min(best, (time.perf_counter() - began) / arguments.steps)
+    return best, state
+
+
+def mid_game_samples(game: Game, batch: int, key: Array) -> Samples:
+    """Return samples as the replay would send them, from the middle of random games; of the boards before them only the last is kept, eight times."""
+    games_key, value_key, symmetry_key = jax.random.split(key, 3)
+    states = spread_games(engine_of(game), batch, game.num_actions - 1, games_key)
+    legal = jax.vmap(game.legal_action_mask)(states)
+    weights, actions = jax.lax.top_k(legal.astype(jnp.float32), min(48, game.num_actions))
+    frames = jax.vmap(game.pack_frame)(states)
+    return Samples(
+        frames=jnp.repeat(frames[:, None], game.num_frames, axis=1),
+        to_play=jax.vmap(game.to_play)(states).astype(jnp.uint8),
+        policy_index=jnp.where(weights > 0, actions, -1).astype(jnp.int16),
+        policy_weight=weights.astype(jnp.float16),
+        is_target=jnp.ones(batch, bool),
+        value=jax.random.rademacher(value_key, (batch,), jnp.float32),
+        symmetry=jax.random.randint(symmetry_key, (batch,), 0, game.num_symmetries).astype(jnp.uint8),
+    )
+
+
+def product_flops(mesh: Mesh, dtype: str) -> float:
+    """Return the FLOP/s that all devices together reach in a product of square matrices: what can be had, whatever the data sheet says."""
+    side = PRODUCT_SIZE.get(jax.default_backend(), 8192)
+    shards = PartitionSpec(mesh_lib.DATA_AXIS)
+    matrices = mesh_lib.put(np.full((mesh.size, side, side), 1 / side, jnp.dtype(dtype)), mesh_lib.batch_sharded(mesh))
+
+    def local(matrices: PyTree) -> PyTree:
+        return jnp.matmul(matrices, matrices)
+
+    product = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=shards, out_specs=shards, check_vma=False))
+    result = product(matrices).block_until_ready()
+    rates = []
+    for _ in range(3):
+        began = time.perf_counter()
+        for _ in range(4):
+            result = product(result)
+        result.block_until_ready()
+        rates.append(4 * mesh.size * 2 * side**3 / (time.perf_counter() - began))
+    return max(rates)
+
+
+def table(results: list[Result], title: str) -> Table:
+    """Return the results as people read them."""
+    shown = Table(title=title)
+    for column in ("what", "batch", "positions/s", "ms/step", "TFLOP/s", "of the peak", "of a matrix product"):
+        shown.add_column(column, justify="left" if column == "what" else "right")
+    for result in results:
+        share = f"{result.flops / result.peak:.0%}" if result.peak else "unknown"
+        numbers: tuple[Any, ...] = (f"{result.positions_per_second:,.0f}", f"{1000 * result.step_seconds:,.1f}", f"{result.flops / 1e12:,.2f}")
+        shown.add_row(result.what, str(result.batch), *numbers, share, f"{result.flops / result.product:.0%}")
+    return shown
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table of `run`; `--help` lists the arguments."""
+    chosen = tyro.cli(Arguments, args=arguments)
+    if chosen.against is not None:
+        raise ValueError(f"azero bench train compares with nothing, not {chosen.against!r}")
+    mesh_lib.split_cpu()
+    with working("measuring the learner's step", Console(stderr=True)):
+        results = run(chosen)
+    settings = ", ".join(f"{name} {value}" for name, value in dataclasses.asdict(chosen).items() if value is not None)
+    Console().print(table(results, f"The learner's step on {jax.device_count()} x {jax.devices()[0].device_kind} ({settings})"))
+
+
+if __name__ == "__main__":
+    main()

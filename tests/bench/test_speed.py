@@ -1,0 +1,113 @@
+"""The measurements of speed on tiny settings: results of the right shape, figures that cannot be wrong, tables with the command beside the number."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azero import mesh as mesh_lib
+from azero.bench import forward, loop, scaling, train
+from azero.bench.games import engine_of, spread_games
+from azero.bench.settings import SETTINGS, make_config, one_pass
+from azero.config import GameConfig, LearnerConfig, NetworkConfig, SearchConfig, SelfplayConfig
+from azero.experiments.estimate import peak_of
+from azero.games import make
+from azero.networks import make_network
+
+GAME = make("go", size=3)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """A run of seconds: tic-tac-toe, one block of 8, 4 simulations, 8 games."""
+    config = make_config(SETTINGS["9x9"])
+    return one_pass(
+        dataclasses.replace(
+            config,
+            game=GameConfig(name="tictactoe"),
+            network=NetworkConfig(blocks=1, filters=8, value_hidden=8, train_dtype="float32", inference_dtype="float32", convolution="dots"),
+            search=SearchConfig(name="gumbel", num_simulations=4, max_considered=4),
+            selfplay=SelfplayConfig(num_games=8, moves_per_dispatch=2, dispatches_per_iteration=1, resign=False),
+            learner=LearnerConfig(batch_size=16, optimiser="adamw", learning_rate=((0, 1e-3),)),
+        )
+    )
+
+
+def test_games_are_spread_over_their_lengths():
+    game = make("tictactoe")
+    states = jax.jit(lambda key: spread_games(engine_of(game), 64, 9, key))(jax.random.key(0))
+    assert not jax.vmap(game.is_terminal)(states).any()
+    free = np.asarray(jax.vmap(game.legal_action_mask)(states).sum(-1))
+    assert free.max() == 9 and len(np.unique(free)) > 5
+
+
+def test_the_loop_is_measured_and_beside_another_it_shows_ratios(tiny):
+    ours = loop.measure_ours(tiny, iterations=1)
+    assert 0 < ours.loop < ours.selfplay and ours.learning > ours.loop
+    assert 0 < ours.cpu_selfplay < ours.cpu_loop
+    assert ours.network_share is not None and ours.network_share > 0
+    half = dataclasses.replace(ours, program="half", selfplay=ours.selfplay / 2, network_share=None)
+    shown = loop.table([ours, half], "title")
+    assert "(2.0 x)" in "".join(shown.columns[1].cells) and shown.row_count == 2
+    with pytest.raises(ValueError, match="compares with pgx"):
+        loop.run("fairy")
+
+
+def test_the_network_is_asked_as_often_as_the_search_asks_it():
+    assert forward.calls_of(SearchConfig(name="puct", num_simulations=8), 82) == {1: 9}
+    gumbel = forward.calls_of(SearchConfig(name="gumbel", num_simulations=32, max_considered=16), 82)
+    assert sum(width * count for width, count in gumbel.items()) == 33
+    assert max(gumbel) == 16 and gumbel[16] == 1
+
+
+@pytest.mark.slow
+def test_self_play_on_eight_devices_does_the_work_of_one(tiny):
+    config = dataclasses.replace(tiny, selfplay=dataclasses.replace(tiny.selfplay, num_games=64))
+    one, eight = scaling.run(config, 8)
+    assert one.flops_efficiency == one.bytes_efficiency == 1.0
+    assert 0.9 < eight.flops_efficiency < 1.1 and eight.bytes_efficiency > 0.8
+    assert eight.total.collectives == 0 and eight.total.flops > 64 * 5 * 2 * 9 * 9 * 3 * 8
+    assert scaling.table([one, eight], "title").row_count == 2
+    with pytest.raises(ValueError, match="1000 devices"):
+        scaling.run(config, 1000)
+
+
+def test_operations_of_a_training_step_are_those_of_the_layers():
+    blocks, filters, points, moves = 3, 8, 9, 10
+    network = make_network(NetworkConfig(blocks=blocks, filters=filters, value_hidden=4, convolution="dots"), (3, 3), 17, moves)
+    stem, tower = 9 * 17 * filters * points, 9 * filters * filters * 2 * (blocks - 1) * points
+    heads = filters * 3 * points + 2 * points * moves + points * 4 + 4
+    assert train.step_flops(network, GAME) == pytest.approx(2 * (2 * stem + 3 * (tower + heads)), rel=0.02)
+
+
+def test_the_training_step_is_timed():
+    alone, unpacked = train.run(train.Arguments(size=3, blocks=1, filters=8, batch=16, steps=2, repeats=1))
+    assert alone.batch == 16 and alone.positions_per_second == pytest.approx(16 / alone.step_seconds)
+    assert alone.peak is None and alone.product > 0 and unpacked.flops > 0
+    known = dataclasses.replace(alone, peak=4 * alone.flops)
+    assert list(train.table([known], "title").columns[5].cells) == ["25%"]
+
+
+def test_a_batch_that_does_not_fit_is_halved(capsys):
+    def measure(batch):
+        if batch > 32:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+        return 1.0, 2.0
+
+    assert train.fit(128, 8, measure) == (32, (1.0, 2.0))
+    assert "a batch of 64 does not fit the memory; 32 instead" in capsys.readouterr().out
+    with pytest.raises(jax.errors.JaxRuntimeError):
+        train.fit(40, 8, measure)
+
+
+def test_peaks_of_devices():
+    assert peak_of("NVIDIA H200", train.FLOAT32_PEAK) == 494e12
+    assert peak_of("TPU v5 lite", train.FLOAT32_PEAK) == 197e12
+    assert peak_of("Tesla T4", train.FLOAT32_PEAK) == 8.1e12
+    assert peak_of("abacus", train.FLOAT32_PEAK) is None and peak_of("NVIDIA L40S", train.FLOAT32_PEAK) is None
+
+
+def test_what_all_devices_make_of_a_product():
+    assert train.product_flops(mesh_lib.make_mesh(jax.devices()[:1]), str(jnp.dtype(jnp.float32))) > 1e8
