@@ -88,7 +88,7 @@ def fill_replay(loop: Loop, state: RunState) -> None:
     """Put finished games of random numbers into the window."""
     random, assembler, count = np.random.default_rng(0), Assembler(FILLED_GAMES), 0
     while count < FILLED_GAMES:
-        games = assembler.add(random_chunk(random, loop.game, loop.game.max_moves, FILLED_GAMES))
+        games = assembler.add(random_chunk(random, loop.game, loop.game.max_moves, FILLED_GAMES), network=0)
         state.replay.add(games)
         count += len(games.length)
     state.replay.state_dict()  # waits for the last one

@@ -123,7 +123,7 @@ def _assemble(chunks: list[Step], positions: int) -> tuple[float, list[Games]]:
     finished: list[Games] = []
     started = time.process_time()
     while count < positions:
-        games = assembler.add(chunks[turn % len(chunks)])
+        games = assembler.add(chunks[turn % len(chunks)], network=0)
         turn += 1
         count += len(games.action)
         if len(games.length):

@@ -14,7 +14,7 @@ from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_mov
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord
 from azero.games.go.text import format_vertex
-from azero.play.trajectory import Games, HostArray
+from azero.play.trajectory import NO_NETWORK, Games, HostArray
 
 SLOTS = 1
 """Policy slots of a position: the move that was played."""
@@ -137,4 +137,5 @@ def as_games(games: Sequence[tuple[GameRecord, HostArray]], first_number: int) -
         resigned=np.asarray(["+R" in record.result.upper() for record, _ in games]),
         can_resign=np.ones(len(games), bool),
         number=first_number + np.arange(len(games), dtype=np.int64),
+        network=np.full((len(games), 2), NO_NETWORK, np.int32),
     )

@@ -36,8 +36,8 @@ def row_dtype(frame_words: int, slots: int) -> np.dtype[Any]:
     return np.dtype(fields)
 
 
-GAME_DTYPE = np.dtype([("number", "<i8"), ("length", "<i4"), ("result", "<f4", (2,)), ("flags", "u1")])
-"""Layout of one game's entry."""
+GAME_DTYPE = np.dtype([("number", "<i8"), ("length", "<i4"), ("result", "<f4", (2,)), ("flags", "u1"), ("network", "<i4", (2,))])
+"""Layout of one game's entry; `network` is missing in shards written before it was recorded."""
 
 
 class Shard(NamedTuple):
@@ -91,7 +91,7 @@ def write_shard(path: Path, rows: HostArray, games: Games, facts: dict[str, Any]
       StorageError: see `azero.data.files.write_atomic`.
     """
     table = np.zeros(len(games.length), GAME_DTYPE)
-    for name in ("number", "length", "result"):
+    for name in ("number", "length", "result", "network"):
         table[name] = getattr(games, name)
     table["flags"] = games.resigned * _RESIGNED + games.can_resign * _CAN_RESIGN
     return write_arrays(path, {"rows": rows, "games": table}, {**facts, "schema": SCHEMA})

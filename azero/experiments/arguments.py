@@ -16,6 +16,32 @@ from azero.experiments.experiment import Experiment
 
 
 @dataclass(frozen=True)
+class ClusterOptions:
+    """Where self-play and matches are, if not in the program's own process."""
+
+    cluster: str | None = None
+    """Elastic self-play on Ray (docs/elastic.md): ray starts it on this machine; auto or HOST:PORT name a cluster that runs."""
+    workers: int = 2
+    """With --cluster: workers, each with selfplay.num-games games. Those for which there is no room start when there is."""
+    worker_cpus: int = 1
+    """With --cluster: CPU cores of a worker."""
+    worker_gpus: float = 0.0
+    """With --cluster: GPUs of a worker; below 1, workers share one."""
+    worker_tpus: int = 0
+    """With --cluster: TPU chips of a worker, all of one host."""
+    learner_gpus: int = 0
+    """With --cluster: GPUs of this machine that Ray sets aside for the learner, which is this process; 0 leaves it the devices it sees."""
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "worker_cpus"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} is at least 1, not {getattr(self, name)}")
+        for name in ("worker_gpus", "worker_tpus", "learner_gpus"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"--{name.replace('_', '-')} is at least 0, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
 class Arguments:
     """What one start of an experiment is told."""
 
@@ -26,6 +52,7 @@ class Arguments:
     """Where the run lives: checkpoints, games, metrics, report. The same directory again continues the run. Default: runs/NAME."""
     data: Path | None = None
     """Experiments that learn from records: the directory of `azero data import`."""
+    elastic: Annotated[ClusterOptions, tyro.conf.arg(name="")] = ClusterOptions()
 
 
 def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -> Arguments:

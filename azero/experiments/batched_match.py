@@ -15,7 +15,7 @@ from azero.evaluate.match_games import MatchGame
 from azero.experiments.players import Loaded, NetworkSpec, load_player
 from azero.games.game import Game
 from azero.games.go.rules import Go
-from azero.pipelines.loop import match_settings
+from azero.pipelines.programs import match_settings
 from azero.play.match import MatchGames, make_match
 from azero.play.player import Decision
 from azero.play.referee import PLAYED_OUT

@@ -14,7 +14,7 @@ from azero.experiments.match_request import MatchRequest
 from azero.experiments.players import CheckpointSpec, ThinkerSettings, ThinkerSpec, load_any_thinker, parse_player, resolve
 from azero.experiments.programs import GnuShogiSpec, ProgramSpec, program_maker
 from azero.games import Game, make
-from azero.pipelines.loop import match_settings
+from azero.pipelines.programs import match_settings
 from azero.play.player import Player, Position
 from azero.play.thinking import Limits
 from azero.play.tree_player import PlayStyle

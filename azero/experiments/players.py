@@ -19,7 +19,7 @@ from azero.experiments.programs import FORMS as PROGRAM_FORMS
 from azero.experiments.programs import ProgramSpec, parse_program
 from azero.games import Game, make
 from azero.networks import Network, make_network
-from azero.pipelines.loop import match_leaf, match_settings
+from azero.pipelines.programs import match_leaf, match_settings
 from azero.play.apv_player import ApvPlayer
 from azero.play.tree_player import PlayStyle, TreePlayer
 from azero.search import SearchFn, make_search

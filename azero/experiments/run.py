@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,11 +21,11 @@ from azero import mesh as mesh_lib
 from azero.checkpoint import CheckpointError
 from azero.config import Config
 from azero.evaluate.arena import evaluation_row
-from azero.experiments.arguments import Arguments, parse_arguments
+from azero.experiments.arguments import Arguments, ClusterOptions, parse_arguments
 from azero.experiments.estimate import LIFETIME_SECONDS, estimate, mean_simulations
 from azero.experiments.experiment import Experiment
 from azero.experiments.saving import Saver, settle
-from azero.pipelines.events import Evaluated, IterationDone, Phase, Played, SampleGame, Trained
+from azero.pipelines.events import Evaluated, Event, IterationDone, Phase, Played, SampleGame, Trained
 from azero.pipelines.loop import Loop, RunState
 from azero.report import files
 from azero.report.men import start_of
@@ -48,7 +49,10 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
         assert arguments.workdir is not None
         if arguments.data is not None:
             raise ValueError(f"--data {arguments.data}: {experiment.name} learns from games of its own; sl19 and sl9 learn from records")
-        return run(experiment, arguments.settings, arguments.workdir)
+        if arguments.elastic.cluster is None:
+            return run(experiment, arguments.settings, arguments.workdir)
+        with _open_cluster(arguments.elastic) as conduct:
+            return run(experiment, arguments.settings, arguments.workdir, conduct=conduct)
 
     end_with_status(experiment, start, argv)
 
@@ -65,8 +69,30 @@ def end_with_status(experiment: Experiment, start: Callable[[Arguments], int], a
     sys.exit(status)
 
 
-def run(experiment: Experiment, config: Config, workdir: Path, console: Console | None = None) -> int:
+def _open_cluster(options: ClusterOptions) -> AbstractContextManager[Conduct]:
+    """Return `azero.experiments.cluster.open_cluster(options)`; Ray is wanted for nothing else.
+
+    Raises:
+      ValueError: Ray is not installed.
+    """
+    try:
+        from azero.experiments.cluster import open_cluster
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise ValueError(f"--cluster {options.cluster} needs Ray: pip install 'azero[ray]'") from error
+    return open_cluster(options)
+
+
+def run(experiment: Experiment, config: Config, workdir: Path, console: Console | None = None, conduct: Conduct | None = None) -> int:
     """Start or continue the run in `workdir`; return its exit status.
+
+    Args:
+      experiment: its name and title.
+      config: its settings.
+      workdir: the run's directory.
+      console: where to say what happens; None is the standard output.
+      conduct: how iterations come about; None is `Loop.iterate`, all in this process.
 
     Raises:
       ValueError: settings do not fit each other, the devices, or what is in `workdir`.
@@ -92,8 +118,9 @@ def run(experiment: Experiment, config: Config, workdir: Path, console: Console 
     if mesh_lib.is_lead():
         files.write_config(workdir, loop.config)
         files.write_run(workdir, experiment.name, loop.config)
-    with stop_on_signals(workdir) as stop:
-        finished = _iterate(loop, state, saver, workdir, stop, console)
+    with stop_on_signals(workdir) as stop, contextlib.ExitStack() as crew:
+        iterate = loop.iterate if conduct is None else crew.enter_context(conduct(loop, state, stop))
+        finished = _iterate(loop, iterate, state, saver, workdir, stop, console)
     return _conclude(finished, state, workdir, console)
 
 
@@ -138,6 +165,12 @@ class StopRequest:
         return mesh_lib.smallest(-int(self.is_set)) < 0
 
 
+Iterate = Callable[[RunState], Iterator[Event]]
+"""Runs one iteration on a state, in place."""
+Conduct = Callable[[Loop, RunState, StopRequest], AbstractContextManager[Iterate]]
+"""Readies what iterations need besides the loop (workers elsewhere), and lets go of it when the run ends."""
+
+
 @contextlib.contextmanager
 def stop_on_signals(workdir: Path) -> Iterator[StopRequest]:
     """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration; one that does not end in time is given up."""
@@ -177,14 +210,14 @@ def _say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _iterate(loop: Loop, state: RunState, saver: Saver, workdir: Path, stop: StopRequest, console: Console) -> bool:
+def _iterate(loop: Loop, iterate: Iterate, state: RunState, saver: Saver, workdir: Path, stop: StopRequest, console: Console) -> bool:
     """Run iterations until the last one or a request to stop; return whether the run is finished."""
     total = loop.config.run.iterations
     with MetricsWriter(workdir, state.iteration) as metrics, Progress(total, state.iteration, console) as progress:
         stopping = False
         while state.iteration < total and not stopping:
             with _profiled(loop.config, state.iteration + 1, workdir):
-                _one_iteration(loop, state, metrics, progress, workdir)
+                _one_iteration(loop, iterate, state, metrics, progress, workdir)
             stopping = stop.agree()
             if state.iteration % loop.config.checkpoint.every == 0 or state.iteration == total or stopping:
                 with progress.working("saving"):
@@ -195,12 +228,12 @@ def _iterate(loop: Loop, state: RunState, saver: Saver, workdir: Path, stop: Sto
     return state.iteration >= total
 
 
-def _one_iteration(loop: Loop, state: RunState, metrics: MetricsWriter, progress: Progress, workdir: Path) -> None:
+def _one_iteration(loop: Loop, iterate: Iterate, state: RunState, metrics: MetricsWriter, progress: Progress, workdir: Path) -> None:
     """Run one iteration, showing and recording its events."""
     started = time.monotonic()
     losses: dict[str, float] = {}
     with contextlib.ExitStack() as phase:
-        for event in loop.iterate(state):
+        for event in iterate(state):
             match event:
                 case Phase(text):
                     phase.close()
@@ -240,6 +273,7 @@ def _row(config: Config, event: IterationDone, losses: dict[str, float], seconds
         "first_wins": event.first_wins / games,
         "draws": event.draws / games,
         "game_length": event.mean_length,
+        "network_age": event.network_age,
         "seconds": seconds,
         "selfplay_seconds": event.selfplay_seconds,
         "learn_seconds": event.learner_seconds,

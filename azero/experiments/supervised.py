@@ -36,6 +36,8 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
 
     def start(arguments: Arguments) -> int:
         assert arguments.workdir is not None
+        if arguments.elastic.cluster is not None:
+            raise ValueError(f"--cluster {arguments.elastic.cluster}: {experiment.name} learns from records and plays no games")
         if arguments.data is None:
             raise ValueError(f"{experiment.name} learns from records: --data DIR names a data set (azero data import PATHS --out DIR makes one)")
         return run(experiment, arguments.settings, arguments.workdir, arguments.data)

@@ -75,6 +75,8 @@ class IterationDone:
     draws: int
     mean_length: float
     """Moves per new game; 0 where none ended."""
+    network_age: float
+    """Iterations from the network that played a new game's first move to this one, on average; 0 where none ended."""
     window_games: int
     window_positions: int
     resign_threshold: float

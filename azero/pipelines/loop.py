@@ -6,13 +6,12 @@ continued from a checkpoint repeats exactly what an unbroken run does.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,21 +24,15 @@ from azero.data.replay import Replay
 from azero.data.sample import Batch, Samples, unpack
 from azero.evaluate.gate import passes_gate
 from azero.evaluate.resign import NEVER, ResignCalibration, lowest_points
-from azero.games import Game, make
 from azero.games.positions import read_positions
 from azero.learn.learner import Metrics, TrainState, make_learner, mean_metrics, place_samples
-from azero.networks import make_network
-from azero.networks.network import Network
 from azero.pipelines.events import Evaluated, Event, IterationDone, Phase, Played, SampleGame, Trained
-from azero.play.match import make_match
-from azero.play.selfplay import Carry, make_selfplay, to_host
-from azero.play.trajectory import Assembler, Games
-from azero.search import LeafFn, make_search
-from azero.search.leaf import averaged_network_leaf, network_leaf
+from azero.pipelines.programs import PLAY, START, Programs, iteration_key
+from azero.play.score import MatchResult
+from azero.play.selfplay import Carry, to_host
+from azero.play.trajectory import NO_NETWORK, Assembler, Games
 from azero.types import PyTree
 
-# What the iteration's key is folded with, so that the draws of different parts never coincide.
-_PLAY, _LEARN, _MATCH, _START = range(4)
 START_POSITIONS = "start_positions.txt"
 """In a run's directory: its own copy of the file of start positions, so that it is continued as it was begun."""
 SAMPLE_GAMES = 2
@@ -70,9 +63,29 @@ class RunState:
         parts = {"train": self.train, "carry": self.carry, "best": self.best, "rival": self.rival}
         return {name: part for name, part in parts.items() if part is not None}
 
+    @property
+    def player(self) -> PyTree:
+        """The variables that self-play uses: those of the best player under the gate, else the newest."""
+        return self.train.variables if self.best is None else self.best
+
+    @property
+    def player_iteration(self) -> int:
+        """The iteration after which `player` stood."""
+        return self.iteration if self.best is None else self.best_iteration
+
+
+class Challenge(NamedTuple):
+    """A match that is due: the current player against the best one (AGZ's gate), or against the player of the previous evaluation."""
+
+    iteration: int
+    current: PyTree
+    """Variables of the current player, arrays of their own."""
+    opponent_iteration: int
+    opponent: PyTree
+
 
 @dataclass
-class _Tally:
+class Tally:
     """What the games that end in one iteration add up to."""
 
     games: int = 0
@@ -80,15 +93,19 @@ class _Tally:
     first_wins: int = 0
     draws: int = 0
     plies: int = 0
+    ages: int = 0
+    """Sum over the games of the iterations since the network that played their first move."""
     samples: list[SampleGame] = field(default_factory=list)
 
-    def add(self, games: Games, positions: int) -> None:
+    def add(self, games: Games, positions: int, iteration: int) -> None:
+        """Count games that came in after `iteration` iterations."""
         first = games.result[:, 0]
         self.games += len(first)
         self.positions += positions
         self.first_wins += int((first > 0).sum())
         self.draws += int((first == 0).sum())
         self.plies += len(games.action)
+        self.ages += int((iteration - games.network[games.network[:, 0] != NO_NETWORK, 0]).sum())
         self.samples.extend(_sample_games(games, SAMPLE_GAMES - len(self.samples)))
 
 
@@ -105,17 +122,10 @@ class Loop:
         self.mesh = mesh
         self.workdir = workdir
         mesh_lib.check_divides(config.learner.batch_size, mesh, "learner.batch-size")
-        self.game = make(config.game.name, **config.game.options())
+        self.programs = Programs(config, mesh)
+        self.game, self.network, self.selfplay = self.programs.game, self.programs.network, self.programs.selfplay
         self.starts = None if config.game.start_positions is None else self._read_starts(Path(config.game.start_positions))
-        self.network = make_network(config.network, self.game.board_shape, self.game.num_planes, self.game.num_actions)
-        leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)
-        search = make_search(config.search, self.game, leaf)
-        fast = config.selfplay.fast_simulations
-        fast_search = None if fast is None else make_search(dataclasses.replace(config.search, num_simulations=fast, dirichlet_fraction=0.0), self.game, leaf)
-        self.selfplay = make_selfplay(config.selfplay, self.game, search, fast_search, mesh)
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
-        self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
-        self.match_search = make_search(match_settings(config), self.game, match_leaf(config, self.game, self.network))
 
     def _read_starts(self, path: Path) -> PyTree:
         """Return the states[P] that self-play begins with, on every device.
@@ -130,7 +140,7 @@ class Loop:
     def fresh_arrays(self) -> dict[str, PyTree]:
         """Return the arrays of a run before its first iteration, as `RunState.arrays` names them."""
         evaluation = self.config.evaluation
-        learner_key, games_key = jax.random.split(jax.random.fold_in(jax.random.key(self.config.run.seed), _START))
+        learner_key, games_key = jax.random.split(jax.random.fold_in(jax.random.key(self.config.run.seed), START))
         train = self.learner.init(learner_key)
         arrays: dict[str, PyTree] = {"train": train, "carry": self.selfplay.init(games_key, self.starts)}
         if evaluation.gate:
@@ -157,6 +167,12 @@ class Loop:
             resign=ResignCalibration(config.selfplay.resign_false_positives, config.selfplay.resign_min_games),
         )
 
+    @property
+    def positions_per_iteration(self) -> int:
+        """Positions that self-play adds in an iteration."""
+        config = self.config.selfplay
+        return config.num_games * config.moves_per_dispatch * config.dispatches_per_iteration
+
     def batch_shapes(self) -> Batch:
         """Return the shapes of one batch of the learner."""
         count, game = self.config.learner.batch_size, self.game
@@ -179,36 +195,39 @@ class Loop:
 
     def iterate(self, state: RunState) -> Iterator[Event]:
         """Run one iteration on `state`, in place. The state is whole, and may be saved, when `IterationDone` has come."""
-        key = jax.random.fold_in(jax.random.key(self.config.run.seed), 16 + state.iteration)
-        tally = _Tally()
+        tally = Tally()
         started = time.monotonic()
-        yield from self._play(state, jax.random.fold_in(key, _PLAY), tally)
+        yield from self._play(state, tally)
         played = time.monotonic()
-        wait = yield from self._learn(state, tally)
+        wait = yield from self.learn(state, self.learning_steps(state, tally.positions))
         learned = time.monotonic()
-        yield from self._evaluate(state, jax.random.fold_in(key, _MATCH))
-        yield self._finish(state, tally, played - started, learned - played, wait)
+        yield from self._evaluate(state)
+        yield self.finish(state, tally, played - started, learned - played, wait)
 
-    def _play(self, state: RunState, key: jax.Array, tally: _Tally) -> Iterator[Event]:
+    def _play(self, state: RunState, tally: Tally) -> Iterator[Event]:
         config = self.config.selfplay
-        params = self.fold(state.train.variables if state.best is None else state.best)
+        key = jax.random.fold_in(iteration_key(self.config, state.iteration), PLAY)
+        params = self.programs.fold(state.player)
         positions = config.num_games * config.moves_per_dispatch
         yield Phase("self-play")
         for dispatch in range(config.dispatches_per_iteration):
             threshold = jnp.float32(state.resign.threshold if config.resign else NEVER)
             state.carry, chunk = self.selfplay.play(params, state.carry, jax.random.fold_in(key, dispatch), threshold, self.starts)
-            games = state.assembler.add(to_host(chunk))
-            state.replay.add(games)
-            state.resign.add(_lowest_points(games))
-            tally.add(games, positions)
-            yield Played(positions=positions, games=len(games.length))
-        state.games += tally.games
-        state.positions += tally.positions
+            games = state.assembler.add(to_host(chunk), state.player_iteration)
+            yield self.take_in(state, tally, games, positions)
 
-    def _learn(self, state: RunState, tally: _Tally) -> Generator[Event, None, float]:
-        """Take the iteration's learning steps; returns the seconds spent waiting for data."""
+    def take_in(self, state: RunState, tally: Tally, games: Games, positions: int) -> Played:
+        """Add finished games to the run; `positions` were played for them."""
+        state.replay.add(games)
+        state.resign.add(_lowest_points(games))
+        state.games += len(games.length)
+        state.positions += positions
+        tally.add(games, positions, state.iteration)
+        return Played(positions=positions, games=len(games.length))
+
+    def learn(self, state: RunState, steps: int) -> Generator[Event, None, float]:
+        """Take so many learning steps; returns the seconds spent waiting for data."""
         config = self.config.learner
-        steps = self._learning_steps(state, tally)
         if steps == 0:
             return 0.0
         yield Phase("learning")
@@ -222,39 +241,46 @@ class Loop:
         yield Trained(steps=steps, metrics=mean_metrics(collected))
         return wait
 
-    def _learning_steps(self, state: RunState, tally: _Tally) -> int:
-        """Return how many steps this iteration takes: none before the window is filled, fewer where positions would be seen too often."""
+    def learning_steps(self, state: RunState, new_positions: int) -> int:
+        """Return how many steps an iteration takes: none before the window is filled, fewer where positions would be seen too often."""
         config = self.config.learner
         if mesh_lib.smallest(int(state.replay.is_ready)) == 0:
             return 0
         if config.max_samples_per_position is None:
             return config.steps_per_iteration
-        allowed = config.max_samples_per_position * tally.positions / config.batch_size
+        allowed = config.max_samples_per_position * new_positions / config.batch_size
         return min(config.steps_per_iteration, int(allowed))
 
-    def _evaluate(self, state: RunState, key: jax.Array) -> Iterator[Event]:
-        """Play the match that is due: against the best player (AGZ's gate) or against the player of the previous evaluation."""
-        config = self.config.evaluation
-        number = state.iteration + 1
-        count = config.gate_games if config.gate else config.games
-        if config.every == 0 or count == 0 or number % config.every:
+    def _evaluate(self, state: RunState) -> Iterator[Event]:
+        if not self.match_is_due(state):
             return
-        yield Phase(f"match of {count} games")
-        opponent = state.best if config.gate else state.rival
-        current = self.copy_variables(state.train)
-        match = make_match(self.game, self.match_search, self.match_search, count, temperature_moves=config.temperature_moves, mesh=self.mesh)
-        games = match(self.fold(current), self.fold(opponent), key)
-        opponent_iteration = state.best_iteration if config.gate else state.rival_iteration
-        promoted = None
-        if config.gate:
-            promoted = passes_gate(games.result, config.gate_win_rate)
-            if promoted:
-                state.best, state.best_iteration = current, number
-        else:
-            state.rival, state.rival_iteration = current, number
-        yield Evaluated(number, opponent_iteration, games.result, promoted)
+        challenge = self.challenge(state)
+        yield Phase(f"match of {self.programs.match_games} games")
+        yield self.judge(state, challenge, self.programs.match(challenge.current, challenge.opponent, challenge.iteration))
 
-    def _finish(self, state: RunState, tally: _Tally, selfplay_seconds: float, learner_seconds: float, wait: float) -> IterationDone:
+    def match_is_due(self, state: RunState) -> bool:
+        """Return whether this iteration ends with a match."""
+        every = self.config.evaluation.every
+        return every > 0 and self.programs.match_games > 0 and (state.iteration + 1) % every == 0
+
+    def challenge(self, state: RunState) -> Challenge:
+        """Return the match between the player of this iteration and its opponent."""
+        opponent = (state.best_iteration, state.best) if self.config.evaluation.gate else (state.rival_iteration, state.rival)
+        return Challenge(state.iteration + 1, self.copy_variables(state.train), *opponent)
+
+    def judge(self, state: RunState, challenge: Challenge, result: MatchResult) -> Evaluated:
+        """Put the players in the places that the result of a match gives them."""
+        config, promoted = self.config.evaluation, None
+        if not config.gate:
+            state.rival, state.rival_iteration = challenge.current, challenge.iteration
+        else:
+            promoted = passes_gate(result, config.gate_win_rate)
+            if promoted:
+                state.best, state.best_iteration = challenge.current, challenge.iteration
+        return Evaluated(challenge.iteration, challenge.opponent_iteration, result, promoted)
+
+    def finish(self, state: RunState, tally: Tally, selfplay_seconds: float, learner_seconds: float, wait: float) -> IterationDone:
+        """Count the iteration and say what it was."""
         state.iteration += 1
         return IterationDone(
             iteration=state.iteration,
@@ -266,6 +292,7 @@ class Loop:
             first_wins=tally.first_wins,
             draws=tally.draws,
             mean_length=tally.plies / max(tally.games, 1),
+            network_age=tally.ages / max(tally.games, 1),
             window_games=state.replay.num_window_games,
             window_positions=state.replay.num_positions,
             resign_threshold=float(state.resign.threshold),
@@ -276,19 +303,6 @@ class Loop:
             samples=tally.samples,
             warnings=state.replay.take_warnings(),
         )
-
-
-def match_settings(config: Config) -> Any:
-    """Return the search settings of matches: no noise, no exploration (AGZ methods, 'Evaluator')."""
-    simulations = config.evaluation.num_simulations or config.search.num_simulations
-    return dataclasses.replace(config.search, num_simulations=simulations, dirichlet_fraction=0.0, gumbel_scale=0.0)
-
-
-def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
-    """Return how positions are evaluated in matches."""
-    if config.evaluation.average_symmetries:
-        return averaged_network_leaf(game, network.infer)
-    return network_leaf(game, network.infer, config.search.random_symmetry)
 
 
 def _lowest_points(games: Games) -> np.ndarray:

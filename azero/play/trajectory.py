@@ -18,6 +18,10 @@ HostArray = np.ndarray[Any, np.dtype[Any]]
 """An array in the host's memory."""
 
 
+NO_NETWORK = -1
+"""In the place of a network's iteration where no network played, or none is known."""
+
+
 class Step(NamedTuple):
     """One move of every game: arrays [K, B, ...] from the device, or the same as numpy arrays."""
 
@@ -76,6 +80,8 @@ class Games(NamedTuple):
     """bool[G]"""
     number: HostArray
     """int64[G]: running number of the game among all that this process finished, from 0."""
+    network: HostArray
+    """int32[G, 2]: the networks that played the first and the last move, by the iteration after which they stood; `NO_NETWORK` in games of people."""
 
     @property
     def starts(self) -> HostArray:
@@ -114,6 +120,7 @@ class Assembler:
         self.num_games = 0
         self._now = 0
         self._start = np.zeros(num_slots, np.int64)
+        self._network = np.full(num_slots, NO_NETWORK, np.int32)
         self._capacity = 0
         self._columns: dict[str, HostArray] = {}
 
@@ -122,33 +129,41 @@ class Assembler:
         """Positions of unfinished games."""
         return int((self._now - self._start).sum())
 
-    def add(self, chunk: Step) -> Games:
-        """Take in a chunk of moves, host arrays [K, B, ...], and return the games that it finished."""
+    def add(self, chunk: Step, network: int) -> Games:
+        """Take in a chunk of moves, host arrays [K, B, ...], that `network` played (see `Games.network`), and return the games that it finished."""
         chunk = Step(*(np.asarray(column) for column in chunk))
         num_moves, num_slots = chunk.finished.shape
         assert num_slots == self.num_slots, f"a chunk of {num_slots} games for {self.num_slots} slots"
+        self._network = np.where(self._start == self._now, np.int32(network), self._network)
         self._append(chunk, num_moves)
         move, slot = np.nonzero(chunk.finished)
         first, last = self._spans(move, slot, num_moves)
+        first_network = np.where(first >= self._now - num_moves, np.int32(network), self._network[slot])
+        self._network[slot] = network  # where the next game has begun; one that begins with the next chunk is set then
         length = (last - first + 1).astype(np.int32)
         begin = np.cumsum(length, dtype=np.int64) - length
         row = np.arange(int(length.sum()), dtype=np.int64)
         flat = (row + np.repeat(first - begin, length)) % max(1, self._capacity) * num_slots + np.repeat(slot, length)
-        number = self.num_games + np.arange(len(move), dtype=np.int64)
-        self.num_games += len(move)
         return Games(
             **{name: _rows(self._columns[name])[flat] for name in _COLUMNS},
             length=length,
             result=chunk.rewards[move, slot],
             resigned=chunk.resigned[move, slot],
             can_resign=chunk.can_resign[move, slot],
-            number=number,
+            number=self.take_numbers(len(move)),
+            network=np.stack([first_network, np.full(len(slot), network, np.int32)], axis=1),
         )
+
+    def take_numbers(self, count: int) -> HostArray:
+        """Return the running numbers int64[count] of as many more finished games."""
+        numbers = self.num_games + np.arange(count, dtype=np.int64)
+        self.num_games += count
+        return numbers
 
     def state_dict(self) -> dict[str, HostArray]:
         """Return the unfinished games as numpy arrays: lengths per slot, and their positions slot by slot."""
         length = self._now - self._start
-        state: dict[str, HostArray] = {"length": length, "num_games": np.asarray(self.num_games, np.int64)}
+        state: dict[str, HostArray] = {"length": length, "num_games": np.asarray(self.num_games, np.int64), "network": self._network}
         if self._columns:
             flat = self._pending_rows(length)
             state |= {f"column.{name}": _rows(column)[flat] for name, column in self._columns.items()}
@@ -164,6 +179,7 @@ class Assembler:
         if len(length) != self.num_slots:
             raise ValueError(f"the games in flight are those of {len(length)} slots, not of {self.num_slots}")
         self.num_games = int(state["num_games"])
+        self._network = state.get("network", np.full(len(length), NO_NETWORK, np.int32))  # older checkpoints do not say
         self._now = int(length.max(initial=0))
         self._start = self._now - length
         self._columns, self._capacity = {}, 0

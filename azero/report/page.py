@@ -31,6 +31,7 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("Agreement with the first choice of the search, or of the person", (("accuracy", "in training"), ("top1", "held out"), ("top5", "held out, first five"))),
     ("Held-out games: value error, scaled by 1/4", (("held_out_value_error", "error"),)),
     ("Moves per game", (("game_length", "moves"),)),
+    ("Age of the network that began a game", (("network_age", "iterations"),)),
     ("Results of self-play", (("first_wins", "first mover wins"), ("draws", "draws"), ("resigned", "resigned"))),
     ("Positions per second", (("positions_per_second", "positions/s"),)),
     ("Simulations per second", (("simulations_per_second", "simulations/s"),)),

@@ -63,6 +63,7 @@ def random_games(random: np.random.Generator, lengths: list[int], frame_words: i
         resigned=random.random(len(length)) < 0.5,
         can_resign=random.random(len(length)) < 0.9,
         number=number,
+        network=np.sort(random.integers(0, 1000, (len(length), 2), np.int32), axis=1),
     )
 
 

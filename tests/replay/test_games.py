@@ -40,6 +40,7 @@ def play(game: Any, seed: int, max_plies: int) -> tuple[Games, Any]:
         resigned=np.zeros(1, bool),
         can_resign=np.ones(1, bool),
         number=np.zeros(1, np.int64),
+        network=np.zeros((1, 2), np.int32),
     )
     return games, jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 

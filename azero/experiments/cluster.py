@@ -1,0 +1,140 @@
+"""Elastic self-play on Ray: workers as actors, wherever there is room for them. Ray is an extra: only this module and `crew` import it, and only --cluster them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import ray
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from rich.console import Console
+
+from azero.config import Config
+from azero.experiments.arguments import ClusterOptions
+from azero.experiments.crew import RayCrew, last_line
+from azero.experiments.run import Conduct, Iterate, StopRequest, use_compilation_cache
+from azero.pipelines.elastic import Elastic, Worker
+from azero.pipelines.loop import Loop, RunState
+from azero.play.score import MatchResult
+from azero.play.trajectory import Games
+from azero.report.progress import working
+from azero.types import PyTree
+
+LOCAL = "ray"
+"""The value of --cluster that starts Ray on this machine."""
+_OBJECT_STORE_BYTES = 1 << 30
+"""Shared memory of a Ray that is started here: some copies of the largest network (AGZ's 40 blocks: 190 MB) and the games under way; touched only as used."""
+_SHARE_OF_GPU = 0.9
+"""Of its part of a GPU, what a worker takes at once; the rest is for CUDA itself (JAX takes 0.75 of a whole one)."""
+
+
+class Host:
+    """A worker in an actor's process."""
+
+    def __init__(self, config: Config, starts: PyTree, platform: str, iteration: int, number: int) -> None:
+        """See `Worker`."""
+        use_compilation_cache()
+        self._worker = Worker(config, starts, platform, iteration, number)
+
+    def describe(self) -> str:
+        """Return where the worker is; with it comes that it is ready."""
+        devices = jax.devices()
+        return f"{socket.gethostname()}, process {os.getpid()}, {len(devices)} x {devices[0].device_kind}"
+
+    def play(self, iteration: int, variables: PyTree, threshold: float) -> Games:
+        """See `Worker.play`."""
+        return self._worker.play(iteration, variables, threshold)
+
+    def match(self, iteration: int, current: PyTree, opponent: PyTree) -> MatchResult:
+        """See `Worker.match`."""
+        return self._worker.match(iteration, current, opponent)
+
+
+@contextlib.contextmanager
+def open_cluster(options: ClusterOptions) -> Iterator[Conduct]:
+    """Connect to Ray, or start it here; yield how iterations are run with its workers. Call it before anything touches a device.
+
+    Raises:
+      ValueError: there is no Ray at the address, or no such GPUs for the learner.
+    """
+    with working("starting Ray" if options.cluster == LOCAL else f"connecting to Ray at {options.cluster}", Console()):
+        _connect(options)
+
+    @contextlib.contextmanager
+    def conduct(loop: Loop, state: RunState, stop: StopRequest) -> Iterator[Iterate]:
+        crew = RayCrew(_hiring(options, loop, state.iteration), options.workers, max_waiting=loop.positions_per_iteration)
+        with contextlib.closing(crew):
+            yield Elastic(loop, crew, lambda: stop.is_set).iterate
+
+    try:
+        if options.learner_gpus:
+            reserved = _reserve_gpus(options.learner_gpus)  # the GPUs are the learner's for as long as this actor is referred to
+            os.environ["CUDA_VISIBLE_DEVICES"] = ray.get(reserved.gpus.remote())
+        yield conduct
+    finally:
+        ray.shutdown()
+
+
+def _connect(options: ClusterOptions) -> None:
+    if options.cluster is not None and options.cluster.startswith("ray://"):
+        raise ValueError(
+            f"--cluster {options.cluster}: the learner is no client of a cluster but part of it, or it would lose all workers with the connection; "
+            "give the command on one of the cluster's machines, with --cluster auto"
+        )
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a Ray started here reports to nobody
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    try:
+        if options.cluster == LOCAL:
+            ray.init("local", include_dashboard=False, object_store_memory=_OBJECT_STORE_BYTES, **quiet)
+        else:
+            ray.init(options.cluster, **quiet)
+    except (ConnectionError, ImportError, RuntimeError, ValueError, RayError) as error:
+        raise ValueError(f"--cluster {options.cluster}: {last_line(error)}") from error
+
+
+class GpuHolder:
+    """Holds GPUs of the learner's machine, so that Ray gives them to no worker."""
+
+    def gpus(self) -> str:
+        """Return their numbers as CUDA_VISIBLE_DEVICES has them."""
+        return ",".join(ray.get_runtime_context().get_accelerator_ids()["GPU"])
+
+
+def _reserve_gpus(count: int) -> Any:
+    """Set `count` GPUs of this machine aside; return the actor that holds them.
+
+    Raises:
+      ValueError: this machine has fewer, as far as Ray knows.
+    """
+    node = ray.get_runtime_context().get_node_id()
+    there = next(row["Resources"].get("GPU", 0) for row in ray.nodes() if row["NodeID"] == node)
+    if there < count:
+        raise ValueError(f"--learner-gpus {count}: Ray has {there:g} GPUs on this machine")
+    here = NodeAffinitySchedulingStrategy(node, soft=False)
+    return ray.remote(GpuHolder).options(num_cpus=0, num_gpus=count, scheduling_strategy=here).remote()
+
+
+def _hiring(options: ClusterOptions, loop: Loop, iteration: int) -> Callable[[int], Any]:
+    """Return what makes the actor of a worker of a given number."""
+    resources = {"TPU": options.worker_tpus} if options.worker_tpus else None
+    actor = ray.remote(Host).options(
+        num_cpus=options.worker_cpus, num_gpus=options.worker_gpus, resources=resources, max_restarts=0, runtime_env={"env_vars": _environment(options)}
+    )
+    config, starts = ray.put(loop.config), ray.put(jax.device_get(loop.starts))
+    return lambda number: actor.remote(config, starts, jax.default_backend(), iteration, number)
+
+
+def _environment(options: ClusterOptions) -> dict[str, str]:
+    """Return the environment of a worker's process: the devices that are its own, and no others."""
+    environment = {"JAX_NUM_CPU_DEVICES": str(1 << (options.worker_cpus.bit_length() - 1))}  # a power of two, by which games divide
+    if not options.worker_gpus and not options.worker_tpus:
+        environment["JAX_PLATFORMS"] = "cpu"
+    if 0 < options.worker_gpus < 1:
+        environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{_SHARE_OF_GPU * options.worker_gpus:.2f}"
+    return environment

@@ -1,0 +1,82 @@
+"""The compiled programs that play: self-play and matches of one configuration on the devices of one mesh. The loop has them, and every worker of a cluster."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+from jax.sharding import Mesh
+
+from azero import mesh as mesh_lib
+from azero.config import Config
+from azero.games import Game, make
+from azero.networks import make_network
+from azero.networks.network import Network
+from azero.play.match import Match, make_match
+from azero.play.score import MatchResult
+from azero.play.selfplay import make_selfplay
+from azero.search import LeafFn, make_search
+from azero.search.leaf import averaged_network_leaf, network_leaf
+from azero.types import PyTree
+
+# What keys are folded with, so that the draws of different parts never coincide: an iteration's key with one of the first two,
+PLAY, MATCH = 0, 2
+# the seed's key with one of these; iterations come behind them.
+START, WORKER, FIRST_ITERATION = 3, 4, 16
+
+
+class Programs:
+    """Self-play and matches of one configuration. Making it compiles nothing yet."""
+
+    def __init__(self, config: Config, mesh: Mesh):
+        """Build the programs.
+
+        Raises:
+          ValueError: settings do not fit each other or the devices.
+        """
+        self.config = config
+        self.mesh = mesh
+        self.game = make(config.game.name, **config.game.options())
+        self.network = make_network(config.network, self.game.board_shape, self.game.num_planes, self.game.num_actions)
+        leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)
+        search = make_search(config.search, self.game, leaf)
+        fast = config.selfplay.fast_simulations
+        fast_search = None if fast is None else make_search(dataclasses.replace(config.search, num_simulations=fast, dirichlet_fraction=0.0), self.game, leaf)
+        self.selfplay = make_selfplay(config.selfplay, self.game, search, fast_search, mesh)
+        self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
+
+    @property
+    def match_games(self) -> int:
+        """Games of a match: the gate's, or those of the Elo curve."""
+        evaluation = self.config.evaluation
+        return evaluation.gate_games if evaluation.gate else evaluation.games
+
+    @functools.cached_property
+    def _match(self) -> Match:
+        search = make_search(match_settings(self.config), self.game, match_leaf(self.config, self.game, self.network))
+        return make_match(self.game, search, search, self.match_games, temperature_moves=self.config.evaluation.temperature_moves, mesh=self.mesh)
+
+    def match(self, current: PyTree, opponent: PyTree, iteration: int) -> MatchResult:
+        """Play the match between the variables of two players that is due after `iteration` iterations; return the result of `current`."""
+        key = jax.random.fold_in(iteration_key(self.config, iteration - 1), MATCH)
+        return self._match(self.fold(current), self.fold(opponent), key).result
+
+
+def iteration_key(config: Config, iteration: int) -> jax.Array:
+    """Return the key of all draws of the iteration that follows the first `iteration` ones."""
+    return jax.random.fold_in(jax.random.key(config.run.seed), FIRST_ITERATION + iteration)
+
+
+def match_settings(config: Config) -> Any:
+    """Return the search settings of matches: no noise, no exploration (AGZ methods, 'Evaluator')."""
+    simulations = config.evaluation.num_simulations or config.search.num_simulations
+    return dataclasses.replace(config.search, num_simulations=simulations, dirichlet_fraction=0.0, gumbel_scale=0.0)
+
+
+def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
+    """Return how positions are evaluated in matches."""
+    if config.evaluation.average_symmetries:
+        return averaged_network_leaf(game, network.infer)
+    return network_leaf(game, network.infer, config.search.random_symmetry)
