@@ -70,13 +70,13 @@ def end_with_status(experiment: Experiment, start: Callable[[Arguments], int], a
 
 
 def _open_cluster(options: ClusterOptions) -> AbstractContextManager[Conduct]:
-    """Return `azero.experiments.cluster.open_cluster(options)`; Ray is wanted for nothing else.
+    """Return `azero.experiments.ray_cluster.open_cluster(options)`; Ray is wanted for nothing else.
 
     Raises:
       ValueError: Ray is not installed.
     """
     try:
-        from azero.experiments.cluster import open_cluster
+        from azero.experiments.ray_cluster import open_cluster
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise

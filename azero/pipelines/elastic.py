@@ -2,7 +2,7 @@
 
 Workers play and send whole games; the learner takes them into the run's replay, learns, and lets the workers have its player; a match is played by a worker
 while learning goes on. What carries games, players and results between them is a `Crew`, of which nothing is known here: Ray's is in
-`azero.experiments.cluster`.
+`azero.experiments.ray_cluster`.
 
 An iteration is what it is in the one program: as many new positions, then as many steps. So how much is learned from a position, and when, does not depend on
 how fast workers are or how many of them there are; only the age of the networks that played does, and that is recorded with every game.
@@ -138,8 +138,7 @@ class Elastic:
         before, started = self._collected, time.monotonic()
         new_positions = yield from self._collect(state, tally)
         self._collected = collected = time.monotonic()
-        steps = int(self._loop.learning_steps(state, new_positions) * new_positions / self._quota)
-        wait = yield from self._loop.learn(state, steps)
+        wait = yield from self._loop.learn(state, self._loop.learning_steps(state, new_positions))
         learned = time.monotonic()
         yield from self._evaluate(state)
         # Workers play all the time: what came in is of the time since the last games came. The learner waits for games, too.
@@ -163,6 +162,8 @@ class Elastic:
                 games = games._replace(number=state.assembler.take_numbers(len(games.length)))
                 self._surplus += len(games.action)
                 yield self._loop.take_in(state, tally, games, len(games.action))
+        state.games += tally.games
+        state.positions += tally.positions
         new_positions = min(self._surplus, self._quota)
         self._surplus -= new_positions
         return new_positions

@@ -215,13 +215,13 @@ class Loop:
             state.carry, chunk = self.selfplay.play(params, state.carry, jax.random.fold_in(key, dispatch), threshold, self.starts)
             games = state.assembler.add(to_host(chunk), state.player_iteration)
             yield self.take_in(state, tally, games, positions)
+        state.games += tally.games
+        state.positions += tally.positions
 
     def take_in(self, state: RunState, tally: Tally, games: Games, positions: int) -> Played:
-        """Add finished games to the run; `positions` were played for them."""
+        """Add finished games to the replay, the calibration and the tally; `positions` were played for them."""
         state.replay.add(games)
         state.resign.add(_lowest_points(games))
-        state.games += len(games.length)
-        state.positions += positions
         tally.add(games, positions, state.iteration)
         return Played(positions=positions, games=len(games.length))
 
@@ -242,16 +242,17 @@ class Loop:
         return wait
 
     def learning_steps(self, state: RunState, new_positions: int) -> int:
-        """Return how many steps an iteration takes: none before the window is filled, fewer where positions would be seen too often."""
+        """Return how many steps are taken for new positions: an iteration's share, none before the window is filled, fewer where positions would be seen too often."""
         config = self.config.learner
         if mesh_lib.smallest(int(state.replay.is_ready)) == 0:
             return 0
+        steps = config.steps_per_iteration * new_positions // self.positions_per_iteration
         if config.max_samples_per_position is None:
-            return config.steps_per_iteration
-        allowed = config.max_samples_per_position * new_positions / config.batch_size
-        return min(config.steps_per_iteration, int(allowed))
+            return steps
+        return min(steps, int(config.max_samples_per_position * new_positions / config.batch_size))
 
     def _evaluate(self, state: RunState) -> Iterator[Event]:
+        """Play the match that is due."""
         if not self.match_is_due(state):
             return
         challenge = self.challenge(state)

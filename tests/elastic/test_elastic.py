@@ -101,7 +101,7 @@ def test_the_pace_is_that_of_the_one_program(loop, workers, tmp_path):
     assert all("a note of the crew" in event.warnings for event in done)
     rows, games = stored(state.replay, loop.game)
     check_whole(rows, games)
-    assert len(games) == state.games
+    assert games["number"].tolist() == list(range(state.games))
     assert len(rows) == state.positions
     assert games["network"].max() == 4, "the last iteration's games are those of the network before it"
     assert done[-1].network_age > 0
@@ -174,11 +174,11 @@ def test_the_one_program_goes_on_with_an_elastic_run_and_the_other_way_round(wor
     assert (state.iteration, int(state.train.step)) == (4, 32)
     rows, games = stored(state.replay, loop.game)
     check_whole(rows, games)
-    assert len(games) == state.games
+    assert games["number"].tolist() == list(range(state.games))
 
 
 def test_without_ray_one_line_says_what_to_install(monkeypatch, capsys, tmp_path):
-    for name in [name for name in sys.modules if name.split(".")[0] == "ray" or name in ("azero.experiments.cluster", "azero.experiments.crew")]:
+    for name in [name for name in sys.modules if name.split(".")[0] == "ray" or name in ("azero.experiments.ray_cluster", "azero.experiments.ray_crew")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(SystemExit) as ended:

@@ -100,9 +100,9 @@ class RayCrew:
 
     def start_match(self, challenge: Challenge) -> None:
         """Let a worker play a match, as soon as one is free; another one if that is lost."""
-        players = [ray.put(jax.device_get(variables)) for variables in (challenge.current, challenge.opponent)]
+        current, opponent = (ray.put(jax.device_get(variables)) for variables in (challenge.current, challenge.opponent))
         with self._changed:
-            self._match, self._result = (challenge.iteration, *players), None
+            self._match, self._result = (challenge.iteration, current, opponent), None
 
     def receive_result(self, timeout: float) -> MatchResult | None:
         """Return the result of the match, for the current player; None where it has not ended within `timeout` seconds.

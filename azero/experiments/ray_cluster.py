@@ -1,4 +1,4 @@
-"""Elastic self-play on Ray: workers as actors, wherever there is room for them. Ray is an extra: only this module and `crew` import it, and only --cluster them."""
+"""Elastic self-play on Ray: workers as actors, wherever there is room for them. Ray is an extra: only this module and `ray_crew` import it, and only --cluster them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.console import Console
 
 from azero.config import Config
 from azero.experiments.arguments import ClusterOptions
-from azero.experiments.crew import RayCrew, last_line
+from azero.experiments.ray_crew import RayCrew, last_line
 from azero.experiments.run import Conduct, Iterate, StopRequest, use_compilation_cache
 from azero.pipelines.elastic import Elastic, Worker
 from azero.pipelines.loop import Loop, RunState
