@@ -28,6 +28,10 @@ from azero.types import PyTree
 
 LOCAL = "ray"
 """The value of --cluster that starts Ray on this machine."""
+AUTO = "auto"
+"""The value of --cluster for the cluster that this machine is part of."""
+_ANSWER_SECONDS = 10.0
+"""How long a cluster's head may take to answer."""
 _OBJECT_STORE_BYTES = 1 << 30
 """Shared memory of a Ray that is started here: some copies of the largest network (AGZ's 40 blocks: 190 MB) and the games under way; touched only as used."""
 _SHARE_OF_GPU = 0.9
@@ -63,8 +67,9 @@ def open_cluster(options: ClusterOptions) -> Iterator[Conduct]:
     Raises:
       ValueError: there is no Ray at the address, or no such GPUs for the learner.
     """
-    with working("starting Ray" if options.cluster == LOCAL else f"connecting to Ray at {options.cluster}", Console()):
-        _connect(options)
+    address = options.cluster or LOCAL
+    with working("starting Ray" if address == LOCAL else f"connecting to Ray at {address}", Console()):
+        _connect(address)
 
     @contextlib.contextmanager
     def conduct(loop: Loop, state: RunState, stop: StopRequest) -> Iterator[Iterate]:
@@ -81,21 +86,31 @@ def open_cluster(options: ClusterOptions) -> Iterator[Conduct]:
         ray.shutdown()
 
 
-def _connect(options: ClusterOptions) -> None:
-    if options.cluster is not None and options.cluster.startswith("ray://"):
+def _connect(address: str) -> None:
+    if address.startswith("ray://"):
         raise ValueError(
-            f"--cluster {options.cluster}: the learner is no client of a cluster but part of it, or it would lose all workers with the connection; "
+            f"--cluster {address}: the learner is no client of a cluster but part of it, or it would lose all workers with the connection; "
             "give the command on one of the cluster's machines, with --cluster auto"
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a Ray started here reports to nobody
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
-        if options.cluster == LOCAL:
+        if address == LOCAL:
             ray.init("local", include_dashboard=False, object_store_memory=_OBJECT_STORE_BYTES, **quiet)
         else:
-            ray.init(options.cluster, **quiet)
-    except (ConnectionError, ImportError, RuntimeError, ValueError, RayError) as error:
-        raise ValueError(f"--cluster {options.cluster}: {last_line(error)}") from error
+            if address != AUTO:
+                _check_answers(address)
+            ray.init(address, **quiet)
+    except (OSError, RuntimeError, ValueError, RayError) as error:
+        raise ValueError(f"--cluster {address}: {last_line(error)}") from error
+
+
+def _check_answers(address: str) -> None:
+    """Raise ValueError or OSError unless something answers at HOST:PORT: Ray itself tries for minutes."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal():
+        raise ValueError(f"an address is HOST:PORT, or {AUTO} on a machine of the cluster; {LOCAL} starts Ray here")
+    socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
 
 
 class GpuHolder:

@@ -124,6 +124,21 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
                 pass
 
 
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("localhost:1", "--cluster localhost:1: .*[Rr]efused"),
+        ("here", "--cluster here: an address is HOST:PORT"),
+        ("ray://localhost:10001", "--cluster ray://localhost:10001: the learner is no client of a cluster"),
+    ],
+)
+def test_a_wrong_address_is_refused_at_once(address, message):
+    from azero.experiments.ray_cluster import open_cluster
+
+    with pytest.raises(ValueError, match=message), open_cluster(ClusterOptions(cluster=address)):
+        pass
+
+
 def command(workdir: Path, iterations: int) -> subprocess.Popen:
     flags = ["--cluster", "ray", "--workers", "1", "--run.iterations", str(iterations), "--evaluation.every", "3", "--checkpoint.every", "1"]
     flags += ["--network.blocks", "1", "--network.convolution", "xla", "--search.num-simulations", "4", "--selfplay.num-games", "16"]
