@@ -88,7 +88,6 @@ class Worker:
           ValueError: settings do not fit the devices of this process.
         """
         mesh = mesh_lib.make_mesh()
-        self._config = config
         self._programs = Programs(_fit_to_devices(config, platform), mesh)
         self._starts = None if starts is None else jax.device_put(starts, mesh_lib.replicated(mesh))
         root = jax.random.fold_in(jax.random.key(config.run.seed), WORKER)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from replay_games import random_chunk
 
-from azero.play.trajectory import Assembler, Games, Step, sparse_policy
+from azero.play.trajectory import NO_NETWORK, Assembler, Games, Step, sparse_policy
 
 
 class SlowAssembler:
@@ -82,6 +82,16 @@ def test_state_before_the_first_chunk() -> None:
     resumed = Assembler(3)
     resumed.load_state_dict(Assembler(3).state_dict())
     assert len(resumed.add(random_chunk(np.random.default_rng(0), 2, 3, 1.0), network=0).length) == 6
+
+
+def test_state_that_does_not_say_which_network_began_a_game() -> None:
+    chunk = random_chunk(np.random.default_rng(0), 3, 2, 0.0)
+    assembler, resumed = Assembler(2), Assembler(2)
+    assembler.add(chunk, network=4)
+    state = assembler.state_dict()
+    del state["network"]
+    resumed.load_state_dict(state)
+    assert resumed.add(chunk._replace(finished=np.ones((3, 2), bool)), network=5).network.tolist() == [[NO_NETWORK, 5]] * 2 + [[5, 5]] * 4
 
 
 def test_state_of_other_slots_is_refused() -> None:
