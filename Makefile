@@ -7,7 +7,7 @@ DEMO_DIR ?= runs/demo
 export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
 
-.PHONY: demo test lint format install clean
+.PHONY: demo test lint format notebooks install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/azero demo --workdir $(DEMO_DIR)
@@ -25,6 +25,9 @@ lint: $(VENV)/.installed-test
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+notebooks: $(VENV)/.installed-test
+	$(BIN)/python colab/generate.py
 
 install: $(VENV)/.installed
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 
+from azero.cloud.requests import CreateRequest, DeleteRequest, LaunchRequest, LogsRequest, SetupRequest, WatchRequest
 from azero.experiments.engine_commands import analysis, gtp, play, uci, usi
 from azero.experiments.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
 
@@ -224,6 +225,22 @@ def evaluate(
         evaluate_accuracy(action)
 
 
+def tpu(
+    action: OmitSubcommandPrefixes[
+        Annotated[CreateRequest, subcommand("create")]
+        | Annotated[SetupRequest, subcommand("setup")]
+        | Annotated[LaunchRequest, subcommand("launch")]
+        | Annotated[WatchRequest, subcommand("watch")]
+        | Annotated[LogsRequest, subcommand("logs")]
+        | Annotated[DeleteRequest, subcommand("delete")]
+    ],
+) -> None:
+    """Rent a Cloud TPU machine through gcloud, run an experiment on it, and give it back (docs/cloud-tpu.md)."""
+    from azero.cloud.tpu import run_tpu
+
+    sys.exit(run_tpu(action))
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "train": train,
     "demo": demo,
@@ -241,6 +258,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "play": play,
     "data": data,
     "eval": evaluate,
+    "tpu": tpu,
 }
 
 

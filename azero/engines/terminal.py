@@ -32,7 +32,16 @@ HELP = """  D4, b2 ...   play there (columns are letters, rows count from below)
 class Terminal:
     """One game between a person and a thinker."""
 
-    def __init__(self, session: Session, limits: Limits, console: Console, *, human: int = 0, resign_threshold: float = -0.95) -> None:
+    def __init__(
+        self,
+        session: Session,
+        limits: Limits,
+        console: Console,
+        *,
+        human: int = 0,
+        resign_threshold: float = -0.95,
+        show: Callable[[Position], None] | None = None,
+    ) -> None:
         """Set the table.
 
         Args:
@@ -41,12 +50,14 @@ class Terminal:
           console: where to write.
           human: 0 if the person moves first, else 1.
           resign_threshold: the network gives up below this value.
+          show: shows a position; None prints the board.
         """
         self._session = session
         self._limits = limits
         self._console = console
         self._human = human
         self._resign_threshold = resign_threshold
+        self._show = show or self._print_board
         self._winner: int | None = None
         self._has_resigned = False
 
@@ -61,7 +72,7 @@ class Terminal:
         self._say(f"You play {sides[self._human]} against {self._session.thinker.name}. Type help for what you can do.")
         self._draw()
         while True:
-            self._answer()
+            self.answer()
             try:
                 line = read("your move: " if not self._is_over else "(game over) ").strip()
             except (EOFError, KeyboardInterrupt):
@@ -70,13 +81,14 @@ class Terminal:
                 self._say("Good-bye.")
                 return
             if line:
-                self._obey(line)
+                self.obey(line)
 
     @property
     def _is_over(self) -> bool:
         return self._position.is_over or self._has_resigned
 
-    def _obey(self, line: str) -> None:
+    def obey(self, line: str) -> None:
+        """Do what the person typed: a move or a command."""
         word, _, rest = line.partition(" ")
         commands: dict[str, Callable[[], None]] = {
             "help": lambda: self._say(HELP),
@@ -102,7 +114,7 @@ class Terminal:
         self._session.play(action)
         self._draw()
 
-    def _answer(self) -> None:
+    def answer(self) -> None:
         """Let the network move if it is its turn."""
         if self._is_over or self._position.to_play == self._human:
             return
@@ -197,9 +209,12 @@ class Terminal:
         return names[colour]
 
     def _draw(self) -> None:
-        self._console.print(draw_board(self._position))
+        self._show(self._position)
         if self._position.is_over and self._position.to_play != self._human:
             self._score()
+
+    def _print_board(self, position: Position) -> None:
+        self._console.print(draw_board(position))
 
     def _say(self, text: str, style: str = "") -> None:
         self._console.print(Text(text, style=style))

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -131,6 +132,27 @@ def serve_moves(protocol: str, source: Source, visits: int | None) -> None:
 
 def play_in_terminal(source: Source, visits: int, colour: str, komi: float | None) -> None:
     """Play a game against a network in the terminal."""
+    console = Console()
+    with console.status("loading ..."):
+        table = lay_table(source, visits, colour, komi)
+    Terminal(table.session, table.limits, console, human=table.human).run(console.input if sys.stdin.isatty() else _read_plain)
+
+
+class Table(NamedTuple):
+    """What a game between a person and a network needs."""
+
+    session: Session
+    limits: Limits
+    human: int
+    """0 if the person moves first, else 1."""
+
+
+def lay_table(source: Source, visits: int, colour: str, komi: float | None) -> Table:
+    """Load a network and compile what it needs for a game against a person.
+
+    Raises:
+      ValueError: the colour, the visits or the source is none.
+    """
     if colour.lower() not in ("black", "white", "first", "second"):
         raise ValueError(f"--colour {colour}: black (or first) and white (or second) are allowed")
     spec = source.spec()
@@ -139,12 +161,9 @@ def play_in_terminal(source: Source, visits: int, colour: str, komi: float | Non
     if komi is not None:
         config = GameConfig(**{**vars(config), "komi": komi})
     game = make(config.name, **config.options())
-    console = Console()
-    with console.status(f"loading {spec.name} ..."):
-        session = Session(game, lambda game: load_any_thinker(spec, _config_of(game)))
-        session.prepare(quietly=True)
-    human = 0 if colour.lower() in ("black", "first") else 1
-    Terminal(session, limits, console, human=human).run(console.input if sys.stdin.isatty() else _read_plain)
+    session = Session(game, lambda game: load_any_thinker(spec, _config_of(game)))
+    session.prepare(quietly=True)
+    return Table(session, limits, 0 if colour.lower() in ("black", "first") else 1)
 
 
 def _read_plain(prompt: str) -> str:

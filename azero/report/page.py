@@ -57,18 +57,17 @@ def write_report(workdir: Path) -> Path:
     data = load_run(workdir)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files("azero.report").joinpath("page.html.j2").read_text(encoding="utf-8"))
-    samples = [_sample(index, iteration, game) for index, (iteration, game) in enumerate(_chosen_samples(data.samples))]
-    main_charts, other_charts = _charts(data.metrics)
+    samples = [sample_view(index, iteration, game) for index, (iteration, game) in enumerate(_chosen_samples(data.samples))]
     page = template.render(
         title=data.run.get("experiment", workdir.name),
-        status=_status(data),
-        tiles=_tiles(data),
+        status=status(data),
+        tiles=tiles(data),
         facts=_facts(data),
-        elo=_elo_chart(data.events),
+        elo=elo_chart(data.events),
         matches=_matches(data.events),
         shown_matches=SHOWN_MATCHES,
-        charts=main_charts,
-        other_charts=other_charts,
+        charts=known_charts(data.metrics),
+        other_charts=_other_charts(data.metrics),
         samples=samples,
         sample_data=_script_json([sample["steps"] for sample in samples]),
         settings=_settings(data.config),
@@ -81,7 +80,7 @@ def write_report(workdir: Path) -> Path:
     return path
 
 
-def _status(data: RunData) -> str:
+def status(data: RunData) -> str:
     """Say in a line how far the run is."""
     total = data.config.get("run", {}).get("iterations")
     if not data.metrics:
@@ -94,22 +93,22 @@ def _status(data: RunData) -> str:
     return f"iteration {done:,}" + (f" of {total:,}" if total is not None else "") + age
 
 
-def _tiles(data: RunData) -> list[tuple[str, str]]:
+def tiles(data: RunData) -> list[tuple[str, str]]:
     """Return the large numbers at the top: (name, value)."""
     if not data.metrics:
         return []
     last = data.metrics[-1]
-    tiles = [(key, format_count(last[key])) for key in ("games", "positions", "steps") if last.get(key) is not None]
+    numbers = [(key, format_count(last[key])) for key in ("games", "positions", "steps") if last.get(key) is not None]
     seconds = [row["seconds"] for row in data.metrics if row.get("seconds") is not None]
     if seconds:
-        tiles.append(("time", format_duration(sum(seconds))))
+        numbers.append(("time", format_duration(sum(seconds))))
     speeds = [row["positions_per_second"] for row in data.metrics[-20:] if row.get("positions_per_second") is not None]
     if speeds:
-        tiles.append(("positions/s", format_count(round(sum(speeds) / len(speeds)))))
+        numbers.append(("positions/s", format_count(round(sum(speeds) / len(speeds)))))
     ratings = rate_checkpoints(data.events)
     if ratings:
-        tiles.append(("Elo since the start", f"{ratings[-1][1].elo:+.0f}"))
-    return tiles
+        numbers.append(("Elo since the start", f"{ratings[-1][1].elo:+.0f}"))
+    return numbers
 
 
 def _facts(data: RunData) -> list[tuple[str, str]]:
@@ -125,7 +124,7 @@ def _facts(data: RunData) -> list[tuple[str, str]]:
     return [(name, format_cell(value)) for name, value in facts]
 
 
-def _elo_chart(events: Sequence[Row]) -> Markup | None:
+def elo_chart(events: Sequence[Row]) -> Markup | None:
     """Draw the ratings of the checkpoints; None where fewer than two have played."""
     ratings = rate_checkpoints(events)
     if len(ratings) < 2:
@@ -146,18 +145,25 @@ def _matches(events: Sequence[Row]) -> list[dict[str, Any]]:
     return matches
 
 
-def _charts(metrics: Sequence[Row]) -> tuple[list[Markup], list[Markup]]:
-    """Return the known charts for which there are numbers, and one chart for every other number."""
+def known_charts(metrics: Sequence[Row], titles: Sequence[str] | None = None) -> list[Markup]:
+    """Draw the charts of `CHARTS` for which there are numbers; `titles` names some of them, None is all."""
+    wanted = [(title, keys) for title, keys in CHARTS if titles is None or title in titles]
     iterations = [row["iteration"] for row in metrics]
+    return [Markup(line_chart(title, lines)) for title, keys in wanted if (lines := _lines(metrics, iterations, keys))]
 
-    def columns(keys: Sequence[tuple[str, str]]) -> list[Series]:
-        present = [(key, label) for key, label in keys if any(_is_number(key, row.get(key)) for row in metrics)]
-        return [Series(label, iterations, [row[key] if _is_number(key, row.get(key)) else float("nan") for row in metrics]) for key, label in present]
 
+def _other_charts(metrics: Sequence[Row]) -> list[Markup]:
+    """Draw one chart for every number that no chart of `CHARTS` names."""
     known = {key for _, keys in CHARTS for key, _ in keys} | set(COUNTERS)
     others = dict.fromkeys(key for row in metrics for key, value in row.items() if key not in known and _is_number(key, value))
-    main = [Markup(line_chart(title, series)) for title, keys in CHARTS if (series := columns(keys))]
-    return main, [Markup(line_chart(key, columns([(key, key)]))) for key in others]
+    iterations = [row["iteration"] for row in metrics]
+    return [Markup(line_chart(key, _lines(metrics, iterations, [(key, key)]))) for key in others]
+
+
+def _lines(metrics: Sequence[Row], iterations: Sequence[float], keys: Sequence[tuple[str, str]]) -> list[Series]:
+    """Return the lines of the keys that have numbers; gaps where a row has none."""
+    present = [(key, label) for key, label in keys if any(_is_number(key, row.get(key)) for row in metrics)]
+    return [Series(label, iterations, [row[key] if _is_number(key, row.get(key)) else float("nan") for row in metrics]) for key, label in present]
 
 
 def _is_number(key: str, value: Any) -> bool:
@@ -177,7 +183,7 @@ def _chosen_samples(samples: Sequence[tuple[int, list[SampleGame]]]) -> list[tup
     return chosen + earlier[::step]
 
 
-def _sample(index: int, iteration: int, game: SampleGame) -> dict[str, Any]:
+def sample_view(index: int, iteration: int, game: SampleGame) -> dict[str, Any]:
     """Return what the page shows of a game, and the steps for its script."""
     how = notation(game.game)
     first, second = ("Black", "White") if how is None else how.sides

@@ -1,0 +1,151 @@
+"""Requests as gcloud commands (gcloud compute tpus queued-resources and tpu-vm)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+import azero
+from azero.cloud import scripts
+from azero.cloud.gcloud import Command
+from azero.cloud.requests import Hardware, Job, Place, Storage
+from azero.experiments.arguments import parse_arguments
+from azero.experiments.experiment import load
+
+RUNTIMES = {
+    "v2": "tpu-ubuntu2204-base",
+    "v3": "tpu-ubuntu2204-base",
+    "v4": "tpu-ubuntu2204-base",
+    "v5litepod": "v2-alpha-tpuv5-lite",
+    "v5p": "v2-alpha-tpuv5",
+    "v6e": "v2-alpha-tpuv6e",
+}
+"""System image for JAX on each type (Cloud TPU documentation, "TPU VM images")."""
+ONE_HOST = 8
+"""Largest size that is one host, whether a type counts chips (v5e, v6e) or cores (v2 to v4, v5p)."""
+COPIED = ("pyproject.toml", "README.md", "LICENSE", "constraints.txt", "azero", "configs")
+"""What of a checkout is copied to the machines: what installing and running need."""
+NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+"""What Google Cloud allows as the name of a machine."""
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError if a machine cannot be called `name`."""
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{name!r} cannot be the name of a machine: small letters, digits and dashes, a letter first, no dash at the end")
+
+
+def create(name: str, hardware: Hardware, disk: str | None, place: Place) -> Command:
+    """Return the command that asks for a machine.
+
+    Raises:
+      ValueError: the settings do not fit each other.
+    """
+    check_name(name)
+    kind, size = _kind_and_size(hardware.accelerator)
+    runtime = hardware.runtime_version or RUNTIMES.get(kind)
+    if runtime is None:
+        raise ValueError(f"--accelerator {hardware.accelerator}: the types with a known image are {', '.join(RUNTIMES)}; for another name --runtime-version")
+    options = [f"--node-id={name}", f"--accelerator-type={hardware.accelerator}", f"--runtime-version={runtime}"]
+    options += ["--spot"] if hardware.spot else []
+    options += [f"--valid-until-duration={hardware.valid_until}"] if hardware.valid_until else []
+    if disk is not None:
+        if size > ONE_HOST:
+            raise ValueError(f"--disk {disk}: {hardware.accelerator} has several hosts, which cannot write to one disk; use --bucket")
+        if not (place.project and place.zone):
+            raise ValueError(f"--disk {disk}: name --project and --zone too, for they are part of the disk's full name")
+        options.append(f"--data-disk=source=projects/{place.project}/zones/{place.zone}/disks/{disk},mode=read-write")
+    return _queue(f"asking for {name}", "create", name, place, *options)
+
+
+def _kind_and_size(accelerator: str) -> tuple[str, int]:
+    form = re.fullmatch(r"(v\d+[a-z]*)-(\d+)", accelerator)
+    if form is None:
+        raise ValueError(f"--accelerator {accelerator}: a type and a size as in v5litepod-8")
+    if form[1] in ("v5e", "v5lite"):
+        raise ValueError(f"--accelerator {accelerator}: gcloud calls this type v5litepod, so v5litepod-{form[2]}")
+    return form[1], int(form[2])
+
+
+def describe_request(name: str, place: Place) -> Command:
+    """Return the command that asks for the state of a request, and for the reason if it failed."""
+    return _queue(f"looking for {name} in the queue", "describe", name, place, "--format=value(state.state,state.failedData.error.message)")
+
+
+def describe_machine(name: str, place: Place) -> Command:
+    """Return the command that asks for the state of a machine."""
+    return _gcloud(f"looking at {name}", ("tpu-vm", "describe", name), place, "--format=value(state)")
+
+
+def delete(name: str, place: Place) -> Command:
+    """Return the command that gives a machine and its request back."""
+    return _queue(f"deleting {name}", "delete", name, place, "--force", "--quiet")
+
+
+def pack(source: Path | None, archive: Path) -> Command:
+    """Return the command that packs the code into `archive`.
+
+    Raises:
+      ValueError: there is no checkout to copy.
+    """
+    root = Path(azero.__file__).parents[1] if source is None else source
+    missing = [name for name in COPIED if not (root / name).exists()]
+    if missing:
+        raise ValueError(f"{root} is no checkout of azero ({missing[0]} is missing); name one with --source")
+    return Command("packing the code", ("tar", "--create", "--gzip", "--exclude=__pycache__", f"--file={archive}", f"--directory={root}", *COPIED))
+
+
+def copy(archive: Path, name: str, place: Place) -> Command:
+    """Return the command that copies the packed code to all workers."""
+    return _gcloud(f"copying the code to {name}", ("tpu-vm", "scp", str(archive), f"{name}:{scripts.CODE_ARCHIVE}"), place, "--worker=all", "--quiet")
+
+
+def install(name: str, storage: Storage, place: Place) -> Command:
+    """Return the command that installs everything on all workers.
+
+    Raises:
+      ValueError: two storages are named, or a bucket by more than its name.
+    """
+    if storage.disk and storage.bucket:
+        raise ValueError(f"--disk {storage.disk} --bucket {storage.bucket}: both would be mounted as {scripts.RUNS}; name one")
+    if storage.bucket and not re.fullmatch(r"[a-z0-9][-_.a-z0-9]+", storage.bucket):
+        raise ValueError(f"--bucket {storage.bucket}: the bucket's name alone, without gs:// and folders")
+    return _on_all(f"installing on {name} (minutes at first)", name, place, scripts.setup(storage))
+
+
+def launch(name: str, job: Job, place: Place) -> Command:
+    """Return the command that starts the job on all workers.
+
+    Raises:
+      ValueError: the experiment, its flags or the overlay are wrong.
+    """
+    config = [] if job.config is None else ["--config", str(job.config)]
+    parse_arguments(load(job.experiment), [*config, *job.flags])  # a mistake shows here, not on a machine that costs money
+    overlay = None if job.config is None else job.config.read_text(encoding="utf-8")
+    workdir = job.workdir or f"{scripts.RUNS}/{job.experiment}"
+    return _on_all(f"starting {job.experiment} on {name}", name, place, scripts.launch(job.experiment, job.flags, workdir, overlay))
+
+
+def status(name: str, place: Place) -> Command:
+    """Return the command that asks all workers how the job is."""
+    return _on_all(f"asking {name} about the run", name, place, scripts.status())
+
+
+def logs(name: str, worker: int | Literal["all"], lines: int, follow: bool, place: Place) -> Command:
+    """Return the command that shows what a worker's job prints, or what all of them do."""
+    return _gcloud(f"the log of {name}", ("tpu-vm", "ssh", name), place, f"--worker={worker}", f"--command={scripts.logs(lines, follow)}", "--quiet")
+
+
+def _on_all(purpose: str, name: str, place: Place, script: str) -> Command:
+    return _gcloud(purpose, ("tpu-vm", "ssh", name), place, "--worker=all", f"--command={script}", "--quiet")
+
+
+def _queue(purpose: str, verb: str, name: str, place: Place, *options: str) -> Command:
+    return _gcloud(purpose, ("queued-resources", verb, name), place, *options)
+
+
+def _gcloud(purpose: str, words: tuple[str, ...], place: Place, *options: str) -> Command:
+    """Return a command of gcloud; a project or zone that is not named is gcloud's own."""
+    where = ([f"--project={place.project}"] if place.project else []) + ([f"--zone={place.zone}"] if place.zone else [])
+    return Command(purpose, ("gcloud", "compute", "tpus", *words, *where, *options))

@@ -1,0 +1,162 @@
+"""Running gcloud: commands that are shown or run, and its errors in one line that says what to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from rich.console import Console
+from rich.text import Text
+
+from azero.report.progress import working
+
+KEPT_LINES = 40
+"""Last lines of a command that are searched for the reason of its failure; gcloud's errors are at the end."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program with its arguments, and what it is for."""
+
+    purpose: str
+    arguments: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The command as a line for a POSIX shell."""
+        return shlex.join(self.arguments)
+
+
+class CloudError(ValueError):
+    """gcloud refused or failed. The message says what to do."""
+
+
+class NotFoundError(CloudError):
+    """There is no machine or request of that name."""
+
+
+ADVICE: tuple[tuple[str, str], ...] = (
+    (r"do not currently have an active account|gcloud auth login|Reauthentication", "gcloud is not logged in: gcloud auth login"),
+    (r"property \[project\]|attribute \[project\]|core/project", "no project is chosen: --project PROJECT, or gcloud config set project PROJECT"),
+    (r"attribute \[zone\]|property \[zone\]|compute/zone", "no zone is chosen: --zone ZONE, or gcloud config set compute/zone ZONE"),
+    (
+        r"SERVICE_DISABLED|has not been used in project|\[tpu\.googleapis\.com\] not enabled",
+        "the project does not use Cloud TPU yet: gcloud services enable tpu.googleapis.com",
+    ),
+    (
+        r"(?i)quota",
+        "the project has no quota left for this type in this zone (spot machines have one of their own): ask for more at IAM & Admin > Quotas in the console, "
+        "or take another type or zone",
+    ),
+    (r"(?i)no more capacity|stockout", "the zone has no such machine to give at the moment: try another zone, --spot, or watch, which tries again"),
+    (
+        r"(?i)accelerator.*not found in zone|accelerator type .* not found",
+        "this zone does not have the type: gcloud compute tpus accelerator-types list --zone ZONE lists what it has",
+    ),
+    (r"ALREADY_EXISTS|already exists", "there is one of that name already: go on with azero tpu setup, or azero tpu delete it"),
+    (r"PERMISSION_DENIED|does not have permission", "the account may not do this in this project: it needs the role TPU Admin (and Service Account User)"),
+)
+"""What gcloud says (a regular expression), and what to do about it; the first that fits counts."""
+
+
+class Gcloud:
+    """Runs commands, or prints them."""
+
+    def __init__(self, console: Console, dry_run: bool = False) -> None:
+        """Say where to write, and whether the commands are only shown.
+
+        Raises:
+          CloudError: gcloud is needed and not there.
+        """
+        self.console = console
+        self.dry_run = dry_run
+        if not dry_run and shutil.which("gcloud") is None:
+            raise CloudError(
+                "gcloud is not installed: https://cloud.google.com/sdk/docs/install (the console's Cloud Shell has it); --dry-run works without it"
+            )
+
+    def do(self, command: Command) -> list[str]:
+        """Run `command`, showing what it prints, and return the last lines of it; in a dry run print the command itself.
+
+        Raises:
+          CloudError: it failed.
+        """
+        if self.dry_run:
+            self.console.print(Text(f"# {command.purpose}\n{command}"), soft_wrap=True)
+            return []
+        with working(command.purpose, self.console):
+            return self._run(command, shows=True)
+
+    def ask(self, command: Command) -> list[str]:
+        """Run `command` without a word and return the last lines that it prints.
+
+        Raises:
+          CloudError: it failed.
+        """
+        return self._run(command, shows=False)
+
+    def hand_over(self, command: Command) -> None:
+        """Let `command` have the terminal until it ends or the user ends it; in a dry run print it.
+
+        Raises:
+          CloudError: it failed.
+        """
+        if self.dry_run:
+            self.do(command)
+            return
+        process = subprocess.Popen(command.arguments, stderr=subprocess.PIPE, text=True, errors="replace")
+        try:
+            _, said = process.communicate()
+        except KeyboardInterrupt:
+            process.wait()
+            return
+        if process.returncode:
+            raise explain(command, said.splitlines())
+
+    def _run(self, command: Command, shows: bool) -> list[str]:
+        """Run `command`; what it prints on standard error is only of interest when it is shown or when it fails."""
+        process = subprocess.Popen(
+            command.arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env={**os.environ, "CLOUDSDK_CORE_DISABLE_PROMPTS": "1"},
+        )
+        assert process.stdout is not None and process.stderr is not None
+        answers: deque[str] = deque(maxlen=KEPT_LINES)
+        errors: deque[str] = deque(maxlen=KEPT_LINES)
+
+        def read(stream: IO[str], lines: deque[str]) -> None:
+            for line in stream:
+                lines.append(line.rstrip())
+                if shows:
+                    self.console.print(Text(f"  {line.rstrip()}", style="dim"), soft_wrap=True)
+
+        reader = threading.Thread(target=read, args=(process.stderr, errors), daemon=True)
+        reader.start()
+        read(process.stdout, answers)
+        reader.join()
+        if process.wait():
+            raise explain(command, [*answers, *errors])
+        return list(answers)
+
+
+def explain(command: Command, said: Sequence[str]) -> CloudError:
+    """Return the error of a command that failed after printing `said`: what was tried, what to do, and the program's own words."""
+    text = "\n".join(said)
+    # That ssh ended with a status says less than what the script on the machine said before.
+    errors = [line for line in said if "ERROR" in line and "exited with return code" not in line]
+    own = re.sub(r"^ERROR: (\([\w.-]+\) )?", "", (errors or [line for line in said if line.strip()] or ["no word of a reason"])[-1])
+    if re.search(r"NOT_FOUND|was not found|(?i:could not fetch resource)", text) and not re.search(r"(?i)accelerator", text):
+        return NotFoundError(f"{command.purpose}: there is none of that name in this zone and project ({own})")
+    advice = next((advice for pattern, advice in ADVICE if re.search(pattern, text)), None)
+    return CloudError(f"{command.purpose}: {own if advice is None else f'{advice} ({own})'}")

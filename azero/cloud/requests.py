@@ -1,0 +1,140 @@
+"""What `azero tpu` is asked for. Nothing heavy is imported here, for the command line reads it at every start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from tyro.conf import Positional
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a machine is."""
+
+    zone: str | None = None
+    """Zone, such as us-west4-a; default gcloud's own (gcloud config set compute/zone ZONE)."""
+    project: str | None = None
+    """Project that pays; default gcloud's own (gcloud config set project PROJECT)."""
+    dry_run: bool = False
+    """Print the commands instead of running them."""
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What machine is asked for."""
+
+    accelerator: str
+    """Type and size, as gcloud names them: v5litepod-1, v5litepod-8, v5litepod-64, v6e-8, v5p-8, v4-8 ..."""
+    runtime_version: str | None = None
+    """The machine's system image; default the one for JAX on this type."""
+    spot: bool = False
+    """Take a machine that costs less and may be taken away at any time (watch asks for another and goes on)."""
+    valid_until: str | None = None
+    """Give up the request when it has waited so long, such as 6h; default it waits for ever."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What outlives the machine; at most one of the two. It is mounted as /mnt/azero."""
+
+    disk: str | None = None
+    """A disk of the same zone, attached to a machine of one host; a blank one is formatted."""
+    bucket: str | None = None
+    """A bucket of Cloud Storage, without gs://; the only one of the two that several hosts can share."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What runs on the machine."""
+
+    experiment: Positional[str]
+    """The experiment, such as go9 (docs/training.md lists them)."""
+    flags: Positional[tuple[str, ...]] = ()
+    """Flags of the experiment, after two dashes: -- --search.num-simulations 64 --run.seed 3."""
+    config: Path | None = None
+    """Overlay, a file of this machine (see configs/); its text is sent along."""
+    workdir: str | None = None
+    """Working directory on the machine; default /mnt/azero/EXPERIMENT."""
+
+
+@dataclass(frozen=True)
+class CreateRequest:
+    """Ask for a machine through the queue, and wait until it is there. Ctrl-C ends the waiting, not the request."""
+
+    name: Positional[str]
+    """Name of the machine and of its request."""
+    hardware: Annotated[Hardware, tyro.conf.arg(name="")]
+    disk: str | None = None
+    """A disk of the same zone to attach for reading and writing, which outlives the machine (machines of one host)."""
+    poll_seconds: float = 30.0
+    """Seconds between two looks at the queue."""
+    place: Annotated[Place, tyro.conf.arg(name="")] = Place()
+
+
+@dataclass(frozen=True)
+class SetupRequest:
+    """Copy the code to all workers of a machine, mount the storage and install Python 3.12, JAX and azero there. May be repeated."""
+
+    name: Positional[str]
+    """Name of the machine."""
+    source: Path | None = None
+    """Checkout of azero to copy; default the one that this command runs from."""
+    storage: Annotated[Storage, tyro.conf.arg(name="")] = Storage()
+    place: Annotated[Place, tyro.conf.arg(name="")] = Place()
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """Start or continue an experiment on all workers, in the background: it goes on when the connection ends."""
+
+    name: Positional[str]
+    """Name of the machine."""
+    job: Annotated[Job, tyro.conf.arg(name="")]
+    place: Annotated[Place, tyro.conf.arg(name="")] = Place()
+
+
+@dataclass(frozen=True)
+class WatchRequest:
+    """See an experiment through: create, setup and launch whatever is missing, and again whenever the machine is taken away, until the run is finished."""
+
+    name: Positional[str]
+    """Name of the machine and of its request."""
+    job: Annotated[Job, tyro.conf.arg(name="")]
+    hardware: Annotated[Hardware, tyro.conf.arg(name="")]
+    storage: Annotated[Storage, tyro.conf.arg(name="")]
+    source: Path | None = None
+    """Checkout of azero to copy; default the one that this command runs from."""
+    delete_when_done: bool = False
+    """Give the machine back when the run is finished; the storage stays."""
+    poll_seconds: float = 60.0
+    """Seconds between two looks at the machine."""
+    place: Annotated[Place, tyro.conf.arg(name="")] = Place()
+
+
+@dataclass(frozen=True)
+class LogsRequest:
+    """Show what the experiment prints."""
+
+    name: Positional[str]
+    """Name of the machine."""
+    worker: int = 0
+    """Whose; the lead host is 0."""
+    lines: int = 100
+    """Lines of the past to begin with."""
+    follow: bool = True
+    """Go on until Ctrl-C."""
+    place: Annotated[Place, tyro.conf.arg(name="")] = Place()
+
+
+@dataclass(frozen=True)
+class DeleteRequest:
+    """Give a machine and its place in the queue back, which ends its cost. Disks and buckets stay, and cost on."""
+
+    name: Positional[str]
+    """Name of the machine."""
+    yes: bool = False
+    """Do not ask."""
+    place: Annotated[Place, tyro.conf.arg(name="")] = Place()

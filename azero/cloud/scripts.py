@@ -1,0 +1,99 @@
+"""What runs on the machines themselves, as scripts for bash."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from azero.cloud.requests import Storage
+
+CODE_ARCHIVE = "azero.tar.gz"
+"""The code as it is copied, in the home directory."""
+RUNS = "/mnt/azero"
+"""Where storage is mounted; without any, a directory of the boot disk, which is lost with the machine."""
+STATUS_MARK = "azero-status:"
+"""Begins the line in which a worker tells how the job is."""
+GCSFUSE = "2.7.0"
+"""A release of gcsfuse whose Debian package is on its releases page; a machine that has gcsfuse keeps its own."""
+
+_DISK = f"""\
+if ! mountpoint -q {RUNS}; then
+  # The data disk is the one without partitions; the boot disk has some.
+  disk=$(for name in $(lsblk -dnpo NAME,TYPE | awk '$2 == "disk" {{print $1}}'); do
+    [ "$(lsblk -no NAME "$name" | wc -l)" = 1 ] && echo "$name"; done | tail -n 1)
+  [ -n "$disk" ] || {{ echo "ERROR: no data disk is attached; create the machine with --disk" >&2; exit 1; }}
+  sudo blkid "$disk" > /dev/null || sudo mkfs.ext4 -q "$disk"
+  sudo mount -o discard,defaults "$disk" {RUNS}
+  sudo chown "$(id -u):$(id -g)" {RUNS}
+fi
+"""
+
+_BUCKET = f"""\
+if ! mountpoint -q {RUNS}; then
+  command -v gcsfuse > /dev/null || {{
+    curl -fsSLo /tmp/gcsfuse.deb https://github.com/GoogleCloudPlatform/gcsfuse/releases/download/v{GCSFUSE}/gcsfuse_{GCSFUSE}_amd64.deb
+    sudo dpkg -i /tmp/gcsfuse.deb > /dev/null
+  }}
+  # A checkpoint becomes valid by renaming its directory.
+  gcsfuse --implicit-dirs --rename-dir-limit 1000000 BUCKET {RUNS} > /dev/null
+fi
+"""
+
+
+def setup(storage: Storage) -> str:
+    """Return the script that unpacks the code, mounts `storage` and installs everything. The images' own Python 3.10 is too old for JAX, so uv brings 3.12."""
+    mount = _DISK if storage.disk else _BUCKET.replace("BUCKET", shlex.quote(storage.bucket)) if storage.bucket else ""
+    return f"""\
+set -eu
+sudo mkdir -p {RUNS}
+mountpoint -q {RUNS} || sudo chown "$(id -u):$(id -g)" {RUNS}
+{mount}mkdir -p ~/azero ~/azero-run
+tar -xzf ~/{CODE_ARCHIVE} -C ~/azero
+python3 -m pip install --quiet --user uv
+~/.local/bin/uv venv --quiet --allow-existing --python 3.12 ~/azero/.venv
+~/.local/bin/uv pip install --quiet --python ~/azero/.venv/bin/python --constraint ~/azero/constraints.txt --editable ~/azero'[tpu]'
+echo "$(hostname): $(~/azero/.venv/bin/azero --version) is installed"
+"""
+
+
+def launch(experiment: str, flags: Sequence[str], workdir: str, overlay: str | None) -> str:
+    """Return the script that starts an experiment in a session of its own, so that it outlives the connection.
+
+    A lock that the job's processes hold tells whether it goes on; the file `status` says how it ended. A job that goes on is left alone.
+    """
+    arguments = ["--workdir", workdir, *flags]
+    config = "" if overlay is None else '--config "$HOME/azero-run/overlay.toml" '
+    overlay_file = "" if overlay is None else _file("overlay.toml", overlay)
+    job = f"""\
+cd ~/azero
+export PYTHONUNBUFFERED=1 JAX_COMPILATION_CACHE_DIR={RUNS}/.jax_cache
+.venv/bin/python -m azero.experiments.{experiment} {config}{shlex.join(arguments)}
+echo "ended $?" > ~/azero-run/status
+"""
+    return f"""\
+set -eu
+[ -x ~/azero/.venv/bin/python ] || {{ echo "ERROR: azero is not installed on $(hostname); azero tpu setup installs it" >&2; exit 1; }}
+cd ~/azero-run
+flock -n lock true || {{ echo "$(hostname): a run is going on already"; exit 0; }}
+{overlay_file}{_file("job.sh", job)}echo started > status
+setsid nohup flock -n lock bash job.sh >> log 2>&1 < /dev/null &
+echo "$(hostname): started"
+"""
+
+
+def status() -> str:
+    """Return the script by which a worker tells in one line how the job is: absent, running, started (but not running: it was cut off), or ended N."""
+    return f"""\
+cd ~/azero-run 2> /dev/null && [ -e status ] || {{ echo "{STATUS_MARK} absent"; exit 0; }}
+if flock -n lock true; then echo "{STATUS_MARK} $(cat status)"; else echo "{STATUS_MARK} running $(tail -n 1 log)"; fi
+"""
+
+
+def logs(lines: int, follow: bool) -> str:
+    """Return the script that shows the job's last lines, and the following ones as they come."""
+    return f"tail -n {lines} {'-F ' if follow else ''}~/azero-run/log"
+
+
+def _file(name: str, text: str) -> str:
+    """Return the lines of a script that write `text` into a file as it is."""
+    return f"cat > {name} <<'END_OF_FILE'\n{text.rstrip()}\nEND_OF_FILE\n"

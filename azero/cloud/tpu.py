@@ -1,0 +1,122 @@
+"""`azero tpu`: what each of its commands does."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from azero.cloud import commands
+from azero.cloud.gcloud import CloudError, Command, Gcloud
+from azero.cloud.requests import CreateRequest, DeleteRequest, LaunchRequest, LogsRequest, SetupRequest, WatchRequest
+from azero.cloud.watch import Watch, wait_until_active
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+Request = CreateRequest | SetupRequest | LaunchRequest | WatchRequest | LogsRequest | DeleteRequest
+
+
+def run_tpu(request: Request) -> int:
+    """Do what `request` asks for and return the exit status.
+
+    Raises:
+      ValueError: the settings do not fit, or gcloud refuses; the message says what to do.
+    """
+    commands.check_name(request.name)
+    console = Console()
+    gcloud = Gcloud(console, request.place.dry_run)
+    match request:
+        case CreateRequest():
+            return _create(gcloud, request)
+        case SetupRequest():
+            _do_all(gcloud, _setup(request))
+        case LaunchRequest():
+            gcloud.do(commands.launch(request.name, request.job, request.place))
+        case WatchRequest():
+            return _watch(gcloud, request)
+        case LogsRequest():
+            gcloud.hand_over(commands.logs(request.name, request.worker, request.lines, request.follow, request.place))
+        case DeleteRequest():
+            return _delete(gcloud, request)
+    return 0
+
+
+def _create(gcloud: Gcloud, request: CreateRequest) -> int:
+    gcloud.do(commands.create(request.name, request.hardware, request.disk, request.place))
+    if gcloud.dry_run:
+        gcloud.do(commands.describe_request(request.name, request.place))
+        return 0
+    try:
+        wait_until_active(gcloud, request.name, request.place, request.poll_seconds)
+    except KeyboardInterrupt:
+        gcloud.console.print(f"the request stays in the queue; azero tpu delete {request.name} takes it back")
+        return INTERRUPTED
+    return 0
+
+
+def _setup(request: SetupRequest | WatchRequest) -> list[Command]:
+    """Return the commands that install everything on a machine."""
+    name, place = request.name, request.place
+    archive = Path(tempfile.gettempdir()) / f"azero-{name}.tar.gz"
+    return [commands.pack(request.source, archive), commands.copy(archive, name, place), commands.install(name, request.storage, place)]
+
+
+def _watch(gcloud: Gcloud, request: WatchRequest) -> int:
+    name, place, storage = request.name, request.place, request.storage
+    if request.hardware.spot and not (storage.disk or storage.bucket):
+        raise ValueError("watch with --spot needs --disk or --bucket: what is on a spot machine's own disk is lost with it, and every machine would begin anew")
+    creating = commands.create(name, request.hardware, storage.disk, place)
+    starting = [*_setup(request), commands.launch(name, request.job, place)]
+
+    def create() -> None:
+        gcloud.do(creating)
+
+    def start() -> None:
+        _do_all(gcloud, starting)
+
+    if gcloud.dry_run:
+        _show_watch(gcloud, request, create, start)
+        return 0
+    try:
+        status = Watch(gcloud, name, place, request.poll_seconds, create, start).run()
+    except KeyboardInterrupt:
+        gcloud.console.print(f"the machine and the run go on; the same command watches again, azero tpu delete {name} ends the cost")
+        return INTERRUPTED
+    if status == 0 and request.delete_when_done:
+        gcloud.do(commands.delete(name, place))
+    else:
+        gcloud.console.print(f"{name} goes on costing money; azero tpu delete {name} gives it back")
+    return status
+
+
+def _show_watch(gcloud: Gcloud, request: WatchRequest, create: Callable[[], None], start: Callable[[], None]) -> None:
+    """Print the commands of a watch, and when each of them runs."""
+    name, place = request.name, request.place
+    gcloud.console.print(f"# 1. every {request.poll_seconds:g} s: how are the request, the machine and the run?")
+    for command in (commands.describe_request(name, place), commands.describe_machine(name, place), commands.status(name, place)):
+        gcloud.do(command)
+    gcloud.console.print("\n# 2. where there is no machine")
+    create()
+    gcloud.console.print("\n# 3. where the run does not go on, and on every new machine")
+    start()
+    gcloud.console.print("\n# 4. where the machine was taken away, before 2" + (", and when the run is finished" if request.delete_when_done else ""))
+    gcloud.do(commands.delete(name, place))
+
+
+def _do_all(gcloud: Gcloud, all_commands: Sequence[Command]) -> None:
+    for command in all_commands:
+        gcloud.do(command)
+
+
+def _delete(gcloud: Gcloud, request: DeleteRequest) -> int:
+    if not (request.yes or gcloud.dry_run):
+        if not sys.stdin.isatty():
+            raise CloudError(f"deleting {request.name} needs an answer, and nobody is at the terminal; --yes deletes without asking")
+        if input(f"delete the machine {request.name}, and what is on its own disk? [y/N] ").strip().lower() not in ("y", "yes"):
+            print("nothing was deleted")
+            return 1
+    gcloud.do(commands.delete(request.name, request.place))
+    return 0

@@ -1,0 +1,244 @@
+"""Seeing a run through on machines that may be taken away at any time."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from rich.console import Console
+
+from azero.cloud import commands
+from azero.cloud.gcloud import CloudError, Gcloud, NotFoundError
+from azero.cloud.requests import Place
+from azero.cloud.scripts import STATUS_MARK
+from azero.experiments.run import EXIT_INTERRUPTED
+from azero.report.progress import working
+from azero.report.tables import format_duration
+
+MOST_FAILURES = 5
+"""Requests or connections that fail one after another before a person has to look."""
+LONGEST_PAUSE = 15 * 60.0
+"""Seconds; the pause between two failing requests doubles up to this."""
+GONE = ("SUSPENDED", "PREEMPTED", "TERMINATED", "STOPPED")
+"""States of a request or a machine in which the machine is lost: a spot machine that was taken away cannot be started again."""
+
+
+class Do(Enum):
+    """What comes next."""
+
+    CREATE = "create"
+    WAIT = "wait"
+    RECREATE = "recreate"
+    RETRY = "retry"
+    LAUNCH = "launch"
+    STOP = "stop"
+    DONE = "done"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one look at a machine showed."""
+
+    queue: str | None
+    """State of the request; None where there is none."""
+    reason: str = ""
+    """Why the request failed."""
+    machine: str | None = None
+    """State of the machine; None where there is none yet."""
+    workers: tuple[str, ...] = ()
+    """What each worker says of the job, see `azero.cloud.scripts.status`; none where nobody could be asked."""
+
+    def __str__(self) -> str:
+        """Tell it in a line."""
+        if self.queue is None:
+            return "no machine"
+        if self.queue != "ACTIVE" or not self.workers:
+            return self.machine if self.queue == "ACTIVE" and self.machine else self.queue
+        return f"{len(self.workers)} workers, {self.workers[0]}" if len(self.workers) > 1 else self.workers[0]
+
+
+def decide(seen: Seen, launched: bool) -> Do:
+    """Return what to do next; `launched` is whether this watch has started the job on this machine, so that how it ended concerns it."""
+    if seen.queue is None:
+        return Do.CREATE
+    if seen.queue == "FAILED":
+        return Do.RETRY
+    if seen.queue in GONE or seen.machine in GONE:
+        return Do.RECREATE
+    if seen.queue != "ACTIVE" or seen.machine != "READY" or not seen.workers or any(worker.startswith("running") for worker in seen.workers):
+        return Do.WAIT
+    if not launched:
+        return Do.LAUNCH
+    endings = {worker.removeprefix("ended ") for worker in seen.workers}
+    if endings == {"0"}:
+        return Do.DONE
+    # Saved and stopped, cut off, or not there at all (a new disk): the same command goes on. Any other status needs a person.
+    return Do.LAUNCH if endings <= {"0", str(EXIT_INTERRUPTED), "started", "absent"} else Do.STOP
+
+
+def look_at_queue(gcloud: Gcloud, name: str, place: Place) -> Seen:
+    """Return how the request is.
+
+    Raises:
+      CloudError: gcloud cannot tell.
+    """
+    try:
+        answer = gcloud.ask(commands.describe_request(name, place))
+    except NotFoundError:
+        return Seen(None)
+    state, _, reason = (answer[-1] if answer else "").partition("\t")
+    return Seen(state, reason.strip())
+
+
+def look(gcloud: Gcloud, name: str, place: Place) -> Seen:
+    """Return how the request, the machine and its workers are.
+
+    Raises:
+      CloudError: gcloud cannot tell; a machine that does not let anybody in is no error, for it may be starting or ending.
+    """
+    request = look_at_queue(gcloud, name, place)
+    if request.queue != "ACTIVE":
+        return request
+    try:
+        machine = "".join(gcloud.ask(commands.describe_machine(name, place))).strip()
+    except NotFoundError:
+        machine = "TERMINATED"
+    if machine != "READY":
+        return dataclasses.replace(request, machine=machine)
+    try:
+        said = gcloud.ask(commands.status(name, place))
+    except CloudError as error:
+        gcloud.console.print(f"{error}", style="yellow", markup=False)
+        said = []
+    return dataclasses.replace(request, machine=machine, workers=tuple(line.removeprefix(STATUS_MARK).strip() for line in said if line.startswith(STATUS_MARK)))
+
+
+def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: float) -> None:
+    """Wait in the queue until the machine is there, telling every change.
+
+    Raises:
+      CloudError: the request failed, or is gone.
+    """
+    while True:
+        seen = look_at_queue(gcloud, name, place)
+        if seen.queue == "ACTIVE":
+            gcloud.console.print(f"{name} is there")
+            return
+        if seen.queue is None or seen.queue == "FAILED" or seen.queue in GONE:
+            raise CloudError(
+                f"the request for {name} ended: {seen.queue or 'it was deleted'} {seen.reason}".rstrip() + f"; azero tpu delete {name}, then create"
+            )
+        _pause(gcloud.console, f"{name}: {seen.queue}", poll_seconds)
+
+
+@dataclass
+class Watch:
+    """A run that is seen through."""
+
+    gcloud: Gcloud
+    name: str
+    place: Place
+    poll_seconds: float
+    create: Callable[[], None]
+    """Asks for the machine."""
+    start: Callable[[], None]
+    """Installs and launches."""
+    launched: bool = False
+    failures: int = 0
+    """Requests and launches that failed one after another."""
+    unanswered: int | None = None
+    """Looks that failed one after another; None before the first that did not."""
+
+    def run(self) -> int:
+        """Watch until the run is finished (0) or a person has to look (the job's exit status).
+
+        Raises:
+          CloudError: gcloud cannot do what is needed.
+        """
+        while True:
+            seen = self._look()
+            if seen is None:
+                continue
+            action = decide(seen, self.launched)
+            if action in (Do.DONE, Do.STOP):
+                return self._conclude(seen)
+            self._act(action, seen)
+
+    def _look(self) -> Seen | None:
+        """Return how everything is; None where that could not be asked for once, as when the network fails, which no watch of days should end at."""
+        try:
+            seen = look(self.gcloud, self.name, self.place)
+        except CloudError as error:
+            if self.unanswered is None or self.unanswered + 1 >= MOST_FAILURES:
+                raise
+            self.unanswered += 1
+            self._say(f"{error}")
+            _pause(self.gcloud.console, f"{self.name}: nothing is known", self.poll_seconds)
+            return None
+        self.unanswered = 0
+        return seen
+
+    def _act(self, action: Do, seen: Seen) -> None:
+        match action:
+            case Do.CREATE:
+                self._new_machine()
+            case Do.RECREATE:
+                self._say(f"{self.name} was taken away ({seen}); asking for another one")
+                self.gcloud.do(commands.delete(self.name, self.place))
+                self._new_machine()
+            case Do.RETRY:
+                self._count_failure(f"the request failed: {seen.reason or 'no reason was given'}")
+                self.gcloud.do(commands.delete(self.name, self.place))
+                _pause(self.gcloud.console, "waiting before the next request", min(LONGEST_PAUSE, self.poll_seconds * 2**self.failures))
+                self._new_machine()
+            case Do.LAUNCH:
+                self._launch()
+            case _:
+                self.failures = 0 if seen.workers else self.failures
+                _pause(self.gcloud.console, f"{self.name}: {seen}", self.poll_seconds)
+
+    def _new_machine(self) -> None:
+        self.launched = False
+        self.create()
+
+    def _launch(self) -> None:
+        """Install and launch; on a machine that is being taken away that may fail, and the next look tells."""
+        try:
+            self.start()
+        except CloudError as error:
+            self._count_failure(f"{error}")
+            _pause(self.gcloud.console, f"{self.name}: waiting before the next try", self.poll_seconds)
+            return
+        self.launched, self.failures = True, 0
+
+    def _count_failure(self, text: str) -> None:
+        self.failures += 1
+        if self.failures >= MOST_FAILURES:
+            raise CloudError(f"{text} ({self.failures} times one after another)")
+        self._say(text)
+
+    def _conclude(self, seen: Seen) -> int:
+        """Say how the run ended and return its status."""
+        status = max(int(worker.removeprefix("ended ")) for worker in seen.workers if worker.startswith("ended "))
+        if status:
+            self._say(f"the run on {self.name} ended with status {status}; these are its last lines, azero tpu logs {self.name} shows more")
+            self.gcloud.do(commands.logs(self.name, "all", lines=20, follow=False, place=self.place))
+        else:
+            self._say(f"the run on {self.name} is finished")
+        return status
+
+    def _say(self, text: str) -> None:
+        self.gcloud.console.print(f"{time.strftime('%H:%M:%S')} {text}", markup=False, soft_wrap=True)
+
+
+def _pause(console: Console, text: str, seconds: float) -> None:
+    """Wait, telling what for: on a terminal all the time, in a log once."""
+    if console.is_terminal:
+        with working(text, console):
+            time.sleep(seconds)
+    else:
+        console.print(f"{time.strftime('%H:%M:%S')} {text}; next look in {format_duration(seconds)}", markup=False, soft_wrap=True)
+        time.sleep(seconds)
