@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import tyro
 
+from azero.bench import PARTS
 from azero.cli import COMMANDS
 from azero.experiments import endings
 from azero.experiments.arguments import parse_arguments
@@ -46,9 +47,12 @@ def parser_of(command: str):
 def parse(words: list[str]) -> None:
     """Parse a command line; SystemExit says that a flag is wrong."""
     if words[0] == "azero":
-        if words[1] == "--help":
+        if words[-1] == "--help":
             return
         assert words[1] in COMMANDS, f"there is no azero {words[1]}"
+        if words[1] == "bench":
+            parse_bench(words[2], words[3:])
+            return
         tyro.cli(parser_of(words[1]), args=words[2:])
         return
     name = words[2].removeprefix("azero.experiments.")
@@ -58,6 +62,26 @@ def parse(words: list[str]) -> None:
         tyro.cli(endings.Request, args=words[3:])
     else:
         assert hasattr(importlib.import_module(words[2]), "main"), f"{words[2]} is no command"
+
+
+class Parsed(Exception):
+    """Raised where the work would begin."""
+
+
+def parse_bench(part: str, words: list[str]) -> None:
+    """Parse the flags of a benchmark; each has its own."""
+    assert part in PARTS, f"there is no azero bench {part}"
+    module = importlib.import_module(f"azero.bench.{'everything' if part == 'all' else part}")
+
+    def begin(*args, **kwargs) -> None:
+        raise Parsed
+
+    if hasattr(module, "Arguments"):
+        tyro.cli(module.Arguments, args=words)
+        return
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Parsed):
+        patch.setattr(module, "run", begin)
+        module.main(words)
 
 
 def test_every_command_parses(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ def test_what_the_pages_name_exists():
     for page in PAGES:
         text = page.read_text()
         for link in re.findall(r"\]\(([^)#]+)\)", text):
-            assert (page.parent / link).exists(), f"{page.name} links to {link}"
+            assert link.startswith("https://") or (page.parent / link).exists(), f"{page.name} links to {link}"
         for path in re.findall(r"configs/\w+\.toml|azero/[\w/]+\.py|tests/[\w/]+\.py", text):
             assert (ROOT / path).exists(), f"{page.name} names {path}"
         for name in re.findall(r"azero\.experiments\.(\w+)", text):

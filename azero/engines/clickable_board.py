@@ -48,7 +48,7 @@ class ClickableBoard:
             raise ValueError(f"{game.name} cannot be played by clicking, for its moves are more than a point; azero play plays it in a terminal")
         self._session = session
         self._heard = io.StringIO()
-        self._terminal = Terminal(session, limits, Console(file=self._heard, width=100), human=human, show=self._show)
+        self._terminal = Terminal(session, limits, Console(file=self._heard, width=100, force_jupyter=False), human=human, show=self._show)
         self._said: list[str] = []
         rows, columns = game.board_shape
         self.points = [self._point(widgets, index) for index in range(rows * columns)]
