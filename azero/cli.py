@@ -17,10 +17,15 @@ from azero.experiments.requests import AccuracyRequest, ImportRequest, JosekiReq
 
 def train(experiment: Positional[str]) -> None:
     """Start or continue an experiment; the same as `python -m azero.experiments.NAME`, whose flags may follow."""
-    from azero.experiments.experiment import load
+    from azero.experiments.experiment import OF_STAGES, load
     from azero.experiments.run import main as run_main
     from azero.experiments.supervised import main as supervised_main
 
+    if experiment in OF_STAGES:
+        from azero.experiments.alphago import load_stages
+        from azero.experiments.alphago import main as stages_main
+
+        stages_main(load_stages(experiment), sys.argv[3:])
     chosen = load(experiment)
     (run_main if chosen.learns_from == "selfplay" else supervised_main)(chosen, sys.argv[3:])
 
@@ -45,12 +50,13 @@ def report(workdir: Positional[Path], plot: Path | None = None) -> None:
     """
     from azero.report.curves import save_curves
     from azero.report.page import write_report
+    from azero.report.stages import STAGES_FILE, write_stages_report
 
-    if plot is None:
-        print(write_report(_existing(workdir)))
-    else:
+    if plot is not None:
         save_curves(_existing(workdir), plot)
         print(plot)
+    else:
+        print((write_stages_report if (_existing(workdir) / STAGES_FILE).exists() else write_report)(workdir))
 
 
 def checkpoint(workdir: Positional[Path], export: Path | None = None, iteration: int | None = None) -> None:

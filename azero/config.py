@@ -15,7 +15,10 @@ import types
 import typing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
+
+C = TypeVar("C")
+"""A frozen dataclass of settings: `Config`, or that of another kind of experiment."""
 
 
 def _check(condition: bool, message: str) -> None:
@@ -304,16 +307,20 @@ def to_dict(config: Any) -> dict[str, Any]:
     return typing.cast(dict[str, Any], json.loads(json.dumps(dataclasses.asdict(config))))
 
 
-def from_dict(data: dict[str, Any], base: Config | None = None, source: str = "settings") -> Config:
-    """Return `base` (or the defaults) with the keys of `data` replaced.
+@overload
+def from_dict(data: dict[str, Any], base: None = None, source: str = "settings") -> Config: ...
+@overload
+def from_dict(data: dict[str, Any], base: C, source: str = "settings") -> C: ...
+def from_dict(data: dict[str, Any], base: Any = None, source: str = "settings") -> Any:
+    """Return `base` (or the defaults of `Config`) with the keys of `data` replaced.
 
     Raises:
       ValueError: a key is unknown (the nearest one is named) or a value has the wrong type; `source` and the key are quoted.
     """
-    return typing.cast(Config, _overlay(base if base is not None else Config(), data, "", source))
+    return _overlay(base if base is not None else Config(), data, "", source)
 
 
-def load_overlay(path: Path, base: Config) -> Config:
+def load_overlay(path: Path, base: C) -> C:
     """Return `base` with the keys of the TOML file at `path` replaced; its table [about] is for people and for `overlay_experiments`.
 
     Raises:
@@ -342,7 +349,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
 
 
-def config_hash(config: Config) -> str:
+def config_hash(config: Any) -> str:
     """Return 12 hexadecimal digits that differ when any setting differs."""
     return hashlib.sha256(json.dumps(to_dict(config), sort_keys=True).encode()).hexdigest()[:12]
 

@@ -11,9 +11,9 @@ import tyro
 
 from azero.bench import PARTS
 from azero.cli import COMMANDS
-from azero.experiments import endings
+from azero.experiments import alphago, endings
 from azero.experiments.arguments import parse_arguments
-from azero.experiments.experiment import NAMES, load
+from azero.experiments.experiment import NAMES, OF_STAGES, load
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -58,6 +58,8 @@ def parse(words: list[str]) -> None:
     name = words[2].removeprefix("azero.experiments.")
     if name in NAMES:
         parse_arguments(load(name), words[3:])
+    elif name in OF_STAGES:
+        alphago.parse(alphago.load_stages(name), words[3:])
     elif name == "endings":
         tyro.cli(endings.Request, args=words[3:])
     else:

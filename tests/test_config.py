@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from azero.config import Config, GameConfig, config_hash, from_dict, load_overlay, overlay_experiments, to_dict
+from azero.experiments.alphago import load_stages
 from azero.experiments.arguments import parse_arguments
-from azero.experiments.experiment import NAMES, load
+from azero.experiments.experiment import NAMES, OF_STAGES, load
 from azero.games import make
 
 CONFIGS = sorted((Path(__file__).parents[1] / "configs").glob("*.toml"))
@@ -25,7 +26,7 @@ def test_every_overlay_fits_every_experiment_it_names():
         names = overlay_experiments(path)
         assert names, path
         for name in names:
-            base = load(name).config
+            base = (load_stages if name in OF_STAGES else load)(name).config
             game = load_overlay(path, base).game
             assert dataclasses.replace(game, planes=base.game.planes) == base.game, "an overlay may change what the network sees, never what is played"
 

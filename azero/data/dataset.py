@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,15 @@ from azero.data.filters import Filters, Fractions
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.recorded import SLOTS
 from azero.data.replay import Replay
-from azero.data.shard import read_shard, row_dtype, shard_path
+from azero.data.shard import read_shard, row_dtype, shard_path, write_shard
 from azero.games.game import Game
 from azero.games.go.rules import Go
-from azero.play.trajectory import HostArray
+from azero.play.trajectory import Games, HostArray
 
 DATASET = "dataset.json"
-_SCHEMA = 1
+_SCHEMA = 2
+_OLDEST_SCHEMA = 1
+"""Without rows_per_position, which was 1."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Dataset:
     directory: Path
     filters: Filters
     fractions: Fractions
+    rows_per_position: int = 1
+    """Of so many rows the last one is a position to learn from, those before it only show its past; 1 where all positions of a game are learned from."""
 
     @classmethod
     def open(cls, directory: Path) -> Dataset:
@@ -43,17 +48,17 @@ class Dataset:
         path = directory / DATASET
         try:
             facts = json.loads(path.read_text(encoding="utf-8"))
-            if facts["schema"] != _SCHEMA:
-                raise ValueError(f"{path} has schema {facts['schema']}; this version reads schema {_SCHEMA}")
+            if not _OLDEST_SCHEMA <= facts["schema"] <= _SCHEMA:
+                raise ValueError(f"{path} has schema {facts['schema']}; this version reads schema {_OLDEST_SCHEMA} to {_SCHEMA}")
             filters: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in facts["filters"].items()}
-            return cls(directory, Filters(**filters), Fractions(**facts["fractions"]))
+            return cls(directory, Filters(**filters), Fractions(**facts["fractions"]), facts.get("rows_per_position", 1))
         except FileNotFoundError:
             raise ValueError(f"{directory} is no data set: there is no {DATASET} in it; azero data import PATHS --out {directory} makes one") from None
         except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path} cannot be read: {error!r}") from error
 
     @classmethod
-    def create(cls, directory: Path, filters: Filters, fractions: Fractions) -> Dataset:
+    def create(cls, directory: Path, filters: Filters, fractions: Fractions, rows_per_position: int = 1) -> Dataset:
         """Make a data set, or open the one that is there with the same settings.
 
         Raises:
@@ -62,16 +67,17 @@ class Dataset:
         """
         if (directory / DATASET).exists():
             there = cls.open(directory)
-            wanted = {**dataclasses.asdict(filters), **dataclasses.asdict(fractions)}
-            found = {**dataclasses.asdict(there.filters), **dataclasses.asdict(there.fractions)}
+            wanted = {**dataclasses.asdict(filters), **dataclasses.asdict(fractions), "rows_per_position": rows_per_position}
+            found = {**dataclasses.asdict(there.filters), **dataclasses.asdict(there.fractions), "rows_per_position": there.rows_per_position}
             differing = [f"{name} = {found[name]} there, {value} now" for name, value in wanted.items() if found[name] != value]
             if differing:
                 raise ValueError(f"{directory} holds a data set with other settings: {'; '.join(differing)}; take another directory, or the same settings")
             return there
         directory.mkdir(parents=True, exist_ok=True)
         facts = {"schema": _SCHEMA, "game": "go", "filters": dataclasses.asdict(filters), "fractions": dataclasses.asdict(fractions)}
+        facts["rows_per_position"] = rows_per_position
         write_atomic(directory / DATASET, [json.dumps(facts, indent=2).encode() + b"\n"])
-        return cls(directory, filters, fractions)
+        return cls(directory, filters, fractions, rows_per_position)
 
     def game(self) -> Go:
         """Return the rules that the games were replayed under."""
@@ -95,18 +101,43 @@ class Dataset:
             raise ValueError(f"{self.directory} holds games on {self.filters.board_shape}, not on {game.board_shape}")
         games, positions = (sum(getattr(record, name) for record in shards) for name in ("games", "positions"))
         state = {"first_shard": shards[0].shard, "next_shard": shards[-1].shard + 1, "num_games": games, "num_positions": positions}
-        return Replay.open(self.directory / split, game, dataclasses.replace(config, window_games=games), SLOTS, state, memory=memory)
+        settings = dataclasses.replace(config, window_games=games)
+        return Replay.open(self.directory / split, game, settings, SLOTS, state, memory=memory, rows_per_position=self.rows_per_position)
 
-    def rows(self, split: str) -> HostArray:
-        """Return all packed positions of a split, game after game, checksums verified; none of an empty split.
+    def rows(self, split: str, most: int | None = None) -> HostArray:
+        """Return the packed rows of a split, game after game, checksums verified; none of an empty split.
+
+        With `most` only as many of the first shards are read as hold so many positions.
 
         Raises:
           DamagedFileError: a shard is missing or damaged.
         """
         game = self.game()
         dtype = row_dtype(game.frame_words, SLOTS)
-        shards = [read_shard(self.directory / split / record.file, record.sha256, game.name, dtype)[0] for record in self.shards(split)]
+        shards: list[HostArray] = []
+        for record in self.shards(split):
+            if most is not None and sum(map(len, shards)) >= most * self.rows_per_position:
+                break
+            shards.append(read_shard(self.directory / split / record.file, record.sha256, game.name, dtype)[0])
         return np.concatenate(shards) if shards else np.zeros(0, dtype)
+
+    def positions(self, rows: HostArray) -> HostArray:
+        """Return int64[P]: which of whole games' rows [T] are positions to learn from."""
+        return np.arange(self.rows_per_position - 1, len(rows), self.rows_per_position, dtype=np.int64)
+
+    def append(self, split: str, rows: HostArray, games: Games, sources: Sequence[str]) -> None:
+        """Add games to a split as one shard; after a crash it is either whole or not there. `sources` say where the games come from.
+
+        Raises:
+          StorageError: the disk is full or cannot be written to.
+        """
+        directory = self.directory / split
+        directory.mkdir(parents=True, exist_ok=True)
+        manifest = Manifest(manifest_path(directory, 0))
+        number = max(manifest.records, default=-1) + 1
+        path = shard_path(directory, 0, number)
+        facts = {"game": "go", "shard": number, "process": 0, "split": split, "sources": list(sources)}
+        manifest.append(ShardRecord(number, path.name, len(games.length), len(rows), write_shard(path, rows, games, facts)))
 
     def sources(self, split: str, shard: int) -> list[str]:
         """Return where the games of a shard come from.

@@ -34,8 +34,11 @@ _SHARE_OF_MEMORY = 0.25
 class Replay:
     """The window of games of one process. Make it with `open`."""
 
-    def __init__(self, directory: Path, game: Game, config: ReplayConfig, slots: int, process_index: int, memory: int | None) -> None:
+    def __init__(
+        self, directory: Path, game: Game, config: ReplayConfig, slots: int, process_index: int, memory: int | None, rows_per_position: int = 1
+    ) -> None:
         self.directory = Path(directory)
+        self._rows_per_position = rows_per_position
         self._num_games = 0
         self._num_positions = 0
         self._game = game
@@ -60,6 +63,7 @@ class Replay:
         process_index: int = 0,
         memory: int | None = None,
         progress: Callable[[int, int], None] | None = None,
+        rows_per_position: int = 1,
     ) -> Replay:
         """Open the replay in `directory` as it was when `state_dict` returned `state`, or empty where there is none.
 
@@ -75,8 +79,9 @@ class Replay:
           process_index: which process of the run this is.
           memory: bytes for the newest positions; None is a quarter of the machine's memory.
           progress: told (shards read, shards in all) after every shard.
+          rows_per_position: see `azero.data.dataset.Dataset`; games are so many rows long where it is above 1.
         """
-        replay = cls(directory, game, config, slots, process_index, memory)
+        replay = cls(directory, game, config, slots, process_index, memory, rows_per_position)
         replay.directory.mkdir(parents=True, exist_ok=True)
         if replay._manifest.num_damaged:
             replay._warnings.append(
@@ -98,7 +103,7 @@ class Replay:
         """Positions in the window."""
         self._settle()
         window = self._window.snapshot()
-        return window.last - window.first
+        return (window.last - window.first) // self._rows_per_position
 
     @property
     def num_window_games(self) -> int:
@@ -182,7 +187,10 @@ class Replay:
         if window.last == window.first:
             raise ValueError("the replay is empty; nothing can be sampled")
         random = np.random.default_rng([seed, self._process, step])
-        position = random.integers(window.first, window.last, batch_size) if batch_size else np.zeros(0, np.int64)
+        every = self._rows_per_position
+        count = (window.last - window.first) // every
+        drawn = random.integers(0, count, batch_size) if batch_size else np.zeros(0, np.int64)
+        position = window.first + every * drawn + every - 1
         symmetries = self._game.num_symmetries if self._config.symmetries else 1
         symmetry = random.integers(0, symmetries, batch_size, np.uint8)
         rows, frames = self._window.gather(window, position, self._game.num_frames)

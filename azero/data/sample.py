@@ -39,7 +39,9 @@ class Batch(NamedTuple):
     weights: Array
     """float32[B, A]: the policy target; it sums to one, or is all zero where there is none."""
     value: Array
-    """float32[B]: the value target in [-1, 1] for the side to move."""
+    """float32[B]: the value target in [-1, 1] for the side to move; for REINFORCE, how much better than expected the game ended for it."""
+    allowed: Array | None = None
+    """bool[B, A]: the moves that the policy chose from; None where nothing asks for them."""
 
 
 def dense_policy(index: Array, weight: Array, num_actions: int) -> Array:

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qsl
 
 import jax
+import jax.numpy as jnp
 
 from azero.checkpoint import load_settings, load_variables
 from azero.config import Config, GameConfig, NetworkConfig
 from azero.games import Game, make
 from azero.games.go.playouts import make_play_out
+from azero.games.go.replies import make_replying_play_out, no_replies
 from azero.games.go.rules import Go
 from azero.networks import make_network
 from azero.networks.network import Network
@@ -22,9 +24,10 @@ from azero.play.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
 from azero.play.thinking import Limits
 from azero.search.apv import ApvSettings
 from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
+from azero.search.remembering import RememberingJudge
 from azero.types import PyTree
 
-FORM = '"apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800&lambda=0.5&threshold=40"'
+FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
 """The network of each part."""
 _EXPORTED = "checkpoint"
@@ -49,6 +52,10 @@ class ApvSpec:
     """lambda: the share of rollouts in a value; None is 0.5 with a value network (AG16), else 1."""
     threshold: int | None = None
     """n_thr: an edge with more rollouts gets a node; None is AG16's 40."""
+    has_replies: bool = False
+    """Rollouts answer a move as they did in the last game that they won (see `azero.games.go.replies`)."""
+    label: str | None = None
+    """What results call the networks; None is the name of the policy's directory."""
 
     def __post_init__(self) -> None:
         if self.visits is not None and self.visits < 1:
@@ -62,7 +69,11 @@ class ApvSpec:
     def name(self) -> str:
         """How results call it."""
         directory = self.policy.parent if self.policy.name == _EXPORTED else self.policy
-        return f"alphago2016 {directory.name}" + ("" if self.visits is None else f", {self.visits} visits")
+        parts = [f"alphago2016 {self.label or directory.name}"]
+        parts += [] if self.visits is None else [f"{self.visits} visits"]
+        parts += [] if self.mixing is None else [f"lambda {self.mixing:g}"]
+        parts += ["replies"] if self.has_replies else []
+        return ", ".join(parts)
 
     @property
     def directories(self) -> dict[str, Path]:
@@ -107,9 +118,16 @@ def parse_apv(text: str) -> ApvSpec | None:
         except ValueError:
             raise ValueError(f"{key}={value} in {text!r} is not understood; the form is {FORM}") from None
     try:
-        return ApvSpec(Path(name), **settings)
+        return ApvSpec(**{**_networks_in(Path(name)), **settings})
     except ValueError as error:
         raise ValueError(f"{text!r}: {error}") from None
+
+
+def _networks_in(directory: Path) -> dict[str, Any]:
+    """Return the networks of an experiment of stages (alphago9), each in a directory of its own; of any other directory the policy alone."""
+    if not (directory / "policy").is_dir():
+        return {"policy": directory}
+    return {"label": directory.name, **{part: directory / part for part in KINDS if (directory / part).is_dir()}}
 
 
 def _setting(key: str, value: str) -> dict[str, Any]:
@@ -118,6 +136,8 @@ def _setting(key: str, value: str) -> dict[str, Any]:
         return {key: Path(value)}
     if key in ("visits", "threshold") and value.isdigit():
         return {key: int(value)}
+    if key == "replies" and value in ("0", "1"):
+        return {"has_replies": value == "1"}
     if key == "lambda":
         return {"mixing": float(value)}
     raise ValueError(key)
@@ -162,7 +182,9 @@ def load_apv(spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0) -> A
     # Without a value network nothing asks for values in the search; the policy network's, which are 0, stand for them elsewhere.
     value = parts["value"].judge if "value" in parts else policy
     rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
-    judges = make_judges(policy, value, _rollout_judge(game, rollouts, parts.get("tree", rollouts)), spec.settings, seed)
+    tree = parts.get("tree", rollouts)
+    rollout = _replying_judge(game, rollouts, tree, spec.settings, seed) if spec.has_replies else _rollout_judge(game, rollouts, tree)
+    judges = make_judges(policy, value, rollout, spec.settings, seed)
     style = ApvStyle() if spec.visits is None else ApvStyle(limits=Limits(visits=spec.visits))
     return ApvPlayer(cast(Game, game), judges, settings=spec.settings, style=style, name=spec.name)
 
@@ -198,6 +220,18 @@ def _rollout_judge(game: Go, rollouts: _Part, tree: _Part) -> Judge:
     infer, play_out = tree.network.infer, make_play_out(game, sum_weights)
     leaf = policy_rollout_leaf(tree.game, lambda params, planes: infer(params[0], planes), lambda params, key, states: play_out(params[1], key, states))
     return Judge(tree.game, unturned_leaf(leaf), (tree.params, rollouts.params), is_turned=False)
+
+
+def _replying_judge(game: Go, rollouts: _Part, tree: _Part, settings: ApvSettings, seed: int) -> RememberingJudge:
+    """Return who plays rollouts with a table of last good replies, with the tree policy's priors."""
+    infer, play_out = tree.network.infer, make_replying_play_out(game, sum_weights)
+
+    def leaf(params: PyTree, key: jax.Array, states: PyTree, table: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        logits, _ = infer(params[0], jax.vmap(tree.game.observe)(states))
+        outcome, table = play_out(params[1], key, states, table)
+        return logits, jnp.where(states.to_play == 0, outcome, -outcome), table
+
+    return RememberingJudge(tree.game, leaf, (tree.params, rollouts.params), no_replies(game.num_points), batch=settings.batch, seed=seed + 2)
 
 
 def _by(shape: tuple[int, int]) -> str:

@@ -62,7 +62,7 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
       ValueError: the overlay is wrong. (A wrong flag ends the program with tyro's own message, which names the nearest flag.)
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    overlay = _overlay_path(argv)
+    overlay = overlay_path(argv)
     settings = experiment.config if overlay is None else load_overlay(overlay, experiment.config)
     default = Arguments(settings=settings, config=overlay)
     arguments = tyro.cli(Arguments, prog=f"python -m azero.experiments.{experiment.name}", description=experiment.title, default=default, args=argv)
@@ -70,7 +70,7 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
     return dataclasses.replace(arguments, workdir=workdir)
 
 
-def _overlay_path(argv: Sequence[str]) -> Path | None:
+def overlay_path(argv: Sequence[str]) -> Path | None:
     """Find the overlay before the flags are parsed, because it changes their defaults."""
     for position, word in enumerate(argv):
         if word == "--config" and position + 1 < len(argv):

@@ -11,7 +11,7 @@ from azero.data.dataset import Dataset
 from azero.data.filters import SPLITS
 from azero.data.human import LEFT_OUT, find_records, import_games
 from azero.data.recorded import Tally
-from azero.data.shard import read_shard, row_dtype, shard_path
+from azero.data.shard import is_target, read_shard, row_dtype, shard_path
 from azero.experiments.requests import ImportRequest, ShowRequest
 from azero.games.go.replaying import boards_of
 from azero.games.go.sgf import estimate_games
@@ -65,7 +65,15 @@ def show(request: ShowRequest, console: Console | None = None) -> None:
     for split in SPLITS:
         shards = dataset.shards(split)
         size = sum((dataset.directory / split / shard.file).stat().st_size for shard in shards)
-        rows.append((split, sum(shard.games for shard in shards), sum(shard.positions for shard in shards), len(shards), format_bytes(size)))
+        rows.append(
+            (
+                split,
+                sum(shard.games for shard in shards),
+                sum(shard.positions for shard in shards) // dataset.rows_per_position,
+                len(shards),
+                format_bytes(size),
+            )
+        )
     console.print(make_table(f"{request.directory}", ("split", "games", "positions", "shards", "size"), rows))
     wanted = {name: value for name, value in vars(dataset.filters).items() if value not in (None, ())}
     console.print("taken: " + ", ".join(f"{name.replace('_', '-')} {value}" for name, value in wanted.items()), soft_wrap=True, highlight=False)
@@ -80,16 +88,18 @@ def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> 
     weights = np.asarray([shard.positions for shard in shards], float)
     record = shards[int(random.choice(len(shards), p=weights / weights.sum()))]
     rows, games = read_shard(shard_path(dataset.directory / split, 0, record.shard), record.sha256, game.name, row_dtype(game.frame_words, 1))
-    place = int(random.integers(len(rows)))
+    place = int(random.choice(dataset.positions(rows)))
     row, number = rows[place], int(np.searchsorted(np.cumsum(games["length"]), place, side="right"))
     board = boards_of(row["frame"], game.num_points).reshape(game.board_shape)
     last = int(rows[place - 1]["action"]) if row["ply"] else game.num_points
     colour = "Black" if row["to_play"] == 0 else "White"
+    if is_target(rows)[place]:
+        played = f"{colour} played {format_vertex(int(row['action']), game.board_shape)} as move {row['ply'] + 1} of {games['length'][number]}"
+    else:
+        last, played = game.num_points, f"{colour}, to play after {row['ply']} moves,"
     result = {1: "won", -1: "lost", 0: "no winner"}[int(row["value"])]
     source = dataset.sources(split, record.shard)[number]
-    heading = (
-        f"{source}: {colour} played {format_vertex(int(row['action']), game.board_shape)} as move {row['ply'] + 1} of {games['length'][number]} and {result}"
-    )
+    heading = f"{source}: {played} and {result}"
     return f"{heading}\n{format_diagram(board, last if last < game.num_points else None)}"
 
 

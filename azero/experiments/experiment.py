@@ -14,6 +14,10 @@ NAMES = (
 """The experiments: each is a module of this package with a value `EXPERIMENT`."""
 
 
+OF_STAGES = ("alphago9", "alphago19")
+"""The experiments of several networks (`azero.experiments.alphago`): modules of this package with a value `EXPERIMENT` of another kind."""
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One run that can be started with `python -m azero.experiments.NAME`."""
@@ -33,6 +37,6 @@ def load(name: str) -> Experiment:
       ValueError: there is none of that name.
     """
     if name not in NAMES:
-        raise ValueError(f"unknown experiment {name!r}; the experiments are: {', '.join(NAMES)}")
+        raise ValueError(f"unknown experiment {name!r}; the experiments are: {', '.join((*NAMES, *OF_STAGES))}")
     experiment: Experiment = importlib.import_module(f"azero.experiments.{name}").EXPERIMENT
     return experiment

@@ -49,7 +49,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
         rows = _read_rows(request, config, tally)
     for line in tally.unreadable:
         console.print(line, style="yellow", markup=False, soft_wrap=True)
-    results = {str(path): _evaluate(path, rows, request.symmetries, console) for path in request.checkpoint}
+    results = {str(path): evaluate_network(path, rows, np.arange(len(rows)), console, request.symmetries) for path in request.checkpoint}
     if request.json:
         print(json.dumps(to_plain(_as_json(request, tally, results))))
     else:
@@ -95,7 +95,13 @@ def _read_rows(request: AccuracyRequest, config: Config, tally: Tally) -> HostAr
     return rows
 
 
-def _evaluate(checkpoint: Path, rows: HostArray, symmetries: bool | None, console: Console) -> list[Accuracy]:
+def evaluate_network(checkpoint: Path, rows: HostArray, position: HostArray, console: Console, symmetries: bool | None = None) -> list[Accuracy]:
+    """Return how well a network predicts the positions int64[P] of packed rows [T], over all moves and then by move number.
+
+    Raises:
+      ValueError: symmetries are asked of a network that knows none.
+      CheckpointError: the network cannot be read.
+    """
     variables, config = load_variables(checkpoint)
     mesh = mesh_lib.make_mesh()
     game = make(config.game.name, **config.game.options())
@@ -105,14 +111,14 @@ def _evaluate(checkpoint: Path, rows: HostArray, symmetries: bool | None, consol
         raise ValueError(f"{checkpoint}: what a network {config.network.name} sees does not turn with the board; leave --symmetries out")
     averaged = config.evaluation.average_symmetries if symmetries is None else symmetries
     batch_size = max(1, _BATCH // mesh.size) * mesh.size
-    with Progress(len(rows), console=console, unit="position") as progress, progress.working(f"{checkpoint}: predicting"):
+    with Progress(len(position), console=console, unit="position") as progress, progress.working(f"{checkpoint}: predicting"):
         outcomes = score_positions(
             make_scorer(game, network, averaged),
             params,
             game,
             mesh,
             rows,
-            np.arange(len(rows)),
+            position,
             batch_size,
             lambda done: progress.update({"iteration": done}),
         )

@@ -21,7 +21,7 @@ from azero import mesh as mesh_lib
 from azero.checkpoint import CheckpointError
 from azero.config import Config
 from azero.evaluate.arena import evaluation_row
-from azero.experiments.arguments import Arguments, ClusterOptions, parse_arguments
+from azero.experiments.arguments import ClusterOptions, parse_arguments
 from azero.experiments.estimate import LIFETIME_SECONDS, estimate, mean_simulations
 from azero.experiments.experiment import Experiment
 from azero.experiments.saving import Saver, settle
@@ -45,7 +45,8 @@ GRACE_SECONDS = 25.0
 def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
     """Run `experiment` with the flags in `argv` (default: the command line) and end the process with its status."""
 
-    def start(arguments: Arguments) -> int:
+    def start() -> int:
+        arguments = parse_arguments(experiment, argv)
         assert arguments.workdir is not None
         if arguments.data is not None:
             raise ValueError(f"--data {arguments.data}: {experiment.name} learns from games of its own; sl19 and sl9 learn from records")
@@ -54,13 +55,13 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
         with _open_cluster(arguments.elastic) as conduct:
             return run(experiment, arguments.settings, arguments.workdir, conduct=conduct)
 
-    end_with_status(experiment, start, argv)
+    end_with_status(start)
 
 
-def end_with_status(experiment: Experiment, start: Callable[[Arguments], int], argv: Sequence[str] | None) -> None:
-    """Call `start` with the arguments in `argv` and end the process with the status it returns; a mistake is one line."""
+def end_with_status(start: Callable[[], int]) -> None:
+    """Call `start` and end the process with the status it returns; a mistake is one line."""
     try:
-        status = start(parse_arguments(experiment, argv))
+        status = start()
     except (ValueError, CheckpointError, FloatingPointError) as error:
         if os.environ.get("AZERO_TRACEBACK"):
             raise

@@ -20,7 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from azero.config import LearnerConfig
 from azero.data.sample import Batch, Samples
 from azero.games.game import Game
-from azero.learn.losses import Losses, batch_losses, squared_norm
+from azero.learn.losses import Losses, batch_losses, reinforce_losses, squared_norm
 from azero.learn.schedules import make_schedule
 from azero.mesh import DATA_AXIS, batch_sharded, check_divides, replicated
 from azero.networks.network import Network
@@ -46,6 +46,22 @@ class TrainState:
         return {"params": self.params, "batch_stats": self.batch_stats}
 
 
+LossFn = Callable[[Array, Array, Batch], Losses]
+"""(logits [B, A], value [B], batch) -> what is minimised: the policy's loss, plus the value's times `value_weight`."""
+
+
+def prediction_loss(logits: Array, value: Array, batch: Batch) -> Losses:
+    """Equation 1 of AlphaGo Zero without its last term, which is the optimiser's."""
+    return batch_losses(logits, value, batch.weights, batch.value)
+
+
+def reinforce_loss(logits: Array, value: Array, batch: Batch) -> Losses:
+    """Return the policy gradient of AlphaGo (2016): `batch.value` is the advantage, `batch.weights` one on the move played."""
+    del value
+    assert batch.allowed is not None, "REINFORCE needs to know which moves the policy chose from"
+    return reinforce_losses(logits, batch.value, batch.weights, batch.allowed)
+
+
 class Learner(NamedTuple):
     """Training as pure, compiled functions. The state passed in is donated: use the one that comes back."""
 
@@ -55,31 +71,23 @@ class Learner(NamedTuple):
     """(state, batch [B, ...]) -> (state, metrics)"""
     train_steps: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]
     """(state, batches [T, B, ...]) -> (state, metrics [T]): T steps in one dispatch"""
+    no_gradients: Callable[[TrainState], PyTree]
+    """state -> gradients of zero, to be added to"""
+    add_gradients: Callable[[TrainState, PyTree, Batch, Any], tuple[PyTree, Metrics]]
+    """(state, gradients, batch [B, ...], share) -> (gradients + share times those of the batch, metrics): a part of one large step. For networks without
+    batch norm, and without the L2 term. The gradients passed in are donated."""
+    update: Callable[[TrainState, PyTree], TrainState]
+    """(state, gradients) -> state after one step with them"""
 
 
-def make_learner(config: LearnerConfig, network: Network, game: Game, mesh: Mesh) -> Learner:
-    """Make the learner of `network` on the positions of `game`.
+def make_learner(config: LearnerConfig, network: Network, game: Game, mesh: Mesh, loss_fn: LossFn = prediction_loss) -> Learner:
+    """Make the learner of `network` on the positions of `game`, which minimises `loss_fn`.
 
     Raises:
       ValueError: the batch does not split evenly over the devices of `mesh`.
     """
     check_divides(config.batch_size, mesh, "learner.batch-size")
-    optimiser, schedule = make_optimiser(config), make_schedule(config)
-    planes_shape, num_actions = (*game.board_shape, game.num_planes), game.num_actions
-
-    def init(key: Array) -> TrainState:
-        variables = network.init(key)
-        opt_state = optimiser.init(variables["params"])
-        return TrainState(params=variables["params"], batch_stats=variables["batch_stats"], opt_state=opt_state, step=jnp.zeros((), jnp.int32))
-
-    def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
-        size = batch.value.shape[0]
-        chex.assert_shape([batch.planes, batch.weights], [(size, *planes_shape), (size, num_actions)])
-        gradient_fn = jax.value_and_grad(functools.partial(_loss, config, network), has_aux=True)
-        (loss, (losses, l2, batch_stats)), gradients = gradient_fn(state.params, state.batch_stats, batch)
-        updates, opt_state = optimiser.update(gradients, state.opt_state, state.params)
-        metrics = _metrics(loss, losses, l2, jnp.sqrt(squared_norm(gradients)), schedule(state.step))
-        return TrainState(optax.apply_updates(state.params, updates), batch_stats, opt_state, state.step + 1), metrics
+    init, step, add, update = _pure_functions(config, network, game, loss_fn)
 
     def steps(state: TrainState, batches: Batch) -> tuple[TrainState, Metrics]:
         return jax.lax.scan(step, state, batches)
@@ -91,7 +99,56 @@ def make_learner(config: LearnerConfig, network: Network, game: Game, mesh: Mesh
         init=jax.jit(init, out_shardings=everywhere),
         train_step=compiled(step, in_shardings=(everywhere, split)),
         train_steps=compiled(steps, in_shardings=(everywhere, stacked)),
+        no_gradients=jax.jit(lambda state: jax.tree.map(jnp.zeros_like, state.params), out_shardings=everywhere),
+        add_gradients=jax.jit(add, in_shardings=(everywhere, everywhere, split, everywhere), out_shardings=everywhere, donate_argnums=1),
+        update=compiled(update, in_shardings=(everywhere, everywhere)),
     )
+
+
+class _PureFunctions(NamedTuple):
+    """What a learner compiles; see `Learner`."""
+
+    init: Callable[[Array], TrainState]
+    step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]
+    add: Callable[[TrainState, PyTree, Batch, Array], tuple[PyTree, Metrics]]
+    update: Callable[[TrainState, PyTree], TrainState]
+
+
+def _pure_functions(config: LearnerConfig, network: Network, game: Game, loss_fn: LossFn) -> _PureFunctions:
+    optimiser, schedule = make_optimiser(config), make_schedule(config)
+    planes_shape, num_actions = (*game.board_shape, game.num_planes), game.num_actions
+    # AdamW decays the weights itself.
+    penalty_weight = config.l2 if config.optimiser == "momentum" else 0.0
+
+    def init(key: Array) -> TrainState:
+        variables = network.init(key)
+        opt_state = optimiser.init(variables["params"])
+        return TrainState(params=variables["params"], batch_stats=variables["batch_stats"], opt_state=opt_state, step=jnp.zeros((), jnp.int32))
+
+    def differentiate(state: TrainState, batch: Batch, penalty_weight: float) -> tuple[PyTree, PyTree, Metrics]:
+        size = batch.value.shape[0]
+        chex.assert_shape([batch.planes, batch.weights], [(size, *planes_shape), (size, num_actions)])
+        gradient_fn = jax.value_and_grad(functools.partial(_loss, config, network, loss_fn, penalty_weight), has_aux=True)
+        (loss, (losses, l2, batch_stats)), gradients = gradient_fn(state.params, state.batch_stats, batch)
+        return gradients, batch_stats, _metrics(loss, losses, l2, jnp.sqrt(squared_norm(gradients)), schedule(state.step))
+
+    def move(state: TrainState, gradients: PyTree, batch_stats: PyTree) -> TrainState:
+        updates, opt_state = optimiser.update(gradients, state.opt_state, state.params)
+        return TrainState(optax.apply_updates(state.params, updates), batch_stats, opt_state, state.step + 1)
+
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+        gradients, batch_stats, metrics = differentiate(state, batch, penalty_weight)
+        return move(state, gradients, batch_stats), metrics
+
+    def add(state: TrainState, gradients: PyTree, batch: Batch, share: Array) -> tuple[PyTree, Metrics]:
+        new, _, metrics = differentiate(state, batch, 0.0)
+        return jax.tree.map(lambda total, part: total + share * part, gradients, new), metrics
+
+    def update(state: TrainState, gradients: PyTree) -> TrainState:
+        penalised = jax.tree.map(lambda gradient, param: gradient + 2 * penalty_weight * param, gradients, state.params)
+        return move(state, penalised, state.batch_stats)
+
+    return _PureFunctions(init, step, add, update)
 
 
 def make_optimiser(config: LearnerConfig) -> optax.GradientTransformation:
@@ -140,14 +197,16 @@ def check_finite(metrics: Metrics) -> None:
     raise FloatingPointError(f"the loss is not finite at step {first + 1} of {finite.size} in this call: {listed}")
 
 
-def _loss(config: LearnerConfig, network: Network, params: PyTree, batch_stats: PyTree, batch: Batch) -> tuple[Array, tuple[Losses, Array, PyTree]]:
+def _loss(
+    config: LearnerConfig, network: Network, loss_fn: LossFn, penalty_weight: float, params: PyTree, batch_stats: PyTree, batch: Batch
+) -> tuple[Array, tuple[Losses, Array, PyTree]]:
     (logits, value), new_stats = network.train_apply({"params": params, "batch_stats": batch_stats}, batch.planes)
-    losses = batch_losses(logits, value, batch.weights, batch.value)
-    l2 = config.l2 * squared_norm(params)
+    losses = loss_fn(logits, value, batch)
+    squared = squared_norm(params)
     loss = losses.policy + config.value_weight * losses.value
-    if config.optimiser == "momentum":
-        loss = loss + l2
-    return loss, (losses, l2, new_stats)
+    if penalty_weight:
+        loss = loss + penalty_weight * squared
+    return loss, (losses, config.l2 * squared, new_stats)
 
 
 def _metrics(loss: Array, losses: Losses, l2: Array, gradient_norm: Array, learning_rate: Any) -> Metrics:

@@ -1,4 +1,4 @@
-"""Equation 1 of AlphaGo Zero: (z - v)^2 - pi^T log p + c ||theta||^2. One position below, the batch above."""
+"""Equation 1 of AlphaGo Zero, (z - v)^2 - pi^T log p + c ||theta||^2, and the policy gradient of AlphaGo (2016). One position below, the batch above."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Losses(NamedTuple):
     policy: Array
     """Mean cross-entropy (nats) over the positions that have a policy target."""
     value: Array
-    """Mean squared error of the value in [-1, 1]."""
+    """Mean squared error of the value in [-1, 1]; of the policy gradient the mean squared advantage."""
     entropy: Array
     """Mean entropy (nats) of the network's policy."""
     target_entropy: Array
@@ -64,6 +64,34 @@ def batch_losses(logits: Array, value: Array, weights: Array, target: Array) -> 
         entropy=jnp.mean(jax.vmap(entropy)(jax.nn.softmax(logits))),
         target_entropy=mean_with_target(jax.vmap(entropy)(weights)),
         accuracy=mean_with_target(hits.astype(jnp.float32)),
+    )
+
+
+def reinforce_losses(logits: Array, advantage: Array, weights: Array, allowed: Array) -> Losses:
+    """Return REINFORCE as losses (Williams 1992; AG16 methods, 'Policy network: reinforcement learning').
+
+    The gradient of `policy` is minus that of the mean of (z - v) log p(a) over the positions of the batch that have a move.
+
+    Args:
+      logits: float32[B, A], unmasked.
+      advantage: float32[B], the result z of the game for the side that moved, minus what was expected of the position, v.
+      weights: float32[B, A], one on the move a; a row of zeros is no position, and left out.
+      allowed: bool[B, A], the moves that a was drawn from: p is the softmax over these.
+    """
+    log_probability = jax.nn.log_softmax(jnp.where(allowed, logits, NEVER))
+    is_position = jnp.any(weights > 0, axis=-1)
+    count = jnp.maximum(1, jnp.sum(is_position)).astype(jnp.float32)
+
+    def mean(per_position: Array) -> Array:
+        return jnp.sum(jnp.where(is_position, per_position, jnp.zeros_like(per_position))) / count
+
+    hits = jnp.argmax(log_probability, axis=-1) == jnp.argmax(weights, axis=-1)
+    return Losses(
+        policy=mean(-advantage * jnp.sum(weights * log_probability, axis=-1)),
+        value=mean(jnp.square(advantage)),
+        entropy=mean(jax.vmap(entropy)(jnp.exp(log_probability))),
+        target_entropy=jnp.zeros((), jnp.float32),
+        accuracy=mean(hits.astype(jnp.float32)),
     )
 
 

@@ -112,5 +112,26 @@ class LearnedFromRecords:
     """Time the learner waited for batches."""
 
 
+@dataclass(frozen=True)
+class PolicyImproved:
+    """One mini-batch of games against an earlier self has been played and learned from; the state may be saved now."""
+
+    iteration: int
+    """Iterations done in all."""
+    opponent_iteration: int
+    """After how many iterations the opponent joined the pool; 0 is the policy that the run began with."""
+    pool: int
+    """Policies in the pool."""
+    result: MatchResult
+    """Of the policy that learns."""
+    moves: int
+    """Its moves in these games."""
+    mean_length: float
+    """Moves of both sides in a game."""
+    play_seconds: float
+    learn_seconds: float
+
+
 Event = Phase | Played | Trained | Evaluated | IterationDone
 SupervisedEvent = Phase | Trained | Validated | LearnedFromRecords
+ReinforceEvent = Phase | Trained | PolicyImproved

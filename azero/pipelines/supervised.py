@@ -53,6 +53,7 @@ class Supervised:
         self.replay = dataset.open_split("train", self.game, config.replay)
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
         self._score = make_scorer(self.game, self.network)
+        self._dataset = dataset
         self._held_out = dataset.rows("validation") if config.evaluation.every else None
 
     def fresh_state(self) -> SupervisedState:
@@ -89,8 +90,8 @@ class Supervised:
         if self._held_out is None or not len(self._held_out):
             return
         yield Phase("predicting games of the validation split")
-        rows = self._held_out
-        count = min(len(rows), self.config.evaluation.validation_positions)
-        position = np.linspace(0, len(rows) - 1, count).astype(np.int64)
+        rows, positions = self._held_out, self._dataset.positions(self._held_out)
+        count = min(len(positions), self.config.evaluation.validation_positions)
+        position = positions[np.linspace(0, len(positions) - 1, count).astype(np.int64)]
         outcomes = score_positions(self._score, self.fold(state.train.variables), self.game, self.mesh, rows, position, self.config.learner.batch_size)
         yield Validated(summarise(outcomes))

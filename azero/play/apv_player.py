@@ -52,11 +52,10 @@ class Judge(NamedTuple):
     """look at every position through a random symmetry (AG16 methods: the implicit symmetry ensemble); rollouts need none"""
 
 
-def make_judges(policy: Judge, value: Judge, rollout: Judge, settings: ApvSettings, seed: int) -> Judges:
-    """Return the judges of a tree with these settings; `seed` is of the symmetries and the rollouts."""
-    batches = (max(settings.policy_batch, 1), settings.batch, settings.batch)
-    asked = (_asker(judge, batch, seed + index) for index, (judge, batch) in enumerate(zip((policy, value, rollout), batches, strict=True)))
-    return Judges(*asked)
+def make_judges(policy: Judge, value: Judge, rollout: Judge | AskFn, settings: ApvSettings, seed: int) -> Judges:
+    """Return the judges of a tree with these settings; `seed` is of the symmetries and the rollouts. A rollout judge that remembers is asked as it is."""
+    asked_rollouts = _asker(rollout, settings.batch, seed + 2) if isinstance(rollout, Judge) else rollout
+    return Judges(_asker(policy, max(settings.policy_batch, 1), seed), _asker(value, settings.batch, seed + 1), asked_rollouts)
 
 
 def _asker(judge: Judge, batch: int, seed: int) -> AskFn:

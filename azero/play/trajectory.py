@@ -109,6 +109,12 @@ def sparse_policy(weights: Array, slots: int) -> tuple[Array, Array]:
     return jnp.where(share > 0, index, -1).astype(jnp.int16), share
 
 
+def select_games(games: Games, chosen: HostArray) -> Games:
+    """Return the games where bool[G] `chosen` holds."""
+    rows = np.repeat(chosen, games.length)
+    return Games(*(column[rows if name in _COLUMNS else chosen] for name, column in zip(Games._fields, games, strict=True)))
+
+
 class Assembler:
     """Joins chunks of moves into finished games.
 

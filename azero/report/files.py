@@ -24,7 +24,7 @@ from typing import Any
 
 import jax
 
-from azero.config import Config, config_hash, to_dict
+from azero.config import config_hash, to_dict
 from azero.evaluate.rows import Row, keep_rows, read_rows, to_plain, write_atomically
 
 METRICS = "metrics.jsonl"
@@ -71,12 +71,12 @@ class RunData:
     """(iteration, games), oldest first."""
 
 
-def write_config(workdir: Path, config: Config) -> None:
-    """Write the resolved settings."""
+def write_config(workdir: Path, config: Any) -> None:
+    """Write the resolved settings, a `Config` or those of another kind of experiment."""
     write_atomically(workdir / CONFIG, json.dumps(to_dict(config), indent=2) + "\n")
 
 
-def write_run(workdir: Path, experiment: str, config: Config) -> None:
+def write_run(workdir: Path, experiment: str, config: Any) -> None:
     """Write what the run is and where it runs; the start of the first process stays."""
     old = _read_json(workdir / RUN)
     facts = {"experiment": experiment, "config_hash": config_hash(config), "started": old.get("started", time.time()), **describe_machine()}

@@ -33,6 +33,7 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("Moves per game", (("game_length", "moves"),)),
     ("Age of the network that began a game", (("network_age", "iterations"),)),
     ("Results of self-play", (("first_wins", "first mover wins"), ("draws", "draws"), ("resigned", "resigned"))),
+    ("Score against earlier selves", (("score", "any of the pool"), ("score_against_the_first", "the first one"))),
     ("Positions per second", (("positions_per_second", "positions/s"),)),
     ("Simulations per second", (("simulations_per_second", "simulations/s"),)),
     ("Seconds per iteration", (("seconds", "all"), ("selfplay_seconds", "self-play"), ("learn_seconds", "learning"), ("wait_seconds", "learner waiting"))),
@@ -40,7 +41,7 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("Resignation: games wrongly given up", (("resign_false_positives", "share"),)),
 )
 """Charts by title: keys of a metrics row and their labels. A key that no chart names gets a chart of its own, further down."""
-COUNTERS = ("iteration", "time", "games", "positions", "steps", "window_games", "window_positions")
+COUNTERS = ("iteration", "time", "games", "positions", "steps", "window_games", "window_positions", "pool", "opponent")
 """Counts: the first ones are shown as numbers; none is a curve worth drawing."""
 MAX_SAMPLES = 12
 """Sample games on the page: the most recent iteration's, then one of each earlier one, evenly spaced."""

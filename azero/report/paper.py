@@ -1,9 +1,10 @@
-"""Published figures beside ours: Extended Data Tables 1 and 2 of AlphaGo Zero (Silver et al. 2017)."""
+"""Published figures beside ours: those of AlphaGo (Silver et al. 2016, AG16), and Extended Data Tables 1 and 2 of AlphaGo Zero (Silver et al. 2017, AGZ)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.table import Table
 
@@ -42,6 +43,48 @@ def prediction_table(ours: Mapping[str, Accuracy]) -> Table:
         rows.append((f"ours: {name}", None, format_mean(result.top1, 100, 1), None, None, format_mean(result.value_error, 1, 3), None))
     columns = ("network", "moves %, train", "held out", "professionals", "value error, train", "held out", "professionals")
     return make_table("Prediction of moves and results (AGZ, Extended Data Tables 1 and 2)", columns, rows)
+
+
+PAPER_2016 = {
+    "rollout accuracy": "24.2% (methods, 'Rollout policy')",
+    "policy accuracy": "55.4% (Extended Data Table 3: 192 filters, one symmetry)",
+    "reinforce size": "10,000 mini-batches of 128 games",
+    "rl-match": "above 80%",
+    "second pass against the first": "slightly better",
+    "value-data": "over 30 M positions of as many games",
+    "value error": "0.234 held out",
+    "one position, train": "0.226",
+    "one position, test": "0.234",
+    "all positions of records, train": "0.19 (games of KGS)",
+    "all positions of records, test": "0.37 (games of KGS)",
+    **{f"{planes} planes": f"{accuracy}%" for planes, accuracy in ((4, 47.6), (12, 54.7), (20, 54.7), (48, 55.4))},
+    **{f"{filters} filters": f"{accuracy}%" for filters, accuracy in ((128, 54.6), (192, 55.4), (256, 55.9))},
+    "lambda 0 against lambda 0.5": "at most 5%",
+    "lambda 0.5 against lambda 1": "at least 95%",
+    "rating of lambda 0": "-239",
+    "rating of lambda 0.5": "+474",
+    "rating of lambda 1": "0 (2416 less itself)",
+}
+"""AG16's figures, all of 19x19 (main text, methods, Extended Data Tables 3 and 7), by what they measure. The scale of the value errors is not stated in the paper;
+AGZ prints them beside others that are scaled by 1/4, as ours are."""
+
+
+class Comparison(NamedTuple):
+    """A line of a table `paper | ours`."""
+
+    what: str
+    paper: str
+    ours: str
+
+
+def claim(what: str, ours: str) -> Comparison:
+    """Return our figure with AG16's beside it, where there is one."""
+    return Comparison(what, PAPER_2016.get(what, "-"), ours)
+
+
+def comparison_table(title: str, lines: Iterable[Comparison]) -> Table:
+    """Return the table `paper | ours`."""
+    return make_table(title, ("what", "paper", "ours"), lines)
 
 
 def format_mean(mean: Mean, scale: float, digits: int) -> str:

@@ -135,9 +135,7 @@ class Evaluator:
             pieces.append((logits[: len(piece)], values[: len(piece)]))
         self.counts = Counts(calls, self.counts.positions + len(positions), self.counts.seconds + time.perf_counter() - began)
         logits, values = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        masked = np.where(np.stack([position.legal for position in positions]), logits, -np.inf)
-        odds = np.exp(masked - masked.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True), values
+        return legal_policies(logits, positions), values
 
     def _recall(self, content: bytes) -> Evaluation | None:
         evaluation = self._cache.get(content)
@@ -175,6 +173,14 @@ class _Program:
         """Return logits float32[B, A] and values float32[B] of packed states uint32[B, W]; `call` numbers the random draws."""
         logits, values = jax.device_get(self._function(self._params, np.uint32(call), rows, symmetry))
         return logits, values
+
+
+def legal_policies(logits: np.ndarray, positions: Sequence[PackedPosition]) -> np.ndarray:
+    """Return the softmax float32[P, A] of logits over the legal moves of each position."""
+    masked = np.where(np.stack([position.legal for position in positions]), logits, -np.inf)
+    odds = np.exp(masked - masked.max(axis=1, keepdims=True))
+    policies: np.ndarray = odds / odds.sum(axis=1, keepdims=True)
+    return policies
 
 
 def _mean(policies: np.ndarray, values: np.ndarray, position: PackedPosition) -> Evaluation:

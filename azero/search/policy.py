@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
@@ -11,12 +13,18 @@ from azero.search.tree import evaluate_roots
 from azero.types import Array, PyTree
 
 
-def make_policy(game: Game, leaf: LeafFn) -> SearchFn:
-    """Make the search of zero simulations: its weights are the leaf's policy over the legal moves, its action the most probable one."""
+def make_policy(game: Game, leaf: LeafFn, allowed_moves: Callable[[PyTree], Array] | None = None) -> SearchFn:
+    """Make the search of zero simulations: its weights are the leaf's policy over the legal moves, its action the most probable one.
+
+    `allowed_moves` (states[B]) -> bool[B, A] leaves legal moves out; in every position it leaves one.
+    """
 
     def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
-        _, logits, legal_mask, values = evaluate_roots(game, leaf, params, key, roots)
-        weights = jnp.where(legal_mask, jax.nn.softmax(logits, axis=-1), 0.0)
+        _, logits, allowed, values = evaluate_roots(game, leaf, params, key, roots)
+        if allowed_moves is not None:
+            allowed = allowed_moves(roots)
+            logits = jnp.where(allowed, logits, -jnp.inf)
+        weights = jnp.where(allowed, jax.nn.softmax(logits, axis=-1), 0.0)
         return SearchOutput(jnp.argmax(logits, axis=-1).astype(jnp.int32), weights, jnp.zeros(logits.shape, jnp.int32), values, values, None)
 
     return search

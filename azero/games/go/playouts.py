@@ -54,27 +54,42 @@ def start(black: Array, white: Array, last: Array, is_white: Array, num_passes: 
 
 def play_out(evaluate: EvaluateFn, key: Array, playout: Playout, shape: tuple[int, int]) -> Array:
     """Play all games to the end and return Black's area minus White's, int32[B]."""
-    most = MOVES_PER_POINT * shape[0] * shape[1]
-    words = jax.random.bits(key, (most, playout.is_white.shape[0]))
-
-    def unfinished(playout: Playout) -> Array:
-        return (playout.num_moves < most) & (playout.num_passes < 2).any()
+    words = fresh_words(key, playout, shape)
 
     def move(playout: Playout) -> Playout:
         return play_move(playout, choose(evaluate, words[playout.num_moves], playout, shape), shape)
 
-    end = jax.lax.while_loop(unfinished, move, playout)
+    return final_lead(jax.lax.while_loop(lambda playout: is_unfinished(playout, len(words)), move, playout), shape)
+
+
+def fresh_words(key: Array, playout: Playout, shape: tuple[int, int]) -> Array:
+    """Return randomness uint32[T, B] for the longest game."""
+    return jax.random.bits(key, (MOVES_PER_POINT * shape[0] * shape[1], playout.is_white.shape[0]))
+
+
+def is_unfinished(playout: Playout, most: int) -> Array:
+    """Return bool[]: a game is not over, and there may be further moves."""
+    return (playout.num_moves < most) & (playout.num_passes < 2).any()
+
+
+def final_lead(end: Playout, shape: tuple[int, int]) -> Array:
+    """Return Black's area minus White's, int32[B], of finished games."""
     swapped = end.is_white[None]
     black, white = jnp.where(swapped, end.now.other, end.now.own), jnp.where(swapped, end.now.own, end.now.other)
     return area(black, white, shape)
 
 
-def choose(evaluate: EvaluateFn, words: Array, playout: Playout, shape: tuple[int, int]) -> Array:
-    """Draw a move of every game from the softmax of the policy; `words` uint32[B] is fresh randomness. Return rows uint32[H, B], none for a pass."""
+def allowed_points(playout: Playout, shape: tuple[int, int]) -> Array:
+    """Return rows uint32[H, B] of where the side to move may play; none once a game is over."""
     now, board = playout.now, bits.board_rows(shape)
     allowed = living_points(now.own, now.other, now.one, board) & ~playout.ko & ~eyes(now.own, now.other, board)
-    allowed = bits.where((playout.num_passes < 2)[None], allowed)
-    score = jnp.where(unpack_rows(allowed, shape[1]) != 0, policy_logits(evaluate, now, shape) + _gumbel(words, shape), -jnp.inf)
+    return bits.where((playout.num_passes < 2)[None], allowed)
+
+
+def choose(evaluate: EvaluateFn, words: Array, playout: Playout, shape: tuple[int, int]) -> Array:
+    """Draw a move of every game from the softmax of the policy; `words` uint32[B] is fresh randomness. Return rows uint32[H, B], none for a pass."""
+    allowed = allowed_points(playout, shape)
+    score = jnp.where(unpack_rows(allowed, shape[1]) != 0, policy_logits(evaluate, playout.now, shape) + _gumbel(words, shape), -jnp.inf)
     is_best = (score == score.max(axis=(0, 1))) & (score > -jnp.inf)
     columns = jnp.arange(shape[1], dtype=jnp.uint32)[None, :, None]
     return bits.lowest((is_best.astype(jnp.uint32) << columns).sum(axis=1, dtype=jnp.uint32))
@@ -156,11 +171,15 @@ def make_play_out(game: Go, sum_weights: Callable[[PyTree, list[Array | None]], 
     shape = game.board_shape
 
     def points(params: PyTree, key: Array, states: GoState) -> Array:
-        black, white = colour_rows(shape, states.frames[:, 0])
-        black_before, white_before = colour_rows(shape, states.frames[:, 1])
-        last = (black & ~black_before) | (white & ~white_before)
-        last = bits.where(bits.counts_one(last)[None], last)
-        playout = start(black, white, last, states.to_play == 1, states.num_passes, shape)
-        return play_out(functools.partial(sum_weights, params), key, playout, shape).astype(jnp.float32)
+        return play_out(functools.partial(sum_weights, params), key, start_from(states, shape), shape).astype(jnp.float32)
 
     return points
+
+
+def start_from(states: GoState, shape: tuple[int, int]) -> Playout:
+    """Return the games that go on from states[B]."""
+    black, white = colour_rows(shape, states.frames[:, 0])
+    black_before, white_before = colour_rows(shape, states.frames[:, 1])
+    last = (black & ~black_before) | (white & ~white_before)
+    last = bits.where(bits.counts_one(last)[None], last)
+    return start(black, white, last, states.to_play == 1, states.num_passes, shape)

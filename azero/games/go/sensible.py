@@ -1,0 +1,32 @@
+"""The moves of a policy that has no pass: legal ones that fill no eye of their own side (AG16 Extended Data Table 2, 'Sensibleness'), else a pass.
+
+Games of such moves come to their end by themselves: when nothing is left but eyes, both sides pass.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from azero.games import bits
+from azero.games.go.features2016 import eyes
+from azero.games.go.patterns import unpack_rows
+from azero.games.go.rules import Go, GoState
+from azero.games.go.stones import colour_rows
+from azero.types import Array
+
+
+def sensible_moves(game: Go, states: GoState) -> Array:
+    """Return bool[B, A] of states[B]: the legal points that are no eyes of the side to move; pass where there is none, and once the game is over."""
+    shape = game.board_shape
+    own, other = colour_rows(shape, states.frames[:, 0], states.to_play == 1)
+    own_eyes = unpack_rows(eyes(own, other, bits.board_rows(shape)), shape[1]) != 0
+    points = jax.vmap(game.legal_action_mask)(states)[:, :-1] & ~own_eyes.reshape(game.num_points, -1).T
+    points &= ~jax.vmap(game.is_terminal)(states)[:, None]
+    return jnp.concatenate([points, ~points.any(axis=1, keepdims=True)], axis=1)
+
+
+def random_points(game: Go, states: GoState) -> Array:
+    """Return bool[B, A] of states[B]: the legal points; pass where there is none (AG16: the random move is drawn from the points until it is legal)."""
+    points = jax.vmap(game.legal_action_mask)(states)[:, :-1]
+    return jnp.concatenate([points, ~points.any(axis=1, keepdims=True)], axis=1)

@@ -1,0 +1,69 @@
+"""The page of an experiment of stages: what each one made or measured, with the paper's figures beside ours."""
+
+from __future__ import annotations
+
+import json
+import time
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from azero.evaluate.rows import write_atomically
+from azero.report.files import RUN
+from azero.report.page import REPORT
+from azero.report.tables import format_duration
+
+STAGES_FILE = "stages.json"
+"""In the directory of an experiment of stages: what each stage that is done was made with, and what came of it."""
+
+
+def read_stages(workdir: Path) -> dict[str, dict[str, Any]]:
+    """Return the stages that are done, in the order in which they first were; none if the directory has none.
+
+    Raises:
+      ValueError: the file is damaged.
+    """
+    path = workdir / STAGES_FILE
+    if not path.exists():
+        return {}
+    try:
+        stages = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(stages, dict):
+        raise ValueError(f"{path} does not hold a JSON object")
+    return stages
+
+
+def write_stages_report(workdir: Path) -> Path:
+    """Write the page of the stages in `workdir` and return its path.
+
+    Raises:
+      ValueError: a file in it is damaged.
+    """
+    run = json.loads((workdir / RUN).read_text(encoding="utf-8")) if (workdir / RUN).exists() else {}
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(files("azero.report").joinpath("stages.html.j2").read_text(encoding="utf-8"))
+    page = template.render(
+        title=run.get("experiment", workdir.name),
+        stages=[_section(workdir, name, stage) for name, stage in read_stages(workdir).items()],
+        written=time.strftime("%Y-%m-%d %H:%M:%S"),
+    )
+    path = workdir / REPORT
+    write_atomically(path, page)
+    return path
+
+
+def _section(workdir: Path, name: str, stage: dict[str, Any]) -> dict[str, Any]:
+    facts = [time.strftime("%Y-%m-%d %H:%M", time.localtime(stage["finished"])), format_duration(stage["seconds"]), stage["devices"], stage["processor"]]
+    report = f"{name}/{REPORT}"
+    return {
+        "name": name,
+        "title": stage["title"],
+        "facts": ", ".join([*facts, f"commit {stage['commit']}"] if stage["commit"] else facts),
+        "rows": stage["rows"],
+        "notes": stage["notes"],
+        "report": report if (workdir / report).exists() else None,
+    }
