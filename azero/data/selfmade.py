@@ -7,7 +7,7 @@ import numpy as np
 from azero.data.recorded import SLOTS
 from azero.data.shard import pack_rows
 from azero.play.policy_games import Decorrelated, Trace
-from azero.play.trajectory import Games, HostArray
+from azero.play.trajectory import NO_NETWORK, Games, HostArray
 
 
 def pack_decorrelated(games: Decorrelated, first_number: int) -> tuple[HostArray, Games]:
@@ -53,4 +53,5 @@ def _without_targets(frames: HostArray, to_play: HostArray, length: HostArray, r
         resigned=np.zeros(games, bool),
         can_resign=np.zeros(games, bool),
         number=first_number + np.arange(games, dtype=np.int64),
+        network=np.full((games, 2), NO_NETWORK, np.int32),
     )
