@@ -88,6 +88,13 @@ def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
     sys.exit(examine(experiment, compile))
 
 
+def plan() -> None:
+    """Say what an experiment needs on a slice of TPUs, how long it takes there and what that costs; no TPU is needed. `azero plan --help` has the flags."""
+    from azero.experiments.plan import main as plan_main
+
+    plan_main(sys.argv[2:])
+
+
 def bench(what: Positional[Literal["all", "games", "search", "network", "train", "loop", "scaling", "replay", "engine", "rollouts", "tpu"]]) -> None:
     """Measure a part of azero on this machine, beside a peer where one is named; `azero bench PART --help` lists the part's own flags.
 
@@ -253,6 +260,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "report": report,
     "checkpoint": checkpoint,
     "doctor": doctor,
+    "plan": plan,
     "bench": bench,
     "match": match,
     "elo": elo,
@@ -305,6 +313,8 @@ def main() -> None:
             from azero.bench import run_bench
 
             run_bench(sys.argv[2], sys.argv[3:])
+        elif sys.argv[1:2] == ["plan"]:
+            plan()  # its flags are those of an experiment
         else:
             tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX")
     except (ValueError, CheckpointError) as error:

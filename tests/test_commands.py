@@ -14,6 +14,7 @@ from azero.cli import COMMANDS
 from azero.experiments import alphago, endings
 from azero.experiments.arguments import parse_arguments
 from azero.experiments.experiment import NAMES, OF_STAGES, load
+from azero.experiments.plan import parse_plan
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -52,6 +53,9 @@ def parse(words: list[str]) -> None:
         assert words[1] in COMMANDS, f"there is no azero {words[1]}"
         if words[1] == "bench":
             parse_bench(words[2], words[3:])
+            return
+        if words[1] == "plan":  # its flags are those of an experiment
+            parse_plan(words[2:])
             return
         tyro.cli(parser_of(words[1]), args=words[2:])
         return

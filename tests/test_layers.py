@@ -9,6 +9,7 @@ ORDER = [
     "types",
     "config",
     "mesh",
+    "compiler",
     "games",
     "networks",
     "search",

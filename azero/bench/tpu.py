@@ -7,14 +7,18 @@ python -m azero.bench.tpu
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import os
-import re
-import time
 from typing import Any
 
+from azero import mesh as mesh_lib
+from azero.compiler.compiled import compile_program
+from azero.compiler.topology import parse_topology, topology_devices
+from azero.experiments.planning import game_step
+from azero.games import make
+
 TOPOLOGY = "v5e:2x4"
-"""Eight chips of TPU v5e; others that the compiler knows: v4:2x2x1, v5p:2x2x1, v6e:2x4"""
+"""Eight chips of TPU v5e; others are v4:2x2x1, v5p:2x2x1, v6e:2x4."""
+COUNTED = ("gather", "scatter", "while", "fusion", "all-reduce")
+"""Instructions whose number is printed."""
 
 
 GAMES: dict[str, tuple[str, dict[str, Any]]] = {"go 19x19": ("go", {"size": 19}), "chess": ("chess", {}), "shogi": ("shogi", {})}
@@ -27,61 +31,18 @@ def run(topology: str = TOPOLOGY, name: str = "go 19x19", num_games: int = 1024)
     Raises:
       ValueError: libtpu is not installed, or it does not know the topology.
     """
-    if importlib.util.find_spec("libtpu") is None:
-        raise ValueError("the TPU compiler is not installed: pip install libtpu")
-    _pretend_to_be_a_tpu_host()
-    import jax
-    import jax.numpy as jnp
-    from jax.experimental import topologies
-
-    import azero.games
-    import azero.mesh
-
-    try:
-        devices = topologies.get_topology_desc(platform="tpu", topology_name=topology).devices
-    except Exception as error:
-        raise ValueError(f"the TPU compiler does not take the topology {topology!r}: {error}") from error
-    sharding = azero.mesh.batch_sharded(azero.mesh.make_mesh(list(devices)))
+    mesh = mesh_lib.make_mesh(topology_devices(parse_topology(topology)))
     game_name, game_options = GAMES[name]
-    game = azero.games.make(game_name, **game_options)
-
-    def move(state: Any, action: Any) -> tuple[Any, Any]:
-        state = game.step(state, action)
-        return state, game.legal_action_mask(state)
-
-    def shape(leaf: Any) -> Any:
-        return jax.ShapeDtypeStruct((num_games, *leaf.shape), leaf.dtype, sharding=sharding)
-
-    states = jax.tree.map(shape, jax.eval_shape(game.init))
-    actions = shape(jax.ShapeDtypeStruct((), jnp.int32))
-    per_chip = jax.shard_map(jax.vmap(move), mesh=sharding.mesh, in_specs=sharding.spec, out_specs=sharding.spec, check_vma=False)
-    lowered = jax.jit(per_chip).lower(states, actions)
-    started = time.perf_counter()
-    compiled = lowered.compile()
-    seconds = time.perf_counter() - started
-    text = compiled.as_text() or ""
-    counts = {name: len(re.findall(rf"(?<![-\w.]){name}\(", text)) for name in ("gather", "scatter", "while", "fusion", "all-reduce")}
-    memory = compiled.memory_analysis()
+    compiled = compile_program(game_step(make(game_name, **game_options), mesh, num_games), topology)
+    counts = compiled.module.counts()
     return {
         "game": name,
         "topology": topology,
         "games": num_games,
-        "compile_seconds": seconds,
-        **counts,
-        "temporary_bytes": memory.temp_size_in_bytes if memory else None,
+        "compile_seconds": compiled.seconds,
+        **{kind: counts[kind] for kind in COUNTED},
+        "temporary_bytes": compiled.memory.temporaries,
     }
-
-
-def _pretend_to_be_a_tpu_host() -> None:
-    """Set what libtpu asks of its surroundings, so that it compiles without a TPU. Has to come before jax touches a device."""
-    for name, value in {
-        "JAX_PLATFORMS": "cpu",
-        "TPU_SKIP_MDS_QUERY": "1",
-        "TPU_ACCELERATOR_TYPE": "v5litepod-8",
-        "TPU_WORKER_HOSTNAMES": "localhost",
-        "TPU_WORKER_ID": "0",
-    }.items():
-        os.environ.setdefault(name, value)
 
 
 def main(arguments: list[str] | None = None) -> None:

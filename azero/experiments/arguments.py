@@ -72,9 +72,15 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
 
 def overlay_path(argv: Sequence[str]) -> Path | None:
     """Find the overlay before the flags are parsed, because it changes their defaults."""
+    found = find_flag(argv, "--config")
+    return None if found is None else Path(found)
+
+
+def find_flag(argv: Sequence[str], flag: str) -> str | None:
+    """Return what follows `flag`, before the flags are parsed; None where it is not given."""
     for position, word in enumerate(argv):
-        if word == "--config" and position + 1 < len(argv):
-            return Path(argv[position + 1])
-        if word.startswith("--config="):
-            return Path(word.removeprefix("--config="))
+        if word == flag and position + 1 < len(argv):
+            return argv[position + 1]
+        if word.startswith(f"{flag}="):
+            return word.removeprefix(f"{flag}=")
     return None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
+from azero.compiler.topology import CHIPS
 from azero.config import Config
 from azero.games import make
 from azero.networks import make_network
@@ -17,17 +18,13 @@ from azero.pipelines.alphago import AlphaGoConfig, stage_config
 from azero.search import tree_bytes
 from azero.types import PyTree
 
-# Peak bf16 arithmetic per chip in FLOP/s (vendors' data sheets; TPUs also in the JAX scaling book). The longest name whose words are in the device's kind counts.
+# Peak bf16 arithmetic of a device in FLOP/s (vendors' data sheets). The longest name whose words are in the device's kind counts; JAX writes v5e and v6e "v5 lite"
+# and "v6 lite", and v5p sometimes "v5".
 PEAK_FLOPS = {
-    "TPU v2": 46e12,
-    "TPU v3": 123e12,
-    "TPU v4": 275e12,
-    "TPU v5 lite": 197e12,
-    "TPU v5e": 197e12,
-    "TPU v5": 459e12,
-    "TPU v5p": 459e12,
-    "TPU v6 lite": 918e12,
-    "TPU v6e": 918e12,
+    **{f"TPU {name}": chip.device_flops for name, chip in CHIPS.items()},
+    "TPU v5 lite": CHIPS["v5e"].device_flops,
+    "TPU v5": CHIPS["v5p"].device_flops,
+    "TPU v6 lite": CHIPS["v6e"].device_flops,
     "T4": 65e12,
     "V100": 125e12,
     "L4": 121e12,

@@ -11,7 +11,7 @@ from jax import lax
 
 from azero.config import NetworkConfig
 from azero.networks.convolution import CONVOLUTIONS
-from azero.networks.resnet import blocks_per_turn, pointwise
+from azero.networks.resnet import pointwise
 from azero.types import Array, PyTree
 
 
@@ -43,12 +43,13 @@ def _fold_layer(layer: PyTree, running: PyTree, epsilon: float) -> tuple[Array, 
     return layer["kernel"] * scale[..., None, None, None, :], norm["bias"] - statistics["mean"] * scale
 
 
-def infer(config: NetworkConfig, folded: PyTree, planes: Array, piece: int | None) -> tuple[Array, Array]:
+def infer(config: NetworkConfig, folded: PyTree, planes: Array, piece: int | None, turn: int) -> tuple[Array, Array]:
     """Return (logits float32[B, A], value float32[B]) of planes [B, H, W, C].
 
-    `piece` is the number of positions evaluated at a time, one piece after the other; None evaluates the whole batch at once.
+    `piece` is the number of positions evaluated at a time, one piece after the other; None evaluates the whole batch at once. `turn` is the number of
+    residual blocks in a turn of the loop over them.
     """
-    return by_pieces(functools.partial(_infer_piece, config, folded), planes, piece)
+    return by_pieces(functools.partial(_infer_piece, config, turn, folded), planes, piece)
 
 
 def by_pieces(evaluate: Callable[[Array], tuple[Array, Array]], planes: Array, piece: int | None) -> tuple[Array, Array]:
@@ -62,21 +63,21 @@ def by_pieces(evaluate: Callable[[Array], tuple[Array, Array]], planes: Array, p
     return logits.reshape(pieces * piece, -1)[:batch], value.reshape(-1)[:batch]
 
 
-def _infer_piece(config: NetworkConfig, folded: PyTree, planes: Array) -> tuple[Array, Array]:
-    convolve = CONVOLUTIONS[config.convolution].apply
+def _infer_piece(config: NetworkConfig, turn: int, folded: PyTree, planes: Array) -> tuple[Array, Array]:
+    tower = functools.partial(_tower, convolve=CONVOLUTIONS[config.convolution].apply, is_residual=config.tower == "res", turn=turn)
     x = planes.astype(jnp.dtype(config.inference_dtype))
     if config.heads == "dual":
-        policy_features = value_features = _tower(folded["tower"], x, convolve, config.tower == "res")
+        policy_features = value_features = tower(folded["tower"], x)
     else:
-        policy_features = _tower(folded["policy_tower"], x, convolve, config.tower == "res")
-        value_features = _tower(folded["value_tower"], x, convolve, config.tower == "res")
+        policy_features = tower(folded["policy_tower"], x)
+        value_features = tower(folded["value_tower"], x)
     policy, value = folded["policy"], folded["value"]
     logits = dense(policy["logits"], _head(policy["conv"], policy_features))
     hidden = jax.nn.relu(dense(value["hidden"], _head(value["conv"], value_features)))
     return logits, jnp.tanh(dense(value["value"], hidden))[:, 0]
 
 
-def _tower(layers: PyTree, x: Array, convolve: Callable[[Array, Array], Array], is_residual: bool) -> Array:
+def _tower(layers: PyTree, x: Array, convolve: Callable[[Array, Array], Array], is_residual: bool, turn: int) -> Array:
     def layer(params: PyTree, x: Array) -> Array:
         return add_bias(convolve(x, params["weights"]).astype(jnp.float32), params["bias"])
 
@@ -89,8 +90,7 @@ def _tower(layers: PyTree, x: Array, convolve: Callable[[Array, Array], Array], 
     x = jax.nn.relu(layer(layers["stem"], x)).astype(x.dtype)
     if "blocks" not in layers:
         return x
-    length = layers["blocks"]["first"]["bias"].shape[0]
-    return lax.scan(block, x, layers["blocks"], unroll=blocks_per_turn(length))[0]
+    return lax.scan(block, x, layers["blocks"], unroll=turn)[0]
 
 
 def _head(params: PyTree, features: Array) -> Array:

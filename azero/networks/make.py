@@ -15,7 +15,7 @@ import numpy as np
 from azero.config import NetworkConfig
 from azero.networks import alphago2016, inference, rollout
 from azero.networks.network import Network
-from azero.networks.resnet import PolicyValue
+from azero.networks.resnet import PolicyValue, blocks_per_turn
 from azero.types import Array, PyTree
 
 _PIECE_BYTES = 1 << 19
@@ -37,19 +37,21 @@ class Choice(NamedTuple):
     """What was measured, by "convolution dtype"; empty where there was nothing to choose."""
 
 
-def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int) -> Network:
+def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int, platform: str | None = None) -> Network:
     """Make the network of `config` for planes [B, *board_shape, num_planes] and `num_actions` moves.
 
-    `config` goes through `resolve` first.
+    `config` goes through `resolve` first. `platform` is what it will run on, "cpu", "gpu" or "tpu"; default what there is here.
     """
-    config = resolve(config)
-    piece = piece_size(config, board_shape) if jax.default_backend() == "cpu" else None
+    platform = platform or jax.default_backend()
+    config = resolve(config, platform)
+    piece = piece_size(config, board_shape) if platform == "cpu" else None
     if config.name in rollout.NUM_GROUPS:
         return rollout.linear_network(config, board_shape, num_planes, num_actions)
     if config.name in ARCHITECTURES_2016:
         return ARCHITECTURES_2016[config.name](config, board_shape, num_planes, num_actions, piece)
-    frozen = PolicyValue(config, num_actions, is_training=False)
-    training = PolicyValue(config, num_actions, is_training=True)
+    turn = blocks_per_turn(config.blocks - 1, platform)
+    frozen = PolicyValue(config, num_actions, is_training=False, turn=turn)
+    training = PolicyValue(config, num_actions, is_training=True, turn=turn)
 
     def init(key: Array) -> PyTree:
         return frozen.init(key, jnp.zeros((1, *board_shape, num_planes), jnp.float32))
@@ -63,7 +65,7 @@ def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes
         return outputs, changed["batch_stats"]
 
     fold = functools.partial(inference.fold, config, board_shape[1])
-    return Network(init, apply, train_apply, fold, functools.partial(inference.infer, config, piece=piece))
+    return Network(init, apply, train_apply, fold, functools.partial(inference.infer, config, piece=piece, turn=turn))
 
 
 def piece_size(config: NetworkConfig, board_shape: tuple[int, int]) -> int:
@@ -72,15 +74,15 @@ def piece_size(config: NetworkConfig, board_shape: tuple[int, int]) -> int:
     return 1 << max(0, round(np.log2(_PIECE_BYTES / position_bytes)))
 
 
-def resolve(config: NetworkConfig) -> NetworkConfig:
-    """Return `config` without "auto", by the kind of device alone.
+def resolve(config: NetworkConfig, platform: str | None = None) -> NetworkConfig:
+    """Return `config` without "auto", by the kind of device alone: `platform`, or what there is here.
 
     GPUs and TPUs take XLA's convolution. CPUs with bf16 units take matrix products, other CPUs minimal filtering, which needs float32: with it both
     compute types are float32, whatever the settings say.
     """
     convolution = config.convolution
     if convolution == "auto":
-        on_cpu = jax.default_backend() == "cpu"
+        on_cpu = (platform or jax.default_backend()) == "cpu"
         convolution = ("dots" if has_bf16_units() and config.inference_dtype == "bfloat16" else "winograd") if on_cpu else "xla"
     if convolution == "winograd":
         return dataclasses.replace(config, convolution="winograd", train_dtype="float32", inference_dtype="float32")

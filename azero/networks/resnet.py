@@ -71,6 +71,8 @@ class Tower(nn.Module):
     config: NetworkConfig
     dtype: Any
     is_training: bool
+    turn: int
+    """Blocks in a turn of the loop over them."""
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
@@ -79,7 +81,7 @@ class Tower(nn.Module):
         if self.config.blocks == 1:
             return y
         length = self.config.blocks - 1
-        blocks = nn.scan(Block, variable_axes={"params": 0, "batch_stats": 0}, split_rngs={"params": True}, length=length, unroll=blocks_per_turn(length))
+        blocks = nn.scan(Block, variable_axes={"params": 0, "batch_stats": 0}, split_rngs={"params": True}, length=length, unroll=self.turn)
         y, _ = blocks(self.config, self.dtype, self.is_training, name="blocks")(y)
         return y
 
@@ -119,16 +121,18 @@ class PolicyValue(nn.Module):
     config: NetworkConfig
     num_actions: int
     is_training: bool
+    turn: int
+    """Blocks in a turn of the loop over them."""
 
     @nn.compact
     def __call__(self, planes: Array) -> tuple[Array, Array]:
         dtype = jnp.dtype(self.config.train_dtype)
         x = planes.astype(dtype)
         if self.config.heads == "dual":
-            policy_features = value_features = Tower(self.config, dtype, self.is_training, name="tower")(x)
+            policy_features = value_features = Tower(self.config, dtype, self.is_training, self.turn, name="tower")(x)
         else:
-            policy_features = Tower(self.config, dtype, self.is_training, name="policy_tower")(x)
-            value_features = Tower(self.config, dtype, self.is_training, name="value_tower")(x)
+            policy_features = Tower(self.config, dtype, self.is_training, self.turn, name="policy_tower")(x)
+            value_features = Tower(self.config, dtype, self.is_training, self.turn, name="value_tower")(x)
         logits = PolicyHead(self.config, self.num_actions, self.is_training, name="policy")(policy_features)
         return logits, ValueHead(self.config, self.is_training, name="value")(value_features)
 
@@ -146,12 +150,12 @@ def point_to_move(key: Array, shape: tuple[int, int], dtype: Any = jnp.float32) 
     return jnp.where((place // filters)[:, None] == jnp.arange(actions, dtype=jnp.int32)[None], sign[:, None], 0.0).astype(dtype)
 
 
-def blocks_per_turn(length: int) -> int:
-    """Return how many of `length` blocks a turn of the loop over them holds.
+def blocks_per_turn(length: int, platform: str) -> int:
+    """Return how many of `length` blocks a turn of the loop over them holds on a `platform`.
 
     One, so that twenty blocks compile as fast as one; all of a small net on a CPU, which is an eighth to a tenth faster.
     """
-    return length if jax.default_backend() == "cpu" and length <= _CPU_UNROLL else 1
+    return length if platform == "cpu" and 1 <= length <= _CPU_UNROLL else 1
 
 
 def pointwise(x: Array, kernel: Array) -> Array:

@@ -124,18 +124,22 @@ class Loop:
         mesh_lib.check_divides(config.learner.batch_size, mesh, "learner.batch-size")
         self.programs = Programs(config, mesh)
         self.game, self.network, self.selfplay = self.programs.game, self.programs.network, self.programs.selfplay
-        self.starts = None if config.game.start_positions is None else self._read_starts(Path(config.game.start_positions))
+        self.start_states = None if config.game.start_positions is None else self._read_starts(Path(config.game.start_positions))
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
 
     def _read_starts(self, path: Path) -> PyTree:
-        """Return the states[P] that self-play begins with, on every device.
+        """Return the states[P] that self-play begins with.
 
         Raises:
           ValueError: the file cannot be read, or a line is wrong.
         """
         kept = self.workdir / START_POSITIONS
-        states = read_positions(self.game, kept if kept.exists() else path)
-        return jax.device_put(states, mesh_lib.replicated(self.mesh))
+        return read_positions(self.game, kept if kept.exists() else path)
+
+    @functools.cached_property
+    def starts(self) -> PyTree:
+        """The states[P] that self-play begins with, on every device; None is the game's own beginning."""
+        return None if self.start_states is None else jax.device_put(self.start_states, mesh_lib.replicated(self.mesh))
 
     def fresh_arrays(self) -> dict[str, PyTree]:
         """Return the arrays of a run before its first iteration, as `RunState.arrays` names them."""
@@ -173,12 +177,12 @@ class Loop:
         config = self.config.selfplay
         return config.num_games * config.moves_per_dispatch * config.dispatches_per_iteration
 
-    def batch_shapes(self) -> Batch:
-        """Return the shapes of one batch of the learner."""
+    def sample_shapes(self) -> Samples:
+        """Return the shapes of one batch as the replay gives it."""
         count, game = self.config.learner.batch_size, self.game
         slots = min(self.config.selfplay.policy_slots, game.num_actions)
         shape = jax.ShapeDtypeStruct
-        samples = Samples(
+        return Samples(
             frames=shape((count, game.num_frames, game.frame_words), np.uint32),
             to_play=shape((count,), np.uint8),
             policy_index=shape((count, slots), np.int16),
@@ -187,7 +191,10 @@ class Loop:
             value=shape((count,), np.float32),
             symmetry=shape((count,), np.uint8),
         )
-        return jax.eval_shape(lambda packed: unpack(game, packed), samples)
+
+    def batch_shapes(self) -> Batch:
+        """Return the shapes of one batch of the learner."""
+        return jax.eval_shape(lambda packed: unpack(self.game, packed), self.sample_shapes())
 
     def copy_variables(self, train: TrainState) -> PyTree:
         """Return the variables of the current player as arrays of their own (the learner donates its state)."""

@@ -39,7 +39,8 @@ class Programs:
         self.config = config
         self.mesh = mesh
         self.game = make(config.game.name, **config.game.options())
-        self.network = make_network(config.network, self.game.board_shape, self.game.num_planes, self.game.num_actions)
+        platform = mesh.devices.flat[0].platform
+        self.network = make_network(config.network, self.game.board_shape, self.game.num_planes, self.game.num_actions, platform)
         leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)
         search = make_search(config.search, self.game, leaf)
         fast = config.selfplay.fast_simulations

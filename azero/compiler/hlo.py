@@ -1,0 +1,174 @@
+"""Optimised programs as XLA prints them (HLO text): computations, instructions, shapes with their memory."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
+_INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (.+)$")
+_OPCODE = re.compile(r"\s*([\w\-]+)\(")
+_ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,<=]*)\](?:\{([^}]*)\})?")
+_CALLED = re.compile(r"\b(calls|to_apply|body|condition|branch_computations|true_computation|false_computation)=\{?(%[\w.\-]+(?:, %[\w.\-]+)*)\}?")
+_TRIPS = re.compile(r'known_trip_count"?:\{"?n"?:"?(\d+)')
+COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "collective-permute", "all-to-all", "collective-broadcast")
+"""Instructions by which devices exchange data; asynchronous ones have -start behind the name."""
+
+
+class Array(NamedTuple):
+    """One array of a shape."""
+
+    dtype: str
+    dims: tuple[int, ...]
+    layout: str
+    """As printed between braces: the dimensions from the fastest to the slowest, and behind a colon tiles and memory space."""
+
+    @property
+    def size(self) -> int:
+        """Number of elements, without padding."""
+        return math.prod(self.dims)
+
+    @property
+    def num_bytes(self) -> float:
+        """Bytes of the elements alone."""
+        return self.size * dtype_bytes(self.dtype)
+
+    @property
+    def hbm_bytes(self) -> float:
+        """Bytes in the device's main memory, padded to whole tiles; none for what lies in a memory on the chip."""
+        if re.search(r"S\([1-9]\d*\)", self.layout):
+            return 0.0
+        return math.prod(self._padded()) * dtype_bytes(self.dtype)
+
+    def _padded(self) -> list[int]:
+        order, _, rest = self.layout.partition(":")
+        tile = re.search(r"T\(([\d,]+)\)", rest)
+        dims = list(self.dims)
+        if tile is None or not order:
+            return dims
+        fastest = [int(axis) for axis in order.split(",")]
+        for axis, side in zip(fastest, reversed([int(side) for side in tile[1].split(",")]), strict=False):
+            dims[axis] = -(-dims[axis] // side) * side
+        return dims
+
+
+def dtype_bytes(dtype: str) -> float:
+    """Return the bytes of one element: bf16 is 2, pred is 1, s4 a half; none for tokens and the like."""
+    bits = re.search(r"\d+", dtype)
+    if bits is None:
+        return 1.0 if dtype == "pred" else 0.0
+    return int(bits[0]) / 8 * (2 if dtype.startswith("c") else 1)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of a computation."""
+
+    name: str
+    opcode: str
+    arrays: tuple[Array, ...]
+    """The result: one array, or the parts of a tuple."""
+    operands: tuple[str, ...]
+    """Names of instructions of the same computation."""
+    attributes: str
+    """What stands behind the operands."""
+    number: int = 0
+    """Of a parameter its place, of a constant whole number its value."""
+
+    @property
+    def hbm_bytes(self) -> float:
+        """Bytes of the result in main memory."""
+        return sum(array.hbm_bytes for array in self.arrays)
+
+    def called(self, *kinds: str) -> list[str]:
+        """Return the names of the computations that it runs under one of the attributes `kinds`."""
+        found = [names for kind, names in _CALLED.findall(self.attributes) if kind in kinds]
+        return [name.strip().removeprefix("%") for names in found for name in names.split(",")]
+
+    def index(self) -> int | None:
+        """Return which part of a tuple it takes; None for an instruction that does something else."""
+        index = re.search(r"\bindex=(\d+)", self.attributes)
+        return int(index[1]) if index and self.opcode == "get-tuple-element" else None
+
+    def trip_count(self) -> int | None:
+        """Return how often the body of this loop runs, if that is printed with it."""
+        trips = _TRIPS.search(self.attributes)
+        return None if trips is None else int(trips[1])
+
+
+Computation = dict[str, Instruction]
+"""Instructions by name, in the order of the text; the last one is the result."""
+
+
+class Module(NamedTuple):
+    """A compiled program."""
+
+    computations: dict[str, Computation]
+    entry: str
+
+    def counts(self) -> Counter[str]:
+        """Return how often each instruction stands in the program text, the starts of asynchronous collectives under the plain name."""
+        opcodes = Counter(instruction.opcode for computation in self.computations.values() for instruction in computation.values())
+        for name in COLLECTIVES:
+            opcodes[name] += opcodes.pop(f"{name}-start", 0)
+        return +opcodes
+
+    def collectives(self) -> list[Instruction]:
+        """Return the instructions that exchange data between devices."""
+        names = {*COLLECTIVES, *(f"{name}-start" for name in COLLECTIVES)}
+        return [instruction for computation in self.computations.values() for instruction in computation.values() if instruction.opcode in names]
+
+
+def parse(text: str) -> Module:
+    """Parse the text of a compiled program.
+
+    Raises:
+      ValueError: it has no entry computation.
+    """
+    computations: dict[str, Computation] = {}
+    entry: str | None = None
+    current: Computation = {}
+    for line in text.splitlines():
+        header = _HEADER.match(line)
+        if header:
+            current = computations[header[2]] = {}
+            entry = header[2] if header[1] else entry
+            continue
+        matched = _INSTRUCTION.match(line)
+        if matched:
+            current[matched[1]] = _instruction(matched[1], matched[2])
+    if entry is None:
+        raise ValueError("the text of the compiled program has no ENTRY computation")
+    return Module(computations, entry)
+
+
+def _instruction(name: str, rest: str) -> Instruction:
+    end = _closing(rest, 0) + 1 if rest.startswith("(") else rest.index(" ")
+    shape, rest = rest[:end], rest[end:]
+    opcode = _OPCODE.match(rest)
+    if opcode is None:
+        raise ValueError(f"instruction {name} of the compiled program has no operation: {rest[:80]!r}")
+    close = _closing(rest, opcode.end() - 1)
+    inside = rest[opcode.end() : close]
+    number = int(inside) if re.fullmatch(r"-?\d+", inside) else 0
+    return Instruction(name, opcode[1], parse_shape(shape), tuple(re.findall(r"%([\w.\-]+)", inside)), rest[close + 1 :], number)
+
+
+def parse_shape(text: str) -> tuple[Array, ...]:
+    """Return the arrays of a shape as printed, `bf16[8,19,19,256]{3,0,2,1:T(8,128)(2,1)}` or a tuple of such."""
+    return tuple(
+        Array(dtype, tuple(int(side.removeprefix("<=")) for side in dims.split(",") if side), layout or "") for dtype, dims, layout in _ARRAY.findall(text)
+    )
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the place of the parenthesis that closes the one at `start`."""
+    depth = 0
+    for place in range(start, len(text)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if depth == 0:
+            return place
+    raise ValueError(f"a parenthesis is not closed in the compiled program: {text[:80]!r}")

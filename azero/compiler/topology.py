@@ -1,0 +1,121 @@
+"""TPU chips and slices: what a chip has, and the devices of a slice for which the compiler works without one."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.experimental import topologies
+
+GIB = float(1 << 30)
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One generation of TPU: figures of a whole chip."""
+
+    hbm: float
+    """Bytes of high-bandwidth memory."""
+    flops: float
+    """Peak bf16 operations per second."""
+    bandwidth: float
+    """Bytes per second between the memory and the chip."""
+    links: float
+    """Bytes per second to other chips, over all links, in one direction."""
+    axes: int
+    """Dimensions of the torus in which the chips of a slice lie."""
+    devices: int
+    """JAX devices of a chip: its two cores are one device from v4 on."""
+
+    @property
+    def device_hbm(self) -> float:
+        """Bytes of memory of one device."""
+        return self.hbm / self.devices
+
+    @property
+    def device_flops(self) -> float:
+        """Peak bf16 operations per second of one device."""
+        return self.flops / self.devices
+
+
+# Sources: the pages "TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e" of the Cloud TPU documentation ("Key specifications"; capacities are powers of two, as
+# the compiler's own limits show); links of v2 and v3, and all of v2: Norrie et al. 2021 (IEEE Micro 41), Table 1: four links of 496 and 656 Gbit/s; links of v4:
+# Jouppi et al. 2023 (ISCA), six of 50 GB/s; the others: 1,600, 4,800 and 3,200 Gbit/s in the documentation.
+CHIPS = {
+    "v2": Chip(hbm=16 * GIB, flops=46e12, bandwidth=700e9, links=248e9, axes=2, devices=2),
+    "v3": Chip(hbm=32 * GIB, flops=123e12, bandwidth=900e9, links=328e9, axes=2, devices=2),
+    "v4": Chip(hbm=32 * GIB, flops=275e12, bandwidth=1200e9, links=300e9, axes=3, devices=1),
+    "v5e": Chip(hbm=16 * GIB, flops=197e12, bandwidth=819e9, links=200e9, axes=2, devices=1),
+    "v5p": Chip(hbm=95 * GIB, flops=459e12, bandwidth=2765e9, links=600e9, axes=3, devices=1),
+    "v6e": Chip(hbm=32 * GIB, flops=918e12, bandwidth=1638e9, links=400e9, axes=2, devices=1),
+}
+"""Generations by the name that stands before the colon of a topology."""
+
+_HOST_BOUNDS = (2, 2, 1)
+"""Chips of one host along each axis; a slice of fewer has one host."""
+_SURROUNDINGS = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
+"""What libtpu asks of its surroundings; with these it compiles without a TPU, and several processes may compile at once."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A slice: chips of one generation in a grid."""
+
+    name: str
+    """As in v5e:2x4."""
+    chip: Chip
+    num_chips: int
+
+    @property
+    def num_devices(self) -> int:
+        """JAX devices of the slice."""
+        return self.num_chips * self.chip.devices
+
+
+def parse_topology(name: str) -> Topology:
+    """Return the slice that `name` means, such as v5e:2x4 or v4:2x2x1.
+
+    Raises:
+      ValueError: there is no such generation, or the grid has another number of axes.
+    """
+    generation, _, grid = name.partition(":")
+    if generation not in CHIPS:
+        raise ValueError(f"unknown TPU generation {generation!r} in the topology {name!r}; known are: {', '.join(CHIPS)} (as in v5e:2x4)")
+    chip = CHIPS[generation]
+    if not re.fullmatch("x".join([r"[1-9]\d*"] * chip.axes), grid):
+        raise ValueError(f"{name!r} is not a topology: {generation} has {chip.axes} axes, as in {generation}:{'x'.join('221'[: chip.axes])}")
+    return Topology(name, chip, math.prod(map(int, grid.split("x"))))
+
+
+def topology_devices(topology: Topology) -> list[Any]:
+    """Return the devices of the slice, for a mesh that programs can be compiled for but not run on.
+
+    Raises:
+      ValueError: the TPU compiler is not installed, or it does not take the topology.
+    """
+    if importlib.util.find_spec("libtpu") is None:
+        raise ValueError('the TPU compiler is not installed: pip install libtpu (or "azero[plan]")')
+    for name, value in _SURROUNDINGS.items():
+        os.environ.setdefault(name, value)
+    jax.config.update("jax_platforms", "cpu")  # where there is a TPU, it is left to others
+    generation, _, grid = topology.name.partition(":")
+    sides = [*map(int, grid.split("x")), 1][:3]
+    bounds = tuple(min(side, bound) for side, bound in zip(sides, _HOST_BOUNDS, strict=True))
+    options = {"chip_config_name": "megacore"} if generation == "v4" else {}
+    try:
+        devices = topologies.get_topology_desc(platform="tpu", topology_name=topology.name, chips_per_host_bounds=bounds, **options).devices
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"the TPU compiler does not take the topology {topology.name!r}: {reason}") from error
+    return list(devices)

@@ -1,0 +1,167 @@
+"""`azero plan`: real programs compiled by the TPU compiler, their properties, and the report's figures against counts by hand and a compile of its own."""
+
+import contextlib
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from azero.compiler.compiled import compile_program
+from azero.compiler.cost import module_cost
+from azero.compiler.hlo import COLLECTIVES
+from azero.compiler.topology import parse_topology, topology_devices
+from azero.config import Config, NetworkConfig
+from azero.experiments.estimate import evaluation_flops
+from azero.experiments.experiment import load
+from azero.experiments.fitting import fit, usable_bytes
+from azero.experiments.outlook import game_length
+from azero.experiments.planning import Finding, PlannedPrograms, device_rates, findings
+from azero.mesh import batch_sharded, make_mesh, replicated
+from azero.networks import make_network
+
+needs_compiler = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="the TPU compiler is not installed: pip install libtpu")
+TOPOLOGIES = ("v5e:1x1", "v5e:2x4", "v5e:16x16", "v4:2x2x1", "v6e:2x4")
+EXPERIMENTS = ("go19", "go19_alphazero", "chess", "shogi")
+
+
+def by_hand(points: int, planes: int, actions: int, blocks: int, filters: int, policy_filters: int = 2, hidden: int = 256) -> int:
+    """Return the operations of one evaluation of AlphaGo Zero's network, two for each product, as one counts them from its description."""
+    tower = 9 * planes * filters + (blocks - 1) * 2 * 9 * filters * filters
+    policy = filters * policy_filters * points + policy_filters * points * actions
+    value = filters * points + points * hidden + hidden
+    return 2 * (tower * points + policy + value)
+
+
+class Compiled(NamedTuple):
+    """An experiment's programs and what the compiler says of them."""
+
+    programs: PlannedPrograms
+    found: dict[str, Finding]
+
+
+def compile_all(config: Config, topology: str, *, fitted: bool = False) -> Compiled:
+    slice_ = parse_topology(topology)
+    if fitted:
+        config = fit(config, slice_, True, silently)
+    programs = PlannedPrograms(config, slice_)
+    return Compiled(programs, findings(programs, slice_, silently))
+
+
+def silently(what: str) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext()
+
+
+def check_properties(compiled: Compiled) -> None:
+    """Check what every experiment is held to, whatever the slice."""
+    programs, found = compiled
+    for name in ("fold", "self-play", "game step", "unpack"):
+        assert not set(found[name].counts) & set(COLLECTIVES), f"{name} has collectives: {found[name].counts}"
+    assert found["game step"].counts["scatter"] == 0
+    learner = found["train step"]
+    assert set(learner.counts) & set(COLLECTIVES) <= {"all-reduce"}
+    if programs.mesh.size > 1:
+        gradients = sum(4 * leaf.size for leaf in jax.tree.leaves(programs.parameters))
+        # Summed once: in float32, or those of the tower in bf16. The rest is batch statistics, four sums for each channel, and the losses.
+        assert 0.49 * gradients < learner.cost.exchanged_bytes < 1.05 * gradients
+
+
+@pytest.fixture(scope="module")
+def small() -> Compiled:
+    return compile_all(load("tictactoe").config, "v5e:2x4")
+
+
+def test_by_hand_is_what_the_layers_say() -> None:
+    network = make_network(NetworkConfig(blocks=20, filters=256), (19, 19), 17, 362, "tpu")
+    params = jax.eval_shape(network.init, jax.random.key(0))["params"]
+    assert evaluation_flops(params, (19, 19)) == pytest.approx(by_hand(361, 17, 362, 20, 256), rel=0.002), "all but biases and batch norms"
+
+
+@needs_compiler
+def test_the_compiled_tower_of_20_blocks_does_what_was_counted_by_hand() -> None:
+    slice_ = parse_topology("v5e:1x1")
+    mesh = make_mesh(topology_devices(slice_))
+    network = make_network(NetworkConfig(blocks=20, filters=256), (19, 19), 17, 362, "tpu")
+    folded = jax.eval_shape(lambda key: network.fold(network.init(key)), jax.random.key(0))
+    planes = jax.ShapeDtypeStruct((8, 19, 19, 17), jnp.bool_)
+    lowered = jax.jit(network.infer, in_shardings=(replicated(mesh), batch_sharded(mesh))).lower(folded, planes)
+    cost = module_cost(compile_program(lowered, slice_.name).module, device_rates(slice_))
+    assert cost.flops == pytest.approx(8 * by_hand(361, 17, 362, 20, 256), rel=0.02)
+
+
+@needs_compiler
+def test_a_small_experiment_holds_what_the_large_ones_are_held_to(small: Compiled) -> None:
+    check_properties(small)
+
+
+@needs_compiler
+def test_work_is_what_was_counted_by_hand(small: Compiled) -> None:
+    config, game = small.programs.config, small.programs.game
+    network, points = config.network, math.prod(game.board_shape)
+    one = by_hand(points, game.num_planes, game.num_actions, network.blocks, network.filters, network.policy_filters, network.value_hidden)
+    moves = config.selfplay.moves_per_dispatch * config.selfplay.num_games // 8
+    assert small.found["self-play"].cost.flops == pytest.approx(moves * (config.search.num_simulations + 1) * one, rel=0.02)
+    # Forward, and back to the kernels and to what went in, which nobody asks of the first layer.
+    stem = 2 * 9 * game.num_planes * network.filters * points
+    assert small.found["train step"].cost.flops == pytest.approx((3 * one - stem) * config.learner.batch_size / 8, rel=0.02)
+
+
+@needs_compiler
+def test_memory_is_what_a_compile_of_its_own_says(small: Compiled) -> None:
+    slice_ = parse_topology("v5e:2x4")
+    analysis = PlannedPrograms(small.programs.config, slice_).train_step().lower().compile().memory_analysis()
+    total = analysis.argument_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes + analysis.temp_size_in_bytes
+    reported = small.found["train step"].compiled.memory
+    assert reported.total == pytest.approx(total + analysis.generated_code_size_in_bytes, rel=0.1)
+    assert small.found["train step"].hbm_bytes > reported.total, "games in flight and other players lie beside it"
+
+
+def test_published_games_give_the_length_of_a_game() -> None:
+    assert game_length(load("go19")) == pytest.approx(234, abs=1)  # 4,096 games x 40 moves x 7,000 iterations / 4.9 million
+    assert game_length(load("chess")) == pytest.approx(104, abs=1)
+
+
+@needs_compiler
+def test_the_command_prints_json_alone_and_progress_elsewhere() -> None:
+    words = ["--experiment", "tictactoe", "--topology", "v5e:1x1", "--price", "1.2", "--json", "--search.num-simulations", "4"]
+    done = run_plan(*words)
+    plan = json.loads(done.stdout)
+    assert plan["fits"] and set(plan["programs"]) == {"fold", "self-play", "game step", "unpack", "train step"}
+    assert plan["dollars"] == pytest.approx(plan["outlook"]["run_days"] * 24 * 1.2)
+    assert plan["hbm_bytes"] == max(program["hbm_bytes"] for program in plan["programs"].values())
+    assert "compiling self-play for v5e:1x1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--experiment", "go20"), "unknown experiment 'go20'"),
+        (("--topology", "v9:2x2"), "unknown TPU generation 'v9'"),
+        pytest.param(("--topology", "v5e:3x3"), "does not take the topology 'v5e:3x3'", marks=needs_compiler),
+        pytest.param(("--selfplay.num-games", "100"), "selfplay.num-games = 100 does not divide over the 8 devices", marks=needs_compiler),
+    ],
+)
+def test_a_mistake_is_one_line(words: tuple[str, ...], message: str) -> None:
+    done = run_plan(*words)
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr and done.stdout == ""
+
+
+def run_plan(*words: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "azero.cli", "plan", *words], capture_output=True, text=True, timeout=600)
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_published_experiments_on_slices(name: str, topology: str) -> None:
+    # Few chips have no room for the whole batch of the papers: there the sizes are chosen.
+    compiled = compile_all(load(name).config, topology, fitted=topology != "v5e:16x16")
+    check_properties(compiled)
+    assert max(finding.hbm_bytes for finding in compiled.found.values()) <= usable_bytes(parse_topology(topology))
+    assert compiled.found["self-play"].cost.unknown_loops > 0
