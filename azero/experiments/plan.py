@@ -234,6 +234,10 @@ def _time_text(seconds: float) -> str:
     return format_duration(seconds) if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
 
 
+def _percent_text(share: float) -> str:
+    return f"{100 * share:.0f}%" if share >= 0.01 else f"{100 * share:.2g}%"
+
+
 def _outlook_facts(plan: Plan, arguments: PlanArguments) -> dict[str, str]:
     seen = plan.outlook
     facts = {"devices": f"{plan.topology.num_devices} on {plan.topology.num_chips} chip(s)"}
@@ -246,7 +250,7 @@ def _outlook_facts(plan: Plan, arguments: PlanArguments) -> dict[str, str]:
     facts |= {
         "a training step": f"{_time_text(seen.step_seconds)} at the roofline; {seen.step_flops:.4g} flops a device ({seen.step_hand_flops:.4g} by the layers)",
         "the run": f"{format_count(seen.run_steps)} steps" + (f", {format_count(seen.run_games)} games" if seen.run_games else ""),
-        "time": f"{format_duration(seen.run_days * 86_400)} ({100 * seen.learner_share:.2g}% of it learning)",
+        "time": f"{format_duration(seen.run_days * 86_400)} ({_percent_text(seen.learner_share)} of it learning)",
     }
     dollars = _dollars(plan, arguments)
     if dollars is not None:
