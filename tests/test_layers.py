@@ -9,6 +9,7 @@ ORDER = [
     "types",
     "config",
     "mesh",
+    "hosts",
     "games",
     "networks",
     "search",
