@@ -207,7 +207,10 @@ class Assembler:
         rows = slice(int(bounds[first]), int(bounds[last]))
         columns = [name for name in states[0] if name.startswith("column.")]
         number = np.asarray(max(int(state["num_games"]) for state in states), np.int64)
-        return {"length": length[first:last], "num_games": number, **{name: np.concatenate([state[name] for state in states])[rows] for name in columns}}
+        unknown = [np.full(len(state["length"]), NO_NETWORK, np.int32) for state in states]  # older checkpoints do not say
+        network = np.concatenate([state.get("network", none) for state, none in zip(states, unknown, strict=True)])
+        divided = {"length": length[first:last], "num_games": number, "network": network[first:last]}
+        return divided | {name: np.concatenate([state[name] for state in states])[rows] for name in columns}
 
     def _pending_rows(self, length: HostArray) -> HostArray:
         """Return the rows of the flattened ring that hold the unfinished games, slot by slot."""

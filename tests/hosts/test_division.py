@@ -35,6 +35,7 @@ def games(first: int, count: int) -> Games:
         resigned=np.zeros(count, bool),
         can_resign=np.zeros(count, bool),
         number=np.arange(first, first + count, dtype=np.int64),
+        network=np.ones((count, 2), np.int32),
     )
 
 
@@ -134,15 +135,17 @@ def test_games_in_flight_end_as_they_would_have(before: int, now: int) -> None:
         assembler = Assembler(len(mine))
         first = chunk(mine, 3, 0, False)
         first.finished[1, 0] = True  # the first slot of each process is one move into its second game
-        assembler.add(first)
+        assembler.add(first, 5 + process)
         states.append(assembler.state_dict())
     ended: list[list[int]] = []
     for process in range(now):
         mine = range(process * slots // now, (process + 1) * slots // now)
         assembler = Assembler(len(mine))
         assembler.load_state_dict(Assembler.divide_anew(states, mine.start, mine.stop))
-        done = assembler.add(chunk(mine, 2, 3, True))
+        done = assembler.add(chunk(mine, 2, 3, True), 9)
         ended += [rows[:, 0].tolist() for rows in np.split(done.frame, done.starts[1:])]
+        began = [5 + slot * before // slots for slot in mine]
+        assert sorted(done.network.tolist()) == sorted([network, 9] for network in began), "who played the first move of each game is known"
         assert done.number.min() == 1, "each process of before has finished one game, number 0"
     begun_again = {process * slots // before for process in range(before)}
     assert sorted(ended) == [[100 * slot + time for time in range(2 if slot in begun_again else 0, 5)] for slot in range(slots)]
