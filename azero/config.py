@@ -283,6 +283,14 @@ class RunConfig:
     """Seed of every random draw."""
     distributed: Literal["auto", "on", "off"] = "auto"
     """Several hosts: found from the cluster (auto), required (on), or not looked for (off)."""
+    coordinator: str | None = None
+    """Several hosts that JAX does not find by itself: HOST:PORT of process 0, a free port of it."""
+    num_processes: int | None = None
+    """With coordinator: how many processes there are; None is what Slurm or Open MPI says."""
+    process_id: int | None = None
+    """With coordinator: which one this is, from 0; None is what Slurm or Open MPI says."""
+    join_seconds: int = 300
+    """How long a process waits for the others at the start."""
     profile_iteration: int | None = None
     """Write a profiler trace of this iteration into the working directory."""
 

@@ -1,9 +1,10 @@
-"""Start-up of one or many hosts, the device mesh, and who is the lead host."""
+"""The devices of one or many hosts as a mesh, what a host brings to a whole and learns of it, and who is the lead host."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from typing import Any
 
 import jax
@@ -22,20 +23,6 @@ DATA_AXIS = "data"
 """The one mesh axis: games in self-play, positions in learning."""
 
 
-def start(distributed: str = "auto") -> None:
-    """Join the other hosts of a cluster, where there are any, and make a CPU as many devices as it has cores. Call before anything touches a device.
-
-    Raises:
-      ValueError: `distributed` is "on" and no cluster was found.
-    """
-    split_cpu()
-    if distributed == "off" or jax.distributed.is_initialized():
-        return
-    if distributed == "auto" and not _in_cluster():
-        return
-    jax.distributed.initialize()
-
-
 def split_cpu() -> None:
     """Make one device per core of the CPU (the largest power of two), unless the environment says how many.
 
@@ -50,26 +37,23 @@ def split_cpu() -> None:
                 os.environ["XLA_FLAGS"] = f"--xla_cpu_collective_call_terminate_timeout_seconds={STUCK_SECONDS} " + os.environ.get("XLA_FLAGS", "")
 
 
-def _in_cluster() -> bool:
-    """Whether the environment names several hosts (explicit coordinator, Slurm, Open MPI, or a multi-host TPU slice)."""
-    environment = os.environ
-    tpu_hosts = [host for host in environment.get("TPU_WORKER_HOSTNAMES", "").split(",") if host]
-    return bool(
-        environment.get("JAX_COORDINATOR_ADDRESS")
-        or int(environment.get("SLURM_NTASKS", "1") or 1) > 1
-        or int(environment.get("OMPI_COMM_WORLD_SIZE", "1") or 1) > 1
-        or len(tpu_hosts) > 1
-    )
-
-
 def is_lead() -> bool:
     """Return whether this process is the one that logs and writes the small files."""
     return jax.process_index() == 0
 
 
 def make_mesh(devices: list[Any] | None = None) -> Mesh:
-    """Return the mesh of all devices (of all hosts) along the data axis."""
-    devices = jax.devices() if devices is None else devices
+    """Return the mesh of all devices (of all hosts) along the data axis; those of a process lie side by side, so it has one range of games and positions.
+
+    Raises:
+      ValueError: the processes have different numbers of devices.
+    """
+    if devices is None:
+        devices = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))
+        counts = Counter(device.process_index for device in devices)
+        if len(set(counts.values())) > 1:
+            listed = ", ".join(f"process {process} has {count}" for process, count in sorted(counts.items()))
+            raise ValueError(f"every process needs the same number of devices, and here {listed}")
     return Mesh(np.asarray(devices), (DATA_AXIS,), axis_types=(AxisType.Auto,))
 
 
@@ -95,11 +79,49 @@ def put(tree: PyTree, sharding: NamedSharding) -> PyTree:
     return jax.tree.map(place, tree)
 
 
+def share(count: int) -> slice:
+    """Return which rows of a batch of `count` are this process's own."""
+    size = count // jax.process_count()
+    return slice(jax.process_index() * size, (jax.process_index() + 1) * size)
+
+
+def whole(leaf: Any) -> np.ndarray:
+    """Return all of an array in this host's memory, a copy of its own; every process calls this where the array is spread over several."""
+    if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+        leaf = leaf.addressable_data(0) if leaf.is_fully_replicated else multihost_utils.process_allgather(leaf, tiled=True)
+    return np.array(leaf)
+
+
+def gather(values: np.ndarray) -> np.ndarray:
+    """Return the arrays [...] of all processes, which have one shape, as [P, ...] in every process."""
+    return np.asarray(values)[None] if jax.process_count() == 1 else np.asarray(multihost_utils.process_allgather(values))
+
+
+def gather_rows(rows: np.ndarray) -> np.ndarray:
+    """Return the rows [N, ...] of all processes one after the other; each may have another number of them."""
+    if jax.process_count() == 1:
+        return rows
+    counts = gather(np.asarray(len(rows), np.int32))
+    # A power of two, so that the program that gathers is compiled for few shapes.
+    padded = np.zeros((1 << int(counts.max(initial=0)).bit_length(), *rows.shape[1:]), rows.dtype)
+    padded[: len(rows)] = rows
+    return np.concatenate([part[:count] for part, count in zip(gather(padded), counts, strict=True)])
+
+
+def from_lead(text: str) -> str:
+    """Return the lead's `text` in every process; what the others pass is not looked at."""
+    if jax.process_count() == 1:
+        return text
+    content = np.frombuffer(text.encode(), np.uint8) if is_lead() else np.zeros(0, np.uint8)
+    size = int(multihost_utils.broadcast_one_to_all(np.asarray(len(content), np.int32)))
+    padded = np.zeros(1 << size.bit_length(), np.uint8)
+    padded[: len(content)] = content
+    return bytes(np.asarray(multihost_utils.broadcast_one_to_all(padded), np.uint8)[:size]).decode()
+
+
 def smallest(value: int) -> int:
     """Return the smallest of the hosts' values, so that all of them decide alike."""
-    if jax.process_count() == 1:
-        return value
-    return int(multihost_utils.process_allgather(np.asarray(value)).min())
+    return int(gather(np.asarray(value)).min())
 
 
 def check_divides(count: int, mesh: Mesh, setting: str) -> None:

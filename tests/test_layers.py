@@ -10,6 +10,7 @@ ORDER = [
     "config",
     "mesh",
     "compiler",
+    "hosts",
     "games",
     "networks",
     "search",

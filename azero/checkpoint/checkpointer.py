@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 import orbax.checkpoint as ocp
-from jax.experimental import multihost_utils
 
+from azero import mesh as mesh_lib
 from azero.checkpoint import store
 from azero.checkpoint.record import (
     CheckpointError,
@@ -46,9 +45,11 @@ class Restored(NamedTuple):
     """As the target given to `restore`, with its shardings."""
     meta: dict[str, Any]
     host: dict[str, HostArray]
-    """This process's own arrays."""
+    """This process's own arrays; empty where the checkpoint is of another number of processes."""
     cursor: dict[str, int]
-    """This process's own integers."""
+    """This process's own integers; likewise."""
+    parts: list[tuple[dict[str, HostArray], dict[str, int]]]
+    """Where the checkpoint is of another number of processes: host arrays and cursor of each of them; else empty."""
     info: dict[str, Any]
     changed: list[str]
     """Settings that differ from those of the checkpoint, and may."""
@@ -78,6 +79,7 @@ class Checkpointer:
                 part.mkdir(parents=True, exist_ok=True)
             if self._process == 0:
                 store.remove_unfinished(self.directory)
+            _all_agree(True)  # nobody looks at what is being removed
             self._manager = _make_manager(store.steps_directory(self.directory), config)
         except OSError as error:
             raise CheckpointError(f"cannot use {self.directory} for checkpoints: {error.strerror or error}") from error
@@ -145,12 +147,21 @@ class Checkpointer:
         Those are the newest `checkpoint.keep`; older ones that `checkpoint.keep_every` retains are players to play against and may outlive their data.
         """
         found = []
-        for iteration in store.list_iterations(self.directory)[-self._config.checkpoint.keep :]:
+        for iteration in self._resumable():
+            if self._process >= store.count_processes(self.directory, iteration):
+                continue  # of a time when there were fewer processes
             try:
                 found.append(store.read_cursor(self.directory, iteration, self._process))
             except DamagedFileError as error:
                 self._warnings.append(f"checkpoint {iteration} cannot be resumed from: {error}")
         return found
+
+    def num_processes(self) -> int:
+        """Return the largest number of processes that wrote a checkpoint from which a run may be resumed."""
+        return max((store.count_processes(self.directory, iteration) for iteration in self._resumable()), default=0)
+
+    def _resumable(self) -> list[int]:
+        return store.list_iterations(self.directory)[-self._config.checkpoint.keep :]
 
     def restore(self, target: PyTree) -> Restored | None:
         """Return the newest state that is whole, or None if nothing was ever saved.
@@ -185,16 +196,23 @@ class Checkpointer:
         flat = _target_leaves(target)
         self._check_target(iteration, record["leaves"], flat)
         arrays = {item: store.read_item(self.directory, iteration, item, entries) for item, entries in record["leaves"].items()}
-        host, cursor = store.read_host(self.directory, iteration, self._process, record["state"])
+        host, cursor, parts = self._read_hosts(iteration, record)
         leaves = [_place(arrays[item][path], record["leaves"][item][path]["key"], leaf) for (item, path), leaf in flat.items()]
         placed = jax.tree.unflatten(jax.tree.structure(target), leaves)
-        return Restored(iteration, placed, record["meta"], host, cursor, record["info"], changed)
+        return Restored(iteration, placed, record["meta"], host, cursor, parts, record["info"], changed)
+
+    def _read_hosts(
+        self, iteration: int, record: dict[str, Any]
+    ) -> tuple[dict[str, HostArray], dict[str, int], list[tuple[dict[str, HostArray], dict[str, int]]]]:
+        """Return what this process alone knew, or what all did where they were another number."""
+        count = record["num_processes"]
+        if count == jax.process_count():
+            return (*store.read_host(self.directory, iteration, self._process, record["state"]), [])
+        return {}, {}, [store.read_host(self.directory, iteration, process, record["state"]) for process in range(count)]
 
     def _check_fit(self, iteration: int, record: dict[str, Any]) -> list[str]:
         """Return the changes of settings that are allowed; raise CheckpointError for others."""
         refused, allowed = settings_changes(record["config"], self._config)
-        if record["num_processes"] != jax.process_count():
-            refused.append(f"processes = {record['num_processes']} in the checkpoint, now {jax.process_count()}")
         if refused:
             raise CheckpointError(f"checkpoint {iteration} in {self.directory} does not fit the settings: {'; '.join(refused)}")
         return allowed
@@ -250,11 +268,11 @@ class Checkpointer:
             store.host_path(self.directory, iteration, self._process).unlink(missing_ok=True)
 
     def _remove_host_files(self) -> None:
-        """Delete this process's files of checkpoints that are gone."""
-        kept = {store.host_path(self.directory, iteration, self._process).name for iteration in store.list_iterations(self.directory)}
-        for path in store.host_path(self.directory, 0, 0).parent.glob(f"*.p{self._process:03d}.host*"):
-            if path.name not in kept:
-                path.unlink()
+        """Delete this process's files of checkpoints that are gone; the lead also deletes those of processes that are no more."""
+        kept = {str(iteration) for iteration in store.list_iterations(self.directory)}
+        for path, iteration, process in store.list_hosts(self.directory):
+            if iteration not in kept and (process == self._process or (self._process == 0 and process >= jax.process_count())):
+                path.unlink(missing_ok=True)
 
 
 def _make_manager(directory: Path, config: Config) -> ocp.CheckpointManager:
@@ -272,7 +290,10 @@ def _make_manager(directory: Path, config: Config) -> ocp.CheckpointManager:
 
 
 def _to_host(tree: PyTree) -> tuple[Flat, dict[str, dict[str, str | None]]]:
-    """Copy every leaf, whole, to this host's memory; keys as their raw data. Returns the arrays and the keys' generators, by item and path."""
+    """Copy every leaf, whole, to this host's memory; keys as their raw data. Returns the arrays and the keys' generators, by item and path.
+
+    The copies are copies on the CPU, too, where a plain conversion would share the buffers that the learner gives away.
+    """
     leaves = jax.tree.leaves(tree)
     raw = [jax.random.key_data(leaf) if key_impl(leaf) else leaf for leaf in leaves]
     for leaf in raw:
@@ -283,16 +304,9 @@ def _to_host(tree: PyTree) -> tuple[Flat, dict[str, dict[str, str | None]]]:
     for (item, path), leaf, data in zip(leaf_paths(tree), leaves, raw, strict=True):
         if item == store.RECORD:
             raise CheckpointError(f"no part of a state may be called {store.RECORD!r}")
-        flat.setdefault(item, {})[path] = _whole(data)
+        flat.setdefault(item, {})[path] = mesh_lib.whole(data)
         keys.setdefault(item, {})[path] = key_impl(leaf)
     return flat, keys
-
-
-def _whole(leaf: Any) -> HostArray:
-    """Return all of an array as a copy of its own: the learner gives its buffers away, and on the CPU a plain conversion would share them."""
-    if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
-        leaf = leaf.addressable_data(0) if leaf.is_fully_replicated else multihost_utils.process_allgather(leaf, tiled=True)
-    return np.array(leaf)
 
 
 def _target_leaves(target: PyTree) -> dict[tuple[str, str], Any]:
@@ -308,4 +322,4 @@ def _place(array: HostArray, key: str | None, leaf: Any) -> Any:
 
 def _all_agree(mine: bool) -> bool:
     """Return whether `mine` is True in every process."""
-    return mine if jax.process_count() == 1 else bool(np.min(multihost_utils.process_allgather(np.asarray(mine))))
+    return bool(mesh_lib.smallest(int(mine)))

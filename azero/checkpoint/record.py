@@ -137,14 +137,19 @@ def settings_changes(saved: dict[str, Any], config: Config) -> tuple[list[str], 
     Returns:
       (changes that make the checkpoint unusable, changes that are allowed), each "name = value in the checkpoint, now value".
     """
-    before, now = _flatten(saved), _flatten(to_dict(config))
     refused: list[str] = []
     allowed: list[str] = []
-    for name in sorted(before.keys() & now.keys()):
-        if before[name] != now[name]:
-            is_fixed = any(name == fixed or name.startswith(f"{fixed}.") for fixed in _FIXED)
-            (refused if is_fixed else allowed).append(f"{name.replace('_', '-')} = {_show(before[name])} in the checkpoint, now {_show(now[name])}")
+    for name, text in show_changes(saved, to_dict(config), "{name} = {before} in the checkpoint, now {now}").items():
+        is_fixed = any(name == fixed or name.startswith(f"{fixed}.") for fixed in _FIXED)
+        (refused if is_fixed else allowed).append(text)
     return refused, allowed
+
+
+def show_changes(before: Mapping[str, Any], now: Mapping[str, Any], text: str) -> dict[str, str]:
+    """Return `text` with {name}, {before} and {now} filled in for each setting, by its name, that differs between two sets of settings as dictionaries."""
+    old, new = _flatten(before), _flatten(now)
+    changed = [name for name in sorted(old.keys() & new.keys()) if old[name] != new[name]]
+    return {name: text.format(name=name.replace("_", "-"), before=_show(old[name]), now=_show(new[name])) for name in changed}
 
 
 def _flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
@@ -43,6 +44,20 @@ def steps_directory(root: Path) -> Path:
 def host_path(root: Path, iteration: int, process_index: int) -> Path:
     """Return the file of one process's own state."""
     return root / "hosts" / f"{iteration}.p{process_index:03d}.host"
+
+
+def list_hosts(root: Path) -> list[tuple[Path, str, int]]:
+    """Return the files of the processes' own state, whole or being written, with the iteration and the process that each belongs to."""
+    found = []
+    for path in (root / "hosts").glob("*.p*.host*"):
+        iteration, process, *_ = path.name.split(".")
+        found.append((path, iteration, int(process.removeprefix("p"))))
+    return found
+
+
+def count_processes(root: Path, iteration: int) -> int:
+    """Return how many processes wrote the checkpoint of `iteration`, as far as their files are there."""
+    return 1 + max((process for path, number, process in list_hosts(root) if number == str(iteration) and path.suffix == ".host"), default=-1)
 
 
 def list_iterations(root: Path) -> list[int]:
@@ -162,8 +177,10 @@ def _restore(root: Path, iteration: int, item: str, handler: Any, args: Any) -> 
     path = steps_directory(root) / str(iteration) / item
     if not path.is_dir():
         raise DamagedCheckpointError(f"{path} is missing")
+    # Any process may read at any time, also alone: without this, Orbax would end every read with a program that all processes of the run have to start.
+    alone = ocp.options.MultiprocessingOptions(active_processes={jax.process_index()})
     try:
-        with quiet(), ocp.Checkpointer(handler) as checkpointer:
+        with quiet(), ocp.Checkpointer(handler, multiprocessing_options=alone) as checkpointer:
             return checkpointer.restore(path, args=args)
     except Exception as error:  # Orbax and its storage raise many types; every one means that this item cannot be read.
         raise DamagedCheckpointError(f"{path} cannot be read: {one_line(error)}") from error

@@ -17,7 +17,7 @@ from azero.data.filters import Filters, Fractions
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.recorded import SLOTS
 from azero.data.replay import Replay
-from azero.data.shard import read_shard, row_dtype, shard_path, write_shard
+from azero.data.shard import pack_games, read_shard, row_dtype, shard_path, write_shard
 from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.play.trajectory import Games, HostArray
@@ -137,7 +137,7 @@ class Dataset:
         number = max(manifest.records, default=-1) + 1
         path = shard_path(directory, 0, number)
         facts = {"game": "go", "shard": number, "process": 0, "split": split, "sources": list(sources)}
-        manifest.append(ShardRecord(number, path.name, len(games.length), len(rows), write_shard(path, rows, games, facts)))
+        manifest.append(ShardRecord(number, path.name, len(games.length), len(rows), write_shard(path, rows, pack_games(games), facts)))
 
     def sources(self, split: str, shard: int) -> list[str]:
         """Return where the games of a shard come from.

@@ -24,7 +24,7 @@ from azero.data.filters import SPLITS, Filters, Fractions
 from azero.data.identity import game_key
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.recorded import GROUP, Replayed, Tally, as_games, replay_group
-from azero.data.shard import pack_rows, parse_shard_path, shard_path, write_shard
+from azero.data.shard import pack_games, pack_rows, parse_shard_path, shard_path, write_shard
 from azero.games.go.rules import Go
 from azero.games.go.sgf import SUFFIXES, GameRecord, read_games
 from azero.play.trajectory import HostArray
@@ -183,7 +183,7 @@ class _Writer:
         path = shard_path(self._directory, 0, self._next)
         facts: dict[str, Any] = {"game": "go", "shard": self._next, "process": 0, "split": self._split}
         facts |= {"sources": [record.name for _, record, _ in games], "keys": [key.hex() for key, _, _ in games]}
-        digest = write_shard(path, rows, packed, facts)
+        digest = write_shard(path, rows, pack_games(packed), facts)
         self._manifest.append(ShardRecord(self._next, path.name, len(games), len(rows), digest))
         self._next += 1
         self._num_games += len(games)

@@ -72,6 +72,11 @@ def manifest_path(directory: Path, process_index: int) -> Path:
     return directory / f"manifest-p{process_index:03d}.jsonl"
 
 
+def parse_manifest_path(path: Path) -> int:
+    """Return the process index of a file name from `manifest_path`."""
+    return int(path.stem.removeprefix("manifest-p"))
+
+
 def _format_record(record: ShardRecord) -> bytes:
     body = json.dumps(record._asdict(), sort_keys=True)
     return f"{body}\t{_checksum(body)}".encode()

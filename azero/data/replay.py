@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +19,7 @@ from azero.config import ReplayConfig
 from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, StorageError
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.sample import Samples
-from azero.data.shard import Shard, is_target, pack_rows, parse_shard_path, read_shard, row_dtype, shard_path, write_shard
+from azero.data.shard import Shard, ShardName, is_target, pack_games, pack_rows, parse_shard_path, read_shard, row_dtype, shard_path, write_shard
 from azero.data.stream import Stream
 from azero.data.window import Snapshot, Window, copy_rows
 from azero.games.game import Game
@@ -61,6 +61,7 @@ class Replay:
         slots: int,
         state: dict[str, int] | None = None,
         process_index: int = 0,
+        inherited: Sequence[ShardName] = (),
         memory: int | None = None,
         progress: Callable[[int, int], None] | None = None,
         rows_per_position: int = 1,
@@ -77,6 +78,8 @@ class Replay:
           slots: policy slots of a position (`selfplay.policy_slots`).
           state: from `state_dict`.
           process_index: which process of the run this is.
+          inherited: shards, oldest first, that become this process's own after those of `state`: the run had another number of processes. They are copied,
+            for the checkpoints of that time still name them.
           memory: bytes for the newest positions; None is a quarter of the machine's memory.
           progress: told (shards read, shards in all) after every shard.
           rows_per_position: see `azero.data.dataset.Dataset`; games are so many rows long where it is above 1.
@@ -90,6 +93,7 @@ class Replay:
         if state is not None:
             replay._load(state, progress)
         replay._remove(lambda index: index >= replay._next)
+        replay._inherit(inherited)
         return replay
 
     @property
@@ -154,14 +158,14 @@ class Replay:
         self._settle()
         return self._sample(self._window.snapshot(), seed, step, batch_size)
 
-    def stream(self, seed: int, first_step: int, num_steps: int, batch_size: int, place: Callable[[Samples], T]) -> Stream[T]:
-        """Return `place(sample)` for the steps of an iteration, made ready ahead by threads, all from the window as it is now.
+    def stream(self, seed: int, first_step: int, num_steps: int, batch_size: int, place: Callable[[Samples], T], share: slice = slice(None)) -> Stream[T]:
+        """Return `place(sample)` for the steps of an iteration, made ready ahead by threads, all from the window as it is now; of each batch only the `share`.
 
         `place` runs on those threads; it may copy a batch to the devices, and must start no program there (`azero.learn.learner.place_samples`).
         """
         self._settle()
         window = self._window.snapshot()
-        return Stream(lambda step: place(self._sample(window, seed, step, batch_size)), first_step, num_steps, self._config.prefetch)
+        return Stream(lambda step: place(self._sample(window, seed, step, batch_size, share)), first_step, num_steps, self._config.prefetch)
 
     def state_dict(self) -> dict[str, int]:
         """Return the cursor that a checkpoint keeps: which shards the window is, and what was counted."""
@@ -183,7 +187,7 @@ class Replay:
         if any(index < limit for index in self._manifest.records):
             self._remove(lambda index: index < limit)
 
-    def _sample(self, window: Snapshot, seed: int, step: int, batch_size: int) -> Samples:
+    def _sample(self, window: Snapshot, seed: int, step: int, batch_size: int, share: slice = slice(None)) -> Samples:
         if window.last == window.first:
             raise ValueError("the replay is empty; nothing can be sampled")
         random = np.random.default_rng([seed, self._process, step])
@@ -193,20 +197,12 @@ class Replay:
         position = window.first + every * drawn + every - 1
         symmetries = self._game.num_symmetries if self._config.symmetries else 1
         symmetry = random.integers(0, symmetries, batch_size, np.uint8)
-        rows, frames = self._window.gather(window, position, self._game.num_frames)
-        return _samples_of(rows, frames, symmetry)
+        rows, frames = self._window.gather(window, position[share], self._game.num_frames)
+        return _samples_of(rows, frames, symmetry[share])
 
     def _write(self, index: int, games: Games) -> tuple[Shard, HostArray]:
-        """Write a shard and its line in the manifest; either both are there in the end, or neither."""
         rows = pack_rows(games)
-        path = shard_path(self.directory, self._process, index)
-        digest = write_shard(path, rows, games, {"game": self._game.name, "shard": index, "process": self._process})
-        try:
-            self._manifest.append(ShardRecord(index, path.name, len(games.length), len(rows), digest))
-        except StorageError:
-            path.unlink()
-            raise
-        return Shard(index, path, games.length, len(rows)), rows
+        return self._put(index, rows, pack_games(games)), rows
 
     def _settle(self) -> None:
         """Wait for the shard that is being written, and take it into the window."""
@@ -236,6 +232,30 @@ class Replay:
                 if progress is not None:
                     progress(count + 1, len(indices))
 
+    def _inherit(self, names: Sequence[ShardName]) -> None:
+        """Copy shards of other processes to names of this one's own and take them into the window; `num_games` and `num_positions` count them already."""
+        manifests = {process: Manifest(manifest_path(self.directory, process)) for process, _ in names}
+        for process, index in names:
+            record = manifests[process].records.get(index)
+            try:
+                rows, games = read_shard(shard_path(self.directory, process, index), record and record.sha256, self._game.name, self._dtype)
+            except DamagedFileError as error:
+                self._warnings.append(f"left out shard {index} of process {process} of the replay: {error}")
+                continue
+            self._window.add(self._put(self._next, rows, games), rows, self._config.window_games)
+            self._next += 1
+
+    def _put(self, index: int, rows: HostArray, games: HostArray) -> Shard:
+        """Write a shard and its line in the manifest; either both are there in the end, or neither."""
+        path = shard_path(self.directory, self._process, index)
+        digest = write_shard(path, rows, games, {"game": self._game.name, "shard": index, "process": self._process})
+        try:
+            self._manifest.append(ShardRecord(index, path.name, len(games), len(rows), digest))
+        except StorageError:
+            path.unlink()
+            raise
+        return Shard(index, path, np.ascontiguousarray(games["length"]), len(rows))
+
     def _read(self, index: int) -> tuple[Shard, HostArray] | str:
         """Return a shard and its rows, or what is wrong with it."""
         path = shard_path(self.directory, self._process, index)
@@ -253,9 +273,9 @@ class Replay:
         pattern = f"games-p{self._process:03d}-*.shard"
         for path in self.directory.glob(pattern):
             if gone(parse_shard_path(path)[1]):
-                path.unlink()
+                path.unlink(missing_ok=True)
         for path in self.directory.glob(pattern + TEMPORARY_SUFFIX):
-            path.unlink()
+            path.unlink(missing_ok=True)
 
 
 def samples_at(rows: HostArray, position: HostArray, num_frames: int) -> Samples:

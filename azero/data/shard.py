@@ -40,6 +40,10 @@ GAME_DTYPE = np.dtype([("number", "<i8"), ("length", "<i4"), ("result", "<f4", (
 """Layout of one game's entry; `network` is missing in shards written before it was recorded."""
 
 
+ShardName = tuple[int, int]
+"""(process index, shard index), which name a shard of a run."""
+
+
 class Shard(NamedTuple):
     """What is known of a shard file in the window."""
 
@@ -84,17 +88,22 @@ def is_target(rows: HostArray) -> HostArray:
     return rows["flags"] & _IS_TARGET != 0
 
 
-def write_shard(path: Path, rows: HostArray, games: Games, facts: dict[str, Any]) -> str:
-    """Write packed rows and their games; return the checksum that stands for the whole file.
-
-    Raises:
-      StorageError: see `azero.data.files.write_atomic`.
-    """
+def pack_games(games: Games) -> HostArray:
+    """Return the entries of `games` as a table [G]."""
     table = np.zeros(len(games.length), GAME_DTYPE)
     for name in ("number", "length", "result", "network"):
         table[name] = getattr(games, name)
     table["flags"] = games.resigned * _RESIGNED + games.can_resign * _CAN_RESIGN
-    return write_arrays(path, {"rows": rows, "games": table}, {**facts, "schema": SCHEMA})
+    return table
+
+
+def write_shard(path: Path, rows: HostArray, games: HostArray, facts: dict[str, Any]) -> str:
+    """Write packed rows [T] and the entries of their games [G]; return the checksum that stands for the whole file.
+
+    Raises:
+      StorageError: see `azero.data.files.write_atomic`.
+    """
+    return write_arrays(path, {"rows": rows, "games": games}, {**facts, "schema": SCHEMA})
 
 
 def read_shard(path: Path, expected: str | None, game: str, dtype: np.dtype[Any]) -> tuple[HostArray, HostArray]:

@@ -16,6 +16,7 @@ from azero.data.sample import unpack
 from azero.evaluate.rows import Row
 from azero.games.game import Game
 from azero.learn.learner import place_samples
+from azero.mesh import share, whole
 from azero.networks.network import Network
 from azero.play.score import NORMAL_95
 from azero.play.trajectory import HostArray
@@ -116,8 +117,8 @@ def score_positions(
     for first in range(0, len(position), batch_size):
         chosen = position[first : first + batch_size]
         padded = np.resize(chosen, batch_size)  # one shape, one compilation
-        result = score(params, unpack(game, place_samples(mesh, samples_at(rows, padded, game.num_frames))))
-        parts.append([np.asarray(column)[: len(chosen)] for column in result])
+        result = score(params, unpack(game, place_samples(mesh, samples_at(rows, padded[share(batch_size)], game.num_frames))))
+        parts.append([whole(column)[: len(chosen)] for column in result])
         if on_batch is not None:
             on_batch(first + len(chosen))
     rank, log_probability, value_error = (np.concatenate(columns) for columns in zip(*parts, strict=True))

@@ -103,7 +103,7 @@ def run(
       StorageError: the disk is full or cannot be written to.
       FloatingPointError: a loss is no longer finite.
     """
-    mesh_lib.start("off")
+    mesh_lib.split_cpu()
     use_compilation_cache()
     console = console or Console()
     _announce(experiment, settings, workdir, console)

@@ -20,8 +20,9 @@ from azero.evaluate.rows import read_rows
 from azero.experiments.datasets import run_import
 from azero.experiments.reinforcing import reinforce
 from azero.experiments.requests import ImportRequest
-from azero.experiments.run import EXIT_INTERRUPTED, stop_on_signals
+from azero.experiments.run import stop_on_signals
 from azero.experiments.supervised import learn_from_records
+from azero.hosts import EXIT_INTERRUPTED
 from azero.pipelines.alphago import AlphaGoConfig, stage_config
 from azero.pipelines.value_games import MadeShard, SelfPlayer, ValueGames
 from azero.play.trajectory import select_games

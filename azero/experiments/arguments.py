@@ -14,6 +14,9 @@ import tyro
 from azero.config import Config, load_overlay
 from azero.experiments.experiment import Experiment
 
+_BUCKETS = ("gs:/", "s3:/")
+"""How the address of a bucket begins; as a path it would silently become a directory of this machine."""
+
 
 @dataclass(frozen=True)
 class ClusterOptions:
@@ -59,7 +62,7 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
     """Return the settings of `experiment` under the overlay and the overrides of the command line.
 
     Raises:
-      ValueError: the overlay is wrong. (A wrong flag ends the program with tyro's own message, which names the nearest flag.)
+      ValueError: the overlay is wrong, or the working directory is a bucket. (A wrong flag ends the program with tyro's own message, which names the nearest flag.)
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     overlay = overlay_path(argv)
@@ -67,6 +70,8 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
     default = Arguments(settings=settings, config=overlay)
     arguments = tyro.cli(Arguments, prog=f"python -m azero.experiments.{experiment.name}", description=experiment.title, default=default, args=argv)
     workdir = arguments.workdir if arguments.workdir is not None else Path("runs") / experiment.name
+    if str(workdir).startswith(_BUCKETS):
+        raise ValueError(f"--workdir {workdir}: the working directory is one of the file system; mount the bucket and name the place it has there")
     return dataclasses.replace(arguments, workdir=workdir)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any, Protocol, TypeVar
 import jax
 from rich.console import Console
 
+from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer, export_network
 from azero.config import Config
 from azero.evaluate.rows import Row
-from azero.experiments.run import EXIT_INTERRUPTED, StopRequest, stop_on_signals
+from azero.experiments.cluster import note
+from azero.experiments.run import StopRequest, stop_on_signals
+from azero.hosts import EXIT_INTERRUPTED, Line
 from azero.learn.learner import TrainState
 from azero.pipelines.events import Phase, Trained
 from azero.report import files
@@ -60,6 +64,7 @@ def learn(
     resume: Callable[[S], None] = lambda state: None,
     keep: Callable[[S], None] = lambda state: None,
     meta: Callable[[S], dict[str, Any]] = lambda state: {},
+    line: Line | None = None,
 ) -> int:
     """Start or continue the run of `loop` in `workdir`; return its exit status.
 
@@ -72,6 +77,7 @@ def learn(
       resume: puts back what of a restored state is not in its checkpoint.
       keep: puts that on disk, before every checkpoint.
       meta: facts for the checkpoint besides the number of steps.
+      line: to the other processes of the run, where there are any.
 
     Raises:
       CheckpointError: no checkpoint can be read, or one cannot be written.
@@ -79,15 +85,16 @@ def learn(
     """
     checkpointer = Checkpointer(workdir, loop.config)
     state = _restore(loop, checkpointer, console, resume)
-    files.write_config(workdir, loop.config)
-    files.write_run(workdir, name, loop.config)
+    if mesh_lib.is_lead():
+        files.write_config(workdir, loop.config)
+        files.write_run(workdir, name, loop.config)
 
     def save() -> None:
         keep(state)
         facts = {**meta(state), "steps": int(state.train.step)}
         checkpointer.save(state.iteration, {"train": state.train}, facts, info={"devices": jax.device_count()})
 
-    with stop_on_signals(workdir) as stop:
+    with stop_on_signals(workdir, line) as stop:
         _iterate(loop, state, workdir, console, show, save, stop)
         checkpointer.close()
     return _conclude(loop.config, state, workdir, console)
@@ -103,8 +110,8 @@ def _restore(loop: LearningLoop[S], checkpointer: Checkpointer, console: Console
         resume(state)
         if restored.changed:
             notes.append(f"settings that differ from those of the checkpoint: {'; '.join(restored.changed)}")
-    for line in notes:
-        console.print(line, style="yellow", markup=False)
+    for text in notes:
+        note(text, functools.partial(console.print, style="yellow", markup=False))
     if state.iteration:
         console.print(f"continuing after iteration {state.iteration} ({int(state.train.step):,} steps)")
     return state
@@ -146,9 +153,10 @@ def _one_iteration(loop: LearningLoop[S], state: S, progress: Progress, show: Ca
 
 def _conclude(config: Config, state: LearningState, workdir: Path, console: Console) -> int:
     """Write the network alone and the report, and say how the run ended."""
-    exported = export_network(workdir, workdir / EXPORT)
-    console.print(f"report: {write_report(workdir)}")
-    console.print(f"network: {exported}")
+    if mesh_lib.is_lead():
+        exported = export_network(workdir, workdir / EXPORT)
+        console.print(f"report: {write_report(workdir)}")
+        console.print(f"network: {exported}")
     if state.iteration >= config.run.iterations:
         console.print(f"finished: {state.iteration} iterations, {int(state.train.step):,} steps")
         return 0

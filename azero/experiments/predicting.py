@@ -40,7 +40,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
       ValueError: there is not one game to look at, or the networks are of different games or boards.
       CheckpointError: a network cannot be read.
     """
-    mesh_lib.start("off")
+    mesh_lib.split_cpu()
     use_compilation_cache()
     console = Console(file=sys.stderr) if request.json else Console()
     config = _common_settings(request.checkpoint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -22,9 +23,11 @@ from azero.checkpoint import CheckpointError
 from azero.config import Config
 from azero.evaluate.arena import evaluation_row
 from azero.experiments.arguments import ClusterOptions, parse_arguments
+from azero.experiments.cluster import agree_on_settings, check_shared, describe_devices, note
 from azero.experiments.estimate import LIFETIME_SECONDS, estimate, mean_simulations
 from azero.experiments.experiment import Experiment
 from azero.experiments.saving import Saver, settle
+from azero.hosts import EXIT_INTERRUPTED, Line, end_process, say, together
 from azero.pipelines.events import Evaluated, Event, IterationDone, Phase, Played, SampleGame, Trained
 from azero.pipelines.loop import Loop, RunState
 from azero.report import files
@@ -36,8 +39,6 @@ from azero.report.tables import format_bytes, format_duration
 
 EXIT_MISTAKE = 2
 """Exit status where something has to be changed before the run can go on."""
-EXIT_INTERRUPTED = 75
-"""Exit status after SIGTERM or SIGINT: the run is saved and the same command continues it (EX_TEMPFAIL of sysexits.h)."""
 GRACE_SECONDS = 25.0
 """An iteration that is still running so long after SIGTERM is given up: spot machines are taken away after 30 seconds."""
 
@@ -67,6 +68,7 @@ def end_with_status(start: Callable[[], int]) -> None:
             raise
         print(f"azero: {error}", file=sys.stderr)
         status = EXIT_MISTAKE
+        end_process(status)
     sys.exit(status)
 
 
@@ -101,25 +103,31 @@ def run(experiment: Experiment, config: Config, workdir: Path, console: Console 
       StorageError: the disk is full or cannot be written to.
       FloatingPointError: the loss is no longer finite.
     """
-    mesh_lib.start(config.run.distributed)
+    with together(config.run) as line:
+        return _run(experiment, agree_on_settings(config), workdir, line, console or Console(quiet=not mesh_lib.is_lead()), conduct)
+
+
+def _run(experiment: Experiment, config: Config, workdir: Path, line: Line, console: Console, conduct: Conduct | None) -> int:
+    if conduct is not None and jax.process_count() > 1:
+        raise ValueError("--cluster hires workers for one process, and this run has several; start one, or leave --cluster out")
     use_compilation_cache()
-    console = console or Console(quiet=not mesh_lib.is_lead())
     mesh = mesh_lib.make_mesh()
     _announce(experiment, config, workdir, console)
     with working("preparing the run", console):
         workdir.mkdir(parents=True, exist_ok=True)
+        check_shared(workdir)
         config = settle(config, workdir)
         loop = Loop(config, mesh, workdir)
         saver = Saver(workdir, config)
         state = saver.restore(loop)
-    for line in saver.take_notes() + state.replay.take_warnings():
-        console.print(line, style="yellow")
+    for text in saver.take_notes() + state.replay.take_warnings():
+        note(text, functools.partial(console.print, style="yellow"))
     if state.iteration:
         console.print(f"continuing after iteration {state.iteration} ({state.games:,} games, {int(state.train.step):,} steps)")
     if mesh_lib.is_lead():
         files.write_config(workdir, loop.config)
         files.write_run(workdir, experiment.name, loop.config)
-    with stop_on_signals(workdir) as stop, contextlib.ExitStack() as crew:
+    with stop_on_signals(workdir, line) as stop, contextlib.ExitStack() as crew:
         iterate = loop.iterate if conduct is None else crew.enter_context(conduct(loop, state, stop))
         finished = _iterate(loop, iterate, state, saver, workdir, stop, console)
     return _conclude(finished, state, workdir, console)
@@ -142,7 +150,7 @@ def _announce(experiment: Experiment, config: Config, workdir: Path, console: Co
     """Say what will run, where, and what it would take."""
     devices = jax.devices()
     console.print(f"[bold]{experiment.name}[/bold]  {experiment.title}")
-    console.print(f"devices: {len(devices)} x {devices[0].device_kind}; working directory: {workdir}")
+    console.print(f"devices: {describe_devices()}; working directory: {workdir}")
     cost = estimate(config)
     if cost.seconds < LIFETIME_SECONDS:
         return
@@ -173,19 +181,22 @@ Conduct = Callable[[Loop, RunState, StopRequest], AbstractContextManager[Iterate
 
 
 @contextlib.contextmanager
-def stop_on_signals(workdir: Path) -> Iterator[StopRequest]:
-    """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration; one that does not end in time is given up."""
+def stop_on_signals(workdir: Path, line: Line | None = None) -> Iterator[StopRequest]:
+    """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration; one that does not end in time is given up, by all processes."""
     stop = StopRequest()
 
     def give_up() -> None:
-        _say(f"\nthe iteration under way did not end within {GRACE_SECONDS:.0f} s; its work is lost, the checkpoints in {workdir} are whole")
+        lost = f"the iteration under way did not end within {GRACE_SECONDS:.0f} s; its work is lost, the checkpoints in {workdir} are whole"
+        say(f"\n{lost}")
+        if line is not None:
+            line.tell(lost, EXIT_INTERRUPTED)
         os._exit(EXIT_INTERRUPTED)
 
     def handle(number: int, frame: FrameType | None) -> None:
         if stop.is_set:
             give_up()
         stop.is_set = True
-        _say(f"\n{signal.Signals(number).name}: saving at the end of this iteration")
+        say(f"\n{signal.Signals(number).name}: saving at the end of this iteration")
         timer = threading.Timer(GRACE_SECONDS, give_up)
         timer.daemon = True
         timer.start()
@@ -203,12 +214,6 @@ def stop_on_signals(workdir: Path) -> Iterator[StopRequest]:
             timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _say(text: str) -> None:
-    """Print to stderr, which may be a pipe that nobody reads any more."""
-    with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
 
 
 def _iterate(loop: Loop, iterate: Iterate, state: RunState, saver: Saver, workdir: Path, stop: StopRequest, console: Console) -> bool:
@@ -253,7 +258,7 @@ def _one_iteration(loop: Loop, iterate: Iterate, state: RunState, metrics: Metri
                     if event.samples and mesh_lib.is_lead():
                         files.write_samples(workdir, event.iteration, [_sample(loop, event.iteration, game) for game in event.samples])
                     for warning in event.warnings:
-                        progress.note(warning)
+                        note(warning, progress.note)
 
 
 def _verdict(promoted: bool | None) -> str:

@@ -11,12 +11,14 @@ from rich.console import Console
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer, list_checkpoints
-from azero.config import Config
+from azero.config import Config, from_dict, to_dict
+from azero.data.division import deal_shards, forget_processes
+from azero.data.shard import ShardName
 from azero.games import make
 from azero.networks import choose
 from azero.networks.rollout import NUM_GROUPS
 from azero.pipelines.loop import START_POSITIONS, Loop, RunState
-from azero.play.trajectory import HostArray
+from azero.play.trajectory import Assembler, HostArray
 from azero.report.files import CONFIG
 from azero.report.tables import format_bytes, format_duration, make_table
 
@@ -25,16 +27,21 @@ _ASSEMBLER = "assembler."
 
 
 def settle(config: Config, workdir: Path) -> Config:
-    """Return `config` with what it leaves open decided: as the run in `workdir` decided it before, else by measuring.
+    """Return `config` with what it leaves open decided, by the lead for all hosts: as the run in `workdir` decided it before, else by measuring.
 
-    A run must not change how it computes when it is continued, or it would not end as one that was never stopped.
+    A run must not change how it computes when it is continued, or it would not end as one that was never stopped; and two hosts must not measure differently.
     """
+    settled = json.dumps(to_dict(_settle(config, workdir))) if mesh_lib.is_lead() else ""
+    return from_dict(json.loads(mesh_lib.from_lead(settled)))
+
+
+def _settle(config: Config, workdir: Path) -> Config:
     path = workdir / CONFIG
     network = config.network
     if network.convolution == "auto" and path.exists():
         earlier = json.loads(path.read_text(encoding="utf-8"))["network"]
         network = dataclasses.replace(network, **{name: earlier[name] for name in ("convolution", "train_dtype", "inference_dtype")})
-    if config.game.start_positions is not None and mesh_lib.is_lead():
+    if config.game.start_positions is not None:
         _keep_start_positions(Path(config.game.start_positions), workdir / START_POSITIONS)
     if network.name in NUM_GROUPS:
         config = _without_symmetries(config)
@@ -96,9 +103,14 @@ class Saver:
             return loop.state(arrays)
         if restored.changed:
             self._notes.append(f"settings that differ from those of the checkpoint: {'; '.join(restored.changed)}")
-        state = loop.state(restored.arrays, restored.cursor)
-        state.assembler.load_state_dict(_part(restored.host, _ASSEMBLER))
-        state.resign.restore(_part(restored.host, _RESIGN))
+        host, cursor = restored.host, restored.cursor
+        inherited: list[ShardName] = []
+        if restored.parts:
+            host, cursor, inherited = _divide_anew(restored.parts, loop.config.selfplay.num_games)
+            self._notes += _changes_of_processes(len(restored.parts))
+        state = loop.state(restored.arrays, cursor, inherited)
+        state.assembler.load_state_dict(_part(host, _ASSEMBLER))
+        state.resign.restore(_part(host, _RESIGN))
         state.iteration = restored.iteration
         for name in ("games", "positions", "best_iteration", "rival_iteration"):
             setattr(state, name, restored.meta[name])
@@ -114,6 +126,8 @@ class Saver:
         cursors = self._checkpointer.cursors()
         if cursors:
             state.replay.prune(min(cursor["first_shard"] for cursor in cursors))
+        if mesh_lib.is_lead() and self._checkpointer.num_processes() <= jax.process_count():
+            forget_processes(state.replay.directory, jax.process_count())
         meta = {
             "games": state.games,
             "positions": state.positions,
@@ -155,6 +169,25 @@ def print_checkpoints(workdir: Path) -> None:
         console.print(make_table(f"Checkpoints of {workdir}", ("iteration", "games", "steps", "size", "saved", "digest of the whole state"), rows))
     else:
         console.print(f"{workdir} has no checkpoint yet")
+
+
+def _divide_anew(parts: list[tuple[dict[str, HostArray], dict[str, int]]], num_games: int) -> tuple[dict[str, HostArray], dict[str, int], list[ShardName]]:
+    """Return this process's share of what each of another number of processes had kept for itself: its host arrays, its cursor, and its shards of before."""
+    slots = mesh_lib.share(num_games)
+    games = Assembler.divide_anew([_part(host, _ASSEMBLER) for host, _ in parts], slots.start, slots.stop)
+    resign = {name: array for name, array in parts[0][0].items() if name.startswith(_RESIGN)}  # all have the same
+    cursor, inherited = deal_shards([cursor for _, cursor in parts], jax.process_index(), jax.process_count())
+    return {_ASSEMBLER + name: array for name, array in games.items()} | resign, cursor, inherited
+
+
+def _changes_of_processes(before: int) -> list[str]:
+    """Return the line, for the lead to say, that the number of processes has changed."""
+    if not mesh_lib.is_lead():
+        return []
+    return [
+        f"the run had {before} process{'es' * (before > 1)}, now it has {jax.process_count()}: the games in flight and the replay's shards are divided anew, "
+        "and the draws of self-play are others from here on"
+    ]
 
 
 def _part(host: dict[str, HostArray], prefix: str) -> dict[str, HostArray]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
 from rich.console import Console
 
 from azero import mesh as mesh_lib
@@ -15,10 +15,12 @@ from azero.data.dataset import Dataset
 from azero.evaluate.accuracy import Accuracy
 from azero.evaluate.rows import Row
 from azero.experiments.arguments import parse_arguments
+from azero.experiments.cluster import agree_on_settings, check_shared, describe_devices, note
 from azero.experiments.experiment import Experiment
 from azero.experiments.learning import learn
 from azero.experiments.run import end_with_status, use_compilation_cache
 from azero.experiments.saving import settle
+from azero.hosts import Line, together
 from azero.pipelines.events import LearnedFromRecords, Validated
 from azero.pipelines.supervised import Supervised
 from azero.report.progress import Progress, working
@@ -47,23 +49,27 @@ def run(experiment: Experiment, config: Config, workdir: Path, data: Path, conso
       CheckpointError: no checkpoint can be read, or one cannot be written.
       FloatingPointError: the loss is no longer finite.
     """
-    mesh_lib.start(config.run.distributed)
+    with together(config.run) as line:
+        return _run(experiment, agree_on_settings(config), workdir, data, line, console or Console(quiet=not mesh_lib.is_lead()))
+
+
+def _run(experiment: Experiment, config: Config, workdir: Path, data: Path, line: Line, console: Console) -> int:
     use_compilation_cache()
-    console = console or Console()
     console.print(f"[bold]{experiment.name}[/bold]  {experiment.title}")
-    console.print(f"devices: {len(jax.devices())} x {jax.devices()[0].device_kind}; working directory: {workdir}")
-    return learn_from_records(experiment.name, config, workdir, data, console)
+    console.print(f"devices: {describe_devices()}; working directory: {workdir}")
+    return learn_from_records(experiment.name, config, workdir, data, console, line)
 
 
-def learn_from_records(name: str, config: Config, workdir: Path, data: Path, console: Console) -> int:
+def learn_from_records(name: str, config: Config, workdir: Path, data: Path, console: Console, line: Line | None = None) -> int:
     """Start or continue the run `name` in `workdir`, as `run` does once the devices are there."""
     with working("preparing the run", console):
         dataset = Dataset.open(data)
         workdir.mkdir(parents=True, exist_ok=True)
+        check_shared(workdir)
         config = settle(config, workdir)
         loop = Supervised(config, mesh_lib.make_mesh(), dataset)
-    for line in loop.replay.take_warnings():
-        console.print(line, style="yellow", markup=False)
+    for text in loop.replay.take_warnings():
+        note(text, functools.partial(console.print, style="yellow", markup=False))
     console.print(f"{loop.replay.num_games:,} games, {loop.replay.num_positions:,} positions to learn from")
     predicts_moves = config.network.name != "value2016"
 
@@ -76,7 +82,7 @@ def learn_from_records(name: str, config: Config, workdir: Path, data: Path, con
                 return _row(config, event)
         raise TypeError(f"unknown event {event}")
 
-    return learn(loop, name, workdir, console, show, meta=lambda state: {"games": loop.replay.num_games})
+    return learn(loop, name, workdir, console, show, meta=lambda state: {"games": loop.replay.num_games}, line=line)
 
 
 def describe(accuracy: Accuracy, predicts_moves: bool = True) -> str:

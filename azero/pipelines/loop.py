@@ -6,9 +6,10 @@ continued from a checkpoint repeats exactly what an unbroken run does.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -19,9 +20,10 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
-from azero.config import Config
+from azero.config import Config, ReplayConfig
 from azero.data.replay import Replay
 from azero.data.sample import Batch, Samples, unpack
+from azero.data.shard import ShardName
 from azero.evaluate.gate import passes_gate
 from azero.evaluate.resign import NEVER, ResignCalibration, lowest_points
 from azero.games.positions import read_positions
@@ -108,6 +110,11 @@ class Tally:
         self.ages += int((iteration - games.network[games.network[:, 0] != NO_NETWORK, 0]).sum())
         self.samples.extend(_sample_games(games, SAMPLE_GAMES - len(self.samples)))
 
+    def add_other_hosts(self) -> None:
+        """Add the games of the other hosts; `positions` already are those of all."""
+        counts = np.asarray([self.games, self.first_wins, self.draws, self.plies, self.ages], np.int32)
+        self.games, self.first_wins, self.draws, self.plies, self.ages = map(int, mesh_lib.gather(counts).sum(axis=0, dtype=np.int64))
+
 
 class Loop:
     """The compiled programs of one configuration, and the loop over them."""
@@ -139,7 +146,7 @@ class Loop:
     @functools.cached_property
     def starts(self) -> PyTree:
         """The states[P] that self-play begins with, on every device; None is the game's own beginning."""
-        return None if self.start_states is None else jax.device_put(self.start_states, mesh_lib.replicated(self.mesh))
+        return None if self.start_states is None else mesh_lib.put(self.start_states, mesh_lib.replicated(self.mesh))
 
     def fresh_arrays(self) -> dict[str, PyTree]:
         """Return the arrays of a run before its first iteration, as `RunState.arrays` names them."""
@@ -153,21 +160,30 @@ class Loop:
             arrays["rival"] = self.copy_variables(train)
         return arrays
 
-    def state(self, arrays: dict[str, PyTree], cursor: dict[str, int] | None = None) -> RunState:
-        """Return the state of a run with `arrays`; the games of the window are those of the replay's `cursor`, or none.
+    def state(self, arrays: dict[str, PyTree], cursor: dict[str, int] | None = None, inherited: Sequence[ShardName] = ()) -> RunState:
+        """Return the state of a run with `arrays`; the games of the window are those of the replay's `cursor` and, where the number of processes has changed,
+        of the shards that this one has inherited.
 
         Raises:
           StorageError: the working directory cannot be written to.
         """
         config = self.config
-        slots, process = config.selfplay.policy_slots, jax.process_index()
+        replay = Replay.open(
+            self.workdir / "replay",
+            self.game,
+            _share_of(config.replay, jax.process_count()),
+            config.selfplay.policy_slots,
+            state=cursor,
+            process_index=jax.process_index(),
+            inherited=inherited,
+        )
         return RunState(
             train=arrays["train"],
             best=arrays.get("best"),
             rival=arrays.get("rival"),
             carry=arrays["carry"],
             assembler=Assembler(config.selfplay.num_games // jax.process_count()),
-            replay=Replay.open(self.workdir / "replay", self.game, config.replay, slots, state=cursor, process_index=process),
+            replay=replay,
             resign=ResignCalibration(config.selfplay.resign_false_positives, config.selfplay.resign_min_games),
         )
 
@@ -222,13 +238,14 @@ class Loop:
             state.carry, chunk = self.selfplay.play(params, state.carry, jax.random.fold_in(key, dispatch), threshold, self.starts)
             games = state.assembler.add(to_host(chunk), state.player_iteration)
             yield self.take_in(state, tally, games, positions)
+        tally.add_other_hosts()
         state.games += tally.games
         state.positions += tally.positions
 
     def take_in(self, state: RunState, tally: Tally, games: Games, positions: int) -> Played:
         """Add finished games to the replay, the calibration and the tally; `positions` were played for them."""
         state.replay.add(games)
-        state.resign.add(_lowest_points(games))
+        state.resign.add(mesh_lib.gather_rows(_lowest_points(games)))
         tally.add(games, positions, state.iteration)
         return Played(positions=positions, games=len(games.length))
 
@@ -290,6 +307,7 @@ class Loop:
     def finish(self, state: RunState, tally: Tally, selfplay_seconds: float, learner_seconds: float, wait: float) -> IterationDone:
         """Count the iteration and say what it was."""
         state.iteration += 1
+        window = mesh_lib.gather(np.asarray([state.replay.num_window_games, state.replay.num_positions], np.int32)).sum(axis=0, dtype=np.int64)
         return IterationDone(
             iteration=state.iteration,
             games=state.games,
@@ -301,8 +319,8 @@ class Loop:
             draws=tally.draws,
             mean_length=tally.plies / max(tally.games, 1),
             network_age=tally.ages / max(tally.games, 1),
-            window_games=state.replay.num_window_games,
-            window_positions=state.replay.num_positions,
+            window_games=int(window[0]),
+            window_positions=int(window[1]),
             resign_threshold=float(state.resign.threshold),
             resign_false_positives=state.resign.false_positives(),
             selfplay_seconds=selfplay_seconds,
@@ -311,6 +329,11 @@ class Loop:
             samples=tally.samples,
             warnings=state.replay.take_warnings(),
         )
+
+
+def _share_of(config: ReplayConfig, hosts: int) -> ReplayConfig:
+    """Return the settings of one host's window, so that those of all together are the window that `config` names."""
+    return dataclasses.replace(config, window_games=-(-config.window_games // hosts), min_positions=-(-config.min_positions // hosts))
 
 
 def _lowest_points(games: Games) -> np.ndarray:

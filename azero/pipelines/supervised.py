@@ -1,7 +1,7 @@
 """Learning from recorded games: the learner of self-play on positions of a data set (AGZ, 'Supervised learning from human data').
 
 A generator of events without input or output of its own, like the loop of self-play. Every batch is a function of (seed, step), so a run that is continued
-repeats what an unbroken one does.
+repeats what an unbroken one does, and one on several hosts, each of which takes its rows of every batch, what one host does.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ class Supervised:
         Raises:
           ValueError: settings do not fit each other, the devices or the data; the data set has no games for training.
         """
-        if jax.process_count() > 1:
-            raise ValueError("learning from records runs on one host; start it without a cluster (--run.distributed off)")
         self.config = config
         self.mesh = mesh
         self.game = make(config.game.name, **config.game.options())
@@ -78,7 +76,8 @@ class Supervised:
         collected: list[Metrics] = []
         first = int(state.train.step)
         place = functools.partial(place_samples, self.mesh)
-        with self.replay.stream(self.config.run.seed, first, config.steps_per_iteration, config.batch_size, place) as batches:
+        share = mesh_lib.share(config.batch_size)
+        with self.replay.stream(self.config.run.seed, first, config.steps_per_iteration, config.batch_size, place, share) as batches:
             for samples in batches:
                 state.train, metrics = self.learner.train_step(state.train, unpack(self.game, samples))
                 collected.append(metrics)

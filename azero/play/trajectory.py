@@ -6,6 +6,7 @@ in one ring buffer along time, so that taking out all games that finished in a c
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -194,6 +195,22 @@ class Assembler:
         flat = self._pending_rows(length) if columns else None
         for name, column in columns.items():
             _rows(self._columns[name])[flat] = column
+
+    @staticmethod
+    def divide_anew(states: Sequence[Mapping[str, HostArray]], first: int, last: int) -> dict[str, HostArray]:
+        """Return the state of slots `first` to `last` (excluded) where the slots of `states` are counted one state after the other.
+
+        Games are numbered on from the highest number of all, so that no process gives a number twice.
+        """
+        length = np.concatenate([state["length"] for state in states])
+        bounds = np.concatenate([[0], np.cumsum(length)])
+        rows = slice(int(bounds[first]), int(bounds[last]))
+        columns = [name for name in states[0] if name.startswith("column.")]
+        number = np.asarray(max(int(state["num_games"]) for state in states), np.int64)
+        unknown = [np.full(len(state["length"]), NO_NETWORK, np.int32) for state in states]  # older checkpoints do not say
+        network = np.concatenate([state.get("network", none) for state, none in zip(states, unknown, strict=True)])
+        divided = {"length": length[first:last], "num_games": number, "network": network[first:last]}
+        return divided | {name: np.concatenate([state[name] for state in states])[rows] for name in columns}
 
     def _pending_rows(self, length: HostArray) -> HostArray:
         """Return the rows of the flattened ring that hold the unfinished games, slot by slot."""

@@ -188,3 +188,10 @@ def test_a_mistake_is_one_line_and_no_traceback(tmp_path, capsys):
     assert end.value.code == 2
     error = capsys.readouterr().err
     assert error.startswith("azero: cannot read the overlay") and error.count("\n") == 1
+
+
+def test_a_bucket_is_no_working_directory(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(load("tictactoe"), ["--workdir", "gs://bucket/run"])
+    assert end.value.code == 2
+    assert "mount the bucket" in capsys.readouterr().err

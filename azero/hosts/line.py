@@ -1,0 +1,184 @@
+"""The line between the lead and every other process: one TCP connection each, which the system closes at once when a process dies, however it dies.
+
+JAX's own runtime notices a death after a minute or more, or kills the process with a page of its own messages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+
+EXIT_INTERRUPTED = 75
+"""Exit status where nothing is wrong with the run, and the same command continues it: after SIGTERM or SIGINT, and where another process has gone
+(EX_TEMPFAIL of sysexits.h)."""
+NEWS_SECONDS = 3.0
+"""How long a process that fails waits to hear that another one failed first: the system closes a connection within milliseconds."""
+_KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+"""A machine that is gone without a word is noticed after 15 + 4 x 15 seconds."""
+_CHUNK = 1 << 16
+
+Message = dict[str, Any]
+
+
+class Line:
+    """This process's end of the line: the lead is connected with every other process, another one with the lead alone. Without connections it does nothing."""
+
+    def __init__(self, process: int, connections: dict[int, socket.socket], names: dict[int, str]) -> None:
+        """Take over open connections.
+
+        Args:
+          process: which process this is.
+          connections: by the process at the other end.
+          names: of all processes that are known, for messages.
+        """
+        self._process = process
+        self._connections = dict(connections)
+        self._names = names
+        self._lock = threading.Lock()
+        self._is_over = threading.Event()
+
+    def watch(self) -> None:
+        """Begin to watch the connections: when another process fails or dies, this one says so in a line and ends."""
+        if self._connections:
+            threading.Thread(target=self._watch, name="line", daemon=True).start()
+
+    def tell(self, reason: str, status: int) -> None:
+        """Tell the others that this process ends and why; they end with `status`. What becomes of them is no news from here on."""
+        self._is_over.set()
+        self._send({"end": reason, "process": self._process, "status": status})
+
+    def leave(self) -> None:
+        """Tell the others that this process is done, and stop watching them."""
+        self._send({"bye": True})
+
+    def await_news(self) -> None:
+        """Wait a moment for the end of another process to be noticed, which ends this one, too: it may be the cause of what went wrong here."""
+        if self._connections:
+            time.sleep(NEWS_SECONDS)
+
+    def _send(self, message: Message, leave_out: int | None = None) -> None:
+        with self._lock:
+            for process, connection in self._connections.items():
+                if process != leave_out:
+                    with contextlib.suppress(OSError):
+                        send(connection, message)
+
+    def _watch(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for process, connection in self._connections.items():
+                connection.settimeout(None)
+                selector.register(connection, selectors.EVENT_READ, (process, bytearray()))
+            while selector.get_map():
+                for key, _ in selector.select():
+                    process, buffer = key.data
+                    message = _next_message(key.fileobj, buffer)
+                    if message is None:
+                        continue
+                    selector.unregister(key.fileobj)
+                    if self._is_over.is_set() or "bye" in message:
+                        continue
+                    if "end" in message:
+                        self._end(int(message["process"]), process, str(message["end"]), int(message["status"]))
+                    else:
+                        self._end(process, process, "it has gone. The same command continues the run from its last checkpoint", EXIT_INTERRUPTED)
+
+    def _end(self, ended: int, heard_from: int, reason: str, status: int) -> None:
+        """Pass on that process `ended` has ended the run, and end this one."""
+        name = f"process {ended} ({self._names[ended]})" if ended in self._names else f"process {ended}"
+        say(f"azero: {name} ended the run: {reason}")
+        self._send({"end": reason, "process": ended, "status": status}, leave_out=heard_from)
+        end_process(status)
+
+
+def end_process(status: int) -> None:
+    """End a process of several at once: JAX would first wait for the others to end, for minutes. Does nothing in a run of one process."""
+    if jax.distributed.is_initialized():
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
+
+
+def say(text: str) -> None:
+    """Print to stderr, which may be a pipe that nobody reads any more."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def keep_alive(connection: socket.socket) -> None:
+    """Let the system find out by itself when the machine at the other end is gone."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if hasattr(socket, name):  # macOS has not all of them
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def send(connection: socket.socket, message: Message) -> None:
+    """Send one message, a line of JSON.
+
+    Raises:
+      OSError: the connection is gone.
+    """
+    connection.sendall(json.dumps(message).encode() + b"\n")
+
+
+def receive(connection: socket.socket, seconds: float) -> Message | None:
+    """Return the next message, or None if there is none within so many seconds; {} where the connection ends, or what comes is no message."""
+    buffer = bytearray()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        connection.settimeout(max(0.05, end - time.monotonic()))
+        with contextlib.suppress(TimeoutError):
+            message = _next_message(connection, buffer, at_once=1)
+            if message is not None:
+                return message
+    return None
+
+
+def _next_message(connection: Any, buffer: bytearray, at_once: int = _CHUNK) -> Message | None:
+    """Read what is there into `buffer`; return the message it completes, None while it is not complete, {} at the end of the connection or where it is none."""
+    try:
+        content = connection.recv(at_once)
+    except TimeoutError:
+        raise
+    except OSError:
+        return {}
+    buffer += content
+    if not content or len(buffer) > _CHUNK:
+        return {}
+    line, newline, rest = bytes(buffer).partition(b"\n")
+    if not newline:
+        return None
+    buffer[:] = rest
+    with contextlib.suppress(ValueError):
+        message = json.loads(line)
+        return message if isinstance(message, dict) else {}
+    return {}
+
+
+@contextlib.contextmanager
+def progress(text: str, every: float = 8.0) -> Iterator[None]:
+    """Say every few seconds, for as long as the block runs, what this process waits for."""
+    began, stop = time.monotonic(), threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(every):
+            say(f"{text}: {time.monotonic() - began:.0f} s so far")
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

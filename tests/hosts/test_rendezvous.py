@@ -1,0 +1,164 @@
+"""Processes that are to meet and do not: each mistake is a line, after a bounded time. Threads stand for the processes."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from host_processes import command, finish, free_port, launch
+
+from azero.config import RunConfig
+from azero.hosts import cluster, rendezvous
+from azero.hosts.cluster import in_cluster, join
+from azero.hosts.line import Line, receive
+
+
+@pytest.fixture
+def together() -> Any:
+    """Start functions at once, each in a thread of its own."""
+    with ThreadPoolExecutor(8) as pool:
+
+        def start(*functions: Callable[[], Any]) -> list[Future[Any]]:
+            return [pool.submit(function) for function in functions]
+
+        yield start
+
+
+def lead(port: int, count: int, seconds: float = 20.0) -> Callable[[], Line]:
+    return lambda: rendezvous.gather(rendezvous.listen(port), count, seconds)
+
+
+def other(port: int, process: int, count: int, seconds: float = 20.0) -> Callable[[], Line]:
+    return lambda: rendezvous.meet([("127.0.0.1", port)], process, count, seconds)
+
+
+def test_all_meet_in_any_order_and_hear_of_each_other(together: Any) -> None:
+    port = free_port()
+    late = [*together(other(port, 2, 3)), *together(lead(port, 3)), *together(other(port, 1, 3))]
+    second, first, third = (future.result(timeout=20) for future in late)
+    third.tell("the disk is full", 2)
+    assert receive(first._connections[1], 5.0) == {"end": "the disk is full", "process": 1, "status": 2}
+    first.leave()
+    assert receive(second._connections[0], 5.0) == {"bye": True}
+
+
+def test_a_process_that_does_not_come_is_named(together: Any) -> None:
+    port = free_port()
+    waiting, present = together(lead(port, 4, 1.5), other(port, 2, 4, 1.5))
+    for future in (waiting, present):
+        with pytest.raises(ValueError, match=re.escape("processes 1, 3 of 4 did not come within")):
+            future.result(timeout=20)
+
+
+def test_two_with_one_id_and_another_count_are_refused_and_the_rest_meets(together: Any) -> None:
+    port = free_port()
+    first, wrong, one, again = together(lead(port, 3), other(port, 1, 2), other(port, 1, 3), other(port, 1, 3))
+    with pytest.raises(ValueError, match=re.escape("process 1 was told of 2 processes, process 0 of 3 (run.num-processes)")):
+        wrong.result(timeout=20)
+    end = time.monotonic() + 20
+    while not (one.done() or again.done()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    with pytest.raises(ValueError, match=r"there are two processes with the id 1 \(run.process-id\)"):
+        (one if one.done() else again).result()
+    [two] = together(other(port, 2, 3))
+    assert two.result(timeout=20) is not None and first.result(timeout=20) is not None
+
+
+def test_an_address_where_nobody_or_somebody_else_listens(together: Any) -> None:
+    began = time.monotonic()
+    with pytest.raises(ValueError, match=r"process 1 cannot reach process 0 at 127.0.0.1:\d+ within 1 s: Connection refused; is the address right"):
+        other(free_port(), 1, 2, 1.0)()
+    with pytest.raises(ValueError, match=r"process 1 cannot reach process 0 at no.such.host.invalid:7000"):
+        rendezvous.meet([("no.such.host.invalid", 7000)], 1, 2, 1.0)
+    assert time.monotonic() - began < 20
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+
+        def greet() -> None:
+            connection, _ = stranger.accept()
+            with connection:
+                connection.sendall(b"SSH-2.0-OpenSSH\r\n")
+
+        together(greet)
+        with pytest.raises(ValueError, match="is not process 0 of this run"):
+            other(stranger.getsockname()[1], 1, 2)()
+        with pytest.raises(ValueError, match=r"process 0 cannot listen on port \d+: .*; take another port"):
+            rendezvous.listen(stranger.getsockname()[1])
+
+
+def test_who_connects_and_says_nothing_sensible_is_passed_over(together: Any) -> None:
+    listener = rendezvous.listen(0)
+    port = listener.getsockname()[1]
+    [first] = together(lambda: rendezvous.gather(listener, 2, 20.0))
+    for content in (b"GET / HTTP/1.1\r\n\r\n", b"[1, 2]\n", b'{"process": 1}\n', b""):
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as scanner:
+            scanner.sendall(content)
+    [one] = together(other(port, 1, 2))
+    assert one.result(timeout=20) is not None and first.result(timeout=20) is not None
+
+
+MISTAKES = [
+    ({"coordinator": "here"}, "run.coordinator = 'here' is not HOST:PORT"),
+    ({"coordinator": "here:80000"}, "run.coordinator = 'here:80000' is not HOST:PORT"),
+    ({"coordinator": "here:80", "num_processes": 2}, "run.coordinator needs run.num-processes and run.process-id, too"),
+    ({"coordinator": "here:80", "num_processes": 2, "process_id": 2}, "run.process-id = 2 is not one of the 2 processes, which count from 0"),
+    ({"num_processes": 2}, "need run.coordinator, the HOST:PORT of process 0"),
+    ({"distributed": "off", "process_id": 1}, "need run.distributed auto or on"),
+]
+
+
+@pytest.mark.parametrize(("settings", "words"), MISTAKES)
+def test_settings_that_do_not_fit(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        join(RunConfig(**settings))
+
+
+def test_a_process_alone_ends_with_a_line(tmp_path: Any) -> None:
+    """The whole program: it says what it waits for, then what is wrong, and nothing else."""
+    where = ["--run.coordinator", f"127.0.0.1:{free_port()}", "--run.num-processes", "2", "--run.process-id", "1", "--run.join-seconds", "1"]
+    [(status, output, error)] = finish([launch(command(tmp_path, *where))], 60)
+    assert status == 2 and output == ""
+    assert re.fullmatch(r"azero: process 1 cannot reach process 0 at \S+ within 1 s: Connection refused; is the address right, and does it run\?\n", error)
+
+
+@pytest.mark.parametrize(
+    ("environment", "several"),
+    [
+        ({}, False),
+        ({"SLURM_NTASKS": "1"}, False),
+        ({"SLURM_NTASKS": "4"}, True),
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, True),
+        ({"JAX_COORDINATOR_ADDRESS": "a:1"}, True),
+        ({"TPU_WORKER_HOSTNAMES": "localhost"}, False),
+        ({"TPU_WORKER_HOSTNAMES": "a,b"}, True),
+        ({"MEGASCALE_NUM_SLICES": "2", "TPU_WORKER_HOSTNAMES": "a"}, True),
+    ],
+)
+def test_a_cluster_is_found_in_the_environment(environment: dict[str, str], several: bool) -> None:
+    assert in_cluster({"TPU_SKIP_MDS_QUERY": "1", **environment}) is several
+
+
+def test_a_cloud_tpu_vm_asks_the_metadata_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            ok = self.headers["Metadata-Flavor"] == "Google" and self.path.endswith("/attributes/worker-network-endpoints")
+            self.send_response(200 if ok else 404)
+            self.end_headers()
+            self.wfile.write(b"unused:0:10.0.0.1,unused:1:10.0.0.2" if ok else b"")
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    monkeypatch.setattr(cluster, "_has_tpu", lambda environment: True)
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        assert in_cluster({"GCE_METADATA_IP": f"127.0.0.1:{server.server_port}"})
+        server.shutdown()
+    assert not in_cluster({"GCE_METADATA_IP": f"127.0.0.1:{free_port()}"}), "no such server, no cluster"
