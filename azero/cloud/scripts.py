@@ -59,7 +59,8 @@ echo "$(hostname): $(~/azero/.venv/bin/azero --version) is installed"
 def launch(experiment: str, flags: Sequence[str], workdir: str, overlay: str | None) -> str:
     """Return the script that starts an experiment in a session of its own, so that it outlives the connection.
 
-    A lock that the job's processes hold tells whether it goes on; the file `status` says how it ended. A job that goes on is left alone.
+    A lock that the job's processes hold tells whether it goes on; the file `status` says how it ended. A job that goes on is left alone. The job waits for the
+    lock, because who only looks shares it for a moment.
     """
     arguments = ["--workdir", workdir, *flags]
     config = "" if overlay is None else '--config "$HOME/azero-run/overlay.toml" '
@@ -74,9 +75,9 @@ echo "ended $?" > ~/azero-run/status
 set -eu
 [ -x ~/azero/.venv/bin/python ] || {{ echo "ERROR: azero is not installed on $(hostname); azero tpu setup installs it" >&2; exit 1; }}
 cd ~/azero-run
-flock -n lock true || {{ echo "$(hostname): a run is going on already"; exit 0; }}
+flock -ns lock true || {{ echo "$(hostname): a run is going on already"; exit 0; }}
 {overlay_file}{_file("job.sh", job)}echo started > status
-setsid nohup flock -n lock bash job.sh >> log 2>&1 < /dev/null &
+setsid nohup flock -w 10 lock bash job.sh >> log 2>&1 < /dev/null &
 echo "$(hostname): started"
 """
 
@@ -85,7 +86,7 @@ def status() -> str:
     """Return the script by which a worker tells in one line how the job is: absent, running, started (but not running: it was cut off), or ended N."""
     return f"""\
 cd ~/azero-run 2> /dev/null && [ -e status ] || {{ echo "{STATUS_MARK} absent"; exit 0; }}
-if flock -n lock true; then echo "{STATUS_MARK} $(cat status)"; else echo "{STATUS_MARK} running $(tail -n 1 log)"; fi
+if flock -ns lock true; then echo "{STATUS_MARK} $(cat status)"; else echo "{STATUS_MARK} running $(tail -n 1 log)"; fi
 """
 
 

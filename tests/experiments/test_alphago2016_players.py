@@ -49,7 +49,7 @@ def player(networks: Path, *parts: str, **settings: object) -> str:
 def test_the_name_says_all():
     spec = parse_player("apv:runs/p/checkpoint?value=v&rollout=r&tree=t&visits=100&lambda=0.25&threshold=8")
     assert spec == ApvSpec(Path("runs/p/checkpoint"), Path("v"), Path("r"), Path("t"), visits=100, mixing=0.25, threshold=8)
-    assert spec.name == "alphago2016 p, 100 visits" and (spec.settings.mixing, spec.settings.threshold) == (0.25, 8)
+    assert spec.name == "alphago2016 p, 100 visits, lambda 0.25" and (spec.settings.mixing, spec.settings.threshold) == (0.25, 8)
     assert parse_player("apv:p?value=v").settings.mixing == 0.5 and parse_player("apv:p").settings.mixing == 1.0
     assert Source(player="apv:p").spec() == ApvSpec(Path("p"))
 

@@ -48,7 +48,13 @@ def digests(workdir: Path) -> dict[int, str]:
     return {row.iteration: row.digest for row in list_checkpoints(workdir)}
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if load(name).learns_from == "selfplay"])
+LIKE_OTHERS = {"go19_alphazero", "go19_40b", "go9_gumbel", "go7", "chess_endings", "minichess"}
+"""Experiments whose programs are those of another one with other numbers: go19, go9, go5, chess, animal_shogi."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LIKE_OTHERS else []) for name in NAMES if load(name).learns_from == "selfplay"]
+)
 def test_two_iterations_of_every_experiment(name, tmp_path):
     config = load(name).config
     if config.game.size == (19,):
