@@ -208,7 +208,7 @@ def _scaling(quick: bool) -> list[Figure]:
 
     setting: SettingName = "5x5" if quick else "9x9"
     _, many = scaling.run(scaling.many_games(setting), SCALING_DEVICES)
-    figure = f"{many.flops_efficiency:.1%} by flops, {many.bytes_efficiency:.1%} by bytes, {many.total.collectives:.0f} collectives"
+    figure = f"{many.flops_efficiency:.1%} by flops, {many.bytes_efficiency:.1%} by bytes, {many.collectives} collectives"
     command = f"azero bench scaling --setting {setting}"
     return [Figure(f"self-play on {SCALING_DEVICES} virtual devices beside one, work in all, {setting}, compiled only", figure, command)]
 

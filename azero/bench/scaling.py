@@ -19,8 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from azero import mesh as mesh_lib
-from azero.bench.hlo import Cost, program_cost
 from azero.bench.settings import SETTINGS, SettingName, make_config
+from azero.compiler.cost import Cost, Rates, module_cost
+from azero.compiler.hlo import parse
 from azero.config import Config
 from azero.games import make
 from azero.networks import make_network
@@ -30,6 +31,8 @@ from azero.search import make_search, network_leaf
 
 MOVES = 8
 """Moves of a dispatch."""
+NO_RATES = Rates(1.0, 1.0, 1.0, 1)
+"""Work is compared here, not time."""
 INSIDE = "AZERO_BENCH_SCALING_INSIDE"
 """Set in the process that has the virtual devices, which must be asked for before JAX looks for any."""
 
@@ -53,6 +56,8 @@ class Result:
     devices: int
     total: Cost
     """Of all devices together, for one dispatch."""
+    collectives: int
+    """Instructions by which devices exchange data."""
     flops_efficiency: float
     """Arithmetic of the program for one device over that of all devices of this one."""
     bytes_efficiency: float
@@ -67,8 +72,8 @@ def run(config: Config, devices: int) -> list[Result]:
     if len(jax.devices()) < devices:
         raise ValueError(f"{devices} devices are to be compared with one, and there are {len(jax.devices())}")
     costs = {count: selfplay_cost(config, count) for count in (1, devices)}
-    one = costs[1]
-    return [Result(count, total, one.flops / total.flops, one.bytes / total.bytes) for count, total in costs.items()]
+    one, _ = costs[1]
+    return [Result(count, total, talk, one.flops / total.flops, one.hbm_bytes / total.hbm_bytes) for count, (total, talk) in costs.items()]
 
 
 def many_games(setting: SettingName) -> Config:
@@ -78,8 +83,8 @@ def many_games(setting: SettingName) -> Config:
     return dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, num_games=games, moves_per_dispatch=MOVES))
 
 
-def selfplay_cost(config: Config, devices: int) -> Cost:
-    """Return what one dispatch of self-play does on the first `devices` devices together."""
+def selfplay_cost(config: Config, devices: int) -> tuple[Cost, int]:
+    """Return what one dispatch of self-play does on the first `devices` devices together, and its collectives."""
     mesh = mesh_lib.make_mesh(jax.devices()[:devices])
     game = make(config.game.name, **config.game.options())
     network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
@@ -89,18 +94,19 @@ def selfplay_cost(config: Config, devices: int) -> Cost:
     params = jax.eval_shape(lambda key: network.fold(network.init(key)), key)
     carry = jax.eval_shape(selfplay.init, key)
     compiled = selfplay.play.lower(params, carry, key, jax.ShapeDtypeStruct((), jnp.float32)).compile()  # type: ignore[attr-defined]
-    return program_cost(compiled.as_text()).times(devices)
+    module = parse(compiled.as_text())
+    return module_cost(module, NO_RATES).times(devices), len(module.collectives())
 
 
 def table(results: list[Result], title: str) -> Table:
     """Return the results as people read them."""
     shown = Table(title=title)
-    for column in ("devices", "GFLOP in all", "GB in all", "flops, one over all", "bytes, one over all", "collectives"):
+    for column in ("devices", "GFLOP of products", "GB in all", "flops, one over all", "bytes, one over all", "collectives"):
         shown.add_column(column, justify="right")
     for result in results:
         total = result.total
         efficiency = (f"{result.flops_efficiency:.1%}", f"{result.bytes_efficiency:.1%}")
-        shown.add_row(str(result.devices), f"{total.flops / 1e9:,.2f}", f"{total.bytes / 1e9:,.2f}", *efficiency, f"{total.collectives:.0f}")
+        shown.add_row(str(result.devices), f"{total.flops / 1e9:,.2f}", f"{total.hbm_bytes / 1e9:,.2f}", *efficiency, str(result.collectives))
     return shown
 
 
