@@ -7,6 +7,7 @@ import azero
 
 ORDER = [
     "types",
+    "heartbeat",
     "config",
     "mesh",
     "compiler",

@@ -18,6 +18,8 @@ from typing import Any
 
 import jax
 
+from azero.heartbeat import beating
+
 EXIT_INTERRUPTED = 75
 """Exit status where nothing is wrong with the run, and the same command continues it: after SIGTERM or SIGINT, and where another process has gone
 (EX_TEMPFAIL of sysexits.h)."""
@@ -169,16 +171,6 @@ def _next_message(connection: Any, buffer: bytearray, at_once: int = _CHUNK) -> 
 @contextlib.contextmanager
 def progress(text: str, every: float = 8.0) -> Iterator[None]:
     """Say every few seconds, for as long as the block runs, what this process waits for."""
-    began, stop = time.monotonic(), threading.Event()
-
-    def beat() -> None:
-        while not stop.wait(every):
-            say(f"{text}: {time.monotonic() - began:.0f} s so far")
-
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
+    began = time.monotonic()
+    with beating(lambda: say(f"{text}: {time.monotonic() - began:.0f} s so far"), every):
         yield
-    finally:
-        stop.set()
-        thread.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -51,12 +52,7 @@ def batch_losses(logits: Array, value: Array, weights: Array, target: Array) -> 
       target: float32[B].
     """
     weights = jnp.where(logits > NEVER, weights, 0.0)
-    has_target = jnp.any(weights > 0, axis=-1)
-    count = jnp.maximum(1, jnp.sum(has_target)).astype(jnp.float32)
-
-    def mean_with_target(per_position: Array) -> Array:
-        return jnp.sum(jnp.where(has_target, per_position, jnp.zeros_like(per_position))) / count
-
+    mean_with_target = _mean_with_target(weights)
     hits = jnp.argmax(logits, axis=-1) == jnp.argmax(weights, axis=-1)
     return Losses(
         policy=mean_with_target(jax.vmap(policy_loss)(logits, weights)),
@@ -79,12 +75,7 @@ def reinforce_losses(logits: Array, advantage: Array, weights: Array, allowed: A
       allowed: bool[B, A], the moves that a was drawn from: p is the softmax over these.
     """
     log_probability = jax.nn.log_softmax(jnp.where(allowed, logits, NEVER))
-    is_position = jnp.any(weights > 0, axis=-1)
-    count = jnp.maximum(1, jnp.sum(is_position)).astype(jnp.float32)
-
-    def mean(per_position: Array) -> Array:
-        return jnp.sum(jnp.where(is_position, per_position, jnp.zeros_like(per_position))) / count
-
+    mean = _mean_with_target(weights)
     hits = jnp.argmax(log_probability, axis=-1) == jnp.argmax(weights, axis=-1)
     return Losses(
         policy=mean(-advantage * jnp.sum(weights * log_probability, axis=-1)),
@@ -98,3 +89,10 @@ def reinforce_losses(logits: Array, advantage: Array, weights: Array, allowed: A
 def squared_norm(params: PyTree) -> Array:
     """Return ||theta||^2 over all parameters, float32[]."""
     return sum((jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(params)), start=jnp.zeros((), jnp.float32))
+
+
+def _mean_with_target(weights: Array) -> Callable[[Array], Array]:
+    """Return the mean of float32[B] over the positions whose row of `weights` [B, A] is not all zeros; 0 where there is none."""
+    has_target = jnp.any(weights > 0, axis=-1)
+    count = jnp.maximum(1, jnp.sum(has_target)).astype(jnp.float32)
+    return lambda per_position: jnp.sum(jnp.where(has_target, per_position, jnp.zeros_like(per_position))) / count

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from azero.evaluate.rows import Row
+from azero.heartbeat import beating
 from azero.report.tables import format_count, format_duration
 
 HEARTBEAT_SECONDS = 8.0
@@ -54,24 +55,22 @@ class Progress:
         self._last_line = time.monotonic()
         self._spinner = Spinner("dots")
         self._lock = threading.RLock()
-        self._stop = threading.Event()
         self._live = Live(console=self._console, get_renderable=self._picture, refresh_per_second=4, transient=False) if self._console.is_terminal else None
-        self._thread = threading.Thread(target=self._beat, daemon=True)
+        self._beating = beating(self._beat, min(0.25, self._heartbeat / 4))
 
     def __enter__(self) -> Self:
         self._last_line = time.monotonic()
         if self._live is not None:
             self._live.start()
         else:
-            self._thread.start()
+            self._beating.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stop.set()
         if self._live is not None:
             self._live.stop()
         else:
-            self._thread.join()
+            self._beating.__exit__(kind, error, trace)
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -131,10 +130,9 @@ class Progress:
             return Group(bar, numbers, self._spinner)
 
     def _beat(self) -> None:
-        while not self._stop.wait(min(0.25, self._heartbeat / 4)):
-            with self._lock:
-                if time.monotonic() - self._last_line >= self._heartbeat:
-                    self._print(f"    {self._activity}: {format_duration(time.monotonic() - self._activity_since)} so far")
+        with self._lock:
+            if time.monotonic() - self._last_line >= self._heartbeat:
+                self._print(f"    {self._activity}: {format_duration(time.monotonic() - self._activity_since)} so far")
 
 
 @contextlib.contextmanager
@@ -156,17 +154,10 @@ def working(what: str, console: Console | None = None, heartbeat: float = HEARTB
             yield
     else:
         console.print(Text(f"{what} ..."), soft_wrap=True)
-        stop = threading.Event()
 
         def beat() -> None:
-            while not stop.wait(heartbeat):
-                console.print(Text(f"    {what}: {format_duration(time.monotonic() - began)} so far"), soft_wrap=True)
+            console.print(Text(f"    {what}: {format_duration(time.monotonic() - began)} so far"), soft_wrap=True)
 
-        thread = threading.Thread(target=beat, daemon=True)
-        thread.start()
-        try:
+        with beating(beat, heartbeat):
             yield
-        finally:
-            stop.set()
-            thread.join()
     console.print(Text(f"{what}: {format_duration(time.monotonic() - began)}"), soft_wrap=True)
