@@ -12,6 +12,7 @@ from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 
 from azero.cloud.requests import CreateRequest, DeleteRequest, LaunchRequest, LogsRequest, SetupRequest, WatchRequest
 from azero.experiments.engine_commands import analysis, gtp, play, uci, usi
+from azero.experiments.match_request import MatchRequest
 from azero.experiments.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
 
 
@@ -107,64 +108,11 @@ def bench(what: Positional[Literal["all", "games", "search", "network", "train",
     run_bench(what, [])
 
 
-def match(
-    first: str,
-    second: str,
-    games: int = 400,
-    game: Literal["chess", "go", "shogi"] | None = None,
-    size: int | None = None,
-    komi: float | None = None,
-    openings: Path | None = None,
-    opening_moves: int | None = None,
-    random_plies: int | None = None,
-    start_positions: Path | None = None,
-    first_side: Literal["stronger"] | None = None,
-    temperature_moves: int = 4,
-    sprt: str | None = None,
-    workers: int = 1,
-    timeout: float = 60.0,
-    first_name: str | None = None,
-    second_name: str | None = None,
-    seed: int = 0,
-    out: Path | None = None,
-) -> None:
-    """Play a match between two players and print the score with its 95% interval.
-
-    Args:
-      first: a player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, no iteration is the newest), "random-net:EXPERIMENT",
-        "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800&lambda=0.5" (AlphaGo of 2016),
-        "gtp:PROGRAM ARGUMENTS" ({seed} in an argument becomes the seed plus the number of the game), "uci:stockfish?skill=0&nodes=1000",
-        "usi:fairy-stockfish?elo=1350&movetime=50" (also depth=N, option.NAME=VALUE), or "gnushogi:gnushogi?depth=2".
-      second: the other player.
-      games: games in all; colours alternate.
-      game: what is played; default what the players play.
-      size: Go: points per side; default the network's, 19 where both players are programs.
-      komi: Go: points for White; default the network's, 7.5 where both players are programs.
-      openings: games (SGF; PGN; CSA or KIF) or lines of moves ("E5 C3", "e2e4 e7e5"); each opening is played with both colours.
-      opening_moves: moves to take of each opening; default all.
-      random_plies: instead of openings from a file: begin every pair of games with so many random moves.
-      start_positions: instead of openings: a file of positions (FEN, SFEN), one a line, taken in turn; each one is played with both colours.
-      first_side: with start positions of chess: stronger gives the first player always the side with more material, and every game a position of its own.
-      temperature_moves: moves at the start of each game that a network draws in proportion to the search's weights, for variety.
-      sprt: ELO0,ELO1: stop as soon as it is decided which of these differences is the better one (errors 5%).
-      workers: games at once where a program takes part.
-      timeout: seconds a program may take over an answer.
-      first_name: what records call the first player.
-      second_name: what records call the second player.
-      seed: seed of every draw.
-      out: directory for the result and the games; the same command again goes on from there.
-    """
-    from azero.experiments.match_request import MatchRequest
+def match(request: Annotated[MatchRequest, tyro.conf.arg(name="")]) -> None:
+    """Play a match between two players and print the score with its 95% interval."""
     from azero.experiments.matches import play_match
 
-    play_match(
-        MatchRequest(
-            first=first, second=second, games=games, game=game, size=size, komi=komi, openings=openings, opening_moves=opening_moves,
-            random_plies=random_plies, start_positions=start_positions, first_side=first_side, temperature_moves=temperature_moves,
-            sprt=None if sprt is None else _two_numbers(sprt), workers=workers, timeout=timeout,
-            first_name=first_name, second_name=second_name, seed=seed, out=out,
-        )
-    )  # fmt: skip
+    play_match(request)
 
 
 def elo(
@@ -282,14 +230,6 @@ def _anchor(text: str) -> tuple[str, float]:
         return name, float(rating)
     except ValueError:
         raise ValueError(f"{text!r} is not an anchor; an anchor is NAME=ELO") from None
-
-
-def _two_numbers(text: str) -> tuple[float, float]:
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        raise ValueError(f"{text!r} is not two numbers with a comma between them, as in 0,10") from None
-    return low, high
 
 
 def _existing(workdir: Path) -> Path:

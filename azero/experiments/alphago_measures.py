@@ -103,7 +103,7 @@ def measure_mixing(shop: Workshop) -> Outcome:
             players = [f"apv:{shop.workdir}?visits={settings.visits}&threshold={settings.threshold}&lambda={mixing:g}" for mixing in (first, second)]
             names = [f"lambda {mixing:g}" for mixing in (first, second)]
             request = MatchRequest(
-                first=players[0], second=players[1], games=settings.search_games, random_plies=2, seed=shop.settings.seed, workers=settings.workers,
+                first=players[0], second=players[1], games=settings.search_games, temperature_moves=0, random_plies=2, seed=shop.settings.seed, workers=settings.workers,
                 first_name=names[0], second_name=names[1], out=directory / f"{first:g}-{second:g}",
             )  # fmt: skip
             rows.append(claim(f"{names[0]} against {names[1]}", _score(play_match(request, shop.console))))

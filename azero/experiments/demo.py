@@ -40,7 +40,7 @@ def run_demo(workdir: Path) -> None:
         console.print("GNU Go is not installed (Debian: apt-get install gnugo); with it, the demonstration ends with a match against it")
     else:
         program = " ".join(gnu_go_command())
-        request = MatchRequest(f"checkpoint:{workdir}?visits={VISITS}", f"gtp:{program}", GNU_GO_GAMES, out=workdir / "gnugo")
+        request = MatchRequest(f"checkpoint:{workdir}?visits={VISITS}", f"gtp:{program}", GNU_GO_GAMES, temperature_moves=0, out=workdir / "gnugo")
         play_match(request, console)
     console.print(f"\nthe report, with curves and games: {workdir / 'report.html'}")
     console.print("to go on with this run:            .venv/bin/python -m azero.experiments.go5 --workdir " + f"{workdir} --run.iterations 1000")

@@ -6,48 +6,75 @@ import dataclasses
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from tyro.constructors import PrimitiveConstructorSpec
+
+
+def _two_numbers(words: list[str]) -> tuple[float, float]:
+    """Return the numbers of "0,10".
+
+    Raises:
+      ValueError: they are not two.
+    """
+    low, high = map(float, words[0].split(","))
+    return low, high
+
+
+_TWO_NUMBERS = PrimitiveConstructorSpec(
+    nargs=1,
+    metavar="ELO0,ELO1",
+    instance_from_str=_two_numbers,
+    is_instance=lambda value: isinstance(value, tuple),
+    str_from_instance=lambda value: [f"{value[0]:g},{value[1]:g}"],
+)
 
 
 @dataclass(frozen=True)
 class MatchRequest:
-    """What a match is to be."""
+    """Play a match between two players and print the score with its 95% interval."""
 
     first: str
-    """A player (see `azero.experiments.players`)."""
+    """A player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, no iteration is the newest), "random-net:EXPERIMENT",
+    "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800&lambda=0.5" (AlphaGo of 2016), "gtp:PROGRAM ARGUMENTS" ({seed} in an argument becomes the seed plus
+    the number of the game), "uci:stockfish?skill=0&nodes=1000", "usi:fairy-stockfish?elo=1350&movetime=50" (also depth=N, option.NAME=VALUE), or
+    "gnushogi:gnushogi?depth=2"."""
     second: str
-    games: int
-    """In all; an even number, half of them with each colour."""
-    temperature_moves: int = 0
-    """Moves at the start of a game, those of an opening included, that a network draws in proportion to the search's weights."""
-    game: str | None = None
-    """What is played; None is what the players play."""
+    """The other player."""
+    games: int = 400
+    """Games in all, an even number; colours alternate."""
+    temperature_moves: int = 4
+    """Moves at the start of a game, those of an opening included, that a network draws in proportion to the search's weights, for variety."""
+    game: Literal["chess", "go", "shogi"] | None = None
+    """What is played; default what the players play."""
     komi: float | None = None
-    """Go: None is the komi of the first network, 7.5 where both are programs."""
+    """Go: points for White; default the first network's, 7.5 where both players are programs."""
     size: int | None = None
-    """Go: points per side; None is the first network's, 19 where both are programs."""
+    """Go: points per side; default the first network's, 19 where both players are programs."""
     seed: int = 0
+    """Seed of every draw."""
     openings: Path | None = None
-    """A file of openings (see `read_openings`), taken in turn; each one is played with both colours."""
+    """Games (SGF; PGN; CSA or KIF) or lines of moves ("E5 C3", "e2e4 e7e5"), taken in turn; each opening is played with both colours."""
     opening_moves: int | None = None
-    """Moves to take of each opening; None is all."""
+    """Moves to take of each opening; default all."""
     random_plies: int | None = None
-    """Instead of a file: every pair of games begins with so many moves drawn at random from the legal ones."""
+    """Instead of openings from a file: begin every pair of games with so many random legal moves."""
     start_positions: Path | None = None
-    """Instead of openings: a file of positions, one a line (FEN, SFEN), taken in turn; each one is played with both colours."""
+    """Instead of openings: a file of positions (FEN, SFEN), one a line, taken in turn; each one is played with both colours."""
     first_side: Literal["stronger"] | None = None
-    """Chess from positions: the first player always has the side with more material, and every game has a position of its own; None is both colours."""
-    sprt: tuple[float, float] | None = None
-    """Elo differences of a test that ends the match early (see `Sprt`)."""
+    """With start positions of chess: stronger gives the first player always the side with more material, and every game a position of its own."""
+    sprt: Annotated[tuple[float, float], _TWO_NUMBERS] | None = None
+    """ELO0,ELO1: stop as soon as it is decided which of these differences is the better one (errors 5%)."""
     timeout: float = 60.0
     """Seconds a program may take over an answer, and a player over a move."""
     first_name: str | None = None
-    """What records call the first player; None is a name made from it."""
+    """What records call the first player; default a name made from it."""
     second_name: str | None = None
+    """What records call the second player."""
     workers: int = 1
     """Games at once, where a program takes part."""
     out: Path | None = None
-    """Directory for the result and the games; a match that was interrupted goes on from it."""
+    """Directory for the result and the games; the same command again goes on from there."""
 
     def __post_init__(self) -> None:
         if self.games < 2 or self.games % 2:

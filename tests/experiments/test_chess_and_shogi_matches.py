@@ -40,7 +40,7 @@ MATE = """PI
 
 def request(kind: str, first: str, second: str, games: int = 2, **settings: object) -> MatchRequest:
     players = [f"{KINDS[kind]}:{sys.executable} {SCRIPT} {mode}?nodes=1&option.skill level=0" for mode in (first, second)]
-    return MatchRequest(*players, games, **{"first_name": first, "second_name": second} | settings)  # type: ignore[arg-type]
+    return MatchRequest(*players, games, **{"temperature_moves": 0, "first_name": first, "second_name": second} | settings)  # type: ignore[arg-type]
 
 
 def play(wanted: MatchRequest) -> tuple[MatchResult, str]:

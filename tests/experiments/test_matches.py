@@ -27,7 +27,9 @@ def program(mode: str, score: str = "") -> str:
 
 
 def request(first: str, second: str, games: int = 4, **settings: object) -> MatchRequest:
-    return MatchRequest(program(first), program(second), games, **{"size": 3, "komi": 0.5, "first_name": first, "second_name": second} | settings)  # type: ignore[arg-type]
+    return MatchRequest(
+        program(first), program(second), games, **{"temperature_moves": 0, "size": 3, "komi": 0.5, "first_name": first, "second_name": second} | settings
+    )  # type: ignore[arg-type]
 
 
 def play(wanted: MatchRequest) -> tuple[MatchResult, str]:
