@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -239,7 +240,19 @@ def _existing(workdir: Path) -> Path:
 
 
 def main() -> None:
-    """Run the `azero` command; a user's mistake ends in one line and exit status 2, and Ctrl-C in one line and 130."""
+    """Run the `azero` command; a user's mistake ends in one line and exit status 2, Ctrl-C in one line and 130, and a reader that goes (`| head`) in 141."""
+    try:
+        try:
+            run_command()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        sys.exit(141)  # 128 and the number of SIGPIPE, as shells have it
+
+
+def run_command() -> None:
+    """Run what the command line asks for."""
     from azero import __version__
     from azero.checkpoint import CheckpointError
 

@@ -85,8 +85,11 @@ class NetworkConfig:
     """Residual or plain convolutional blocks (AGZ Figure 4)."""
     heads: Literal["dual", "sep"] = "dual"
     """One tower for both heads, or a tower each (AGZ Figure 4)."""
+    policy_head: Literal["linear", "planes"] = "linear"
+    """linear: a 1x1 convolution and a linear layer over all moves (AGZ; AZ in Go). planes: a 3x3 convolution and then one logit for each square and plane of
+    the code of moves (AZ: 73 planes in chess, 139 in shogi), for games whose moves are coded so."""
     policy_filters: int = 2
-    """Filters of the policy head's 1x1 convolution (AGZ: 2)."""
+    """Filters of the policy head's convolution (AGZ: 2; AZ in chess and shogi: those of the tower, 256)."""
     policy_init: Literal["random", "identity"] = "random"
     """Initial weights of the policy head's linear layer (the paper gives none): random, or every point's move from that point's own features alone, which
     learns faster from few positions."""

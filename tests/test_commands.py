@@ -4,6 +4,8 @@ import functools
 import importlib
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -106,3 +108,12 @@ def test_a_wrong_flag_does_not_parse(capsys: pytest.CaptureFixture[str]) -> None
         with pytest.raises(SystemExit):
             parse(shlex.split(line))
     assert capsys.readouterr().err
+
+
+def test_a_reader_that_goes_is_no_error():
+    """`azero match --help | head -1`."""
+    command = [sys.executable, "-m", "azero.cli", "match", "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141

@@ -25,6 +25,7 @@ _FIXED = (
     "network.filters",
     "network.tower",
     "network.heads",
+    "network.policy_head",
     "network.policy_filters",
     "network.value_filters",
     "network.value_hidden",

@@ -1,5 +1,7 @@
 """AlphaZero as published, the same for its three games: 20 blocks of 256, 800 simulations, no gate, 700,000 steps of 4,096 positions (Silver et al. 2018)."""
 
+from typing import Literal
+
 from azero.config import (
     CheckpointConfig,
     Config,
@@ -15,14 +17,13 @@ from azero.config import (
 
 CHESS_AND_SHOGI_RATES = ((0, 2e-1), (100_000, 2e-2), (300_000, 2e-3), (500_000, 2e-4))  # AZ pseudocode
 """Steps and learning rates."""
-LINEAR_POLICY_FILTERS = 32
-"""Chess and shogi: a linear policy over all moves, which the paper found almost identical to its convolution of 73 and 139 planes; it gives no width."""
 
 
 def published(
     game: GameConfig,
     *,
     dirichlet_alpha: float,
+    policy_head: Literal["linear", "planes"],
     policy_filters: int,
     search_batch: int,
     dispatches_per_iteration: int,
@@ -33,7 +34,8 @@ def published(
     Args:
       game: the rules.
       dirichlet_alpha: of the noise at the root (AZ Table S3).
-      policy_filters: filters before the linear policy.
+      policy_head: a linear policy (Go), or a convolution to the planes of the code of moves (chess and shogi).
+      policy_filters: filters before it.
       search_batch: games of a chip whose trees are in memory at a time.
       dispatches_per_iteration: calls of self-play, 32,768 positions each, for 10 steps: so that 700,000 steps take the published number of games.
       learning_rate: steps and rates.
@@ -43,6 +45,7 @@ def published(
         network=NetworkConfig(
             blocks=20,  # AZ methods: a convolution and 19 residual blocks
             filters=256,  # AZ methods
+            policy_head=policy_head,
             policy_filters=policy_filters,
             value_filters=1,  # AZ methods
             value_hidden=256,  # AZ methods

@@ -1,7 +1,7 @@
 """AlphaZero's chess as published (Silver et al. 2018); the settings are those of `alphazero`, and below."""
 
 from azero.config import GameConfig
-from azero.experiments.alphazero import LINEAR_POLICY_FILTERS, published
+from azero.experiments.alphazero import published
 from azero.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
@@ -10,7 +10,8 @@ EXPERIMENT = Experiment(
     config=published(
         GameConfig(name="chess", max_moves=512),  # AZ pseudocode: longer games are drawn
         dirichlet_alpha=0.3,  # AZ Table S3
-        policy_filters=LINEAR_POLICY_FILTERS,
+        policy_head="planes",
+        policy_filters=256,  # AZ supplement: one more convolution like the tower's
         search_batch=16,
         dispatches_per_iteration=2,  # 65,536 positions for 10 steps: 630 games if one has 100 moves, the published 44 million over 700,000 steps
     ),

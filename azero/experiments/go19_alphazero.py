@@ -10,6 +10,7 @@ EXPERIMENT = Experiment(
     config=published(
         GameConfig(name="go", size=(19,), komi=7.5, superko="positional", suicide=False, max_moves=722),  # AGZ methods; AZ pseudocode: max_moves
         dirichlet_alpha=0.03,  # AZ Table S3
+        policy_head="linear",
         policy_filters=2,  # AGZ methods: a linear policy over 362 moves
         search_batch=64,
         dispatches_per_iteration=12,  # 393,216 positions for 10 steps: 2,000 games of about 200 moves, the published 140 million over 700,000 steps

@@ -1,7 +1,7 @@
 """AlphaZero's shogi as published (Silver et al. 2018); the settings are those of `alphazero`, and below."""
 
 from azero.config import GameConfig
-from azero.experiments.alphazero import LINEAR_POLICY_FILTERS, published
+from azero.experiments.alphazero import published
 from azero.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
@@ -10,7 +10,8 @@ EXPERIMENT = Experiment(
     config=published(
         GameConfig(name="shogi", max_moves=512),  # AZ pseudocode: longer games are drawn
         dirichlet_alpha=0.15,  # AZ Table S3
-        policy_filters=LINEAR_POLICY_FILTERS,
+        policy_head="planes",
+        policy_filters=256,  # AZ supplement: one more convolution like the tower's
         search_batch=16,
         dispatches_per_iteration=1,  # 32,768 positions for 10 steps: 340 games if one has 96 moves, the published 24 million over 700,000 steps
     ),

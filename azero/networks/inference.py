@@ -33,7 +33,15 @@ def fold(config: NetworkConfig, board_width: int, variables: PyTree) -> PyTree:
         kernel, bias = _fold_layer(head["conv"], running["conv"], config.batch_norm_epsilon)
         return {**head, "conv": {"weights": kernel[0, 0], "bias": bias}}
 
-    return {name: (fold_tower if name.endswith("tower") else fold_head)(module, stats[name]) for name, module in params.items()}
+    def fold_planes_head(head: PyTree, running: PyTree) -> PyTree:
+        return {**head, "conv": fold_tower(head["conv"], running["conv"])}
+
+    def fold_of(name: str) -> Callable[[PyTree, PyTree], PyTree]:
+        if name.endswith("tower"):
+            return fold_tower
+        return fold_planes_head if name == "policy" and config.policy_head == "planes" else fold_head
+
+    return {name: fold_of(name)(module, stats[name]) for name, module in params.items()}
 
 
 def _fold_layer(layer: PyTree, running: PyTree, epsilon: float) -> tuple[Array, Array]:
@@ -64,7 +72,8 @@ def by_pieces(evaluate: Callable[[Array], tuple[Array, Array]], planes: Array, p
 
 
 def _infer_piece(config: NetworkConfig, turn: int, folded: PyTree, planes: Array) -> tuple[Array, Array]:
-    tower = functools.partial(_tower, convolve=CONVOLUTIONS[config.convolution].apply, is_residual=config.tower == "res", turn=turn)
+    layer = functools.partial(_layer, CONVOLUTIONS[config.convolution].apply)
+    tower = functools.partial(_tower, layer=layer, is_residual=config.tower == "res", turn=turn)
     x = planes.astype(jnp.dtype(config.inference_dtype))
     if config.heads == "dual":
         policy_features = value_features = tower(folded["tower"], x)
@@ -72,15 +81,21 @@ def _infer_piece(config: NetworkConfig, turn: int, folded: PyTree, planes: Array
         policy_features = tower(folded["policy_tower"], x)
         value_features = tower(folded["value_tower"], x)
     policy, value = folded["policy"], folded["value"]
-    logits = dense(policy["logits"], _head(policy["conv"], policy_features))
+    if config.policy_head == "planes":
+        features = jax.nn.relu(layer(policy["conv"], policy_features))
+        logits = add_bias(pointwise(features, policy["kernel"][0, 0]), policy["bias"]).reshape(planes.shape[0], -1)
+    else:
+        logits = dense(policy["logits"], _head(policy["conv"], policy_features))
     hidden = jax.nn.relu(dense(value["hidden"], _head(value["conv"], value_features)))
     return logits, jnp.tanh(dense(value["value"], hidden))[:, 0]
 
 
-def _tower(layers: PyTree, x: Array, convolve: Callable[[Array, Array], Array], is_residual: bool, turn: int) -> Array:
-    def layer(params: PyTree, x: Array) -> Array:
-        return add_bias(convolve(x, params["weights"]).astype(jnp.float32), params["bias"])
+def _layer(convolve: Callable[[Array, Array], Array], params: PyTree, x: Array) -> Array:
+    """Return float32[B, H, W, F] of a 3x3 convolution with its batch norm folded in, before the ReLU."""
+    return add_bias(convolve(x, params["weights"]).astype(jnp.float32), params["bias"])
 
+
+def _tower(layers: PyTree, x: Array, layer: Callable[[PyTree, Array], Array], is_residual: bool, turn: int) -> Array:
     def block(x: Array, params: PyTree) -> tuple[Array, None]:
         y = layer(params["second"], jax.nn.relu(layer(params["first"], x)).astype(x.dtype))
         if is_residual:

@@ -6,6 +6,7 @@ Parameters, batch-norm statistics and heads are float32; the towers compute in `
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import flax.linen as nn
@@ -86,6 +87,27 @@ class Tower(nn.Module):
         return y
 
 
+class PlanesHead(nn.Module):
+    """AlphaZero's policy in chess and shogi: one more convolution with batch norm and ReLU, and a convolution to the planes of the code of moves.
+
+    The logits float32[B, A] are those of the first square's planes, then of the second's, row by row. Source: AZ, supplement, 'Architecture', which gives the
+    number of planes and no widths: the first convolution is one of the tower's kind, the last one looks at a square alone.
+    """
+
+    config: NetworkConfig
+    num_actions: int
+    dtype: Any
+    is_training: bool
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        y = ConvolutionNorm(self.config, self.config.policy_filters, 3, self.dtype, self.is_training, name="conv")(x)
+        planes = move_planes(self.num_actions, x.shape[1:3])
+        kernel = self.param("kernel", nn.linear.default_kernel_init, (1, 1, y.shape[-1], planes), jnp.float32)
+        bias = self.param("bias", nn.initializers.zeros_init(), (planes,), jnp.float32)
+        return (pointwise(nn.relu(y), kernel[0, 0]) + bias).reshape(x.shape[0], -1)
+
+
 class PolicyHead(nn.Module):
     """1x1 convolution of 2 filters, batch norm, ReLU, and a linear layer to the logits float32[B, A]."""
 
@@ -133,8 +155,25 @@ class PolicyValue(nn.Module):
         else:
             policy_features = Tower(self.config, dtype, self.is_training, self.turn, name="policy_tower")(x)
             value_features = Tower(self.config, dtype, self.is_training, self.turn, name="value_tower")(x)
-        logits = PolicyHead(self.config, self.num_actions, self.is_training, name="policy")(policy_features)
+        if self.config.policy_head == "planes":
+            logits = PlanesHead(self.config, self.num_actions, dtype, self.is_training, name="policy")(policy_features)
+        else:
+            logits = PolicyHead(self.config, self.num_actions, self.is_training, name="policy")(policy_features)
         return logits, ValueHead(self.config, self.is_training, name="value")(value_features)
+
+
+def move_planes(num_actions: int, board_shape: tuple[int, ...]) -> int:
+    """Return how many planes code `num_actions` moves on a board.
+
+    Raises:
+      ValueError: the moves are not so many for each square.
+    """
+    squares = math.prod(board_shape)
+    if num_actions % squares:
+        raise ValueError(
+            f"network.policy-head planes is for games with as many moves on every square, not for {num_actions} moves on {squares} points; choose linear"
+        )
+    return num_actions // squares
 
 
 def point_to_move(key: Array, shape: tuple[int, int], dtype: Any = jnp.float32) -> Array:

@@ -205,7 +205,7 @@ def test_programs_by_name() -> None:
     assert parse_program("checkpoint:runs/chess?visits=1") is None
     assert parse_player("random-net:chess?blocks=2&filters=8") == RandomNetSpec("chess", blocks=2, filters=8)
     small = RandomNetSpec("chess", blocks=2, filters=8).config
-    assert (small.game.name, small.network.blocks, small.network.filters, small.network.policy_filters) == ("chess", 2, 8, 32)
+    assert (small.game.name, small.network.blocks, small.network.filters, small.network.policy_filters) == ("chess", 2, 8, 256)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,17 @@ def test_float32_agrees_to_1e_5(convolution: str, size: int) -> None:
     assert max(differences(dataclasses.replace(CONFIG, convolution=convolution), size, 16)) < 1e-5
 
 
+@pytest.mark.parametrize("convolution", ["xla", "dots", "winograd"])
+def test_the_planes_head_folds(convolution: str) -> None:
+    config = dataclasses.replace(CONFIG, convolution=convolution, policy_head="planes", policy_filters=12)
+    network = make_network(config, (5, 5), 17, 25 * 7)
+    variables, planes = shaken(network), draw_planes(8, 5)
+    logits, _ = jax.jit(network.apply)(variables, planes)
+    folded_logits, _ = jax.jit(network.infer)(jax.jit(network.fold)(variables), planes)
+    assert logits.shape == (8, 25 * 7)
+    np.testing.assert_allclose(folded_logits, logits, atol=1e-5)
+
+
 @pytest.mark.parametrize("convolution", ["xla", "dots"])
 def test_bfloat16_agrees_to_2e_2(convolution: str) -> None:
     assert max(differences(dataclasses.replace(CONFIG, convolution=convolution, inference_dtype="bfloat16"), 5, 16)) < 2e-2

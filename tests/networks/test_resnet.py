@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from azero.config import NetworkConfig
+from azero.experiments.experiment import load
+from azero.games import make
 from azero.networks import make_network
 from azero.networks.resnet import point_to_move
 from azero.types import PyTree
@@ -33,6 +35,35 @@ def count_parameters(blocks: int, filters: int, points: int = 361, planes: int =
     policy = convolution(filters, 2, 1) + linear(2 * points, points + 1)
     value = convolution(filters, 1, 1) + linear(points, 256) + linear(256, 1)
     return tower + policy + value
+
+
+@pytest.mark.parametrize(("name", "points", "planes", "move_planes"), [("chess", 64, 119, 73), ("shogi", 81, 362, 139)])
+def test_published_sizes_of_chess_and_shogi(name: str, points: int, planes: int, move_planes: int) -> None:
+    """The policy head is one more convolution of the tower's kind and one to 73 or 139 planes (AZ, supplement, 'Architecture')."""
+    game, config = make(name), load(name).config.network
+    network = make_network(config, game.board_shape, game.num_planes, game.num_actions)
+    params = jax.eval_shape(network.init, jax.random.key(0))["params"]
+    body = 9 * planes * 256 + 2 * 256 + 38 * (9 * 256 * 256 + 2 * 256)
+    policy = 9 * 256 * 256 + 2 * 256 + 256 * move_planes + move_planes
+    value = 256 + 2 + points * 256 + 256 + 256 + 1
+    assert sum(leaf.size for leaf in jax.tree.leaves(params)) == body + policy + value
+    assert params["policy"]["kernel"].shape == (1, 1, 256, move_planes)
+
+
+def test_logits_of_the_planes_head_stand_square_by_square() -> None:
+    """A man on one square of an otherwise empty board changes, with one block and no shared statistics, only logits of squares within two steps of it."""
+    network = make_network(dataclasses.replace(SMALL, blocks=1, policy_head="planes"), (8, 8), 1, 64 * 3)
+    variables = network.init(jax.random.key(0))
+    planes = np.zeros((2, 8, 8, 1), np.float32)
+    planes[1, 1, 6] = 1.0
+    empty, one = np.asarray(network.apply(variables, planes)[0]).reshape(2, 8, 8, 3)
+    rows, columns = np.nonzero(np.any(empty != one, axis=-1))
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (0, 3, 4, 7)
+
+
+def test_the_planes_head_refuses_moves_that_are_not_planes_of_squares() -> None:
+    with pytest.raises(ValueError, match="362 moves on 361 points; choose linear"):
+        abstract(dataclasses.replace(SMALL, policy_head="planes"))
 
 
 def count_layers(tree: PyTree) -> int:

@@ -22,6 +22,7 @@ from azero.experiments.experiment import load
 from azero.experiments.fitting import fit, usable_bytes
 from azero.experiments.outlook import game_length
 from azero.experiments.planning import Finding, PlannedPrograms, device_rates, findings
+from azero.games import make
 from azero.mesh import batch_sharded, make_mesh, replicated
 from azero.networks import make_network
 
@@ -30,10 +31,14 @@ TOPOLOGIES = ("v5e:1x1", "v5e:2x4", "v5e:16x16", "v4:2x2x1", "v6e:2x4")
 EXPERIMENTS = ("go19", "go19_alphazero", "chess", "shogi")
 
 
-def by_hand(points: int, planes: int, actions: int, blocks: int, filters: int, policy_filters: int = 2, hidden: int = 256) -> int:
+def by_hand(points: int, planes: int, actions: int, network: NetworkConfig) -> int:
     """Return the operations of one evaluation of AlphaGo Zero's network, two for each product, as one counts them from its description."""
-    tower = 9 * planes * filters + (blocks - 1) * 2 * 9 * filters * filters
-    policy = filters * policy_filters * points + policy_filters * points * actions
+    filters, hidden = network.filters, network.value_hidden
+    tower = 9 * planes * filters + (network.blocks - 1) * 2 * 9 * filters * filters
+    if network.policy_head == "planes":
+        policy = 9 * filters * network.policy_filters * points + network.policy_filters * actions
+    else:
+        policy = filters * network.policy_filters * points + network.policy_filters * points * actions
     value = filters * points + points * hidden + hidden
     return 2 * (tower * points + policy + value)
 
@@ -76,10 +81,14 @@ def small() -> Compiled:
     return compile_all(load("tictactoe").config, "v5e:2x4")
 
 
-def test_by_hand_is_what_the_layers_say() -> None:
-    network = make_network(NetworkConfig(blocks=20, filters=256), (19, 19), 17, 362, "tpu")
+@pytest.mark.parametrize("name", ["go19", "chess", "shogi"])
+def test_by_hand_is_what_the_layers_say(name: str) -> None:
+    config = load(name).config
+    game = make(config.game.name)
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions, "tpu")
     params = jax.eval_shape(network.init, jax.random.key(0))["params"]
-    assert evaluation_flops(params, (19, 19)) == pytest.approx(by_hand(361, 17, 362, 20, 256), rel=0.002), "all but biases and batch norms"
+    counted = by_hand(math.prod(game.board_shape), game.num_planes, game.num_actions, config.network)
+    assert evaluation_flops(params, game.board_shape) == pytest.approx(counted, rel=0.002), "all but biases and batch norms"
 
 
 @needs_compiler
@@ -91,7 +100,7 @@ def test_the_compiled_tower_of_20_blocks_does_what_was_counted_by_hand() -> None
     planes = jax.ShapeDtypeStruct((8, 19, 19, 17), jnp.bool_)
     lowered = jax.jit(network.infer, in_shardings=(replicated(mesh), batch_sharded(mesh))).lower(folded, planes)
     cost = module_cost(compile_program(lowered, slice_.name).module, device_rates(slice_))
-    assert cost.flops == pytest.approx(8 * by_hand(361, 17, 362, 20, 256), rel=0.02)
+    assert cost.flops == pytest.approx(8 * by_hand(361, 17, 362, NetworkConfig()), rel=0.02)
 
 
 @needs_compiler
@@ -103,7 +112,7 @@ def test_a_small_experiment_holds_what_the_large_ones_are_held_to(small: Compile
 def test_work_is_what_was_counted_by_hand(small: Compiled) -> None:
     config, game = small.programs.config, small.programs.game
     network, points = config.network, math.prod(game.board_shape)
-    one = by_hand(points, game.num_planes, game.num_actions, network.blocks, network.filters, network.policy_filters, network.value_hidden)
+    one = by_hand(points, game.num_planes, game.num_actions, network)
     moves = config.selfplay.moves_per_dispatch * config.selfplay.num_games // 8
     assert small.found["self-play"].cost.flops == pytest.approx(moves * (config.search.num_simulations + 1) * one, rel=0.02)
     # Forward, and back to the kernels and to what went in, which nobody asks of the first layer.
