@@ -6,7 +6,7 @@ Under `jit` the batch is one global array, so losses, gradients and batch-norm s
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import chex
@@ -25,6 +25,10 @@ from azero.learn.schedules import make_schedule
 from azero.mesh import DATA_AXIS, batch_sharded, check_divides, replicated
 from azero.networks.network import Network
 from azero.types import Array, PyTree
+
+STEPS_AHEAD = 4
+"""Steps that the host may start before an earlier one has ended. Without a limit the devices of one CPU wait for each other for ever: XLA lets each have 32 programs
+under way, and the thread that waits to start the next one is then missing to the device whose share of a gradient the others wait for (seen with jax 0.10.2)."""
 
 Metrics = dict[str, Array]
 """Scalars on the device: loss policy_loss value_loss l2 entropy target_entropy accuracy gradient_norm learning_rate, and the bool is_finite."""
@@ -169,17 +173,29 @@ def place_samples(mesh: Mesh, samples: Samples) -> Samples:
     return jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, leaf), samples)
 
 
-def mean_metrics(collected: Sequence[Metrics]) -> dict[str, float]:
-    """Return the means of the metrics of several steps, and the last learning rate. Host side; waits for the steps.
+class StepMetrics:
+    """The metrics of several steps, as they are started; the host stays at most `STEPS_AHEAD` steps ahead of the devices."""
 
-    Raises:
-      FloatingPointError: see `check_finite`.
-    """
-    metrics = jax.tree.map(lambda *values: np.stack(values), *jax.device_get(list(collected)))
-    check_finite(metrics)
-    means = {name: float(np.mean(values)) for name, values in metrics.items() if name != "is_finite"}
-    means["learning_rate"] = float(metrics["learning_rate"][-1])
-    return means
+    def __init__(self) -> None:
+        self._steps: list[Metrics] = []
+
+    def add(self, metrics: Metrics) -> None:
+        """Take the metrics of the step that was just started; wait for the step `STEPS_AHEAD` before it."""
+        self._steps.append(metrics)
+        if len(self._steps) > STEPS_AHEAD:
+            jax.block_until_ready(self._steps[-1 - STEPS_AHEAD])
+
+    def means(self) -> dict[str, float]:
+        """Return the means over the steps, and the last learning rate. Host side; waits for the steps.
+
+        Raises:
+          FloatingPointError: see `check_finite`.
+        """
+        metrics = jax.tree.map(lambda *values: np.stack(values), *jax.device_get(self._steps))
+        check_finite(metrics)
+        means = {name: float(np.mean(values)) for name, values in metrics.items() if name != "is_finite"}
+        means["learning_rate"] = float(metrics["learning_rate"][-1])
+        return means
 
 
 def check_finite(metrics: Metrics) -> None:

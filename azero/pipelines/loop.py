@@ -27,7 +27,7 @@ from azero.data.shard import ShardName
 from azero.evaluate.gate import passes_gate
 from azero.evaluate.resign import NEVER, ResignCalibration, lowest_points
 from azero.games.positions import read_positions
-from azero.learn.learner import Metrics, TrainState, make_learner, mean_metrics, place_samples
+from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples
 from azero.pipelines.events import Evaluated, Event, IterationDone, Phase, Played, SampleGame, Trained
 from azero.pipelines.programs import PLAY, START, Programs, iteration_key
 from azero.play.score import MatchResult
@@ -255,14 +255,14 @@ class Loop:
         if steps == 0:
             return 0.0
         yield Phase("learning")
-        collected: list[Metrics] = []
+        collected = StepMetrics()
         size = config.batch_size // jax.process_count()
         with state.replay.stream(self.config.run.seed, int(state.train.step), steps, size, functools.partial(place_samples, self.mesh)) as batches:
             for samples in batches:
                 state.train, metrics = self.learner.train_step(state.train, unpack(self.game, samples))
-                collected.append(metrics)
+                collected.add(metrics)
             wait = batches.waited_s
-        yield Trained(steps=steps, metrics=mean_metrics(collected))
+        yield Trained(steps=steps, metrics=collected.means())
         return wait
 
     def learning_steps(self, state: RunState, new_positions: int) -> int:

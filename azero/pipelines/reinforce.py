@@ -26,7 +26,7 @@ from azero.data.sample import Batch, Samples, unpack
 from azero.games import Game, make
 from azero.games.go.rules import Go
 from azero.games.go.sensible import sensible_moves
-from azero.learn.learner import Metrics, TrainState, make_learner, mean_metrics, place_samples, reinforce_loss
+from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples, reinforce_loss
 from azero.networks import make_network
 from azero.pipelines.events import Phase, PolicyImproved, ReinforceEvent, Trained
 from azero.play.match import MatchGames, make_match
@@ -173,7 +173,7 @@ class Reinforce:
         yield Phase("learning")
         size, total = self.config.learner.batch_size, len(moves.allowed)
         gradients = self.learner.no_gradients(state.train)
-        collected: list[Metrics] = []
+        collected = StepMetrics()
         for first in range(0, total, size):
             count = min(size, total - first)
             # One shape, one compilation: the last batch is filled up with moves that do not count.
@@ -184,9 +184,9 @@ class Reinforce:
             # The metrics are means over the moves of the batch; the step is a sum over moves, and a mean over games.
             share = np.float32(count / self.config.selfplay.num_games)
             gradients, metrics = self.learner.add_gradients(state.train, gradients, batch, share)
-            collected.append(metrics)
+            collected.add(metrics)
         state.train = self.learner.update(state.train, gradients)
-        yield Trained(1, mean_metrics(collected))
+        yield Trained(1, collected.means())
 
     def batch(self, samples: Samples, allowed: HostArray) -> Batch:
         """Return what the learner takes: `value` is the result less the baseline."""

@@ -21,7 +21,7 @@ from azero.data.dataset import Dataset
 from azero.data.sample import unpack
 from azero.evaluate.accuracy import make_scorer, score_positions, summarise
 from azero.games import make
-from azero.learn.learner import Metrics, TrainState, make_learner, mean_metrics, place_samples
+from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples
 from azero.networks import make_network
 from azero.pipelines.events import LearnedFromRecords, Phase, SupervisedEvent, Trained, Validated
 
@@ -73,16 +73,16 @@ class Supervised:
     def _learn(self, state: SupervisedState) -> Generator[SupervisedEvent, None, float]:
         config = self.config.learner
         yield Phase("learning")
-        collected: list[Metrics] = []
+        collected = StepMetrics()
         first = int(state.train.step)
         place = functools.partial(place_samples, self.mesh)
         share = mesh_lib.share(config.batch_size)
         with self.replay.stream(self.config.run.seed, first, config.steps_per_iteration, config.batch_size, place, share) as batches:
             for samples in batches:
                 state.train, metrics = self.learner.train_step(state.train, unpack(self.game, samples))
-                collected.append(metrics)
+                collected.add(metrics)
             wait = batches.waited_s
-        yield Trained(config.steps_per_iteration, mean_metrics(collected))
+        yield Trained(config.steps_per_iteration, collected.means())
         return wait
 
     def _validate(self, state: SupervisedState) -> Iterator[SupervisedEvent]:

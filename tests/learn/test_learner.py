@@ -2,6 +2,9 @@
 
 import dataclasses
 import functools
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +15,7 @@ import pytest
 
 from azero.config import LearnerConfig, NetworkConfig
 from azero.data.sample import Batch
-from azero.learn.learner import Learner, TrainState, check_finite, make_learner
+from azero.learn.learner import STEPS_AHEAD, Learner, StepMetrics, TrainState, check_finite, make_learner
 from azero.mesh import batch_sharded, make_mesh, put
 from azero.networks import make_network
 
@@ -145,3 +148,45 @@ def test_what_does_not_fit_is_refused() -> None:
     batch = draw_batch(0)
     with pytest.raises(AssertionError, match="shape"):
         learner.train_step(learner.init(jax.random.key(0)), batch._replace(weights=batch.weights[:, 1:]))
+
+
+MANY_STEPS = """
+import functools, jax, jax.numpy as jnp, numpy as np
+from azero.learn.learner import StepMetrics
+from azero.mesh import batch_sharded, make_mesh, put, replicated
+
+mesh = make_mesh()
+packed = put(np.random.default_rng(0).random((512, 512), np.float32), batch_sharded(mesh))
+weights = put(np.eye(512, dtype=np.float32), replicated(mesh))
+unpack = jax.jit(lambda packed: packed * 1.0001)
+
+@functools.partial(jax.jit, donate_argnums=0)
+def step(weights, batch):
+    for _ in range(4):
+        gradient = batch.T @ jnp.tanh(batch @ weights)  # a sum over the devices
+        weights = weights - 1e-9 * gradient
+    return weights, {"loss": gradient.sum()}
+
+steps = StepMetrics()
+for number in range(100):
+    weights, metrics = step(weights, unpack(packed))
+    steps.add(metrics)
+jax.block_until_ready(weights)
+"""
+
+
+def test_devices_do_not_wait_for_each_other_for_ever() -> None:
+    """Two devices of one CPU and more steps than XLA takes at a time; started without a limit, they never end."""
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "2"}
+    done = subprocess.run([sys.executable, "-c", MANY_STEPS], env=environment, timeout=120, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_host_stays_a_few_steps_ahead() -> None:
+    square = jax.jit(lambda matrix: matrix @ matrix / 256)
+    matrix, steps, started = jnp.ones((256, 256)), StepMetrics(), []
+    for _ in range(3 * STEPS_AHEAD):
+        matrix = square(matrix)
+        started.append(matrix)
+        steps.add({"loss": matrix})
+        assert all(earlier.is_ready() for earlier in started[:-STEPS_AHEAD])
