@@ -50,9 +50,16 @@ class GameConfig:
     start_positions: str | None = None
     """File of positions, one a line (FEN, SFEN), one of which is drawn for every game of self-play; None is the game's own beginning.
     Chess, minichess, shogi, animal shogi."""
+    margin_weight: float = 0.0
+    """Go: share of the reward of self-play and search that is the margin in points over the points of the board; the rest is the result. The papers have 0. Who wins a
+    match is counted without it."""
     planes: int = 17
     """Go: what the network sees. 17 is AlphaGo Zero's input; 4, 12, 20, 48 or 49 are the first so many planes of AlphaGo's of 2016, 6 and 10 what
     its rollout and its tree policy see."""
+
+    def for_matches(self) -> GameConfig:
+        """Return the same game with rewards that say who won and nothing else."""
+        return dataclasses.replace(self, margin_weight=0.0)
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `azero.games.make` for this game."""
@@ -64,7 +71,7 @@ class GameConfig:
             return {}
         size = self.size[0] if len(self.size) == 1 else tuple(self.size)
         rules = {"size": size, "komi": self.komi, "superko": self.superko, "suicide": self.suicide, "max_moves": self.max_moves}
-        return {**rules, "num_planes": self.planes}
+        return {**rules, "num_planes": self.planes, "margin_weight": self.margin_weight}
 
     def __post_init__(self) -> None:
         _check(len(self.size) in (1, 2), f"game.size is one or two numbers, not {self.size}")

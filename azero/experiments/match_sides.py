@@ -75,7 +75,7 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
     Raises:
       ValueError: a player plays something else.
     """
-    trained = next((side.config.game for side in sides if side.config is not None), None)
+    trained = next((side.config.game.for_matches() for side in sides if side.config is not None), None)
     programs = [side.spec.game for side in sides if not isinstance(side.spec, ThinkerSpec)]
     name = request.game or (programs[0] if trained is None else trained.name)
     rules = trained if trained is not None and trained.name == name else GameConfig(name=name)

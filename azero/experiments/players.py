@@ -236,7 +236,7 @@ def _make_game(spec: NetworkSpec, config: Config, rules: GameConfig | None) -> G
     trained = make(config.game.name, **config.game.options())
     if rules is None:
         return trained
-    game = make(rules.name, **dataclasses.replace(rules, planes=config.game.planes).options())
+    game = make(rules.name, **dataclasses.replace(rules, planes=config.game.planes, margin_weight=config.game.margin_weight).options())
     if (game.name, game.board_shape) != (trained.name, trained.board_shape):
         raise ValueError(f"{spec.name} knows {_label(trained)} and cannot play {_label(game)}: its network has one output for each move")
     return game

@@ -89,7 +89,7 @@ def _rules(record: GameRecord, trained: GameConfig) -> tuple[GameConfig, str]:
     elif komi != trained.komi:
         remark = f"The network learned with komi {trained.komi:g} and does not see the game's komi of {komi:g}: its values are for {trained.komi:g}."
     longest = max(2 * rows * columns, len(record.moves) + 2)
-    return dataclasses.replace(trained, komi=komi, max_moves=longest), remark
+    return dataclasses.replace(trained.for_matches(), komi=komi, max_moves=longest), remark
 
 
 def _stem(path: Path, number: int) -> str:

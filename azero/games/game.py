@@ -101,6 +101,13 @@ class Scored(Protocol):
     Programs compiled for `without_komi` serve every komi.
     """
 
+    margin_weight: float
+    """The share of the rewards that is the margin in points; 0 where only the result counts."""
+
+    def with_margin_weight(self, margin_weight: float) -> Game:
+        """Return the same game with another share."""
+        ...
+
     def without_komi(self) -> Game:
         """Return the same game with a komi of 0."""
         ...

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from azero.games.game import Game
+from azero.games.game import Game, Scored
 from azero.play.clock import LAG_SECONDS, Clock, thinking_seconds
 from azero.play.player import RESIGN, Decision, Move, Position
 from azero.play.thinking import Analysis, Limits
@@ -215,7 +215,9 @@ class TreePlayer:
         return evaluation.policy(game.num_actions), evaluation.value
 
     def _adopt(self, game: Game) -> None:
-        """Think about `game` from now on; the network does not see what may differ."""
+        """Think about `game` from now on; the network does not see what may differ. Rewards stay as the network's values have them."""
+        if isinstance(game, Scored) and isinstance(self.game, Scored):
+            game = game.with_margin_weight(self.game.margin_weight)
         if game == self.game:
             return
         if (game.name, game.board_shape) != (self.game.name, self.game.board_shape):

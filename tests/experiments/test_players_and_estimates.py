@@ -93,6 +93,11 @@ def test_a_thinker_plays_under_other_rules_on_its_own_board():
     position = Position.start(thinker.game)
     assert thinker.think(position, thinker.style.limits).visits == 12
     assert position.legal[thinker.choose(position, Clock()).action]
+    # A player that has learned to count the margin goes on doing so where the referee does not.
+    greedy = load_thinker(spec, dataclasses.replace(rules, margin_weight=0.0), ThinkerSettings(TreeSettings(batch=1)))
+    greedy.game = greedy.game.with_margin_weight(0.5)
+    greedy.think(position, greedy.style.limits)
+    assert greedy.game == position.game.with_margin_weight(0.5) != position.game
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play go on 19x19"):
         load_thinker(spec, GameConfig(size=(19,)))
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play tictactoe on 3x3"):

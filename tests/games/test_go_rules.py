@@ -180,6 +180,18 @@ def test_results_and_draws() -> None:
         assert np.asarray(game.rewards(state)).tolist() == rewards
 
 
+def test_the_margin_counts_where_it_should() -> None:
+    """Black owns the nine points of the board; a quarter of the reward is the margin."""
+    for komi, reward in ((0.0, 0.75 + 0.25), (4.5, 0.75 + 0.25 / 2), (9.0, 0.0), (13.5, -0.75 - 0.25 / 2), (100.0, -1.0)):
+        game, state = position(".../.X./...", "O", komi=komi, margin_weight=0.25)
+        state = play(game, state, "pass")
+        assert np.asarray(game.rewards(state)).tolist() == [0, 0]
+        state = play(game, state, "pass")
+        assert np.asarray(game.rewards(state)).tolist() == pytest.approx([reward, -reward])
+        assert game.result_of(float(game.final_points(state))) == pytest.approx(reward)
+        assert game.without_komi().margin_weight == 0.25 and game.with_margin_weight(0.0).komi == komi
+
+
 def test_the_move_limit_ends_the_game() -> None:
     game = Go(size=3, max_moves=2)
     state = play(game, game.init(), "A1", "B1")
@@ -229,6 +241,7 @@ BAD_OPTIONS = [
     ({"komi": 0.25}, "komi 0.25: allowed are multiples of 0.5"),
     ({"superko": "sometimes"}, "'sometimes': allowed are positional, situational, simple"),
     ({"max_moves": 0}, "max_moves 0: at least 1"),
+    ({"margin_weight": 1.0}, "margin_weight 1.0: at least 0 and less than 1"),
 ]
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -64,6 +64,8 @@ class Go:
     max_moves: int
     num_planes: int
     """17: AlphaGo Zero's; 4, 12, 20, 48 or 49: AlphaGo's of 2016, the first ones of them; 6, 10: the numbers of its rollout and tree policies"""
+    margin_weight: float
+    """share of the reward that is the margin"""
 
     name: ClassVar[str] = "go"
     num_frames: ClassVar[int] = encoding.NUM_FRAMES
@@ -76,8 +78,12 @@ class Go:
         suicide: bool = False,
         max_moves: int | None = None,
         num_planes: int = encoding.NUM_PLANES,
+        margin_weight: float = 0.0,
     ) -> None:
         """Fix the rules. `max_moves` None is two moves a point, as AlphaGo Zero's 722 (AGZ methods).
+
+        With a `margin_weight` w the reward is (1 - w) times the result and w times the margin in points over the points of the board, so that a player learns
+        to win by more and to lose by less; the papers have 0.
 
         Raises:
           ValueError: an option is out of range; it is quoted with what is allowed.
@@ -93,6 +99,8 @@ class Go:
             raise ValueError(f"max_moves {max_moves}: at least 1")
         if num_planes not in (known := (encoding.NUM_PLANES, *features2016.PLANE_COUNTS, *patterns.NUM_PLANES)):
             raise ValueError(f"num_planes {num_planes}: allowed are {', '.join(map(str, known))}")
+        if not 0.0 <= margin_weight < 1.0:
+            raise ValueError(f"margin_weight {margin_weight}: at least 0 and less than 1")
         for field, value in {
             "board_shape": (height, width),
             "komi": float(komi),
@@ -100,6 +108,7 @@ class Go:
             "suicide": bool(suicide),
             "max_moves": 2 * height * width if max_moves is None else max_moves,
             "num_planes": num_planes,
+            "margin_weight": float(margin_weight),
         }.items():
             object.__setattr__(self, field, value)
 
@@ -223,9 +232,10 @@ class Go:
         return (state.num_passes >= 2) | (state.num_moves >= self.max_moves)
 
     def rewards(self, state: GoState) -> Array:
-        """Return float32[2] for Black and White: +1, -1, or 0 for a draw; zero until the end."""
-        result = jnp.where(self.is_terminal(state), jnp.sign(self.final_points(state) - self.komi), 0.0)
-        return jnp.stack([result, -result])
+        """Return float32[2] for Black and White: +1, -1, or 0 for a draw, unless the margin counts; zero until the end."""
+        margin = self.final_points(state) - self.komi
+        reward = jnp.where(self.is_terminal(state), self._reward(jnp.sign(margin), margin / self.num_points), 0.0)
+        return jnp.stack([reward, -reward])
 
     def score(self, state: GoState) -> Array:
         """Return float32[]: Black's area minus White's area (stones, and empty points that reach only them) minus komi."""
@@ -233,7 +243,11 @@ class Go:
 
     def without_komi(self) -> Go:
         """Return the same rules with a komi of 0."""
-        return Go(self.board_shape, 0.0, self.superko, self.suicide, self.max_moves, self.num_planes)
+        return Go(self.board_shape, 0.0, self.superko, self.suicide, self.max_moves, self.num_planes, self.margin_weight)
+
+    def with_margin_weight(self, margin_weight: float) -> Go:
+        """Return the same rules with rewards that count the margin so much."""
+        return Go(self.board_shape, self.komi, self.superko, self.suicide, self.max_moves, self.num_planes, margin_weight)
 
     def final_points(self, state: GoState) -> Array:
         """Return float32[]: Black's area minus White's at the end of a game, without komi; zero until then."""
@@ -242,7 +256,12 @@ class Go:
 
     def result_of(self, points: float) -> float:
         """Host side: return Black's reward of a finished game from its `final_points`."""
-        return float(np.sign(points - self.komi))
+        margin = np.float64(points - self.komi)
+        return float(self._reward(np.sign(margin), margin / self.num_points))
+
+    def _reward(self, result: Any, margin: Any) -> Any:
+        """Return Black's reward from the result and the margin as a share of the board, which komi can lift above 1."""
+        return (1.0 - self.margin_weight) * result + self.margin_weight * margin.clip(-1.0, 1.0) if self.margin_weight else result
 
     def _points(self, state: GoState, wanted: Array) -> Array:
         black, white = self._areas(state, wanted)
