@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from azero import __version__
 from azero.engines.analysis_fields import QueryError
-from azero.engines.analysis_query import Turn, parse_query
+from azero.engines.analysis_query import Query, Turn, parse_query
 from azero.engines.analysis_result import format_result
 from azero.engines.go_game import GoGame
 from azero.engines.lines import LineReader, LineWriter, say
@@ -66,8 +66,8 @@ class AnalysisEngine:
             return
         try:
             self._act(fields) if "action" in fields else self._enqueue(fields)
-        except QueryError as error:
-            self._send({"error": str(error), "field": error.field, "id": name})
+        except Exception as error:  # whatever is wrong with one query, the next one is read
+            self._send_error(name, error)
 
     def _enqueue(self, fields: dict[str, Any]) -> None:
         query = parse_query(fields, self._game, self._defaults)
@@ -134,13 +134,23 @@ class AnalysisEngine:
             try:
                 self._analyze(turn)
             except QueryError as error:
-                self._send({"error": str(error), "field": error.field, "id": turn.query.name})
-            except Exception as error:  # one query must not end the engine; the trace goes to standard error
-                say(traceback.format_exc())
-                self._send({"error": f"{type(error).__name__}: {error}", "id": turn.query.name})
+                self._forget(turn.query)
+                self._send_error(turn.query.name, error)
+            except Exception as error:  # one query must not end the engine
+                self._send_error(turn.query.name, error)
+
+    def _forget(self, query: Query) -> None:
+        """Drop what waits of a query that has been refused: it has one answer."""
+        with self._changed:
+            self._waiting = [entry for entry in self._waiting if entry[2].query is not query]
+            heapq.heapify(self._waiting)
 
     def _analyze(self, turn: Turn) -> None:
         query, game = turn.query, self._game
+        if not query.is_checked:
+            # As in KataGo, an illegal move anywhere refuses the whole query.
+            query.set_up(game, len(query.moves))
+            query.is_checked = True
         query.set_up(game, turn.number)
         # Every position gets the visits it asks for, whatever was looked at before it.
         game.session.forget()
@@ -169,6 +179,14 @@ class AnalysisEngine:
             self._send(_no_results(turn))
         else:
             self._send(format_result(turn, game, position, analysis, is_during_search=False))
+
+    def _send_error(self, name: str, error: Exception) -> None:
+        """Say what is wrong with the query `name`; of what nobody has foreseen the trace goes to standard error."""
+        if isinstance(error, QueryError):
+            self._send({"error": str(error), "field": error.field, "id": name})
+        else:
+            say("".join(traceback.format_exception(error)))
+            self._send({"error": f"{type(error).__name__}: {error}", "id": name})
 
     def _send(self, fields: dict[str, Any]) -> None:
         self._write(json.dumps(fields, separators=(",", ":"), sort_keys=True) + "\n")

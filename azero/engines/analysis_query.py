@@ -52,6 +52,8 @@ class Query:
     """("allow" or "avoid", colour, actions)"""
     warnings: list[tuple[str, str]] = field(default_factory=list)
     """(field, message)"""
+    is_checked: bool = False
+    """All moves are known to be legal."""
 
     def set_up(self, game: GoGame, number: int) -> None:
         """Set `game` to the position before move `number`; where it is only some moves further than it was, the search tree is kept.

@@ -142,7 +142,9 @@ def format_kata(call: Call, position: Position, analysis: Analysis, options: Opt
 def _reported(position: Position, analysis: Analysis, options: Options) -> list[MoveInfo]:
     moves = list(analysis.moves)
     if len(moves) < options.fewest:
-        moves += unvisited_moves(position, analysis)[: options.fewest - len(moves)]
+        allowed = allowed_moves(position, options)
+        rest = [info for info in unvisited_moves(position, analysis) if allowed is None or info.action in allowed]
+        moves += rest[: options.fewest - len(moves)]
     return moves[: options.most]
 
 

@@ -13,8 +13,8 @@ from azero.games.go.text import format_diagram
 
 
 def boardsize(call: Call) -> str:
-    """boardsize SIZE: an empty square board."""
-    return _resize(call, [0, 0])
+    """boardsize SIZE: an empty square board; with a second number (KataGo) they are columns and rows."""
+    return _resize(call, [0, 1] if len(call.words) > 1 else [0, 0])
 
 
 def rectangular_boardsize(call: Call) -> str:
@@ -89,6 +89,7 @@ def _need_empty(call: Call) -> None:
 
 def _place(call: Call, points: list[int]) -> str:
     call.game.set_up(points, (), to_play=1, num_handicap=len(points))
+    call.settings.new_game()
     return " ".join(call.format_vertex(point) for point in points)
 
 
@@ -130,6 +131,7 @@ def set_position(call: Call) -> str:
         call.game.set_up([p for p, colour in stones.items() if colour == 0], [p for p, colour in stones.items() if colour == 1], to_play=0)
     except ValueError as error:
         raise CommandError("bad vertex list: a chain has no liberty") from error
+    call.settings.new_game()
     return ""
 
 
@@ -153,6 +155,7 @@ def loadsgf(call: Call) -> str:
         raise CommandError(f"cannot load file: {error.strerror}") from error
     except ValueError as error:
         raise CommandError(f"cannot load file: {error}") from error
+    call.settings.new_game()
     return ""
 
 

@@ -43,7 +43,7 @@ def finish_move(call: Call, colour: int, choice: Choice) -> str:
         call.settings.result = "B+R" if colour else "W+R"
         return "resign"
     call.game.play(colour, choice.action)
-    call.settings.may_ponder = True
+    call.settings.result, call.settings.may_ponder = "", True
     return call.format_vertex(choice.action)
 
 

@@ -69,7 +69,10 @@ def parse_rules(given: str | dict[str, Any], current: Rules) -> Rules:
         if name not in SHORTHANDS:
             raise ValueError(f"unknown rules {given.strip()[:80]!r}; the rules are: {', '.join(SHORTHANDS)}")
         return SHORTHANDS[name]
-    fields = json.loads(given) if isinstance(given, str) else given
+    try:
+        fields = json.loads(given) if isinstance(given, str) else given
+    except RecursionError:
+        raise ValueError("rules are one JSON object, not so many in each other") from None
     for name, value in fields.items():
         current = with_rule(current, name, value)
     return current

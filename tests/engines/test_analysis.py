@@ -110,6 +110,8 @@ def test_allowed_and_avoided_moves() -> None:
         ({"komi": 7.25}, "komi"),
         ({"komi": 151}, "komi"),
         ({"komi": "7"}, "komi"),
+        ({"komi": 10**400}, "komi"),
+        ({"rules": '{"ko":' + "[" * 100_000}, "rules"),
         ({"whiteHandicapBonus": "M"}, "whiteHandicapBonus"),
         ({"initialStones": [["B", "pass"]]}, "initialStones"),
         ({"initialStones": [["B", "A1"], ["W", "A1"]]}, "initialStones"),
@@ -121,6 +123,7 @@ def test_allowed_and_avoided_moves() -> None:
         ({"maxVisits": 0}, "maxVisits"),
         ({"maxVisits": 1.5}, "maxVisits"),
         ({"priority": "high"}, "priority"),
+        ({"priority": -(10**400)}, "priority"),
         ({"priorities": [1, 2]}, "priorities"),
         ({"priorities": [1], "priority": 1}, "priorities"),
         ({"includePolicy": 1}, "includePolicy"),
@@ -136,6 +139,14 @@ def test_a_wrong_field_is_named(change: dict[str, Any], field: str) -> None:
     query = {name: value for name, value in {**QUERY, **change}.items() if value is not None}
     (error,) = client.answers(query)
     assert error["field"] == field and error["id"] == "q" and error["error"] and set(error) == {"error", "field", "id"}
+
+
+def test_an_illegal_move_refuses_the_whole_query_once() -> None:
+    moves = [["B", "C3"], ["W", "D4"], ["B", "D4"], ["W", "A1"]]
+    error, answer = Client().answers({**QUERY, "moves": moves, "analyzeTurns": [0, 1, 2, 3, 4]}, {**QUERY, "id": "other"})
+    assert error == {"error": "Illegal move 2: B D4", "field": "moves", "id": "q"} and answer["id"] == "other"
+    (error,) = Client().answers({**QUERY, "moves": moves, "analyzeTurns": [1]})
+    assert error["field"] == "moves", "the illegal move comes after the position that is asked for"
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "7", "nonsense", '{"id": 3}', "{}", '{"id": NaN}', '"\\ud800"', "[" * 5000, "\x00\x01", '{"id":"a","komi":1e999'])

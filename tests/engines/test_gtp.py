@@ -138,6 +138,17 @@ def test_a_hopeless_engine_resigns_after_some_moves_of_its_own() -> None:
     assert engine.ask("genmove b") == "= C5\n\n"
 
 
+def test_a_resignation_is_the_result_of_its_own_game_only(tmp_path) -> None:
+    path = tmp_path / "game.sgf"
+    path.write_text("(;GM[1]SZ[5];B[aa];W[bb])")
+    for line in ("clear_board", "set_position b C3 w D4", "set_free_handicap C3 D4", f"loadsgf {path}", "play w C3", "genmove w"):
+        engine = InProcess(5, value=-0.95)
+        for setting in ("kata-set-param resignConsecTurns 1", "genmove b", "kata-set-param allowResignation false"):
+            engine.ask(setting)
+        assert "RE[W+R]" in engine.ask("printsgf")
+        assert engine.ask(line).startswith("=") and "RE[" not in engine.ask("printsgf"), line
+
+
 def test_a_clock_bounds_the_thinking() -> None:
     engine = InProcess(5)
     for line in ("kata-set-param maxVisits unlimited", "kata-time_settings byo-yomi 0 0.5 3", "time_left b 0.5 3"):

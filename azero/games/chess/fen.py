@@ -98,7 +98,7 @@ def parse_men(board: str, size: int) -> list[str]:
     """Return the letters of the squares of a board of `size` ranks and files from a1, a dot for an empty one.
 
     Raises:
-      ValueError: it is not such a board with a king on each side and no pawn on the first or the last rank.
+      ValueError: it is not such a board with a king on each side, not next to each other, and no pawn on the first or the last rank.
     """
     ranks = board.split("/")
     if len(ranks) != size:
@@ -114,6 +114,9 @@ def parse_men(board: str, size: int) -> list[str]:
     for colour, king in (("White", "K"), ("Black", "k")):
         if men.count(king) != 1:
             raise ValueError(f"{colour} has {men.count(king)} kings, not one")
+    (rank, file), (other_rank, other_file) = (divmod(men.index(king), size) for king in "Kk")
+    if max(abs(rank - other_rank), abs(file - other_file)) == 1:
+        raise ValueError("the kings stand next to each other")
     if set("Pp") & {*men[:size], *men[-size:]}:
         raise ValueError("a pawn stands on the first or the last rank")
     return men

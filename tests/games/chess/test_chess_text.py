@@ -70,6 +70,7 @@ def test_the_en_passant_square_is_kept_only_where_the_capture_is_legal() -> None
         ("k7/8/8/8/8/8/8/K6x w - - 0 1", "rank 1 has 'x'"),
         ("k7/8/8/8/8/8/8/8 w - - 0 1", "White has 0 kings, not one"),
         ("kk6/8/8/8/8/8/8/K7 w - - 0 1", "Black has 2 kings, not one"),
+        ("8/8/8/3k4/4K3/8/8/8 w - - 0 1", "the kings stand next to each other"),
         ("k6P/8/8/8/8/8/8/K7 w - - 0 1", "a pawn stands on the first or the last rank"),
         ("k7/8/8/8/8/8/8/K7 x - - 0 1", "the side to move is w or b, not 'x'"),
         ("k7/8/8/8/8/8/8/K7 w KX - 0 1", "castling rights are '-' or some of KQkq, not 'KX'"),
