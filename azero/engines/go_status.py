@@ -2,6 +2,7 @@
 
 Unconditional life (Benson) decides where it can: such stones live, and the other side's stones among them are dead. Everywhere else playouts decide: a chain
 whose points its own side keeps in too few of them is dead. What is unsettled, because whoever moves first there wins, counts as alive, and so does a seki.
+Small eye spaces are played out in full, for random games seldom find the vital points of a nakade.
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from azero.engines.go_nakade import MOST_POINTS, EyeSpace
 from azero.engines.go_playouts import count_ownership
 from azero.games.go import setup
-from azero.games.go.life import pass_alive
+from azero.games.go.life import Point, pass_alive
 
 DEAD_BELOW = 0.4
 """A chain that its side keeps in a smaller share of the playouts is dead; chosen on the test positions."""
 PLAYOUT_MOVES = 24_000
 """Work for one judgement: playouts times points of the board; 9x9 gets 256 playouts, 19x19 gets 64."""
 FEWEST_PLAYOUTS, MOST_PLAYOUTS = 64, 256
+SAFE_TERRITORY = 6
+"""Points of territory that make a group safe enough to fill the liberties of a chain it surrounds: no seki on the test positions has as many; a choice."""
+SHARED_LIBERTIES = 2
+"""Largest empty region outside of a chain that its surroundings are taken to fill without its owner's making an eye there."""
 SEKI_EYES = 2
 """A living group with fewer points of territory than this, beside points that are nobody's, is in seki."""
 
@@ -73,7 +79,51 @@ def _dead_stones(board: np.ndarray, seed: int) -> np.ndarray:
             if not (alive | dead)[rows[0], columns[0]]:
                 kept = (1 + board[rows[0], columns[0]] * ownership[rows, columns].mean()) / 2
                 dead[rows, columns] = kept < DEAD_BELOW
+        _kill_by_nakade(board, dead, alive)
     return dead
+
+
+def _kill_by_nakade(board: np.ndarray, dead: np.ndarray, alive: np.ndarray) -> None:
+    """Mark in `dead` the chains that look alive but are killed within their eye space; the stones that kill them live."""
+    area = area_of(np.where(dead, 0, board).astype(np.int8))
+    safe = alive.copy()
+    for group, _ in setup.chains(area):
+        if sum(board[point] == 0 for point in group) >= SAFE_TERRITORY:
+            safe[tuple(zip(*group, strict=True))] = True
+    for chain, _ in setup.chains(board):
+        first = next(iter(chain))
+        if alive[first] or dead[first]:
+            continue
+        regions = [region for region, _ in setup.chains(_without(chain, board.shape))]
+        within = {point for region in regions if len(region) <= MOST_POINTS for point in region}
+        if not 0 < len(within) <= MOST_POINTS or not _is_surrounded(board, chain, within, safe):
+            continue
+        stones = [{point for point in within if board[point] == colour} for colour in (board[first], -board[first])]
+        if EyeSpace(within, board.shape, chain).is_dead(*stones):
+            for point in chain | stones[0]:
+                dead[point] = True
+            for point in stones[1]:
+                dead[point] = False
+
+
+def _without(chain: set[Point], shape: tuple[int, ...]) -> np.ndarray:
+    """Return int8[H, W]: 1 where the chain is not."""
+    rest = np.ones(shape, np.int8)
+    rest[tuple(zip(*chain, strict=True))] = 0
+    return rest
+
+
+def _is_surrounded(board: np.ndarray, chain: set[Point], within: set[Point], safe: np.ndarray) -> bool:
+    """Return whether outside of a chain, whose eye space is `within`, there are only safe stones of the other side and liberties that they can fill."""
+    colour = board[next(iter(chain))]
+    outside = _border(chain, board.shape) - within
+    for region, _ in setup.chains((board == 0).astype(np.int8)):
+        if not region.isdisjoint(outside):
+            if len(region) > SHARED_LIBERTIES:
+                return False
+            outside |= _border(region, board.shape) - chain
+            outside -= region
+    return all(board[point] == -colour and safe[point] for point in outside)
 
 
 def _num_playouts(num_points: int) -> int:
@@ -102,7 +152,6 @@ def _seki(board: np.ndarray, area: np.ndarray) -> np.ndarray:
     return seki
 
 
-def _border(points: set[tuple[int, int]], shape: tuple[int, ...]) -> set[tuple[int, int]]:
+def _border(points: set[Point], shape: tuple[int, ...]) -> set[Point]:
     """Return the points beside a set of points."""
-    around = {(row + dr, column + dc) for row, column in points for dr, dc in ((-1, 0), (1, 0), (0, -1), (0, 1))}
-    return {(row, column) for row, column in around - points if 0 <= row < shape[0] and 0 <= column < shape[1]}
+    return {other for point in points for other in setup.around(point, shape)} - points

@@ -48,7 +48,7 @@ def chains(board: np.ndarray) -> list[tuple[set[tuple[int, int]], set[tuple[int,
             continue
         chain, liberties, todo = {start}, set(), [start]
         while todo:
-            for point in _around(todo.pop(), board.shape):
+            for point in around(todo.pop(), board.shape):
                 if board[point] == 0:
                     liberties.add(point)
                 elif board[point] == board[start] and point not in chain:
@@ -59,7 +59,8 @@ def chains(board: np.ndarray) -> list[tuple[set[tuple[int, int]], set[tuple[int,
     return found
 
 
-def _around(point: tuple[int, int], shape: tuple[int, ...]) -> list[tuple[int, int]]:
+def around(point: tuple[int, int], shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Return the points of the board beside a point."""
     row, column = point
     candidates = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
     return [(r, c) for r, c in candidates if 0 <= r < shape[0] and 0 <= c < shape[1]]
