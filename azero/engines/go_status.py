@@ -90,6 +90,7 @@ def _kill_by_nakade(board: np.ndarray, dead: np.ndarray, alive: np.ndarray) -> N
     for group, _ in setup.chains(area):
         if sum(board[point] == 0 for point in group) >= SAFE_TERRITORY:
             safe[tuple(zip(*group, strict=True))] = True
+    safe &= ~dead
     for chain, _ in setup.chains(board):
         first = next(iter(chain))
         if alive[first] or dead[first]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
@@ -12,21 +13,23 @@ from azero.engines.go_status import judge
 from azero.engines.moves import win_rate
 from azero.engines.session import Session
 from azero.engines.terminal_board import draw_board
+from azero.games.game import side_names
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import format_game, format_result
 from azero.play.player import Position
 from azero.play.thinking import Analysis, Limits
 
-HELP = """  D4, b2 ...   play there (columns are letters, rows count from below)
-  pass         pass (Go)
-  undo         take back your last move and the answer to it
+HELP = """  undo         take back your last move and the answer to it
   hint         what the network thinks of your position
-  score        the score as it stands, dead stones removed (Go)
-  save FILE    write the game as SGF (Go)
   board        draw the board again
   resign       give up
   quit         leave"""
+GO_HELP = """  D4, b2 ...   play there (columns are letters, rows count from below)
+  pass         pass
+  score        the score as it stands, dead stones removed
+  save FILE    write the game as SGF
+"""
 
 
 class Terminal:
@@ -68,8 +71,8 @@ class Terminal:
     def run(self, read: Callable[[str], str]) -> None:
         """Play until the person leaves; `read(prompt)` gives a line or raises EOFError."""
         go = isinstance(self._session.game, Go)
-        sides = ("Black (X)", "White (O)") if go else ("X", "O")
-        self._say(f"You play {sides[self._human]} against {self._session.thinker.name}. Type help for what you can do.")
+        sign = f" ({'XO'[self._human]})" if go else ""
+        self._say(f"You play {self._side(self._human)}{sign} against {self._session.thinker.name}. Type help for what you can do.")
         self._draw()
         while True:
             self.answer()
@@ -91,7 +94,7 @@ class Terminal:
         """Do what the person typed: a move or a command."""
         word, _, rest = line.partition(" ")
         commands: dict[str, Callable[[], None]] = {
-            "help": lambda: self._say(HELP),
+            "help": self._help,
             "board": self._draw,
             "undo": self._undo,
             "hint": self._hint,
@@ -103,6 +106,12 @@ class Terminal:
             commands.get(word.lower(), lambda: self._play(line))()
         except (ValueError, OSError) as error:
             self._say(f"{error}", "red")
+
+    def _help(self) -> None:
+        """Say what can be typed; how moves are written, other games than Go show by some of them."""
+        names = [self._position.action_name(int(action)) for action in np.flatnonzero(self._position.legal)[:2]]
+        moves = GO_HELP if isinstance(self._session.game, Go) else f"  {', '.join(names)} ...   a move\n"
+        self._say(moves + HELP)
 
     def _play(self, text: str) -> None:
         if self._is_over:
@@ -205,8 +214,7 @@ class Terminal:
         self._say(f"written: {path}")
 
     def _side(self, colour: int) -> str:
-        names = ("Black", "White") if isinstance(self._session.game, Go) else ("X", "O")
-        return names[colour]
+        return side_names(self._session.game)[colour]
 
     def _draw(self) -> None:
         self._show(self._position)

@@ -23,10 +23,6 @@ from azero.games.shogi.text import Board, board_of_sfen
 from azero.play.player import Decision
 from azero.play.referee import PLAYED_OUT
 
-COLOURS = {"chess": ("White", "Black")}
-"""What the first and the second mover are called where that is not Black and White."""
-
-
 LINE_MOVES = 8
 """Moves of an expected line that are written in chess and shogi: naming one plays it out in the slow rules of the host."""
 
@@ -36,11 +32,6 @@ class _Board(Protocol):
 
 
 _AnyBoard = TypeVar("_AnyBoard", bound=_Board)
-
-
-def colours(game: Game) -> tuple[str, str]:
-    """Return what the first and the second mover are called."""
-    return COLOURS.get(game.name, ("Black", "White"))
 
 
 def match_sgf(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:

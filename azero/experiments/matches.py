@@ -14,12 +14,13 @@ from azero.evaluate.match_games import MatchGame, MatchSummary, complete_pairs, 
 from azero.evaluate.sprt import Sprt
 from azero.experiments.batched_match import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_rounds
 from azero.experiments.match_directory import MatchDirectory
-from azero.experiments.match_records import RECORDS, colours
+from azero.experiments.match_records import RECORDS
 from azero.experiments.match_request import MatchRequest
 from azero.experiments.match_sides import Side, as_before, match_rules, player_maker, read_sides, refuse_unplaced
 from azero.experiments.openings import draw_pairings
 from azero.experiments.players import NetworkSpec
 from azero.games import make
+from azero.games.game import side_names
 from azero.play.score import MatchResult
 from azero.report.progress import working
 
@@ -112,7 +113,7 @@ class _RunningMatch:
 
     def _movers(self) -> tuple[str, str]:
         """Return how the result calls the sides: by colour where games begin in the middle."""
-        first, second = colours(self.game)
+        first, second = side_names(self.game)
         return ("moving first", "second") if self.request.start_positions is None else (f"as {first}", f"as {second}")
 
     def _look(self) -> None:
@@ -138,7 +139,7 @@ class _RunningMatch:
             return
         makers = [tuple(player_maker(side, self.request, self.rules, worker) for side in self.sides) for worker in range(self.request.workers)]
         for game in play_games(self.game, [(a, b) for a, b in makers], pairings, timeout=self.request.timeout, stop=self._is_over):
-            colour = colours(self.game)[0 if game.first_is_black else 1]
+            colour = side_names(self.game)[0 if game.first_is_black else 1]
             note = f"; {game.disagreement}" if game.disagreement else ""
             self.console.print(
                 f"game {game.number}: {first.name} as {colour} {game.reward:+.0f}, {len(game.actions)} moves, {game.ending}{note}", soft_wrap=True, markup=False

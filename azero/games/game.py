@@ -132,3 +132,10 @@ def make(name: str, **options: Any) -> Game:
     if name not in GAMES:
         raise ValueError(f"unknown game {name!r}; the games are: {', '.join(sorted(GAMES))}")
     return GAMES[name](**options)
+
+
+def side_names(game: Game) -> tuple[str, str]:
+    """Return what the first and the second mover of a game are called."""
+    from azero.games.table import SIDES
+
+    return SIDES.get(game.name, ("the first player", "the second player"))

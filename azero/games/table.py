@@ -8,3 +8,12 @@ from azero.games.shogi.rules import Shogi
 from azero.games.tictactoe import TicTacToe
 
 GAMES = {"animal_shogi": AnimalShogi, "chess": Chess, "go": Go, "minichess": Minichess, "shogi": Shogi, "tictactoe": TicTacToe}
+
+SIDES = {
+    "go": ("Black", "White"),
+    "shogi": ("Black", "White"),
+    "chess": ("White", "Black"),
+    "minichess": ("White", "Black"),
+    "tictactoe": ("X", "O"),
+}
+"""What the first and the second mover are called, where they have names."""

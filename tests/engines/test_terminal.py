@@ -19,7 +19,7 @@ GO = {"size": 5, "komi": 6.5}
 def _play(lines: list[str], game: str = "go", human: int = 0, value: float = 0.0) -> tuple[str, Session]:
     """Return what is said, and the session at the end."""
     rules = make(game, **(GO if game == "go" else {}))
-    session = Session(rules, lambda game: UniformThinker(game, value))
+    session = Session(rules, lambda game: UniformThinker(game, value, expects_pass=game.name == "go"))
     out = io.StringIO()
     waiting = iter(lines)
 
@@ -70,6 +70,13 @@ def test_tic_tac_toe_works_too() -> None:
     said, session = _play(["b2", "b2", "score", "save x.sgf", "c3", "a1"], game="tictactoe")
     assert " 2 . X ." in said.replace("2 .", " 2 .", 1) and "a b c" in said and "the game goes on" in said
     assert "only games of Go can be saved" in said and session.position.is_over and "the game is over: X wins" in said
+
+
+def test_chess_is_drawn_as_chess_and_its_sides_have_their_names() -> None:
+    said, session = _play(["help", "e2e4", "resign"], game="chess", human=0)
+    assert "You play White against" in said and "You resign: Black wins" in said and session.num_moves == 2
+    assert "\n4 . . . . P . . .\n" in said and said.count("a b c d e f g h") == 3
+    assert "b1c3, b1a3 ...   a move" in said and "save FILE" not in said
 
 
 @pytest.mark.parametrize("line", ["", "   ", "\x00", "undo undo", "saveme", "hint hint hint", "\N{SNOWMAN}", "[red]pass", "9" * 5000])
