@@ -96,7 +96,7 @@ def play(
     player: str | None = None,
     iteration: int | None = None,
     visits: int = 400,
-    colour: str = "black",
+    colour: str = "first",
     komi: float | None = None,
 ) -> None:
     """Play against a network in this terminal.
@@ -107,7 +107,7 @@ def play(
       player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
       iteration: the checkpoint; default the newest.
       visits: visits per move; more is stronger and slower.
-      colour: yours: black moves first, white second.
+      colour: yours: black or white as the game has them (in chess White moves first), or first or second.
       komi: points for White in Go; default the checkpoint's.
     """
     from azero.experiments.serve import Source, play_in_terminal

@@ -109,7 +109,7 @@ class Training:
         return status
 
 
-def play(workdir: Path | str, visits: int = 64, colour: str = "black") -> ClickableBoard | None:
+def play(workdir: Path | str, visits: int = 64, colour: str = "first") -> ClickableBoard | None:
     """Show a board to click on, against the newest network of a run; without ipywidgets, or for other games, moves are typed.
 
     The network plays on the CPU, so that a run may have the accelerator for itself.

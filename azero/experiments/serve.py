@@ -24,6 +24,7 @@ from azero.engines.uci import UCI
 from azero.engines.usi import USI
 from azero.experiments.players import CheckpointSpec, RandomNetSpec, ThinkerSpec, load_any_thinker, parse_player, resolve
 from azero.games import Game, make
+from azero.games.game import side_names
 from azero.games.go.rules import Go
 from azero.play.thinking import Limits
 
@@ -153,17 +154,29 @@ def lay_table(source: Source, visits: int, colour: str, komi: float | None) -> T
     Raises:
       ValueError: the colour, the visits or the source is none.
     """
-    if colour.lower() not in ("black", "white", "first", "second"):
-        raise ValueError(f"--colour {colour}: black (or first) and white (or second) are allowed")
     spec = source.spec()
     limits = Limits(visits=_visits(spec, visits))
     config = _game_config(spec)
     if komi is not None:
         config = GameConfig(**{**vars(config), "komi": komi})
     game = make(config.name, **config.options())
+    human = side_of(colour, game)
     session = Session(game, lambda game: load_any_thinker(spec, _config_of(game)))
     session.prepare(quietly=True)
-    return Table(session, limits, 0 if colour.lower() in ("black", "first") else 1)
+    return Table(session, limits, human)
+
+
+def side_of(colour: str, game: Game) -> int:
+    """Return the side that `colour` names: 0 moves first, which is White in chess and Black elsewhere.
+
+    Raises:
+      ValueError: it names none; what is allowed is listed.
+    """
+    first, second = side_names(game)
+    for names in (("first", "second"), (first.lower(), second.lower()), ("black", "white")):
+        if colour.lower() in names:
+            return names.index(colour.lower())
+    raise ValueError(f"--colour {colour}: allowed are first, second, black and white")
 
 
 def _read_plain(prompt: str) -> str:

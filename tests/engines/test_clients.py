@@ -124,7 +124,7 @@ def test_the_analysis_engine_behind_pipes() -> None:
         (["uci", "--random-net", "go5"], "azero: random go5 plays go; uci is for chess"),
         (["usi", "--random-net", "chess", "--visits", "3"], "azero: random chess plays chess; usi is for shogi"),
         (["uci", "--random-net", "chess?block=3"], "azero: block=3 in 'random-net:chess?block=3' is not understood"),
-        (["play", "--random-net", "go5", "--colour", "green"], "azero: --colour green: black (or first) and white (or second) are allowed"),
+        (["play", "--random-net", "go5", "--colour", "green"], "azero: --colour green: allowed are first, second, black and white"),
     ],
 )
 def test_mistakes_are_one_line(arguments: list[str], message: str, monkeypatch, capsys) -> None:

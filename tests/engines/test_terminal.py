@@ -9,6 +9,7 @@ from uniform_thinker import UniformThinker
 
 from azero.engines.session import Session
 from azero.engines.terminal import Terminal
+from azero.experiments.serve import side_of
 from azero.games import make
 from azero.games.go.sgf import parse_games
 from azero.play.thinking import Limits
@@ -70,6 +71,12 @@ def test_tic_tac_toe_works_too() -> None:
     said, session = _play(["b2", "b2", "score", "save x.sgf", "c3", "a1"], game="tictactoe")
     assert " 2 . X ." in said.replace("2 .", " 2 .", 1) and "a b c" in said and "the game goes on" in said
     assert "only games of Go can be saved" in said and session.position.is_over and "the game is over: X wins" in said
+
+
+@pytest.mark.parametrize(("game", "colours"), [("go", "black WHITE"), ("chess", "White black"), ("tictactoe", "x o"), ("animal_shogi", "black white")])
+def test_a_side_is_chosen_by_its_colour(game: str, colours: str) -> None:
+    for words in (colours, "first second"):
+        assert [side_of(word, make(game)) for word in words.split()] == [0, 1]
 
 
 def test_chess_is_drawn_as_chess_and_its_sides_have_their_names() -> None:

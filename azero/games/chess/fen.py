@@ -114,8 +114,8 @@ def parse_men(board: str, size: int) -> list[str]:
     for colour, king in (("White", "K"), ("Black", "k")):
         if men.count(king) != 1:
             raise ValueError(f"{colour} has {men.count(king)} kings, not one")
-    (rank, file), (other_rank, other_file) = (divmod(men.index(king), size) for king in "Kk")
-    if max(abs(rank - other_rank), abs(file - other_file)) == 1:
+    white, black = (divmod(men.index(king), size) for king in "Kk")
+    if max(abs(white[0] - black[0]), abs(white[1] - black[1])) == 1:
         raise ValueError("the kings stand next to each other")
     if set("Pp") & {*men[:size], *men[-size:]}:
         raise ValueError("a pawn stands on the first or the last rank")
