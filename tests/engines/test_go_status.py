@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from azero.engines.external import GtpProgram
-from azero.engines.go_status import area_of, judge
+from azero.engines.go_status import _divide_large_regions, area_of, judge
 from azero.games.go.life import pass_alive
 from azero.games.go.text import format_vertex, parse_diagram
 
@@ -61,6 +61,17 @@ def _check(position: Drawn) -> None:
         np.testing.assert_array_equal(status.dead, position.dead)
         assert status.margin == margin
         assert sum(len(chain) for which in ("alive", "dead", "seki") for chain in status.chains(which)) == np.count_nonzero(board)
+
+
+@pytest.mark.parametrize(("share", "is_dead"), [(0.6, True), (0.9, False)])
+def test_a_stone_that_would_spoil_a_whole_territory_is_dead_unless_its_side_is_sure_of_it(share: float, is_dead: bool) -> None:
+    """The stone at C7 leaves a dozen points to nobody; the one at B1 leaves only two, as in a seki."""
+    rows = ["XXXXXOOOO", "X...XO.O.", "X.O..XOOO", "X...XXO.O", "X..XX.XOO", "XXXXXXXO.", "OOOOOXXXO", "XXXXOOOOO", ".O.XO.O.O"]
+    board = parse_diagram(rows)
+    kept, dead = np.ones(board.shape), np.zeros(board.shape, bool)
+    kept[2, 2], kept[8, 1] = share, 0.6
+    _divide_large_regions(board, kept, dead)
+    assert [(int(row), int(column)) for row, column in np.argwhere(dead)] == ([(2, 2)] if is_dead else [])
 
 
 @needs_gnu_go
