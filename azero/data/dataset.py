@@ -28,6 +28,13 @@ _OLDEST_SCHEMA = 1
 """Without rows_per_position, which was 1."""
 
 
+def open_manifest(directory: Path) -> Manifest:
+    """Return the shards of a split. No checkpoint says which they are, as in a run, so a damaged line is made good from the shard itself."""
+    manifest = Manifest(manifest_path(directory, 0))
+    manifest.recover()
+    return manifest
+
+
 @dataclass(frozen=True)
 class Dataset:
     """A data set on disk."""
@@ -85,7 +92,7 @@ class Dataset:
 
     def shards(self, split: str) -> list[ShardRecord]:
         """Return the shards of a split, oldest first."""
-        records = Manifest(manifest_path(self.directory / split, 0)).records
+        records = open_manifest(self.directory / split).records
         return [records[index] for index in sorted(records)]
 
     def open_split(self, split: str, game: Game, config: ReplayConfig, memory: int | None = None) -> Replay:
@@ -133,7 +140,7 @@ class Dataset:
         """
         directory = self.directory / split
         directory.mkdir(parents=True, exist_ok=True)
-        manifest = Manifest(manifest_path(directory, 0))
+        manifest = open_manifest(directory)
         number = max(manifest.records, default=-1) + 1
         path = shard_path(directory, 0, number)
         facts = {"game": "go", "shard": number, "process": 0, "split": split, "sources": list(sources)}

@@ -76,3 +76,7 @@ class AccuracyRequest:
     """Also print the published figures beside ours."""
     json: bool = False
     """Print one JSON object instead of tables."""
+
+    def __post_init__(self) -> None:
+        if self.number < 0:
+            raise ValueError(f"--number is how many games, 0 for all, not {self.number}")

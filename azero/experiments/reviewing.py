@@ -16,7 +16,8 @@ from azero.evaluate.rows import write_atomically
 from azero.experiments.players import ThinkerSpec, load_any_thinker, parse_player, resolve
 from azero.games import make
 from azero.games.go.rules import Go
-from azero.games.go.sgf import SUFFIXES, GameRecord, read_games
+from azero.games.go.sgf import GameRecord, read_games
+from azero.games.go.sgf_files import SUFFIXES
 from azero.play.thinking import Limits
 from azero.report.progress import working
 from azero.report.review_page import write_review

@@ -19,7 +19,7 @@ from azero.networks import choose
 from azero.networks.rollout import NUM_GROUPS
 from azero.pipelines.loop import START_POSITIONS, Loop, RunState
 from azero.play.trajectory import Assembler, HostArray
-from azero.report.files import CONFIG
+from azero.report import files
 from azero.report.tables import format_bytes, format_duration, make_table
 
 _RESIGN = "resign."
@@ -36,11 +36,11 @@ def settle(config: Config, workdir: Path) -> Config:
 
 
 def _settle(config: Config, workdir: Path) -> Config:
-    path = workdir / CONFIG
     network = config.network
-    if network.convolution == "auto" and path.exists():
-        earlier = json.loads(path.read_text(encoding="utf-8"))["network"]
-        network = dataclasses.replace(network, **{name: earlier[name] for name in ("convolution", "train_dtype", "inference_dtype")})
+    if network.convolution == "auto" and (settled := files.read_settings(workdir)):
+        # Only what is needed is read: the file may be of a version with other settings.
+        earlier = {name: settled.get("network", {}).get(name) for name in ("convolution", "train_dtype", "inference_dtype")}
+        network = from_dict({"network": earlier}, config, source=str(workdir / files.CONFIG)).network
     if config.game.start_positions is not None:
         _keep_start_positions(Path(config.game.start_positions), workdir / START_POSITIONS)
     if network.name in NUM_GROUPS:
