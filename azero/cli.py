@@ -72,6 +72,8 @@ def checkpoint(workdir: Positional[Path], export: Path | None = None, iteration:
     from azero.checkpoint import export_network
     from azero.experiments.saving import print_checkpoints
 
+    if export is None and iteration is not None:
+        raise ValueError("--iteration is the checkpoint to export; name a directory with --export")
     if export is None:
         print_checkpoints(_existing(workdir))
     else:

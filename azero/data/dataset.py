@@ -69,7 +69,7 @@ class Dataset:
         """Make a data set, or open the one that is there with the same settings.
 
         Raises:
-          ValueError: there is one with other settings; they are named.
+          ValueError: there is one with other settings, which are named; or there is no such board.
           StorageError: the directory cannot be written to.
         """
         if (directory / DATASET).exists():
@@ -80,11 +80,13 @@ class Dataset:
             if differing:
                 raise ValueError(f"{directory} holds a data set with other settings: {'; '.join(differing)}; take another directory, or the same settings")
             return there
+        dataset = cls(directory, filters, fractions, rows_per_position)
+        dataset.game()  # settings that no board fits leave nothing behind
         directory.mkdir(parents=True, exist_ok=True)
         facts = {"schema": _SCHEMA, "game": "go", "filters": dataclasses.asdict(filters), "fractions": dataclasses.asdict(fractions)}
         facts["rows_per_position"] = rows_per_position
         write_atomic(directory / DATASET, [json.dumps(facts, indent=2).encode() + b"\n"])
-        return cls(directory, filters, fractions, rows_per_position)
+        return dataset
 
     def game(self) -> Go:
         """Return the rules that the games were replayed under."""

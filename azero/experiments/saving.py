@@ -10,7 +10,8 @@ import jax
 from rich.console import Console
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import Checkpointer, list_checkpoints
+from azero.checkpoint import Checkpointer, list_checkpoints, load_settings
+from azero.checkpoint.exported import exported_path
 from azero.config import Config, from_dict, to_dict
 from azero.data.division import deal_shards, forget_processes
 from azero.data.shard import ShardName
@@ -167,6 +168,8 @@ def print_checkpoints(workdir: Path) -> None:
     console = Console()
     if rows:
         console.print(make_table(f"Checkpoints of {workdir}", ("iteration", "games", "steps", "size", "saved", "digest of the whole state"), rows))
+    elif exported_path(workdir).exists():
+        console.print(f"{exported_path(workdir)} is the exported network of iteration {load_settings(workdir)[0]}", soft_wrap=True)
     else:
         console.print(f"{workdir} has no checkpoint yet")
 

@@ -202,6 +202,16 @@ def test_other_settings_need_another_directory(bad):
         run_import(ImportRequest((files / "good.sgf",), files / "set", Filters(size=(9,), min_moves=10), Fractions(0.0, 0.0)), Console(quiet=True))
 
 
+def test_settings_that_no_board_fits_leave_nothing_behind(bad, tmp_path):
+    files, _, _ = bad
+    for filters in (Filters(size=(0,)), Filters(size=(9, 99)), Filters(size=(9,), max_moves=0)):
+        with pytest.raises(ValueError, match=r"size|max_moves"):
+            run_import(ImportRequest((files / "good.sgf",), tmp_path / "set", filters), Console(quiet=True))
+    assert not (tmp_path / "set").exists()
+    with pytest.raises(ValueError, match="shares of nan"):
+        Fractions(validation=float("nan"))
+
+
 def test_nothing_to_import_is_a_mistake(bad, tmp_path):
     files, _, _ = bad
     with pytest.raises(ValueError, match="there is no file of game records"):
