@@ -37,7 +37,7 @@ def read_texts(path: Path) -> Iterator[Text]:
       ValueError: the file itself cannot be read, or has no text in it.
     """
     try:
-        yield from _texts(path.name, partial(open, path, "rb"), 0)
+        yield from _texts(path.name, lambda: path.open("rb"), 0)
     except _UNREADABLE as error:
         raise ValueError(f"cannot read {path}: {error or type(error).__name__}") from error
 
