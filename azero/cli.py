@@ -72,6 +72,8 @@ def checkpoint(workdir: Positional[Path], export: Path | None = None, iteration:
     from azero.checkpoint import export_network
     from azero.experiments.saving import print_checkpoints
 
+    if export is None and iteration is not None:
+        raise ValueError("--iteration is the checkpoint to export; name a directory with --export")
     if export is None:
         print_checkpoints(_existing(workdir))
     else:
@@ -255,6 +257,7 @@ def run_command() -> None:
     """Run what the command line asks for."""
     from azero import __version__
     from azero.checkpoint import CheckpointError
+    from azero.data.files import describe_system_error
 
     if sys.argv[1:2] in (["--version"], ["version"]):
         print(f"azero {__version__}")
@@ -270,8 +273,10 @@ def run_command() -> None:
             plan()  # its flags are those of an experiment
         else:
             tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX")
-    except (ValueError, CheckpointError) as error:
-        print(f"azero: {error}", file=sys.stderr)
+    except (ValueError, CheckpointError, OSError) as error:
+        if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
+            raise
+        print(f"azero: {describe_system_error(error) if isinstance(error, OSError) else error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt as stop:
         print(f"azero: {str(stop) or 'stopped'}", file=sys.stderr)

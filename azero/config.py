@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import hashlib
 import json
+import math
 import tomllib
 import types
 import typing
@@ -24,6 +25,21 @@ C = TypeVar("C")
 def _check(condition: bool, message: str) -> None:
     if not condition:
         raise ValueError(message)
+
+
+def check_range(settings: Any, table: str, names: str, low: float, high: float = math.inf, above: bool = False) -> None:
+    """Check that the settings `names` of a table, those that are not None, lie in [low, high], with `above` in (low, high]; NaN lies nowhere.
+
+    Raises:
+      ValueError: one does not; it is named with its value and what is allowed.
+    """
+    for name in names.split():
+        value = getattr(settings, name)
+        if value is None or (low <= value <= high and not (above and value == low) and abs(value) < math.inf):
+            continue
+        allowed = f"above {low}" if above else f"at least {low}"
+        allowed = allowed if high == math.inf else f"from {low} to {high}"
+        raise ValueError(f"{table}.{name.replace('_', '-')} is {allowed}, not {value}")
 
 
 @dataclass(frozen=True)
@@ -75,6 +91,7 @@ class GameConfig:
 
     def __post_init__(self) -> None:
         _check(len(self.size) in (1, 2), f"game.size is one or two numbers, not {self.size}")
+        check_range(self, "game", "max_moves", 1)
 
 
 @dataclass(frozen=True)
@@ -118,9 +135,10 @@ class NetworkConfig:
     """Added to the variance (the paper gives none)."""
 
     def __post_init__(self) -> None:
-        _check(self.blocks >= 1, f"network.blocks is at least 1, not {self.blocks}")
-        _check(4 <= self.pattern_bits <= 24, f"network.pattern-bits is 4 to 24, not {self.pattern_bits}")
-        _check(self.filters >= 1, f"network.filters is at least 1, not {self.filters}")
+        check_range(self, "network", "blocks filters policy_filters value_filters value_hidden", 1)
+        check_range(self, "network", "pattern_bits", 4, 24)
+        check_range(self, "network", "batch_norm_momentum", 0, 1)
+        check_range(self, "network", "batch_norm_epsilon", 0, above=True)
 
 
 @dataclass(frozen=True)
@@ -159,9 +177,10 @@ class SearchConfig:
     """Longest path from the root; None is no limit other than the number of simulations."""
 
     def __post_init__(self) -> None:
-        _check(self.num_simulations >= 1, f"search.num-simulations is at least 1, not {self.num_simulations}")
-        _check(self.edge_width is None or self.edge_width >= 1, f"search.edge-width is at least 1, not {self.edge_width}")
-        _check(0.0 <= self.dirichlet_fraction <= 1.0, f"search.dirichlet-fraction lies in [0, 1], not {self.dirichlet_fraction}")
+        check_range(self, "search", "num_simulations max_considered edge_width max_depth", 1)
+        check_range(self, "search", "c_puct pb_c_init gumbel_scale c_visit c_scale", 0)
+        check_range(self, "search", "pb_c_base dirichlet_alpha", 0, above=True)
+        check_range(self, "search", "dirichlet_fraction", 0, 1)
 
 
 @dataclass(frozen=True)
@@ -198,9 +217,9 @@ class SelfplayConfig:
     """Most probable moves kept per policy target in the replay (all of them where the game has no more)."""
 
     def __post_init__(self) -> None:
-        _check(self.num_games >= 1, f"selfplay.num-games is at least 1, not {self.num_games}")
-        _check(0.0 <= self.random_share <= 1.0, f"selfplay.random-share is from 0 to 1, not {self.random_share}")
-        _check(self.policy_slots >= 1, f"selfplay.policy-slots is at least 1, not {self.policy_slots}")
+        check_range(self, "selfplay", "num_games search_batch moves_per_dispatch dispatches_per_iteration resign_min_games fast_simulations policy_slots", 1)
+        check_range(self, "selfplay", "temperature_moves random_moves", 0)
+        check_range(self, "selfplay", "random_share resign_false_positives resign_disabled full_search_probability", 0, 1)
 
 
 @dataclass(frozen=True)
@@ -215,6 +234,10 @@ class ReplayConfig:
     """Draw a random symmetry for every sample (AGZ: yes; AZ: no)."""
     prefetch: int = 4
     """Batches made ready ahead of the learner."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "replay", "window_games prefetch", 1)
+        check_range(self, "replay", "min_positions", 0)
 
 
 @dataclass(frozen=True)
@@ -245,6 +268,12 @@ class LearnerConfig:
     def __post_init__(self) -> None:
         steps = [first for first, _ in self.learning_rate]
         _check(bool(steps) and steps[0] == 0 and steps == sorted(set(steps)), "learner.learning-rate is pairs (first step, rate) from step 0 upwards")
+        for _, rate in self.learning_rate:
+            _check(0 <= rate < math.inf, f"a rate of learner.learning-rate is at least 0, not {rate}")
+        check_range(self, "learner", "batch_size", 1)
+        check_range(self, "learner", "steps_per_iteration warmup_steps l2 value_weight", 0)
+        check_range(self, "learner", "momentum", 0, 1)
+        check_range(self, "learner", "max_samples_per_position", 0, above=True)
 
 
 @dataclass(frozen=True)
@@ -270,6 +299,11 @@ class EvaluationConfig:
     temperature_moves: int = 0
     """Moves at the start of a match game that are drawn in proportion to the search's weights, for variety (AGZ: 0, its random symmetries vary the games)."""
 
+    def __post_init__(self) -> None:
+        check_range(self, "evaluation", "gate_games validation_positions num_simulations", 1)
+        check_range(self, "evaluation", "every games temperature_moves", 0)
+        check_range(self, "evaluation", "gate_win_rate", 0, 1)
+
 
 @dataclass(frozen=True)
 class CheckpointConfig:
@@ -281,6 +315,9 @@ class CheckpointConfig:
     """Most recent checkpoints kept."""
     keep_every: int | None = None
     """Checkpoints of every so many iterations are kept for good (players of the Elo curve)."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "checkpoint", "every keep keep_every", 1)
 
 
 @dataclass(frozen=True)
@@ -303,6 +340,11 @@ class RunConfig:
     """How long a process waits for the others at the start."""
     profile_iteration: int | None = None
     """Write a profiler trace of this iteration into the working directory."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "run", "iterations process_id", 0)
+        check_range(self, "run", "seed", 0, 2**32 - 1)
+        check_range(self, "run", "num_processes join_seconds profile_iteration", 1)
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,8 @@ class Checkpointer:
             if self._process == 0:
                 store.remove_unfinished(self.directory)
             _all_agree(True)  # nobody looks at what is being removed
-            self._manager = _make_manager(store.steps_directory(self.directory), config)
+            with store.quiet():  # Orbax reads files of its own, of all checkpoints, that nothing here rests on
+                self._manager = _make_manager(store.steps_directory(self.directory), config)
         except OSError as error:
             raise CheckpointError(f"cannot use {self.directory} for checkpoints: {error.strerror or error}") from error
 

@@ -60,7 +60,7 @@ def create(name: str, hardware: Hardware, disk: str | None, place: Place) -> Com
 
 
 def _kind_and_size(accelerator: str) -> tuple[str, int]:
-    form = re.fullmatch(r"(v\d+[a-z]*)-(\d+)", accelerator)
+    form = re.fullmatch(r"(v\d+[a-z]*)-([1-9]\d*)", accelerator)
     if form is None:
         raise ValueError(f"--accelerator {accelerator}: a type and a size as in v5litepod-8")
     if form[1] in ("v5e", "v5lite"):

@@ -28,6 +28,13 @@ _OLDEST_SCHEMA = 1
 """Without rows_per_position, which was 1."""
 
 
+def open_manifest(directory: Path) -> Manifest:
+    """Return the shards of a split. No checkpoint says which they are, as in a run, so a damaged line is made good from the shard itself."""
+    manifest = Manifest(manifest_path(directory, 0))
+    manifest.recover()
+    return manifest
+
+
 @dataclass(frozen=True)
 class Dataset:
     """A data set on disk."""
@@ -62,7 +69,7 @@ class Dataset:
         """Make a data set, or open the one that is there with the same settings.
 
         Raises:
-          ValueError: there is one with other settings; they are named.
+          ValueError: there is one with other settings, which are named; or there is no such board.
           StorageError: the directory cannot be written to.
         """
         if (directory / DATASET).exists():
@@ -73,11 +80,13 @@ class Dataset:
             if differing:
                 raise ValueError(f"{directory} holds a data set with other settings: {'; '.join(differing)}; take another directory, or the same settings")
             return there
+        dataset = cls(directory, filters, fractions, rows_per_position)
+        dataset.game()  # settings that no board fits leave nothing behind
         directory.mkdir(parents=True, exist_ok=True)
         facts = {"schema": _SCHEMA, "game": "go", "filters": dataclasses.asdict(filters), "fractions": dataclasses.asdict(fractions)}
         facts["rows_per_position"] = rows_per_position
         write_atomic(directory / DATASET, [json.dumps(facts, indent=2).encode() + b"\n"])
-        return cls(directory, filters, fractions, rows_per_position)
+        return dataset
 
     def game(self) -> Go:
         """Return the rules that the games were replayed under."""
@@ -85,7 +94,7 @@ class Dataset:
 
     def shards(self, split: str) -> list[ShardRecord]:
         """Return the shards of a split, oldest first."""
-        records = Manifest(manifest_path(self.directory / split, 0)).records
+        records = open_manifest(self.directory / split).records
         return [records[index] for index in sorted(records)]
 
     def open_split(self, split: str, game: Game, config: ReplayConfig, memory: int | None = None) -> Replay:
@@ -133,7 +142,7 @@ class Dataset:
         """
         directory = self.directory / split
         directory.mkdir(parents=True, exist_ok=True)
-        manifest = Manifest(manifest_path(directory, 0))
+        manifest = open_manifest(directory)
         number = max(manifest.records, default=-1) + 1
         path = shard_path(directory, 0, number)
         facts = {"game": "go", "shard": number, "process": 0, "split": split, "sources": list(sources)}

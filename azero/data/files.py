@@ -7,6 +7,7 @@ padding behind it, so no byte can change unnoticed.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -26,12 +27,32 @@ TEMPORARY_SUFFIX = ".tmp"
 """Ending of files that are being written; what a killed process leaves behind carries it."""
 
 
+_FREE_SPACE = "make room and give the same command again; what was saved before is untouched"
+_WRITABLE = "take a directory that can be written to"
+_ADVICE = {
+    errno.ENOSPC: _FREE_SPACE,
+    errno.EDQUOT: _FREE_SPACE,
+    errno.EROFS: _WRITABLE,
+    errno.EACCES: "this user may not do that there; take another directory or file",
+    errno.EEXIST: "a file stands where a directory is wanted; take another name",
+    errno.ENOTDIR: "a file stands where a directory is wanted; take another name",
+}
+"""What a person can do about a refusal of the system."""
+
+
 class StorageError(ValueError):
     """A file could not be written; what was there before is untouched."""
 
 
 class DamagedFileError(ValueError):
     """A file is missing, torn, or not what was written."""
+
+
+def describe_system_error(error: OSError) -> str:
+    """Return what the system refused as one line: where, what, and what helps."""
+    where = f"{error.filename}: " if error.filename else ""
+    advice = _ADVICE.get(error.errno or 0, "")
+    return f"{where}{error.strerror or error}{f'; {advice}' if advice else ''}"
 
 
 def write_atomic(path: Path, chunks: Iterable[bytes | memoryview]) -> None:

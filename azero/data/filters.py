@@ -90,7 +90,7 @@ class Fractions:
     """Looked at when all is done."""
 
     def __post_init__(self) -> None:
-        if self.validation < 0 or self.test < 0 or self.validation + self.test > 1:
+        if not (self.validation >= 0 and self.test >= 0 and self.validation + self.test <= 1):
             raise ValueError(f"shares of {self.validation} and {self.test} are not possible: neither is negative, and together they are at most 1")
 
     def split_of(self, key: bytes) -> str:

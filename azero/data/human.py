@@ -18,18 +18,21 @@ from typing import Any
 
 import numpy as np
 
-from azero.data.dataset import Dataset
-from azero.data.files import DamagedFileError, read_header, write_atomic
+from azero.data.dataset import Dataset, open_manifest
+from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, read_header, write_atomic
 from azero.data.filters import SPLITS, Filters, Fractions
 from azero.data.identity import game_key
-from azero.data.manifest import Manifest, ShardRecord, manifest_path
+from azero.data.manifest import ShardRecord
 from azero.data.recorded import GROUP, Replayed, Tally, as_games, replay_group
 from azero.data.shard import pack_games, pack_rows, parse_shard_path, shard_path, write_shard
 from azero.games.go.rules import Go
-from azero.games.go.sgf import SUFFIXES, GameRecord, read_games
+from azero.games.go.sgf import GameRecord, read_games
+from azero.games.go.sgf_files import SUFFIXES
 from azero.play.trajectory import HostArray
 
 LEFT_OUT = "left-out.tsv"
+_DAMAGED = ".damaged"
+"""What is put behind the name of a shard that cannot be used."""
 _POOL = 1024
 """Games read, replayed and written together; sorted by length, so that few moves of a group are padding."""
 
@@ -39,8 +42,12 @@ def find_records(paths: Iterable[Path], tally: Tally) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = sorted(file for file in path.rglob("*") if file.is_file() and file.name.lower().endswith(SUFFIXES))
-            if not inside:
+            refused: list[OSError] = []
+            names = (Path(folder, name) for folder, _, files in os.walk(path, onerror=refused.append) for name in files if name.lower().endswith(SUFFIXES))
+            # A link that leads nowhere is read, and found wanting.
+            inside = sorted(file for file in names if file.is_file() or file.is_symlink())
+            tally.unreadable += [f"{error.filename}: {error.strerror}" for error in refused]
+            if not inside and not refused:
                 tally.unreadable.append(f"{path}: there is no file of game records in it ({', '.join(SUFFIXES)})")
             found += inside
         elif path.exists():
@@ -56,7 +63,7 @@ def import_games(paths: Sequence[Path], dataset: Dataset, tally: Tally) -> Itera
     Raises:
       StorageError: the disk is full or cannot be written to; what was written is whole.
     """
-    writers = {split: _Writer(dataset.directory / split, split) for split in SPLITS}
+    writers = {split: _Writer(dataset.directory / split, split, tally) for split in SPLITS}
     known = set[bytes]().union(*(writer.keys for writer in writers.values()))
     records = _wanted_records(paths, dataset.filters, known, tally)
     game = dataset.game()
@@ -158,23 +165,39 @@ def _write_pool(pool: _Pool, fractions: Fractions, writers: dict[str, _Writer], 
 class _Writer:
     """Writes the shards of one split."""
 
-    def __init__(self, directory: Path, split: str) -> None:
+    def __init__(self, directory: Path, split: str, tally: Tally) -> None:
         """Open a split; a shard that a killed process did not get into the manifest is removed."""
         directory.mkdir(parents=True, exist_ok=True)
         self.keys: set[bytes] = set()
         self._directory = directory
-        self._manifest = Manifest(manifest_path(directory, 0))
+        self._manifest = open_manifest(directory)
         for path in directory.glob("games-p000-*.shard*"):
-            if path.suffix != ".shard" or parse_shard_path(path)[1] not in self._manifest.records:
+            if path.suffix == TEMPORARY_SUFFIX or (path.suffix == ".shard" and parse_shard_path(path)[1] not in self._manifest.records):
                 path.unlink()
-        for record in self._manifest.records.values():
-            facts = read_header(directory / record.file)[0]["facts"]
-            if "keys" not in facts:
-                raise DamagedFileError(f"{directory / record.file} is no shard of an import: it does not name its games")
-            self.keys.update(map(bytes.fromhex, facts["keys"]))
+        for record in tuple(self._manifest.records.values()):
+            self._take_in(record, tally)
         self._next = max(self._manifest.records, default=-1) + 1
         self._num_games = sum(record.games for record in self._manifest.records.values())
         self._split = split
+
+    def _take_in(self, record: ShardRecord, tally: Tally) -> None:
+        """Note which games a shard has; one that does not say so any more is set aside, and its games are new again.
+
+        Raises:
+          DamagedFileError: it is of a data set that was not made of records.
+        """
+        path = self._directory / record.file
+        try:
+            facts = read_header(path)[0]["facts"]
+        except DamagedFileError as error:
+            tally.unreadable.append(f"{error}; its {record.games} games are imported again if the files have them")
+            self._manifest.retain(lambda index: index != record.shard)
+            if path.exists():
+                path.rename(path.with_name(path.name + _DAMAGED))
+            return
+        if "keys" not in facts:
+            raise DamagedFileError(f"{path} is no shard of an import: it does not name its games")
+        self.keys.update(map(bytes.fromhex, facts["keys"]))
 
     def write(self, games: list[tuple[bytes, GameRecord, HostArray]]) -> int:
         """Write games as one shard, and return how many positions they have."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -9,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from azero.data.files import StorageError, sync_directory, write_atomic
+from azero.data.files import DamagedFileError, StorageError, read_header, sync_directory, write_atomic
+from azero.data.shard import parse_shard_path
 
 
 class ShardRecord(NamedTuple):
@@ -36,6 +38,18 @@ class Manifest:
                 self.records[record.shard] = record
             elif line:
                 self.num_damaged += 1
+
+    def recover(self) -> None:
+        """Take in the shards whose lines are damaged, as far as the shards say themselves which ones they are."""
+        if not self.num_damaged:
+            return
+        for path in sorted(self.path.parent.glob(f"games-p{parse_manifest_path(self.path):03d}-*.shard")):
+            index = parse_shard_path(path)[1]
+            with contextlib.suppress(DamagedFileError):
+                header, _, digest = read_header(path)
+                if index not in self.records and header["facts"].get("shard") == index:
+                    games, rows = (header["arrays"][name]["shape"][0] for name in ("games", "rows"))
+                    self.records[index] = ShardRecord(index, path.name, games, rows, digest)
 
     def append(self, record: ShardRecord) -> None:
         """Add a shard, durably.

@@ -46,9 +46,13 @@ def read_rows(path: Path) -> list[Row]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise ValueError(f"{path}, line {number} is not JSON: {line[:60].decode('utf-8', errors='replace')!r}") from error
+            raise ValueError(
+                f"{path}, line {number} is not JSON: {line[:60].decode('utf-8', errors='replace')!r}; without that line, the others are read"
+            ) from error
         if not isinstance(row, dict):
-            raise ValueError(f"{path}, line {number} is not a JSON object: {line[:60].decode('utf-8', errors='replace')!r}")
+            raise ValueError(
+                f"{path}, line {number} is not a JSON object: {line[:60].decode('utf-8', errors='replace')!r}; without that line, the others are read"
+            )
         rows.append(row)
     return rows
 
@@ -66,11 +70,15 @@ def write_atomically(path: Path, text: str) -> None:
     """Write a text file so that at any moment either the old or the new one is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 class RowFile:

@@ -22,6 +22,7 @@ from azero.evaluate.rows import to_plain, write_atomically
 from azero.experiments.alphago_measures import MEASURES
 from azero.experiments.alphago_stages import BUILDERS, Outcome, Workshop, prepare_data
 from azero.experiments.arguments import overlay_path
+from azero.experiments.cluster import hold_workdir
 from azero.experiments.estimate import LIFETIME_SECONDS, alphago_flops, device_flops
 from azero.experiments.run import EXIT_INTERRUPTED, end_with_status, use_compilation_cache
 from azero.pipelines.alphago import DEFAULT, STAGES, AlphaGoConfig, ordered
@@ -108,15 +109,15 @@ def run(
     console = console or Console()
     _announce(experiment, settings, workdir, console)
     names = ordered(tuple(stages))
-    workdir.mkdir(parents=True, exist_ok=True)
-    files.write_config(workdir, settings)
-    files.write_run(workdir, experiment.name, settings)
-    shop = Workshop(experiment.name, settings, workdir, prepare_data(settings, workdir, data, console), console)
-    for name in names:
-        status = _run_stage(shop, name, console)
-        if status:
-            console.print(f"stopped in stage {name}; the same command goes on", style="yellow")
-            return status
+    with hold_workdir(workdir):
+        files.write_config(workdir, settings)
+        files.write_run(workdir, experiment.name, settings)
+        shop = Workshop(experiment.name, settings, workdir, prepare_data(settings, workdir, data, console), console)
+        for name in names:
+            status = _run_stage(shop, name, console)
+            if status:
+                console.print(f"stopped in stage {name}; the same command goes on", style="yellow")
+                return status
     console.print(f"report: {write_stages_report(workdir)}")
     if (workdir / "policy").is_dir():
         console.print(f'player: "apv:{workdir}"', markup=False, highlight=False)

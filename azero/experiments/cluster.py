@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jax
@@ -15,6 +16,7 @@ import numpy as np
 from azero import mesh as mesh_lib
 from azero.checkpoint.record import show_changes
 from azero.config import Config, to_dict
+from azero.data.holding import hold
 from azero.hosts import say
 
 _SEEN_SECONDS = 15.0
@@ -57,6 +59,19 @@ def check_shared(workdir: Path) -> None:
     if not sees.all():
         blind = ", ".join(str(process) for process in np.flatnonzero(~sees))
         raise ValueError(f"{workdir} is not one directory for all hosts: process {blind} does not see what process 0 writes; give a --workdir that all share")
+
+
+@contextlib.contextmanager
+def hold_workdir(workdir: Path) -> Iterator[None]:
+    """Make the working directory and keep other runs out of it; of several processes of one run the lead does so for all.
+
+    Raises:
+      ValueError: another run is under way in it.
+      OSError: it cannot be made or written to.
+    """
+    workdir.mkdir(parents=True, exist_ok=True)
+    with hold(workdir) if mesh_lib.is_lead() else contextlib.nullcontext():
+        yield
 
 
 def describe_devices() -> str:

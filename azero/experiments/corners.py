@@ -27,11 +27,16 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
     skipped: list[str] = []
     records = [record for path in request.games for record in read_games(path, skipped) if request.only in record.name]
     if not records:
-        raise ValueError(f"there is no game in {', '.join(map(str, request.games))}" + (f" with {request.only!r} in its name" if request.only else ""))
+        named = f" with {request.only!r} in its name" if request.only else ""
+        raise ValueError(f"there is no game in {', '.join(map(str, request.games))}{named}" + (f"; not readable: {skipped[0]}" if skipped else ""))
     size = records[0].size
     used = [record for record in records if record.board_shape == (size, size)]
+    left_out = {"of another board": len(records) - len(used), "not readable": len(skipped)}
     if request.by_date:
+        left_out["without a date"] = sum(not record.date for record in used)
         used = sorted((record for record in used if record.date), key=lambda record: record.date)
+        if not used:
+            raise ValueError(f"no game in {', '.join(map(str, request.games))} has a date; leave --by-date out")
     edges = np.linspace(0, len(used), request.parts + 1).astype(int)
     parts: list[list[GameRecord]] = [used[first:end] for first, end in itertools.pairwise(edges)]
     wanted = [parse_sequence(text, size) for text in request.sequence]
@@ -53,7 +58,7 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
     columns = ("sequence", "corners", "games", *names)
     cells: list[tuple[Cell, ...]] = [(row.sequence, row.corners, row.games, *(f"{100 * share:.1f}%" for share in row.shares)) for row in rows]
     console.print(make_table(f"Corner sequences in {len(used):,} games: share of games with it", columns, cells))
-    others = f"; {len(records) - len(used)} of another board, {len(skipped)} not readable" if len(used) < len(records) or skipped else ""
+    others = "".join(f"; {count} {reason}" for reason, count in left_out.items() if count)
     console.print(f"rotations, reflections and colours folded{others}", soft_wrap=True)
     return rows
 

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from azero.data.dataset import Dataset
 from azero.data.filters import SPLITS
+from azero.data.holding import hold
 from azero.data.human import LEFT_OUT, find_records, import_games
 from azero.data.recorded import Tally
 from azero.data.shard import is_target, read_shard, row_dtype, shard_path
@@ -27,7 +28,7 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Tally:
     """Import games, showing progress, and say what came of it.
 
     Raises:
-      ValueError: the data set there has other settings, or there is not one game to import.
+      ValueError: the data set there has other settings, another import is under way, or there is not one game to import.
       StorageError: the disk is full or cannot be written to.
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
@@ -38,7 +39,8 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Tally:
         raise ValueError("; ".join(tally.unreadable) or "no files of recorded games were named")
     dataset = Dataset.create(request.out, request.filters, request.fractions)
     began = time.monotonic()
-    with Progress(max(1, sum(map(estimate_games, paths))), console=console, unit="game") as progress, progress.working("reading and replaying games"):
+    total = max(1, sum(map(estimate_games, paths)))
+    with hold(dataset.directory), Progress(total, console=console, unit="game") as progress, progress.working("reading and replaying games"):
         try:
             for _ in import_games(paths, dataset, tally):
                 positions = tally.positions.total()

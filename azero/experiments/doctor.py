@@ -35,16 +35,17 @@ def examine(experiment: str, compile_programs: bool) -> int:
     Raises:
       ValueError: there is no such experiment.
     """
-    config = load(experiment).config
-    cost = estimate(config)
+    chosen = load(experiment)
+    config, plays = chosen.config, chosen.learns_from == "selfplay"
+    cost = estimate(config, plays=plays)
     console = Console()
     console.print(facts_table("This machine", _machine_facts()))
-    console.print(facts_table(f"What {experiment} needs", _needs(config, cost)))
+    console.print(facts_table(f"What {experiment} needs", _needs(config, cost, plays)))
     if compile_programs:
         with working("compiling", console):
-            rows = _compile_rows(config)
+            rows = _compile_rows(config, plays)
         console.print(make_table("Compiled for these devices", ("program", "compile time", "memory per device"), rows))
-    wrong = _problems(config, cost)
+    wrong = _problems(config, cost, plays)
     for problem in wrong:
         console.print(f"wrong: {problem}", style="red")
     if not wrong:
@@ -65,32 +66,37 @@ def _machine_facts() -> dict[str, Cell]:
     }
 
 
-def _needs(config: Config, cost: Estimate) -> dict[str, Cell]:
+def _needs(config: Config, cost: Estimate, plays: bool) -> dict[str, Cell]:
     game = make(config.game.name, **config.game.options())
-    return {
-        "game": f"{config.game.name} {'x'.join(map(str, game.board_shape))}",
-        "parameters": cost.parameters,
+    trees: dict[str, Cell] = {
         "search tree per node": format_bytes(bytes_per_node(game, config.search.num_simulations + 1, config.search.edge_width)),
         "search tree per game": format_bytes(cost.tree_bytes_per_game),
         "search trees per device": format_bytes(cost.tree_bytes),
+    }
+    return {
+        "game": f"{config.game.name} {'x'.join(map(str, game.board_shape))}",
+        "parameters": cost.parameters,
+        **(trees if plays else {}),
         "parameters and optimiser per device": format_bytes(cost.training_bytes),
-        "replay window on disk, when full": f"about {format_bytes(cost.replay_bytes)}",
+        **({"replay window on disk, when full": f"about {format_bytes(cost.replay_bytes)}"} if plays else {}),
         "arithmetic of the run": f"{cost.flops:.2g} operations",
         "time here, by arithmetic alone": f"about {format_duration(cost.seconds)} at {cost.flops_per_second / 1e9:,.0f} GFLOP/s",
     }
 
 
-def _compile_rows(config: Config) -> list[tuple[Cell, ...]]:
-    """Compile self-play and one learning step for the present devices; nothing is run."""
+def _compile_rows(config: Config, plays: bool) -> list[tuple[Cell, ...]]:
+    """Compile self-play, where there is any, and one learning step for the present devices; nothing is run."""
     mesh = mesh_lib.make_mesh()
     with tempfile.TemporaryDirectory() as folder:
         loop = Loop(config, mesh, Path(folder))
     key = jax.eval_shape(lambda: jax.random.key(0))
     train = jax.eval_shape(loop.learner.init, key)
-    params = jax.eval_shape(loop.network.fold, train.variables)
-    carry = jax.eval_shape(loop.selfplay.init, key, loop.starts)
-    threshold = jax.ShapeDtypeStruct((), "float32")
-    rows = [_compiled("self-play", loop.selfplay.play, params, carry, key, threshold, loop.starts)]
+    rows = []
+    if plays:
+        params = jax.eval_shape(loop.network.fold, train.variables)
+        carry = jax.eval_shape(loop.selfplay.init, key, loop.starts)
+        threshold = jax.ShapeDtypeStruct((), "float32")
+        rows.append(_compiled("self-play", loop.selfplay.play, params, carry, key, threshold, loop.starts))
     rows.append(_compiled("learning step", loop.learner.train_step, train, loop.batch_shapes()))
     return rows
 
@@ -104,10 +110,10 @@ def _compiled(name: str, program: Any, *shapes: PyTree) -> tuple[Cell, ...]:
     return (name, format_duration(seconds), format_bytes(used))
 
 
-def _problems(config: Config, cost: Estimate) -> list[str]:
+def _problems(config: Config, cost: Estimate, plays: bool) -> list[str]:
     problems = []
     devices = jax.device_count()
-    if config.selfplay.num_games % devices:
+    if plays and config.selfplay.num_games % devices:
         problems.append(f"selfplay.num-games = {config.selfplay.num_games} does not divide over {devices} devices")
     if config.learner.batch_size % devices:
         problems.append(f"learner.batch-size = {config.learner.batch_size} does not divide over {devices} devices")

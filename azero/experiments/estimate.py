@@ -66,13 +66,13 @@ class Estimate:
         return self.flops / self.flops_per_second
 
 
-def estimate(config: Config, iterations: int | None = None) -> Estimate:
-    """Estimate the cost of `iterations` (default: all) of a run on the devices that are present."""
+def estimate(config: Config, iterations: int | None = None, plays: bool = True) -> Estimate:
+    """Estimate the cost of `iterations` (default: all) of a run on the devices that are present; one that does not play learns from records alone."""
     game = make(config.game.name, **config.game.options())
     network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
     variables = jax.eval_shape(network.init, jax.random.key(0))
     evaluation = evaluation_flops(variables["params"], game.board_shape)
-    positions = config.selfplay.num_games * config.selfplay.moves_per_dispatch * config.selfplay.dispatches_per_iteration
+    positions = plays * config.selfplay.num_games * config.selfplay.moves_per_dispatch * config.selfplay.dispatches_per_iteration
     simulations = mean_simulations(config)
     learned = config.learner.steps_per_iteration * config.learner.batch_size
     # A training step is a forward pass and a backward pass of twice its cost.
@@ -80,7 +80,7 @@ def estimate(config: Config, iterations: int | None = None) -> Estimate:
     parameters = sum(leaf.size for leaf in jax.tree.leaves(variables["params"]))
     local_games = max(1, config.selfplay.num_games // jax.device_count())
     at_once = min(local_games, config.selfplay.search_batch or local_games)
-    per_game = tree_bytes(config.search.num_simulations, game, config.search.edge_width)
+    per_game = plays * tree_bytes(config.search.num_simulations, game, config.search.edge_width)
     slots = min(config.selfplay.policy_slots, game.num_actions)
     per_position = 4 * game.frame_words + 4 * slots + 12
     return Estimate(
@@ -90,7 +90,7 @@ def estimate(config: Config, iterations: int | None = None) -> Estimate:
         tree_bytes=per_game * at_once,
         parameters=parameters,
         training_bytes=4 * parameters * (3 if config.learner.optimiser == "momentum" else 4),
-        replay_bytes=config.replay.window_games * game.max_moves // 3 * per_position,
+        replay_bytes=plays * config.replay.window_games * game.max_moves // 3 * per_position,
     )
 
 

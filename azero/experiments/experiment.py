@@ -34,8 +34,10 @@ def load(name: str) -> Experiment:
     """Return the experiment `name`.
 
     Raises:
-      ValueError: there is none of that name.
+      ValueError: there is none of that name, or it is one of `OF_STAGES`.
     """
+    if name in OF_STAGES:
+        raise ValueError(f"{name} makes several networks one after another, so it is not known here, only to azero train; known are: {', '.join(NAMES)}")
     if name not in NAMES:
         raise ValueError(f"unknown experiment {name!r}; the experiments are: {', '.join((*NAMES, *OF_STAGES))}")
     experiment: Experiment = importlib.import_module(f"azero.experiments.{name}").EXPERIMENT

@@ -16,7 +16,7 @@ from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer, export_network
 from azero.config import Config
 from azero.evaluate.rows import Row
-from azero.experiments.cluster import note
+from azero.experiments.cluster import hold_workdir, note
 from azero.experiments.run import StopRequest, stop_on_signals
 from azero.hosts import EXIT_INTERRUPTED, Line
 from azero.learn.learner import TrainState
@@ -80,24 +80,26 @@ def learn(
       line: to the other processes of the run, where there are any.
 
     Raises:
+      ValueError: another run is under way in `workdir`.
       CheckpointError: no checkpoint can be read, or one cannot be written.
       FloatingPointError: the loss is no longer finite.
     """
-    checkpointer = Checkpointer(workdir, loop.config)
-    state = _restore(loop, checkpointer, console, resume)
-    if mesh_lib.is_lead():
-        files.write_config(workdir, loop.config)
-        files.write_run(workdir, name, loop.config)
+    with hold_workdir(workdir):
+        checkpointer = Checkpointer(workdir, loop.config)
+        state = _restore(loop, checkpointer, console, resume)
+        if mesh_lib.is_lead():
+            files.write_config(workdir, loop.config)
+            files.write_run(workdir, name, loop.config)
 
-    def save() -> None:
-        keep(state)
-        facts = {**meta(state), "steps": int(state.train.step)}
-        checkpointer.save(state.iteration, {"train": state.train}, facts, info={"devices": jax.device_count()})
+        def save() -> None:
+            keep(state)
+            facts = {**meta(state), "steps": int(state.train.step)}
+            checkpointer.save(state.iteration, {"train": state.train}, facts, info={"devices": jax.device_count()})
 
-    with stop_on_signals(workdir, line) as stop:
-        _iterate(loop, state, workdir, console, show, save, stop)
-        checkpointer.close()
-    return _conclude(loop.config, state, workdir, console)
+        with stop_on_signals(workdir, line) as stop:
+            _iterate(loop, state, workdir, console, show, save, stop)
+            checkpointer.close()
+        return _conclude(loop.config, state, workdir, console)
 
 
 def _restore(loop: LearningLoop[S], checkpointer: Checkpointer, console: Console, resume: Callable[[S], None]) -> S:

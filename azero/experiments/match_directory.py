@@ -7,12 +7,14 @@ gameN.sgf     the games of Go; those of chess as .pgn, of shogi as .csa
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from azero.data.holding import hold
 from azero.evaluate.match_games import MatchGame, MatchSummary
 from azero.evaluate.rows import RowFile, read_rows, to_plain, write_atomically
 
@@ -56,12 +58,22 @@ class MatchDirectory:
         """Open the directory for the match that `command` describes; `players` are its players as they are today, those of an earlier start stay.
 
         Raises:
-          ValueError: another match is in it; both commands are named.
+          ValueError: another match is in it, both commands are named; or a match goes on in it.
+          OSError: it cannot be made or written to.
         """
         self.path = path
         self.command = to_plain(command)
         self.players: list[dict[str, Any]] = list(players)
         self.games: list[MatchGame] = []
+        path.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as holding:
+            holding.enter_context(hold(path))
+            self._open()
+            self._held = holding.pop_all()
+
+    def _open(self) -> None:
+        """Read the match that is in the directory, or begin it."""
+        path = self.path
         if (path / MATCH).exists():
             facts = read_match(path)
             if differences := _differences(facts["command"], self.command):
@@ -101,8 +113,9 @@ class MatchDirectory:
         )
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files, and let others go on with the match."""
         self._rows.close()
+        self._held.close()
 
     def _write(self, result: dict[str, Any]) -> None:
         facts = {"command": self.command, "players": self.players, "result": result}

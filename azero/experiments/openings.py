@@ -13,7 +13,7 @@ from azero.experiments.match_request import MatchRequest
 from azero.games.chess import pgn
 from azero.games.chess.text import START as CHESS_START
 from azero.games.game import Game
-from azero.games.go import sgf
+from azero.games.go import sgf, sgf_files
 from azero.games.positions import read_position_lines
 from azero.games.shogi import records
 from azero.games.shogi.sfen import START as SHOGI_START
@@ -144,7 +144,7 @@ def _of_start(name: str, is_start: bool, actions: tuple[int, ...], game: Game, n
 _Reader = Callable[[Path, Game, int | None], list[tuple[int, ...]]]
 
 _COLLECTIONS: dict[str, tuple[tuple[str, ...], _Reader]] = {
-    "go": (sgf.SUFFIXES, lambda path, game, most: [_of_sgf(record, game, most) for record in sgf.read_games(path)]),
+    "go": (sgf_files.SUFFIXES, lambda path, game, most: [_of_sgf(record, game, most) for record in sgf.read_games(path)]),
     "chess": (
         pgn.SUFFIXES,
         lambda path, game, most: [_of_start(record.name, record.fen == CHESS_START, record.actions, game, most) for record in pgn.read_games(path)],

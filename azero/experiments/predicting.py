@@ -86,7 +86,8 @@ def _read_rows(request: AccuracyRequest, config: Config, tally: Tally) -> HostAr
         tally.leave_out(name, "not readable", reason)
     if not records:
         reasons = ", ".join(f"{count} with {reason}" for reason, count in tally.left_out.items())
-        raise ValueError(f"no game of {request.games} can be used: {reasons or 'there is none'}")
+        first = f"; the first: {tally.unreadable[0]}" if tally.unreadable else ""
+        raise ValueError(f"no game of {request.games} can be used: {reasons or 'there is none'}{first}")
     if 0 < request.number < len(records):
         records = [records[int(place)] for place in np.linspace(0, len(records) - 1, request.number)]
     rows = pack_records(records, Go(size=filters.board_shape, superko="simple", suicide=True, max_moves=filters.longest), tally)

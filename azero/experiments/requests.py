@@ -37,6 +37,10 @@ class ShowRequest:
     seed: int = 0
     """Which ones."""
 
+    def __post_init__(self) -> None:
+        if self.positions < 0 or self.seed < 0:
+            raise ValueError(f"--positions and --seed are at least 0, not {self.positions} and {self.seed}")
+
 
 @dataclass(frozen=True)
 class JosekiRequest:
@@ -76,3 +80,7 @@ class AccuracyRequest:
     """Also print the published figures beside ours."""
     json: bool = False
     """Print one JSON object instead of tables."""
+
+    def __post_init__(self) -> None:
+        if self.number < 0:
+            raise ValueError(f"--number is how many games, 0 for all, not {self.number}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 import sys
 from pathlib import Path
@@ -16,7 +15,8 @@ from azero.evaluate.rows import write_atomically
 from azero.experiments.players import ThinkerSpec, load_any_thinker, parse_player, resolve
 from azero.games import make
 from azero.games.go.rules import Go
-from azero.games.go.sgf import SUFFIXES, GameRecord, read_games
+from azero.games.go.sgf import GameRecord, read_games
+from azero.games.go.sgf_files import SUFFIXES
 from azero.play.thinking import Limits
 from azero.report.progress import working
 from azero.report.review_page import write_review
@@ -68,11 +68,13 @@ def _read(path: Path, number: int) -> GameRecord:
     if number < 1:
         raise ValueError(f"the first game of a collection is game 1, not {number}")
     skipped: list[str] = []
-    records = read_games(path, skipped)
-    record = next(itertools.islice(records, number - 1, None), None)
-    if record is None:
-        raise ValueError(skipped[0] if skipped and number == 1 else f"there is no game {number} in {path}")
-    return record
+    place = f"{path.name} game {number}"
+    for count, record in enumerate(read_games(path, skipped), start=1):
+        # The games of a collection have their numbers in their names; those of an archive are counted as they come.
+        if record.name == place or (count == number and not record.name.startswith(f"{path.name} game ")):
+            return record
+    problem = next((line for line in skipped if line.startswith(f"{place}: ")), skipped[0] if skipped and number == 1 else "")
+    raise ValueError(problem or f"there is no game {number} in {path}")
 
 
 def _rules(record: GameRecord, trained: GameConfig) -> tuple[GameConfig, str]:

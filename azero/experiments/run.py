@@ -16,14 +16,16 @@ from types import FrameType
 from typing import Any
 
 import jax
+from jax.sharding import Mesh
 from rich.console import Console
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import CheckpointError
 from azero.config import Config
+from azero.data.files import describe_system_error
 from azero.evaluate.arena import evaluation_row
 from azero.experiments.arguments import ClusterOptions, parse_arguments
-from azero.experiments.cluster import agree_on_settings, check_shared, describe_devices, note
+from azero.experiments.cluster import agree_on_settings, check_shared, describe_devices, hold_workdir, note
 from azero.experiments.estimate import LIFETIME_SECONDS, estimate, mean_simulations
 from azero.experiments.experiment import Experiment
 from azero.experiments.saving import Saver, settle
@@ -63,10 +65,10 @@ def end_with_status(start: Callable[[], int]) -> None:
     """Call `start` and end the process with the status it returns; a mistake is one line."""
     try:
         status = start()
-    except (ValueError, CheckpointError, FloatingPointError) as error:
-        if os.environ.get("AZERO_TRACEBACK"):
+    except (ValueError, CheckpointError, FloatingPointError, OSError) as error:
+        if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
             raise
-        print(f"azero: {error}", file=sys.stderr)
+        print(f"azero: {describe_system_error(error) if isinstance(error, OSError) else error}", file=sys.stderr)
         status = EXIT_MISTAKE
         end_process(status)
     sys.exit(status)
@@ -102,6 +104,7 @@ def run(experiment: Experiment, config: Config, workdir: Path, console: Console 
       CheckpointError: no checkpoint can be read, or one cannot be written.
       StorageError: the disk is full or cannot be written to.
       FloatingPointError: the loss is no longer finite.
+      OSError: the system refuses a file or a directory.
     """
     with together(config.run) as line:
         return _run(experiment, agree_on_settings(config), workdir, line, console or Console(quiet=not mesh_lib.is_lead()), conduct)
@@ -113,8 +116,13 @@ def _run(experiment: Experiment, config: Config, workdir: Path, line: Line, cons
     use_compilation_cache()
     mesh = mesh_lib.make_mesh()
     _announce(experiment, config, workdir, console)
+    with hold_workdir(workdir):
+        return _run_in(experiment, config, workdir, mesh, line, console, conduct)
+
+
+def _run_in(experiment: Experiment, config: Config, workdir: Path, mesh: Mesh, line: Line, console: Console, conduct: Conduct | None) -> int:
+    """Run in a working directory that is there, and this run's alone."""
     with working("preparing the run", console):
-        workdir.mkdir(parents=True, exist_ok=True)
         check_shared(workdir)
         config = settle(config, workdir)
         loop = Loop(config, mesh, workdir)

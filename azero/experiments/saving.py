@@ -10,7 +10,8 @@ import jax
 from rich.console import Console
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import Checkpointer, list_checkpoints
+from azero.checkpoint import Checkpointer, list_checkpoints, load_settings
+from azero.checkpoint.exported import exported_path
 from azero.config import Config, from_dict, to_dict
 from azero.data.division import deal_shards, forget_processes
 from azero.data.shard import ShardName
@@ -19,7 +20,7 @@ from azero.networks import choose
 from azero.networks.rollout import NUM_GROUPS
 from azero.pipelines.loop import START_POSITIONS, Loop, RunState
 from azero.play.trajectory import Assembler, HostArray
-from azero.report.files import CONFIG
+from azero.report import files
 from azero.report.tables import format_bytes, format_duration, make_table
 
 _RESIGN = "resign."
@@ -36,11 +37,11 @@ def settle(config: Config, workdir: Path) -> Config:
 
 
 def _settle(config: Config, workdir: Path) -> Config:
-    path = workdir / CONFIG
     network = config.network
-    if network.convolution == "auto" and path.exists():
-        earlier = json.loads(path.read_text(encoding="utf-8"))["network"]
-        network = dataclasses.replace(network, **{name: earlier[name] for name in ("convolution", "train_dtype", "inference_dtype")})
+    if network.convolution == "auto" and (settled := files.read_settings(workdir)):
+        # Only what is needed is read: the file may be of a version with other settings.
+        earlier = {name: settled.get("network", {}).get(name) for name in ("convolution", "train_dtype", "inference_dtype")}
+        network = from_dict({"network": earlier}, config, source=str(workdir / files.CONFIG)).network
     if config.game.start_positions is not None:
         _keep_start_positions(Path(config.game.start_positions), workdir / START_POSITIONS)
     if network.name in NUM_GROUPS:
@@ -167,6 +168,8 @@ def print_checkpoints(workdir: Path) -> None:
     console = Console()
     if rows:
         console.print(make_table(f"Checkpoints of {workdir}", ("iteration", "games", "steps", "size", "saved", "digest of the whole state"), rows))
+    elif exported_path(workdir).exists():
+        console.print(f"{exported_path(workdir)} is the exported network of iteration {load_settings(workdir)[0]}", soft_wrap=True)
     else:
         console.print(f"{workdir} has no checkpoint yet")
 

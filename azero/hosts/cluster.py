@@ -21,7 +21,7 @@ from azero.config import RunConfig
 from azero.hosts import rendezvous
 from azero.hosts.line import Line, end_process, progress, say
 
-_MISTAKES = (ValueError, FloatingPointError)
+_MISTAKES = (ValueError, FloatingPointError, OSError)
 """Exceptions whose text tells a person all; of others the traceback is printed."""
 _METADATA_SECONDS = 2.0
 """Google's metadata server answers within milliseconds; elsewhere its name does not exist."""

@@ -21,6 +21,7 @@ from azero.config import (
     RunConfig,
     SearchConfig,
     SelfplayConfig,
+    check_range,
 )
 from azero.networks.rollout import NUM_GROUPS
 from azero.pipelines.value_games import ValueDataConfig
@@ -36,6 +37,9 @@ class StageConfig:
     """Iterations of learner.steps-per-iteration steps."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
 
+    def __post_init__(self) -> None:
+        check_range(self, "a stage", "iterations", 1)
+
 
 @dataclass(frozen=True)
 class ReinforceConfig:
@@ -49,6 +53,9 @@ class ReinforceConfig:
     """Iterations after which the policy joins the pool of opponents (AG16: 500)."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     """batch-size: positions learned from at a time; all those of a mini-batch make one step. steps-per-iteration is not read."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "reinforce", "iterations num_games pool_every", 1)
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,9 @@ class MatchesConfig:
     """n_thr there: an edge with more rollouts gets a node (AG16: 40; few rollouts a move want fewer)."""
     workers: int = 2
     """Games of the round robin played at once."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "matches", "games search_games visits threshold workers", 1)
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,15 @@ class RunData:
     """(iteration, games), oldest first."""
 
 
+def read_settings(workdir: Path) -> dict[str, Any]:
+    """Return the resolved settings as they were written; empty where nothing has been.
+
+    Raises:
+      ValueError: the file is damaged; it is named.
+    """
+    return _read_json(workdir / CONFIG)
+
+
 def write_config(workdir: Path, config: Any) -> None:
     """Write the resolved settings, a `Config` or those of another kind of experiment."""
     write_atomically(workdir / CONFIG, json.dumps(to_dict(config), indent=2) + "\n")
@@ -163,9 +172,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from error
+        raise ValueError(f"{path} is not valid JSON: {error}; without it, the run writes it anew") from error
     if not isinstance(data, dict):
-        raise ValueError(f"{path} does not hold a JSON object")
+        raise ValueError(f"{path} does not hold a JSON object; without it, the run writes it anew")
     return data
 
 
@@ -179,4 +188,4 @@ def _read_samples(path: Path) -> list[SampleGame]:
         fields: list[dict[str, Any]] = [{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()} for row in rows]
         return [SampleGame(**values) for values in fields]
     except (ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} does not hold sample games: {error}") from error
+        raise ValueError(f"{path} does not hold sample games: {error}; without it, the others are shown") from error

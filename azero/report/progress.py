@@ -104,7 +104,7 @@ class Progress:
         """Estimated seconds to the end, from the last iterations; None before the first one."""
         if not self._durations:
             return None
-        return (self._iterations - self._done) * sum(self._durations) / len(self._durations)
+        return max(0, self._iterations - self._done) * sum(self._durations) / len(self._durations)
 
     def _print(self, text: str) -> None:
         self._last_line = time.monotonic()

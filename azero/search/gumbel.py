@@ -129,9 +129,9 @@ def make_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
             return backup(tree, path, value)
 
         def root_scores(edges: Edges) -> Array:
-            """Score the moves that are still in, those with the most visits, by g + log P + sigma(q); -inf elsewhere."""
+            """Score the moves that are still in, those with the most visits, by g + log P + sigma(q); -inf elsewhere, also where the root has no room for a move."""
             remaining = edges.visits == jnp.max(edges.visits, axis=-1, keepdims=True)
-            return jnp.where(remaining & legal_mask, gumbel + log_priors + sigma(edges, config.c_visit, config.c_scale), -jnp.inf)
+            return jnp.where(remaining & edges.legal_mask(), gumbel + log_priors + sigma(edges, config.c_visit, config.c_scale), -jnp.inf)
 
         slot = 1
         for width, rounds in phases:

@@ -148,6 +148,14 @@ def test_what_cannot_be_reviewed_is_named(tmp_path: Path, player: str, number: i
         analyze(record, player, game=number)
 
 
+@pytest.mark.parametrize(("number", "message"), [(2, r"games\.sgf game 2: bad SZ '0'"), (3, "the network plays tictactoe"), (4, "there is no game 4")])
+def test_a_game_that_cannot_be_read_counts(tmp_path: Path, number: int, message: str) -> None:
+    record = tmp_path / "games.sgf"
+    record.write_text("(;SZ[5];B[aa]) (;SZ[0];B[aa]) (;SZ[5];B[bb])")
+    with pytest.raises(ValueError, match=message):
+        analyze(record, "random-net:tictactoe", game=number)
+
+
 def test_the_command_writes_its_files_and_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("azero.experiments.reviewing.load_any_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 3))
     record = tmp_path / "games.sgf.gz"

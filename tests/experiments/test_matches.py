@@ -2,12 +2,14 @@
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from azero.data.holding import LOCK, hold
 from azero.evaluate.arena import evaluation_row
 from azero.evaluate.rows import RowFile, read_rows
 from azero.experiments.match_directory import read_match, read_match_games
@@ -49,6 +51,12 @@ def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
     records = [next(read_games(path)) for path in sorted((tmp_path / "match").glob("*.sgf"))]
     assert [(record.players, record.result, record.komi) for record in records[:2]] == [(("corner", "pass"), "B+8.5", 0.5), (("pass", "corner"), "W+0.5", 0.5)]
     assert records[0].moves[0] == (0, 6) and records[0].rules == "Tromp-Taylor, no suicide"
+
+
+def test_the_same_match_twice_at_once_is_refused(tmp_path: Path) -> None:
+    with hold(tmp_path), pytest.raises(ValueError, match=rf"is in use by process {os.getpid()}"):
+        play(request("corner", "pass", out=tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
 
 
 def test_a_match_goes_on_where_it_stopped_and_no_other_may(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from azero.config import Config, GameConfig
+from azero.experiments.doctor import examine
 from azero.experiments.estimate import estimate, mean_simulations
 from azero.experiments.experiment import load
 from azero.experiments.players import CheckpointSpec, RandomNetSpec, ThinkerSettings, load_player, load_thinker, parse_player
@@ -60,11 +61,20 @@ def test_parameters_agree_with_the_network():
     assert estimate(config).parameters == sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(variables["params"]))
 
 
+def test_the_doctor_asks_no_trees_of_what_learns_from_records(capsys):
+    assert examine("sl19", compile_programs=False) == 0, "AlphaGo Zero's trees would not fit"
+    assert "search tree" not in capsys.readouterr().out
+    config = load("sl19").config
+    assert estimate(config, plays=False).flops < estimate(config).flops
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["checkpoint", "nowhere"], "there is no directory nowhere"),
         (["match", "--first", "nobody", "--second", "gtp:gnugo"], "'nobody' is not a player"),
+        (["checkpoint", ".", "--iteration", "3"], "name a directory with --export"),
+        (["doctor", "alphago9"], "alphago9 makes several networks"),
         (["doctor", "chess960"], "unknown experiment 'chess960'; the experiments are: tictactoe"),
         (["bench", "loop", "--against", "fairy"], "compares with pgx, not 'fairy'"),
         (["bench", "engine", "--against", "fairy"], "compares with nothing, not 'fairy'"),

@@ -16,8 +16,10 @@ from rich.console import Console
 
 from azero.checkpoint import list_checkpoints
 from azero.config import CheckpointConfig, Config, RunConfig
+from azero.data.holding import LOCK, hold
 from azero.experiments.experiment import NAMES, load
 from azero.experiments.run import EXIT_INTERRUPTED, main, run
+from azero.experiments.saving import settle
 
 KILLS = int(os.environ.get("AZERO_TEST_KILLS", "3"))
 """How often the run is killed; 20 for the full check."""
@@ -194,6 +196,31 @@ def test_a_mistake_is_one_line_and_no_traceback(tmp_path, capsys):
     assert end.value.code == 2
     error = capsys.readouterr().err
     assert error.startswith("azero: cannot read the overlay") and error.count("\n") == 1
+
+
+def test_a_file_is_no_working_directory(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as end:
+        main(load("tictactoe"), ["--workdir", str(tmp_path / "file")])
+    assert end.value.code == 2
+    assert capsys.readouterr().err == f"azero: {tmp_path / 'file'}: File exists; a file stands where a directory is wanted; take another name\n"
+
+
+def test_two_runs_in_one_working_directory_at_once_are_refused(tmp_path):
+    with hold(tmp_path), pytest.raises(ValueError, match=rf"is in use by process {os.getpid()}; two at once would overwrite"):
+        quiet_run("tictactoe", tiny(load("tictactoe").config), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+
+
+def test_damaged_settings_of_a_run_are_named(tmp_path):
+    config = tiny(load("tictactoe").config)
+    config = dataclasses.replace(config, network=dataclasses.replace(config.network, convolution="auto"))
+    (tmp_path / "config.json").write_text('{"network": ')
+    with pytest.raises(ValueError, match=r"config\.json is not valid JSON: .*; without it, the run writes it anew"):
+        settle(config, tmp_path)
+    (tmp_path / "config.json").write_text('{"network": {"convolution": "xlb"}}')
+    with pytest.raises(ValueError, match=r"config\.json: network.convolution is one of"):
+        settle(config, tmp_path)
 
 
 def test_a_bucket_is_no_working_directory(capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import tarfile
 import zipfile
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 pytest.importorskip("sgfmill")
 
 from azero.bench.rules import compare_final_board, replay
-from azero.games.go.sgf import parse_games, read_games
+from azero.games.go.sgf import estimate_games, parse_games, read_games
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "go"
@@ -37,6 +38,41 @@ def test_every_kind_of_file(tmp_path: Path) -> None:
     (tmp_path / "torn.sgf.gz").write_bytes((tmp_path / "b.sgf.gz").read_bytes()[:30])
     with pytest.raises(ValueError, match=r"cannot read .*torn\.sgf\.gz"):
         list(read_games(tmp_path / "torn.sgf.gz"))
+
+
+def test_a_damaged_member_of_an_archive_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    inner, path = io.BytesIO(), tmp_path / "a.zip"
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("deep.sgf", SMALL)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("1.sgf", SMALL)
+        archive.writestr("2.sgf", SMALL.replace(b"Chinese", b"CHINESE"))
+        archive.writestr("3.sgf.gz", gzip.compress(SMALL))
+        archive.writestr("4.zip", inner.getvalue())
+        archive.writestr("5.zip", b"no archive")
+        archive.writestr("6.sgf", SMALL)
+    path.write_bytes(path.read_bytes().replace(b"CHINESE", b"CHINESF"))
+    skipped: list[str] = []
+    assert [record.name for record in read_games(path, skipped)] == ["a.zip:1.sgf", "a.zip:3.sgf.gz", "a.zip:4.zip:deep.sgf", "a.zip:6.sgf"]
+    assert [line.split(": ")[0] for line in skipped] == ["a.zip:2.sgf", "a.zip:5.zip"] and "Bad CRC-32" in skipped[0]
+    with pytest.raises(ValueError, match=r"a\.zip:2\.sgf: cannot be read: Bad CRC-32"):
+        list(read_games(path))
+    assert estimate_games(path) == 4 * SMALL.count(b"(;"), "variations count, too"
+
+
+def test_an_archive_without_games_and_one_with_a_password_say_so(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "none.zip", "w") as archive:
+        archive.writestr("readme.txt", "no game")
+    with pytest.raises(ValueError, match=r"no file of game records in none\.zip"):
+        list(read_games(tmp_path / "none.zip"))
+    with zipfile.ZipFile(tmp_path / "locked.zip", "w") as archive:
+        archive.writestr("a.sgf", SMALL)
+    content = bytearray((tmp_path / "locked.zip").read_bytes())
+    for start, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(start) + flags] |= 1
+    (tmp_path / "locked.zip").write_bytes(content)
+    with pytest.raises(ValueError, match=r"locked\.zip:a\.sgf: cannot be read: .*password"):
+        list(read_games(tmp_path / "locked.zip"))
 
 
 def test_moves_that_break_a_rule_are_named() -> None:

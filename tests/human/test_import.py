@@ -19,6 +19,7 @@ from azero.config import ReplayConfig
 from azero.data import human
 from azero.data.dataset import Dataset
 from azero.data.filters import SPLITS, Filters, Fractions
+from azero.data.holding import hold
 from azero.data.human import find_records, import_games
 from azero.data.recorded import Tally
 from azero.experiments.datasets import run_import, show
@@ -201,6 +202,16 @@ def test_other_settings_need_another_directory(bad):
         run_import(ImportRequest((files / "good.sgf",), files / "set", Filters(size=(9,), min_moves=10), Fractions(0.0, 0.0)), Console(quiet=True))
 
 
+def test_settings_that_no_board_fits_leave_nothing_behind(bad, tmp_path):
+    files, _, _ = bad
+    for filters in (Filters(size=(0,)), Filters(size=(9, 99)), Filters(size=(9,), max_moves=0)):
+        with pytest.raises(ValueError, match=r"size|max_moves"):
+            run_import(ImportRequest((files / "good.sgf",), tmp_path / "set", filters), Console(quiet=True))
+    assert not (tmp_path / "set").exists()
+    with pytest.raises(ValueError, match="shares of nan"):
+        Fractions(validation=float("nan"))
+
+
 def test_nothing_to_import_is_a_mistake(bad, tmp_path):
     files, _, _ = bad
     with pytest.raises(ValueError, match="there is no file of game records"):
@@ -229,6 +240,50 @@ def test_show_draws_positions_and_says_where_they_are_from(mixed):
 def test_records_keep_ranks_and_handicap_through_text():
     (record,) = parse_games(b"(;SZ[9]BR[9d]WR[1p]HA[2];B[cc];B[gg];W[ee])", "game")
     assert (record.ranks, record.handicap, record.black_points) == (("9d", "1p"), 2, ())
+
+
+def test_a_manifest_with_a_damaged_line_loses_no_shard(tmp_path, monkeypatch):
+    monkeypatch.setattr(human, "_POOL", 8)
+    dataset, _ = import_to(tmp_path / "set", EXPERT, fractions=Fractions(0.0, 0.0))
+    before, files = dataset.rows("train"), sorted((tmp_path / "set" / "train").glob("*.shard"))
+    manifest = tmp_path / "set" / "train" / "manifest-p000.jsonl"
+    content = bytearray(manifest.read_bytes())
+    content[-30] ^= 1
+    manifest.write_bytes(content)
+    np.testing.assert_array_equal(dataset.rows("train"), before)
+    replay = dataset.open_split("train", dataset.game(), ReplayConfig())
+    assert (replay.num_games, replay.num_positions, sorted((tmp_path / "set" / "train").glob("*.shard"))) == (24, len(before), files)
+    _, again = import_to(tmp_path / "set", EXPERT, fractions=Fractions(0.0, 0.0))
+    assert (again.already, again.games.total()) == (24, 0)
+
+
+@pytest.mark.parametrize("damage", ["gone", "torn"])
+def test_a_damaged_shard_is_set_aside_and_its_games_are_imported_again(tmp_path, damage, monkeypatch):
+    monkeypatch.setattr(human, "_POOL", 8)
+    import_to(tmp_path / "set", EXPERT, fractions=Fractions(0.0, 0.0))
+    path = sorted((tmp_path / "set" / "train").glob("*.shard"))[1]
+    path.unlink() if damage == "gone" else os.truncate(path, 1000)
+    dataset, tally = import_to(tmp_path / "set", EXPERT, fractions=Fractions(0.0, 0.0))
+    assert (tally.already, tally.games.total()) == (16, 8)
+    assert path.name in tally.unreadable[0] and "its 8 games are imported again" in tally.unreadable[0]
+    assert len(dataset.rows("train")) == sum(len(record.moves) for record in read_games(EXPERT))
+
+
+def test_two_imports_into_one_data_set_at_once_are_refused(tmp_path):
+    Dataset.create(tmp_path / "set", FILTERS, HALVES)
+    with hold(tmp_path / "set"), pytest.raises(ValueError, match=rf"set is in use by process {os.getpid()}"):
+        run_import(ImportRequest((EXPERT,), tmp_path / "set", FILTERS, HALVES), Console(quiet=True))
+
+
+def test_links_that_lead_nowhere_are_named(tmp_path):
+    (tmp_path / "dead.sgf").symlink_to("nowhere.sgf")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "pipe.sgf")
+    (tmp_path / "good.sgf").write_text(GAME)
+    tally = Tally()
+    assert find_records([tmp_path], tally) == [tmp_path / "dead.sgf", tmp_path / "good.sgf"]
+    _, tally = import_to(tmp_path / "set", tmp_path)
+    assert tally.games.total() == 1 and "dead.sgf: not readable: cannot read" in tally.unreadable[0]
 
 
 def test_find_records_takes_directories_in_order(tmp_path):

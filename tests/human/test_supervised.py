@@ -20,7 +20,7 @@ from azero.experiments import supervised
 from azero.experiments.experiment import load
 from azero.experiments.predicting import evaluate_accuracy
 from azero.experiments.requests import AccuracyRequest
-from azero.experiments.saving import settle
+from azero.experiments.saving import print_checkpoints, settle
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -95,11 +95,13 @@ def test_a_continued_run_ends_like_an_unbroken_one(workdir, data, tmp_path):
     assert digests(tmp_path)[4] == digests(workdir)[4]
 
 
-def test_the_network_alone_is_one_file(workdir, tmp_path):
+def test_the_network_alone_is_one_file(workdir, tmp_path, capsys):
     exported = workdir / "checkpoint"
     assert [path.name for path in exported.iterdir()] == ["network.azero"]
     (whole, config), (alone, same) = load_variables(workdir), load_variables(exported)
     assert config == same and load_settings(exported)[0] == 4
+    print_checkpoints(exported)
+    assert "network.azero is the exported network of iteration 4" in capsys.readouterr().out
     jax.tree.map(np.testing.assert_array_equal, whole, alone)
     export_network(workdir, tmp_path / "third", 3)
     assert load_settings(tmp_path / "third")[0] == 3

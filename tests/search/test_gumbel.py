@@ -147,6 +147,16 @@ def test_one_simulation_samples_the_prior() -> None:
     np.testing.assert_allclose(shares, np.array([0.5, 0.3, 0.0, 0.15]) / 0.95, atol=0.012)
 
 
+def test_only_moves_that_the_root_has_room_for_are_considered() -> None:
+    game = RandomTree(num_actions=16, legal_share=1.0)
+    roots = jax.vmap(game.init)(jnp.arange(8))
+    output = run(game, random_leaf(game), config(num_simulations=3, max_considered=16, edge_width=3, gumbel_scale=1.0), roots)
+    assert output.tree.moves is not None
+    for visits, moves, action in zip(np.asarray(output.visits), np.asarray(output.tree.moves[:, 0]), np.asarray(output.action), strict=True):
+        np.testing.assert_array_equal(np.flatnonzero(visits), np.sort(moves))
+        assert visits.max() == 1 and action in moves
+
+
 def test_noise_depends_on_the_key_and_zero_scale_does_not() -> None:
     game = RandomTree(num_actions=12)
     roots = jax.vmap(game.init)(jnp.arange(16))

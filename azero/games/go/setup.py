@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+_SHOWN = 8
+"""Points of a chain that are listed."""
+
 
 def board_of(black_points: Sequence[int], white_points: Sequence[int], shape: tuple[int, int]) -> np.ndarray:
     """Return the board int8[H, W] (1 Black, -1 White) with stones at the given points.
@@ -25,7 +28,9 @@ def board_of(black_points: Sequence[int], white_points: Sequence[int], shape: tu
     board = board.reshape(shape)
     for chain, liberties in chains(board):
         if not liberties:
-            raise ValueError(f"the set-up chain at points {sorted(row * width + column for row, column in chain)} has no liberty")
+            points = sorted(row * width + column for row, column in chain)
+            shown = f"{points[:_SHOWN]}"[:-1] + (", ...]" if len(points) > _SHOWN else "]")
+            raise ValueError(f"the set-up chain at points {shown} has no liberty")
     return board
 
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import functools
-import gzip
 import math
 import re
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from azero.games.go import setup
+from azero.games.go.sgf_files import SUFFIXES, read_texts
 from azero.games.go.sgf_text import LETTERS, Node, decode, main_line, plain_game, split_games, unescape
 
-SUFFIXES = (".sgf", ".sgf.gz", ".tar.gz", ".tgz", ".zip")
 MOST_POINTS_OF_KOMI = 100
 """A larger komi is in hundredths, as the Fox server writes it."""
 
@@ -88,11 +84,11 @@ class GameRecord:
 
 
 def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[GameRecord]:
-    """Yield the games of a file: .sgf or .sgf.gz (one game or a collection), .tar.gz or .zip of such files.
+    """Yield the games of a file: .sgf or .sgf.gz (one game or a collection), .tar.gz or .zip of such files and of such archives.
 
     Args:
       path: the file.
-      skipped: takes a line for every game that cannot be read, with its place and the reason, and the others go on; None stops at the first one.
+      skipped: takes a line for every game, or file in an archive, that cannot be read, with its place and the reason, and the others go on; None stops at the first one.
 
     Raises:
       ValueError: the file has another suffix or cannot be read, or a game is not valid SGF (without `skipped`); the place and the reason are named.
@@ -100,18 +96,20 @@ def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[G
     path = Path(path)
     if not path.name.lower().endswith(SUFFIXES):
         raise ValueError(f"{path.name} is not a file of game records: the suffixes are {', '.join(SUFFIXES)}")
-    try:
-        for name, content in _members(path):
+    for name, content, problem in read_texts(path):
+        if not problem:
             yield from parse_games(content, name, skipped)
-    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
+        elif skipped is None:
+            raise ValueError(f"{name}: {problem}")
+        else:
+            skipped.append(f"{name}: {problem}")
 
 
 def estimate_games(path: Path) -> int:
     """Return about how many games `read_games` will yield, without parsing them (variations count, too); 0 of a file that cannot be read."""
     try:
-        return sum(content.count(b"(;") for _, content in _members(path))
-    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error):
+        return sum(content.count(b"(;") for _, content, _ in read_texts(path))
+    except (ValueError, MemoryError):
         return 0
 
 
@@ -154,24 +152,6 @@ def parse_komi(text: str) -> float | None:
         return None
     komi = komi / 100 if abs(komi) > MOST_POINTS_OF_KOMI else komi
     return 2 * komi if (4 * komi) % 2 == 1 else komi
-
-
-def _members(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and contents of the SGF texts in a file."""
-    if path.name.lower().endswith((".tar.gz", ".tgz")):
-        with tarfile.open(path) as archive:
-            for member in archive:
-                content = archive.extractfile(member) if member.name.lower().endswith(".sgf") else None
-                if content is not None:
-                    yield f"{path.name}:{member.name}", content.read()
-    elif path.suffix.lower() == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            for member_name in archive.namelist():
-                if member_name.lower().endswith(".sgf"):
-                    yield f"{path.name}:{member_name}", archive.read(member_name)
-    else:
-        raw = path.read_bytes()
-        yield path.name, gzip.decompress(raw) if path.suffix.lower() == ".gz" else raw
 
 
 def _parse_game(text: str, name: str) -> GameRecord:
