@@ -26,7 +26,7 @@ from azero.config import LearnerConfig, NetworkConfig
 from azero.data.sample import Samples, unpack
 from azero.experiments.estimate import PEAK_FLOPS, evaluation_flops, peak_of
 from azero.games import Game, make
-from azero.learn.learner import TrainState, make_learner
+from azero.learn.learner import Metrics, StepMetrics, TrainState, make_learner
 from azero.networks import Network, make_network, resolve
 from azero.report.progress import working
 from azero.types import Array, PyTree
@@ -141,25 +141,26 @@ def time_steps(network: Network, game: Game, mesh: Mesh, batch: int, arguments: 
     unpacked = unpack(game, samples)
     state = learner.init(jax.random.key(1))
 
-    def step(state: TrainState) -> TrainState:
-        return learner.train_step(state, unpacked)[0]
+    def step(state: TrainState) -> tuple[TrainState, Metrics]:
+        return learner.train_step(state, unpacked)
 
-    def step_from_packed(state: TrainState) -> TrainState:
-        return learner.train_step(state, unpack(game, samples))[0]
+    def step_from_packed(state: TrainState) -> tuple[TrainState, Metrics]:
+        return learner.train_step(state, unpack(game, samples))
 
     alone, state = _best(step, state, arguments)
     with_unpacking, _ = _best(step_from_packed, state, arguments)
     return alone, with_unpacking
 
 
-def _best(step: Callable[[TrainState], TrainState], state: TrainState, arguments: Arguments) -> tuple[float, TrainState]:
+def _best(step: Callable[[TrainState], tuple[TrainState, Metrics]], state: TrainState, arguments: Arguments) -> tuple[float, TrainState]:
     """Return the seconds of one of `arguments.steps` steps in a row, the best of `arguments.repeats` measurements, and the state after them."""
-    state = jax.block_until_ready(step(state))  # compiles
+    state, _ = jax.block_until_ready(step(state))  # compiles
     best = float("inf")
     for _ in range(arguments.repeats):
-        began = time.perf_counter()
+        began, started = time.perf_counter(), StepMetrics()
         for _ in range(arguments.steps):
-            state = step(state)
+            state, metrics = step(state)
+            started.add(metrics)
         jax.block_until_ready(state)
         best = min(best, (time.perf_counter() - began) / arguments.steps)
     return best, state

@@ -122,6 +122,7 @@ def make_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
         log_priors = jax.nn.log_softmax(logits, axis=-1)  # -inf on illegal moves
         gumbel = config.gumbel_scale * jax.random.gumbel(gumbel_key, log_priors.shape, jnp.float32)
         tree = plant(game, states, masked_priors(logits, legal_mask), values, num_nodes, config.edge_width)
+        has_room = root_actions(tree, game.num_actions).legal_mask()
 
         def visit(tree: Tree, action: Array, valid: Array, slot: int | Array) -> Tree:
             path = descend(tree, root_edge_of(tree, action), valid, score, max_depth)
@@ -131,7 +132,7 @@ def make_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
         def root_scores(edges: Edges) -> Array:
             """Score the moves that are still in, those with the most visits, by g + log P + sigma(q); -inf elsewhere, also where the root has no room for a move."""
             remaining = edges.visits == jnp.max(edges.visits, axis=-1, keepdims=True)
-            return jnp.where(remaining & edges.legal_mask(), gumbel + log_priors + sigma(edges, config.c_visit, config.c_scale), -jnp.inf)
+            return jnp.where(remaining & has_room, gumbel + log_priors + sigma(edges, config.c_visit, config.c_scale), -jnp.inf)
 
         slot = 1
         for width, rounds in phases:

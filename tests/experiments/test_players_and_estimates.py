@@ -13,6 +13,7 @@ from azero.experiments.estimate import estimate, mean_simulations
 from azero.experiments.experiment import load
 from azero.experiments.players import CheckpointSpec, RandomNetSpec, ThinkerSettings, load_player, load_thinker, parse_player
 from azero.experiments.programs import GtpSpec
+from azero.games import make
 from azero.networks import make_network
 from azero.play.clock import Clock
 from azero.play.player import Position
@@ -104,10 +105,9 @@ def test_a_thinker_plays_under_other_rules_on_its_own_board():
     assert thinker.think(position, thinker.style.limits).visits == 12
     assert position.legal[thinker.choose(position, Clock()).action]
     # A player that has learned to count the margin goes on doing so where the referee does not.
-    greedy = load_thinker(spec, dataclasses.replace(rules, margin_weight=0.0), ThinkerSettings(TreeSettings(batch=1)))
-    greedy.game = greedy.game.with_margin_weight(0.5)
-    greedy.think(position, greedy.style.limits)
-    assert greedy.game == position.game.with_margin_weight(0.5) != position.game
+    plain = Position.start(make("go", **rules.for_matches().options()))
+    thinker.think(plain, thinker.style.limits)
+    assert thinker.game.margin_weight == 0.5 and plain.game == thinker.game.with_margin_weight(0.0)
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play go on 19x19"):
         load_thinker(spec, GameConfig(size=(19,)))
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play tictactoe on 3x3"):
