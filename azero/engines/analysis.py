@@ -148,7 +148,7 @@ class AnalysisEngine:
     def _analyze(self, turn: Turn) -> None:
         query, game = turn.query, self._game
         if not query.is_checked:
-            # As in KataGo, an illegal move anywhere refuses the whole query.
+            # An illegal move anywhere refuses the whole query, so that it has one answer.
             query.set_up(game, len(query.moves))
             query.is_checked = True
         query.set_up(game, turn.number)

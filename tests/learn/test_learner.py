@@ -183,8 +183,8 @@ def test_devices_do_not_wait_for_each_other_for_ever() -> None:
 
 
 def test_the_host_stays_a_few_steps_ahead() -> None:
-    square = jax.jit(lambda matrix: matrix @ matrix / 256)
-    matrix, steps, started = jnp.ones((256, 256)), StepMetrics(), []
+    square = jax.jit(lambda matrix: matrix @ matrix / 1024)
+    matrix, steps, started = jnp.ones((1024, 1024)), StepMetrics(), []
     for _ in range(3 * STEPS_AHEAD):
         matrix = square(matrix)
         started.append(matrix)
