@@ -41,6 +41,7 @@ def _read(name: str) -> list[Drawn]:
 
 DRAWN = _read("drawn_positions.txt")
 REAL = _read("final_positions.txt")
+ALPHAGO = _read("alphago_positions.txt")
 
 
 @pytest.mark.parametrize("index", range(len(DRAWN)))
@@ -53,6 +54,12 @@ def test_ends_of_real_games() -> None:
     assert len(REAL) == 10
     for position in REAL:
         _check(position)
+
+
+def test_alphago_games_that_were_played_out_come_to_the_published_results() -> None:
+    assert len(ALPHAGO) == 7
+    for position in ALPHAGO:
+        assert judge(position.board).margin == position.margin
 
 
 def _check(position: Drawn) -> None:
