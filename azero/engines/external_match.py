@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import jax
 
 from azero.engines.external import GtpPlayer
+from azero.engines.go_status import judge
 from azero.engines.program import ProgramPlayer
 from azero.evaluate.match_games import MatchGame
 from azero.games.game import Game
@@ -138,11 +139,15 @@ def _play(game: Game, first: Player, second: Player, pairing: Pairing, timeout: 
         record = play_game(game, black, white, Clock(timeout), pairing.opening_moves, pairing.first_position(game))
         margin = _margin(record)
         claims = {program.name: _claim(program) for program in programs} if margin is not None and _passed_twice(record) else {}
+        other_scores = {name: (claim, score) for name, claim in claims.items() if claim and (score := parse_score(claim)) not in (None, margin)}
     finally:
         for program in programs:
             program.close()
             active.discard(program)
     seconds = record.seconds if first_is_black else record.seconds[::-1]
+    cleared = _cleared_margin(record) if other_scores else None
+    # Who wins is what counts: stones that both sides leave on the board as dead change the margin alone.
+    agreed = {score for _, score in other_scores.values() if score == cleared and margin is not None and score * margin > 0}
     return MatchGame(
         number=pairing.number,
         opening=pairing.opening,
@@ -154,7 +159,8 @@ def _play(game: Game, first: Player, second: Player, pairing: Pairing, timeout: 
         ending=record.ending,
         failed="" if record.failed is None else record.names[record.failed],
         margin=margin,
-        disagreement="; ".join(f"{name} says {claim}" for name, claim in claims.items() if claim and parse_score(claim) not in (None, margin)),
+        cleared_margin=cleared if agreed else None,
+        disagreement="; ".join(f"{name} says {claim}" for name, (claim, score) in other_scores.items() if score not in agreed),
         seconds=(round(seconds[0], 2), round(seconds[1], 2)),
         decisions=record.decisions,
     )
@@ -168,6 +174,13 @@ def _claim(program: ProgramPlayer) -> str | None:
 def _margin(record: GameRecord) -> float | None:
     game = record.final.game
     return float(game.score(record.final.state)) if isinstance(game, Go) and record.ending == PLAYED_OUT else None
+
+
+def _cleared_margin(record: GameRecord) -> float:
+    """Return Black's lead at the end of a game of Go once the dead stones are taken off."""
+    game, final = record.final.game, record.final.state
+    assert isinstance(game, Go)
+    return judge(game.board(final)).margin - game.komi
 
 
 def _passed_twice(record: GameRecord) -> bool:

@@ -35,14 +35,23 @@ class MatchGame:
     """Who lost by a crash, an illegal move or silence; empty if nobody did."""
     margin: float | None = None
     """Go: points by which Black leads under our rules, where the game was played out."""
+    cleared_margin: float | None = None
+    """Go: the lead without the dead stones that were left on the board, where a program counts so, we do too, and the winner is the same; else None."""
     disagreement: str = ""
-    """What a program says of the score, where it differs from ours; else empty."""
+    """What a program says of the score, where it differs from both of ours; else empty."""
     seconds: tuple[float, float] | None = None
     """Thinking time of the first and the second player."""
     start: str = ""
     """The position that the game began with, in text (FEN, SFEN); empty is the game's own."""
     decisions: tuple[Decision, ...] = ()
     """What the movers thought, move by move after the opening; not in the row."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What there is to say about the score."""
+        cleared = self.cleared_margin
+        remarks = [] if cleared is None else [f"{'B' if cleared > 0 else 'W'}+{abs(cleared):g} without the dead stones"]
+        return [*remarks, self.disagreement] if self.disagreement else remarks
 
     @property
     def pair(self) -> int:

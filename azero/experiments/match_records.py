@@ -67,7 +67,7 @@ def _comments(game: MatchGame, lines: Sequence[Sequence[str]], separator: str) -
     comments = [""] * game.num_opening_moves
     comments += [format_thought(decision, line, separator) for decision, line in zip(game.decisions, lines, strict=True)]
     if comments:
-        words = (comments[-1], "" if game.ending == PLAYED_OUT else game.ending, game.disagreement)
+        words = (comments[-1], "" if game.ending == PLAYED_OUT else game.ending, *game.remarks)
         comments[-1] = separator.join(word for word in words if word)
     return comments
 

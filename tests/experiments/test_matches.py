@@ -93,6 +93,21 @@ def test_a_program_that_counts_otherwise_is_counted(tmp_path: Path) -> None:
     assert {game.disagreement for game in read_match_games(tmp_path)} == {"wrong says B+3"}
 
 
+@pytest.mark.parametrize(("komi", "is_agreed"), [(10.5, True), (0.5, False)])
+def test_dead_stones_left_on_the_board_are_no_disagreement_unless_they_decide(tmp_path: Path, komi: float, is_agreed: bool) -> None:
+    """Black's stone at E3 is dead: Black leads by 6 points as it stands, White by 5 without it."""
+    (tmp_path / "openings.txt").write_text("B1 C1 B2 C2 B3 C3 B4 C4 B5 C5 E3\n")
+    claim = f"W+{komi + 5}"
+    players = (program("pass", claim), program("pass", claim))
+    wanted = MatchRequest(*players, 2, size=5, komi=komi, first_name="one", second_name="two", openings=tmp_path / "openings.txt", out=tmp_path / "match")
+    _, text = play(wanted)
+    games = read_match_games(tmp_path / "match")
+    assert {game.margin for game in games} == {6 - komi}
+    assert ("counts differently" in text) != is_agreed
+    expected = (-15.5, "") if is_agreed else (None, f"one says {claim}; two says {claim}")
+    assert {(game.cleared_margin, "; ".join(sorted(game.disagreement.split("; ")))) for game in games} == {expected}
+
+
 def test_openings_are_played_with_both_colours(tmp_path: Path) -> None:
     (tmp_path / "openings.txt").write_text("B2 A1 # centre\n\nb2,a1\nC3 C2 C1\n")
     play(request("pass", "corner", 6, openings=tmp_path / "openings.txt", out=tmp_path / "match"))
