@@ -42,12 +42,11 @@ def paired_score(rewards: Sequence[float], keys: Sequence[Sequence[Hashable]]) -
     count = len(groups)
     if count < 2:
         return PairedScore(score, 0.0, 1.0, games, count)
-    spread = sum(sum(points[index] - score for index in group) ** 2 for group in groups)
+    together = sum(sum(points[index] - score for index in group) ** 2 for group in groups)
+    apart = sum((point - score) ** 2 for point in points)
     softened = (sum(points) + 1) / (games + 2)
-    alone = softened * (1 - softened) * games / count
-    variance = (spread + alone) / games**2
-    # Near 0 and 1 the softened share stands in, which otherwise changes little.
-    effective = max(1.0, softened * (1 - softened) / variance)
+    another = softened * (1 - softened) * games / count
+    effective = max(1.0, games * (apart + another) / (together + another))
     low, high = wilson_interval(score, round(effective), student_quantile(count - 1))
     return PairedScore(score, low, high, games, count)
 

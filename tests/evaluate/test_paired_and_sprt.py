@@ -22,11 +22,15 @@ def test_groups_and_not_games_count() -> None:
     same = paired_score([1] * 20 + [-1] * 20, [[index // 20] for index in range(40)])
     assert same.high - same.low > 0.6, "two openings played over and over say little"
     assert paired_score([1, 1], [["a"], ["a"]]).high == 1.0 and paired_score([1, 1], [["a"], ["a"]]).low == 0.0
+    lost = paired_score([-1] * 40, [[index // 2] for index in range(40)])
+    assert lost.low == 0.0 and 0.08 < lost.high < 0.11, "one loss or another in each pair says no more than 40 games can"
+    almost = paired_score([1] + [-1] * 39, [[index // 2] for index in range(40)])
+    assert 0.11 < almost.high < 0.15
     chained = paired_score([1, 1, 1, -1], [[0, "x"], [1, "x"], [1], [2]])
     assert chained.groups == 2, "what shares a game with a group belongs to it"
 
 
-@pytest.mark.parametrize(("strength", "advantage", "openings", "pairs"), [(0.0, 0.0, 0.0, 50), (0.5, 1.0, 1.0, 40), (1.0, 0.0, 2.0, 30)])
+@pytest.mark.parametrize(("strength", "advantage", "openings", "pairs"), [(0.0, 0.0, 0.0, 50), (0.5, 1.0, 1.0, 40), (1.0, 0.0, 2.0, 30), (4.0, 0.0, 0.5, 20)])
 def test_the_interval_holds_the_true_score(strength: float, advantage: float, openings: float, pairs: int) -> None:
     generator = np.random.default_rng(2)
     grid = np.linspace(-4, 4, 201)
