@@ -72,6 +72,7 @@ def test_a_shorter_limit_of_moves() -> None:
     assert play_and_compare(Chess(max_moves=9), 4, seed=2) == {"move limit": 4}
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.slow
 def test_two_thousand_random_games() -> None:
     reasons: collections.Counter = collections.Counter()

@@ -132,6 +132,7 @@ def test_games_with_everything_in_hand() -> None:
     assert sum(reasons.values()) == 60 and "entering king" in reasons, reasons
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.slow
 def test_two_thousand_random_games() -> None:
     reasons: collections.Counter = collections.Counter()
