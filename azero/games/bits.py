@@ -12,6 +12,7 @@ block.
 from __future__ import annotations
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -52,6 +53,17 @@ def words_from_rows(rows: Array, shape: tuple[int, int]) -> Array:
 
 def _join(arrays: list[Array]) -> Array:
     return jax.lax.optimization_barrier(jnp.stack(arrays))
+
+
+def batch_first(words: Array) -> Array:
+    """Return uint32[B, N] of words uint32[N, B], N at least 16, transposed once.
+
+    XLA on a CPU makes a transposition part of everything that uses it, which then reads single words from all over the batch, but never one that goes into a
+    concatenation of more than eight arrays: so it is made in sixteen parts.
+    """
+    cuts = [len(words) * part // 16 for part in range(17)]
+    parts = [words[start:end].T for start, end in itertools.pairwise(cuts)]
+    return jax.lax.optimization_barrier(jnp.concatenate(parts, axis=1))
 
 
 def full_row(width: int) -> int:

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azero.games.bits import batch_first
 from azero.games.chess.position import KNIGHT, PAWN, Move, Position
 from azero.games.chess.squares import KNIGHT_JUMPS, Squares, constant, settle, step
 from azero.games.compass import COMPASS, NE, NW, Direction, N, spread
@@ -69,17 +70,15 @@ def _offset(files: int, ranks: int) -> np.uint32:
 
 def start_squares(position: Position, targets: Sequence[Squares]) -> list[Squares]:
     """Return for each of the 73 planes the squares from which a legal move of that plane starts (`targets` of `legal.legal`)."""
-    pawns, knights = position.kind(PAWN) & _BEFORE_LAST_RANK, position.kind(KNIGHT)
-    own, empty, pawns, knights, _ = settle(position.own, ~position.occupied, pawns, knights, position.other)
-    planes = []
-    for index, (files, ranks) in enumerate(COMPASS):
-        reached = targets[index]
-        for _ in range(7):
-            passed = step(reached, (-files, -ranks))
-            planes.append(passed & own)
-            reached = passed & empty
-    for (files, ranks), reached in zip(KNIGHT_JUMPS, targets[8:], strict=True):
-        planes.append(step(reached, (-files, -ranks)) & own & knights)
+    men = (position.own, ~position.occupied, position.kind(PAWN) & _BEFORE_LAST_RANK, position.kind(KNIGHT))
+    own, empty, pawns, knights, *targets = settle(*men, *targets)
+    reached, passed = targets[:8], []
+    for _ in range(7):
+        passed += settle(*(step(squares, (-files, -ranks)) for squares, (files, ranks) in zip(reached, COMPASS, strict=True)))
+        reached = [squares & empty for squares in passed[-8:]]
+    planes = [passed[8 * distance + direction] & own for direction in range(8) for distance in range(7)]
+    for squares, (files, ranks) in zip(targets[8:], KNIGHT_JUMPS, strict=True):
+        planes.append(step(squares, (-files, -ranks)) & own & knights)
     for direction in UNDERPROMOTION_DIRECTIONS:
         planes += [planes[7 * direction] & pawns] * 3
     return planes
@@ -88,7 +87,7 @@ def start_squares(position: Position, targets: Sequence[Squares]) -> list[Square
 def action_mask(planes: Sequence[Squares]) -> Array:
     """Return bool[B, 4672] of the 73 sets of `start_squares`, words uint32[B]."""
     words = jnp.stack([squares.low for squares in planes] + [squares.high for squares in planes])
-    words = jax.lax.optimization_barrier(jax.lax.optimization_barrier(words).T)
+    words = batch_first(jax.lax.optimization_barrier(words))
     # Sixteen half ranks are unpacked one by one: XLA keeps their joining apart from what is done with the mask, and vectorises both.
     pieces = []
     for first in range(0, 64, 4):

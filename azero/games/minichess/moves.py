@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azero.games.bits import batch_first
 from azero.games.chess import moves as chess_moves
 from azero.games.chess.position import Move, Position
 from azero.games.chess.squares import Squares
@@ -56,7 +57,7 @@ def start_squares(position: Position, targets: Sequence[Squares]) -> list[Square
 def action_mask(planes: Sequence[Squares]) -> Array:
     """Return bool[B, 1225] of the 49 sets of `start_squares`, words uint32[B]."""
     words = jnp.stack([squares.low for squares in planes] + [squares.high for squares in planes])
-    words = jax.lax.optimization_barrier(jax.lax.optimization_barrier(words).T)
+    words = batch_first(jax.lax.optimization_barrier(words))
     pieces = []
     for rank in range(FIRST_RANK, 8):
         half = words[:, None, NUM_PLANES * (rank // 4) : NUM_PLANES * (rank // 4 + 1)]
