@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azero.games.bits import batch_first
 from azero.games.compass import COMPASS, Direction, spread
 from azero.games.shogi.legal import FREE_RANKS, drops_by_kind
 from azero.games.shogi.position import KNIGHT, LANCE, PAWN, Move, Position
@@ -100,7 +101,7 @@ def _join_planes(plain: Array, promoting: Array, others: Array) -> Array:
 
 def action_mask(starts: Squares) -> Array:
     """Return bool[B, 11259] of the 139 sets of `start_squares`, words uint32[139, B]."""
-    words = jax.lax.optimization_barrier(jax.lax.optimization_barrier(jnp.concatenate(starts)).T)
+    words = batch_first(jax.lax.optimization_barrier(jnp.concatenate(starts)))
     # Nine ranks are unpacked one by one: XLA keeps their joining apart from what is done with the mask, and vectorises both.
     pieces = []
     for rank in range(SIZE):
