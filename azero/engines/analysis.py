@@ -154,9 +154,7 @@ class AnalysisEngine:
         query.set_up(game, turn.number)
         # Every position gets the visits it asks for, whatever was looked at before it.
         game.session.forget()
-        colour = query.colour_to_move(turn.number)
-        position = game.with_turn(colour)
-        allowed = query.allowed(position, colour)
+        position = game.with_turn(query.colour_to_move(turn.number))
 
         reported = 0.0
 
@@ -173,7 +171,7 @@ class AnalysisEngine:
             should_stop=lambda: turn.is_terminated,
             on_progress=None if query.report_seconds is None else during,
             progress_seconds=query.report_seconds or 1.0,
-            allowed=allowed,
+            restriction=query.restriction_of(position),
         )
         if turn.is_terminated and not analysis.moves:
             self._send(_no_results(turn))

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from azero.engines.analysis_fields import QueryError, boolean_of, colour_of, integer_of, list_of, location_of, move_of, number_of, stones_of
 from azero.engines.go_game import GoGame
 from azero.engines.kata_rules import TERRITORY, Rules, parse_rules
 from azero.games.go.text import format_vertex
 from azero.play.player import Position
+from azero.play.thinking import Restriction
 
 PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
 _UNUSED = ("includeOwnership", "includeOwnershipStdev", "includeMovesOwnership", "includeMovesOwnershipStdev")
@@ -48,8 +47,8 @@ class Query:
     pv_length: int = 15
     includes_policy: bool = False
     report_as: str = "BLACK"
-    restrictions: list[tuple[str, int, set[int]]] = field(default_factory=list)
-    """("allow" or "avoid", colour, actions)"""
+    restriction: Restriction | None = None
+    """Of allowMoves and avoidMoves."""
     warnings: list[tuple[str, str]] = field(default_factory=list)
     """(field, message)"""
     is_checked: bool = False
@@ -83,14 +82,9 @@ class Query:
             return self.moves[number][0]
         return 1 - self.moves[-1][0] if self.moves else self.first_player
 
-    def allowed(self, position: Position, colour: int) -> list[int] | None:
-        """Return the legal moves that the restrictions leave for `colour`, None for all; all too if they leave none."""
-        left = set(np.flatnonzero(position.legal).tolist())
-        everything = set(left)
-        for kind, player, actions in self.restrictions:
-            if player == colour:
-                left = left & actions if kind == "allow" else left - actions
-        return None if left == everything or not left else sorted(left)
+    def restriction_of(self, position: Position) -> Restriction | None:
+        """Return what a search of `position` leaves out, None for nothing; nothing too where no first move would be left."""
+        return self.restriction if self.restriction is not None and self.restriction.first_moves(position).any() else None
 
 
 @dataclass(eq=False)
@@ -182,9 +176,9 @@ def _read_restrictions(query: Query, fields: dict[str, Any], kind: str) -> None:
         if not isinstance(entry["moves"], list):
             raise QueryError(name, "moves must be an array of locations")
         actions = {location_of(word, name, query.shape) for word in entry["moves"]}
-        query.restrictions.append((kind, colour_of(entry["player"], name), actions))
-        if number_of(entry["untilDepth"], name, 1, 1e9) > 1:
-            query.warnings.append((name, "Only the first move of the search is restricted, whatever untilDepth says"))
+        player, depth = colour_of(entry["player"], name), int(number_of(entry["untilDepth"], name, 1, 1e9))
+        known = query.restriction or Restriction.none(query.shape[0] * query.shape[1] + 1)
+        query.restriction = (known.allowing if kind == "allow" else known.avoiding)(player, actions, depth)
     if kind == "avoid" and entries and "allowMoves" in fields:
         raise QueryError(name, "Cannot specify both allowMoves and avoidMoves")
 

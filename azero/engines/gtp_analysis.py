@@ -2,23 +2,21 @@
 
 Formats: KataGo's docs/GTP_Extensions.md; Leela Zero's `lz-analyze`. Values are those of the side that is asked about. KataGo's score fields (scoreLead,
 scoreMean, scoreStdev, ownership) are left out: the networks of the AlphaGo papers predict who wins, not by how much. A command that asks for ownership or
-pvVisits is accepted and answered without them. `allow` and `avoid` restrict the first move only, whatever depth they name.
+pvVisits is accepted and answered without them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypedDict
-
-import numpy as np
 
 from azero.engines.gtp_command import Call, Command, CommandError, parse_colour, parse_integer
 from azero.engines.gtp_play import finish_move
 from azero.engines.moves import choose_move, unvisited_moves, win_rate
 from azero.play.player import Position
-from azero.play.thinking import Analysis, Limits, MoveInfo
+from azero.play.thinking import Analysis, Limits, MoveInfo, Restriction
 
 
 @dataclass
@@ -32,9 +30,8 @@ class Options:
     """Moves to report at least, unvisited ones if need be."""
     most: int | None = None
     has_root: bool = False
-    allowed: set[int] | None = None
-    """Own moves to consider; None is all."""
-    avoided: set[int] = field(default_factory=set)
+    restriction: Restriction | None = None
+    """Of allow and avoid."""
 
 
 def parse_options(call: Call) -> Options:
@@ -50,16 +47,16 @@ def parse_options(call: Call) -> Options:
     options = Options(colour)
     if words and words[0].lstrip("-").isdigit():
         options.seconds = _centiseconds(words.pop(0))
+    restrictions = []
     while words:
         key = words.pop(0).lower()
         if key in ("allow", "avoid"):
-            _restrict(call, options, key, words)
+            restrictions.append(_take_restriction(call, key, words))
             continue
         if not words:
             raise CommandError(f"syntax error: {key[:20]!r} needs a value")
         _option(options, key, words.pop(0))
-    if options.allowed is not None and options.avoided:
-        raise CommandError("syntax error: allow and avoid exclude each other")
+    options.restriction = _restriction(restrictions, call.game.position.legal.size)
     return options
 
 
@@ -84,32 +81,27 @@ def _centiseconds(word: str) -> float:
     return max(0.01, parse_integer(word, 0, 10**9) / 100)
 
 
-def _restrict(call: Call, options: Options, key: str, words: list[str]) -> None:
-    """Take the player, the moves and the depth of an `allow` or `avoid` off `words`. Only the first move can be restricted here, whatever the depth."""
+def _take_restriction(call: Call, key: str, words: list[str]) -> tuple[str, int, set[int], int]:
+    """Take the player, the moves and the depth of an `allow` or `avoid` off `words`, and return them after the key."""
     if len(words) < 3:
         raise CommandError(f"syntax error: {key} takes a colour, moves with commas between them, and a depth")
-    colour, moves, depth = parse_colour(words.pop(0)), words.pop(0), words.pop(0)
-    parse_integer(depth, 1, 10**9)
-    actions = {call.parse_vertex(move) for move in moves.split(",") if move}
-    if colour != options.colour:
-        return
-    if key == "avoid":
-        options.avoided |= actions
-    elif options.allowed is not None:
-        raise CommandError("syntax error: allow is given twice")
-    else:
-        options.allowed = actions
+    colour, moves, depth = parse_colour(words.pop(0)), words.pop(0), parse_integer(words.pop(0), 1, 10**9)
+    return key, colour, {call.parse_vertex(move) for move in moves.split(",") if move}, depth
 
 
-def allowed_moves(position: Position, options: Options) -> list[int] | None:
-    """Return the legal moves that the options leave, None for all."""
-    if options.allowed is None and not options.avoided:
-        return None
-    legal = {int(action) for action in np.flatnonzero(position.legal)}
-    left = legal - options.avoided if options.allowed is None else legal & options.allowed
-    if not left:
-        raise CommandError("no move is left to analyse")
-    return sorted(left)
+def _restriction(entries: Sequence[tuple[str, int, set[int], int]], num_actions: int) -> Restriction | None:
+    """Return what entries of `_take_restriction` mean together, None without any."""
+    if len({key for key, *_ in entries}) > 1:
+        raise CommandError("syntax error: allow and avoid exclude each other")
+    restriction = Restriction.none(num_actions)
+    for index, (key, colour, actions, depth) in enumerate(entries):
+        if key == "avoid":
+            restriction = restriction.avoiding(colour, actions, depth)
+        elif colour in (other for _, other, *_ in entries[:index]):
+            raise CommandError("syntax error: allow is given twice")
+        else:
+            restriction = restriction.allowing(colour, actions, depth)
+    return restriction if entries else None
 
 
 Format = Callable[[Call, Position, Analysis, Options], str]
@@ -142,8 +134,8 @@ def format_kata(call: Call, position: Position, analysis: Analysis, options: Opt
 def _reported(position: Position, analysis: Analysis, options: Options) -> list[MoveInfo]:
     moves = list(analysis.moves)
     if len(moves) < options.fewest:
-        allowed = allowed_moves(position, options)
-        rest = [info for info in unvisited_moves(position, analysis) if allowed is None or info.action in allowed]
+        left = position.legal if options.restriction is None else options.restriction.first_moves(position)
+        rest = [info for info in unvisited_moves(position, analysis) if left[info.action]]
         moves += rest[: options.fewest - len(moves)]
     return moves[: options.most]
 
@@ -159,21 +151,22 @@ def _text(value: float) -> str:
 class _Reporting(TypedDict):
     """How a search is told to report, as `Session.think` and `choose_move` take it."""
 
-    allowed: Sequence[int] | None
+    restriction: Restriction | None
     on_progress: Callable[[Analysis], None]
     progress_seconds: float
 
 
 def _reporting(call: Call, position: Position, options: Options, format_line: Format) -> _Reporting:
     """Begin the reply of an analysis command, whose lines the search will send."""
-    allowed = allowed_moves(position, options)
+    if options.restriction is not None and not options.restriction.first_moves(position).any():
+        raise CommandError("no move is left to analyse")
     call.reply.begin()
 
     def report(analysis: Analysis) -> None:
         if line := format_line(call, position, analysis, options):
             call.reply.send(line)
 
-    return _Reporting(allowed=allowed, on_progress=report, progress_seconds=options.seconds)
+    return _Reporting(restriction=options.restriction, on_progress=report, progress_seconds=options.seconds)
 
 
 def _analyze(format_line: Format) -> Command:

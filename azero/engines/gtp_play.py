@@ -8,6 +8,7 @@ from azero.engines.go_status import Status, judge
 from azero.engines.gtp_command import Call, Command, CommandError, parse_integer, parse_number
 from azero.engines.moves import Choice, choose_move
 from azero.play.clock import Clock
+from azero.play.thinking import Restriction
 
 
 def play(call: Call) -> str:
@@ -59,8 +60,8 @@ def genmove_cleanup(call: Call) -> str:
     others_dead = status.dead & (call.game.board == (1 if colour else -1))
     position = call.game.with_turn(colour)
     points = np.flatnonzero(position.legal[:-1]).tolist()
-    allowed = points if others_dead.any() and points else None
-    return finish_move(call, colour, choose_move(call.game, call.settings, colour, allowed=allowed))
+    restriction = Restriction.first_move(points, colour, position.legal.size) if others_dead.any() and points else None
+    return finish_move(call, colour, choose_move(call.game, call.settings, colour, restriction=restriction))
 
 
 def final_score(call: Call) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from azero.engines.go_game import GoGame
 from azero.engines.gtp_settings import Settings
 from azero.play.player import Position
-from azero.play.thinking import Analysis, MoveInfo
+from azero.play.thinking import Analysis, MoveInfo, Restriction
 
 
 class Choice(NamedTuple):
@@ -27,26 +27,24 @@ def choose_move(
     colour: int,
     *,
     may_resign: bool = True,
-    allowed: Sequence[int] | None = None,
+    restriction: Restriction | None = None,
     on_progress: Callable[[Analysis], None] | None = None,
     progress_seconds: float = 1.0,
 ) -> Choice:
     """Think about the current position with `colour` to move, within the limits of the settings, and choose. Nothing is played."""
     position = game.with_turn(colour)
     limits = settings.limits(colour, len(game.moves), game.board.size)
-    analysis = game.session.think(position, limits, on_progress=on_progress, progress_seconds=progress_seconds, allowed=allowed)
+    analysis = game.session.think(position, limits, on_progress=on_progress, progress_seconds=progress_seconds, restriction=restriction)
     settings.thinking_seconds += analysis.seconds
     settings.spend(colour, analysis.seconds)
-    action = analysis.moves[0].action if analysis.moves else best_unsearched(position, analysis, allowed)
+    action = analysis.moves[0].action if analysis.moves else best_unsearched(position, analysis, restriction)
     return Choice(action, may_resign and settings.wants_to_resign(colour, analysis.value), analysis)
 
 
-def best_unsearched(position: Position, analysis: Analysis, allowed: Sequence[int] | None) -> int:
+def best_unsearched(position: Position, analysis: Analysis, restriction: Restriction | None) -> int:
     """Return the network's favourite where the search had time for nothing."""
-    legal = position.legal.copy()
-    if allowed is not None:
-        legal &= np.isin(np.arange(legal.size), np.asarray(allowed))
-    return int(np.where(legal, analysis.raw_policy, -1.0).argmax())
+    left = position.legal if restriction is None else restriction.first_moves(position)
+    return int(np.where(left, analysis.raw_policy, -1.0).argmax())
 
 
 def unvisited_moves(position: Position, analysis: Analysis) -> list[MoveInfo]:

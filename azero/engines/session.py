@@ -12,7 +12,7 @@ import numpy as np
 from azero.engines.lines import say
 from azero.games.game import Game
 from azero.play.player import Player, Position
-from azero.play.thinking import Analysis, Limits, Thinker
+from azero.play.thinking import Analysis, Limits, Restriction, Thinker
 
 
 class ThinkingPlayer(Thinker, Player, Protocol):
@@ -140,7 +140,7 @@ class Session:
         should_stop: Callable[[], bool] | None = None,
         on_progress: Callable[[Analysis], None] | None = None,
         progress_seconds: float = 1.0,
-        allowed: Sequence[int] | None = None,
+        restriction: Restriction | None = None,
     ) -> Analysis:
         """Think about `position`, which is the current one or that with another side to move.
 
@@ -154,7 +154,7 @@ class Session:
             should_stop=self._is_interrupted if is_endless else should_stop or _never,
             on_progress=on_progress,
             progress_seconds=progress_seconds,
-            allowed=allowed,
+            restriction=restriction,
         )
 
     def ponder(self) -> None:

@@ -17,7 +17,7 @@ from azero.engines.uci_info import format_info, win_draw_loss
 from azero.engines.uci_options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, Option, Options
 from azero.engines.uci_search import SearchControl
 from azero.play.player import Position
-from azero.play.thinking import Analysis, Limits
+from azero.play.thinking import Analysis, Limits, Restriction
 
 LONGEST_LINE = 1 << 20
 """Bytes of a line; a game of 10,000 moves takes 50,000."""
@@ -216,17 +216,17 @@ class Engine:
             lost = self.game.position.rewards[self.game.position.to_play] < 0
             self._say(f"info depth 0 score {'mate 0' if lost else 'cp 0'}")
             return f"bestmove {self.dialect.no_move}"
-        allowed = self._allowed(position, request.names)
-        analysis = self._think(position, request, search, allowed)
+        restriction = self._restriction(position, request.names)
+        analysis = self._think(position, request, search, restriction)
         if not analysis.moves:
-            return f"bestmove {self.game.notation.format_line(position, [best_unsearched(position, analysis, allowed)])[0]}"
+            return f"bestmove {self.game.notation.format_line(position, [best_unsearched(position, analysis, restriction)])[0]}"
         best = analysis.moves[0]
         if self.dialect.centipawns(best.value) <= -self.options[RESIGN_VALUE]:
             return f"bestmove {self.dialect.no_move}"
         names = self.game.notation.format_line(position, best.line[:2])
         return f"bestmove {names[0]}" + (f" ponder {names[1]}" if len(names) > 1 else "")
 
-    def _think(self, position: Position, request: GoRequest, search: SearchControl, allowed: list[int] | None) -> Analysis:
+    def _think(self, position: Position, request: GoRequest, search: SearchControl, restriction: Restriction | None) -> Analysis:
         bounds = [bound for bound in (request.nodes, None if request.is_infinite else self._visits) if bound is not None]
 
         def report(analysis: Analysis) -> None:
@@ -240,18 +240,18 @@ class Engine:
             should_stop=search.should_stop,
             on_progress=report,
             progress_seconds=PROGRESS_SECONDS,
-            allowed=allowed,
+            restriction=restriction,
         )
 
-    def _allowed(self, position: Position, names: Sequence[str]) -> list[int] | None:
-        """Return the moves of searchmoves, None for all; those that are not legal are named and passed over."""
+    def _restriction(self, position: Position, names: Sequence[str]) -> Restriction | None:
+        """Return what leaves the moves of searchmoves, None without any; those that are not legal are named and passed over."""
         chosen = []
         for name in names:
             try:
                 chosen.append(self.game.notation.parse_move(position, name))
             except ValueError as error:
                 self._tell(f"searchmoves: {error}")
-        return chosen or None
+        return Restriction.first_move(chosen, position.to_play, position.legal.size) if chosen else None
 
     def _score(self, value: float) -> str:
         shares = " wdl {} {} {}".format(*win_draw_loss(value)) if self.options[SHOW_WDL] else ""

@@ -14,7 +14,7 @@ import numpy as np
 from azero.games.game import Game
 from azero.play.clock import LAG_SECONDS, Clock, thinking_seconds
 from azero.play.player import RESIGN, Decision, Move, Position
-from azero.play.thinking import Analysis, Limits, MoveInfo
+from azero.play.thinking import Analysis, Limits, MoveInfo, Restriction
 from azero.search.apv import ApvNode, ApvSettings, ApvTree, AskFn, Judges, choose_edge
 from azero.search.evaluator import Evaluator
 from azero.search.leaf import TurnedLeafFn
@@ -125,22 +125,24 @@ class ApvPlayer:
         should_stop: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Analysis], None] | None = None,
         progress_seconds: float = 1.0,
-        allowed: Sequence[int] | None = None,
+        restriction: Restriction | None = None,
     ) -> Analysis:
-        """Search `position` as `Thinker` says; `allowed` moves make a tree of their own. A time limit is kept to within one batch, and not extended.
+        """Search `position` as `Thinker` says; under a restriction in a tree of its own, for which the kept one is forgotten.
+
+        A time limit is kept to within one batch, and not extended.
 
         Raises:
-          ValueError: the position is of another game or board than the player's, or no allowed move is legal.
+          ValueError: the position is of another game or board than the player's, or no move is left.
         """
         began = shown = time.perf_counter()
         self._adopt(position.game)
         if position.is_over:
             value = position.rewards[position.to_play]
             return Analysis((), value, 0, 0, value, np.zeros(position.game.num_actions, np.float32))
-        root = self._place(position, allowed)
+        tree, root = self._place(position, restriction)
         first = done = int(root.rollouts.sum())
         while (most := self._remaining(root, limits, first, began)) > 0:
-            batch = self._tree.search(most)
+            batch = tree.search(most)
             done += batch
             if batch == 0 or should_stop():
                 break
@@ -196,18 +198,21 @@ class ApvPlayer:
         self._tree = ApvTree(self._rules, self._judges, self._settings)
         self._actions = ()
 
-    def _place(self, position: Position, allowed: Sequence[int] | None) -> ApvNode:
-        """Make `position` the root, with the allowed moves alone where some are given; such a tree is not kept."""
-        legal, known = position.legal, len(self._actions)
-        follows = allowed is None and position.actions[:known] == self._actions
-        if allowed is not None:
-            legal = np.isin(np.arange(len(legal)), list(allowed)) & legal
-            if not legal.any():
-                raise ValueError(f"none of the allowed moves is legal after {len(position.actions)} moves")
-        self._tree.move_to(position.state, legal, position.actions[known:] if follows else None)
-        self._actions = position.actions
-        assert self._tree.root is not None
-        return self._tree.root
+    def _place(self, position: Position, restriction: Restriction | None) -> tuple[ApvTree, ApvNode]:
+        """Make `position` the root of a tree, with the moves alone that a restriction leaves; return both."""
+        tree, left, known = self._tree, position.legal, len(self._actions)
+        follows = position.actions[:known] == self._actions
+        if restriction is not None:
+            left = restriction.first_moves(position)
+            if not left.any():
+                raise ValueError(f"no legal move is left to search after {len(position.actions)} moves")
+            self.reset()
+            tree, follows = ApvTree(self._rules, self._judges, self._settings, restriction.mask), False
+        tree.move_to(position.state, left, position.actions[known:] if follows else None)
+        if tree is self._tree:
+            self._actions = position.actions
+        assert tree.root is not None
+        return tree, tree.root
 
     def _analyse(self, root: ApvNode, playouts: int, began: float) -> Analysis:
         values = root.action_values(self._settings.mixing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,6 +20,50 @@ class Limits:
     playouts: int | None = None
     """New visits."""
     seconds: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Restriction:
+    """Moves that a search leaves out, by player and by depth, as the protocols of KataGo say it (`avoid`, `allow`)."""
+
+    until: np.ndarray
+    """int64[2, A]: player p (0 moves first in the game) plays action a in no position that lies fewer than until[p, a] moves below the root."""
+
+    @classmethod
+    def none(cls, num_actions: int) -> Restriction:
+        """Return what leaves every move."""
+        return cls(np.zeros((2, num_actions), np.int64))
+
+    @classmethod
+    def first_move(cls, actions: Collection[int], to_play: int, num_actions: int) -> Restriction:
+        """Return what leaves `to_play`, who is to move, `actions` alone as the first move, and every move after it."""
+        return cls.none(num_actions).allowing(to_play, actions, 1)
+
+    def avoiding(self, player: int, actions: Collection[int], depth: int) -> Restriction:
+        """Return this with `actions` left out for `player` until `depth`; of two depths of one move the larger one counts (KataGo leaves it open)."""
+        until = self.until.copy()
+        chosen = list(actions)
+        until[player, chosen] = np.maximum(until[player, chosen], depth)
+        return Restriction(until)
+
+    def allowing(self, player: int, actions: Collection[int], depth: int) -> Restriction:
+        """Return this with all moves but `actions` left out for `player` until `depth`."""
+        return self.avoiding(player, set(range(self.until.shape[1])).difference(actions), depth)
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether it reaches below the first move; what a search finds under it says nothing of the real game then."""
+        return bool(self.until.max() > 1)
+
+    def mask(self, to_play: int, depth: int) -> np.ndarray:
+        """Return the moves, legal or not, that are left `to_play` in a position that lies `depth` moves below the root: bool[A]."""
+        left: np.ndarray = self.until[to_play] <= depth
+        return left
+
+    def first_moves(self, position: Position) -> np.ndarray:
+        """Return the legal moves of `position` that are left where it is the root: bool[A]."""
+        legal: np.ndarray = position.legal & self.mask(position.to_play, 0)
+        return legal
 
 
 @dataclass(frozen=True)
@@ -72,7 +116,7 @@ class Thinker(Protocol):
         should_stop: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Analysis], None] | None = None,
         progress_seconds: float = 1.0,
-        allowed: Sequence[int] | None = None,
+        restriction: Restriction | None = None,
     ) -> Analysis:
         """Search `position` until a limit is met or `should_stop()` is true, which is asked after every batch of leaves.
 
@@ -82,7 +126,11 @@ class Thinker(Protocol):
           should_stop: asked after every batch; must be cheap.
           on_progress: called about every `progress_seconds`, and at the end.
           progress_seconds: time between calls of `on_progress`.
-          allowed: the only root moves to consider; None is all legal ones.
+          restriction: what the search leaves out; None is nothing. A position below the root in which it leaves no legal move is not searched further and is worth
+            what the network says of it, as in KataGo. Nothing of a deep one stays in the tree that is kept.
+
+        Raises:
+          ValueError: the restriction leaves no legal move in `position`.
         """
         ...
 

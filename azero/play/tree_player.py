@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 from azero.games.game import Game, Scored
 from azero.play.clock import LAG_SECONDS, Clock, thinking_seconds
 from azero.play.player import RESIGN, Decision, Move, Position
-from azero.play.thinking import Analysis, Limits
+from azero.play.thinking import Analysis, Limits, Restriction
 from azero.play.verdict import CHOICES, describe_moves
 from azero.search.evaluator import Evaluator
 from azero.search.leaf import TurnedLeafFn
@@ -148,28 +148,28 @@ class TreePlayer:
         should_stop: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Analysis], None] | None = None,
         progress_seconds: float = 1.0,
-        allowed: Sequence[int] | None = None,
+        restriction: Restriction | None = None,
     ) -> Analysis:
         """Search `position` as `Thinker` says.
 
         A search that meets `max_nodes` stops there, and a warning says so. One batch is the smallest step, so `seconds` is kept to within one batch.
 
         Raises:
-          ValueError: the position is of another game or board than the player's, or no allowed move is legal.
+          ValueError: the position is of another game or board than the player's, or no move is left.
         """
         self._adopt(position.game)
         began = shown = time.perf_counter()
         if position.is_over:
             return _of_finished(position)
-        whole, root = self._place(position, allowed)
+        tree, whole, root = self._place(position, restriction)
         first_visits = root.total_visits
 
         def analyse() -> Analysis:
             moves = describe_moves(root, whole.evaluation, self.style.choice)
             policy = whole.evaluation.policy(position.game.num_actions)
             spent = time.perf_counter() - began
-            playouts, depth = root.total_visits - first_visits, self._tree.sum_depths / max(1, self._tree.num_descents)
-            return Analysis(moves, root.value, root.total_visits, playouts, whole.evaluation.value, policy, spent, depth, self._tree.deepest)
+            playouts, depth = root.total_visits - first_visits, tree.sum_depths / max(1, tree.num_descents)
+            return Analysis(moves, root.value, root.total_visits, playouts, whole.evaluation.value, policy, spent, depth, tree.deepest)
 
         def tell() -> None:
             nonlocal shown
@@ -177,27 +177,13 @@ class TreePlayer:
                 shown = time.perf_counter()
                 on_progress(analyse())
 
-        self._search(root, limits, began, should_stop, tell)
+        _search(tree, root, limits, began, should_stop, tell)
         if root is not whole:
-            self._tree.root = merge(whole, root)
+            tree.root = merge(whole, root)
         analysis = analyse()
         if on_progress is not None:
             on_progress(analysis)
         return analysis
-
-    def _search(self, root: Node, limits: Limits, began: float, should_stop: Callable[[], bool], tell: Callable[[], None]) -> None:
-        """Search from `root` until a limit is met, `tell` being called after every batch. `seconds` run since `began`."""
-        first_visits = root.total_visits
-        while (most := _remaining(limits, root.total_visits, first_visits)) > 0:
-            batch_began = time.perf_counter()
-            if self._tree.search(most, root) == 0:
-                _log.warning("the tree is full with %d positions: the search stops (max-nodes sets its size)", self._tree.num_nodes)
-                return
-            tell()
-            now = time.perf_counter()
-            next_end = now + (now - batch_began)
-            if should_stop() or (limits.seconds is not None and next_end - began > limits.seconds):
-                return
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
         """Return the network's policy float32[A] over legal moves and its value for the side to move, as `Thinker` says.
@@ -232,22 +218,31 @@ class TreePlayer:
         self._tree = ParallelTree(self._rules, self.evaluator, self._settings)
         self._actions = ()
 
-    def _place(self, position: Position, allowed: Sequence[int] | None) -> tuple[Node, Node]:
-        """Make `position` the root; return it with all its moves, and with the allowed ones alone."""
-        mask = position.legal
-        if allowed is not None:
-            mask = np.zeros_like(position.legal)
-            mask[[action for action in allowed if 0 <= action < len(mask)]] = True
-            mask &= position.legal
-            if not mask.any():
-                raise ValueError(f"none of the allowed moves is legal after {len(position.actions)} moves")
-        known = len(self._actions)
-        follows = position.actions[:known] == self._actions
-        self._tree.move_to(position.state, position.legal, position.actions[known:] if follows else None)
-        self._actions = position.actions
-        whole = self._tree.root
+    def _place(self, position: Position, restriction: Restriction | None) -> tuple[ParallelTree, Node, Node]:
+        """Make `position` the root of a tree; return the tree, the root with all its moves, and the root with those alone that are left."""
+        left = position.legal if restriction is None else restriction.first_moves(position)
+        if not left.any():
+            raise ValueError(f"no legal move is left to search after {len(position.actions)} moves")
+        if restriction is not None and restriction.is_deep:
+            tree, follows = self._tree_apart(restriction), False
+        else:
+            tree, follows = self._tree, position.actions[: len(self._actions)] == self._actions
+        tree.move_to(position.state, position.legal, position.actions[len(self._actions) :] if follows else None)
+        if tree is self._tree:
+            self._actions = position.actions
+        whole = tree.root
         assert whole is not None
-        return whole, whole if allowed is None else restrict(whole, mask)
+        return tree, whole, whole if np.array_equal(left, position.legal) else restrict(whole, left)
+
+    def _tree_apart(self, restriction: Restriction) -> ParallelTree:
+        """Return a tree for one search under a deep restriction, whose statistics are of another game than the kept tree's.
+
+        Both together keep within `max_nodes`; a kept tree that would leave it less than half of them is forgotten.
+        """
+        if 2 * self._tree.num_nodes > self._settings.max_nodes:
+            self._tree.clear()
+        settings = dataclasses.replace(self._settings, max_nodes=self._settings.max_nodes - self._tree.num_nodes)
+        return ParallelTree(self._rules, self.evaluator, settings, restriction.mask)
 
     def _gives_up(self, value: float) -> bool:
         """Count own moves in a row below the threshold, and say whether they are enough."""
@@ -274,6 +269,21 @@ class TreePlayer:
         visits = np.sort(root.visits[: root.tried])
         lead = visits[-1] - (visits[-2] if len(visits) > 1 else 0.0)
         return bool(lead > root.total_visits / elapsed * (seconds - elapsed))
+
+
+def _search(tree: ParallelTree, root: Node, limits: Limits, began: float, should_stop: Callable[[], bool], tell: Callable[[], None]) -> None:
+    """Search from `root` until a limit is met, `tell` being called after every batch. `seconds` run since `began`."""
+    first_visits = root.total_visits
+    while (most := _remaining(limits, root.total_visits, first_visits)) > 0:
+        batch_began = time.perf_counter()
+        if tree.search(most, root) == 0:
+            _log.warning("the tree is full with %d positions: the search stops (max-nodes sets its size)", tree.num_nodes)
+            return
+        tell()
+        now = time.perf_counter()
+        next_end = now + (now - batch_began)
+        if should_stop() or (limits.seconds is not None and next_end - began > limits.seconds):
+            return
 
 
 def _remaining(limits: Limits, visits: int, first_visits: int) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -122,9 +122,12 @@ Path = list[tuple[ApvNode, int]]
 class ApvTree:
     """The tree of one game."""
 
-    def __init__(self, rules: PackedRules, judges: Judges, settings: ApvSettings) -> None:
-        """Make an empty tree; `move_to` gives it a root. The rules take batches of at least `settings.batch`."""
-        self._rules, self._judges, self._settings = rules, judges, settings
+    def __init__(self, rules: PackedRules, judges: Judges, settings: ApvSettings, left_moves: Callable[[int, int], np.ndarray] | None = None) -> None:
+        """Make an empty tree; `move_to` gives it a root. The rules take batches of at least `settings.batch`.
+
+        `left_moves` (to_play, depth) -> bool[A] are the moves that are searched at so many moves below the root, None is all; a tree that restricts has one root.
+        """
+        self._rules, self._judges, self._settings, self._left_moves = rules, judges, settings, left_moves
         self.root: ApvNode | None = None
         self.threshold = settings.threshold
         self.num_nodes = 0
@@ -238,11 +241,16 @@ class ApvTree:
             node.rollout_sums[edge] += loss + result * _sign(node.position.to_play)
 
     def _grow(self, leaves: list[tuple[Path, Leaf]]) -> None:
-        """Make nodes of the leaves whose edges have been rolled out often enough."""
+        """Make nodes of the leaves whose edges have been rolled out often enough; a position without a move that may be searched stays a leaf."""
         for path, leaf in leaves:
             node, edge = path[-1]
             if node.children[edge] is leaf and node.rollouts[edge] > self.threshold and leaf.placeholder is not None:
-                child = ApvNode(leaf.position, leaf.position.legal, leaf.placeholder)
+                legal = leaf.position.legal
+                if self._left_moves is not None:
+                    legal = legal & self._left_moves(leaf.position.to_play, len(path))
+                if not legal.any():
+                    continue
+                child = ApvNode(leaf.position, legal, leaf.placeholder)
                 node.children[edge] = child
                 self._queue.append(child)
                 self.num_nodes += 1

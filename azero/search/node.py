@@ -64,10 +64,10 @@ class Node:
 
 
 class Ending(NamedTuple):
-    """A position in which the game is over. It is no node: each visit backs up the exact result."""
+    """A position behind which nothing is searched: the game is over, or a restriction leaves no move there. It is no node: each visit backs up the same value."""
 
     result: float
-    """For the first mover."""
+    """For the first mover: the exact result of a game that is over, else the position's evaluation."""
 
 
 def count_nodes(root: Node) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -59,14 +59,23 @@ class _Descent(NamedTuple):
     is_new: bool
     """The last edge has just been made; nobody has played its move yet."""
     end: Ending | None
-    """What stands behind the last edge, if the game is over there."""
+    """What stands behind the last edge, if nothing is searched behind it."""
 
 
 class ParallelTree:
     """The tree of one game."""
 
-    def __init__(self, rules: PackedRules, evaluator: Evaluator, settings: TreeSettings) -> None:
-        """Make an empty tree; `move_to` gives it a root. The rules and the evaluator take batches of at least `settings.batch`."""
+    def __init__(self, rules: PackedRules, evaluator: Evaluator, settings: TreeSettings, left_moves: Callable[[int, int], np.ndarray] | None = None) -> None:
+        """Make an empty tree; `move_to` gives it a root.
+
+        Args:
+          rules: take batches of at least `settings.batch`, as the evaluator does.
+          evaluator: of the leaves; trees may share one.
+          settings: of the search.
+          left_moves: (to_play, depth) -> bool[A], the moves that are searched at so many moves below the root; None is all. The root is not asked about:
+            `search` takes it restricted. A tree that restricts has one root.
+        """
+        self._left_moves = left_moves
         self._rules = rules
         self._evaluator = evaluator
         self._settings = settings
@@ -218,11 +227,17 @@ class ParallelTree:
             if position.is_terminal:
                 node.children[edge] = Ending(position.result)
                 _back_up(descent.path, position.result)
-            else:
-                child = Node(position, next(evaluations))
-                node.children[edge] = child
+                continue
+            evaluation = next(evaluations)
+            if self._left_moves is not None:
+                evaluation = evaluation.among(self._left_moves(position.to_play, len(descent.path)))
+            value = evaluation.value * _sign(position.to_play)
+            if len(evaluation.actions):
+                node.children[edge] = Node(position, evaluation)
                 self.num_nodes += 1
-                _back_up(descent.path, child.evaluation.value * _sign(position.to_play))
+            else:
+                node.children[edge] = Ending(value)
+            _back_up(descent.path, value)
 
 
 def _sign(to_play: int) -> float:

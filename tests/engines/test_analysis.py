@@ -87,8 +87,16 @@ def test_allowed_and_avoided_moves() -> None:
     assert len(answer["moveInfos"]) == 23 and "A1" not in {info["move"] for info in answer["moveInfos"]}
     (answer,) = Client().answers({**QUERY, "allowMoves": [{"player": "W", "moves": ["A1"], "untilDepth": 1}]})
     assert len(answer["moveInfos"]) == 12
-    warning, answer = Client().answers({**QUERY, "allowMoves": [{"player": "B", "moves": ["A1"], "untilDepth": 5}]})
-    assert warning["field"] == "allowMoves" and "first move" in warning["warning"] and answer["moveInfos"][0]["move"] == "A1"
+    (answer,) = Client().answers({**QUERY, "allowMoves": [{"player": "B", "moves": ["C3"], "untilDepth": 1}]})
+    assert len(answer["moveInfos"]) == 12, "where no legal move is left there is no restriction"
+
+
+@pytest.mark.parametrize(("depth", "line"), [(1, ["A1", "pass"]), (2, ["A1"])])
+def test_moves_are_avoided_until_their_depth(depth: int, line: list[str]) -> None:
+    restrictions = [{"player": "B", "moves": ["A5", "B5", "C5"], "untilDepth": 3}, {"player": "W", "moves": ["E5", "pass"], "untilDepth": depth}]
+    (answer,) = Client().answers({**QUERY, "maxVisits": 50, "avoidMoves": restrictions})
+    infos = {info["move"]: info["pv"] for info in answer["moveInfos"]}
+    assert infos["A1"] == line and not {"A5", "B5", "C5"} & set(infos) and "E5" in infos
 
 
 @pytest.mark.parametrize(
@@ -130,6 +138,8 @@ def test_allowed_and_avoided_moves() -> None:
         ({"reportDuringSearchEvery": -1}, "reportDuringSearchEvery"),
         ({"allowMoves": [{"player": "B"}]}, "allowMoves"),
         ({"avoidMoves": [{"player": "B", "moves": ["Q16"], "untilDepth": 1}]}, "avoidMoves"),
+        ({"avoidMoves": [{"player": "B", "moves": ["A1"], "untilDepth": 0}]}, "avoidMoves"),
+        ({"allowMoves": [{"player": "B", "moves": ["A1"], "untilDepth": 1}, {"player": "W", "moves": ["A1"], "untilDepth": 1}]}, "allowMoves"),
         ({"overrideSettings": []}, "overrideSettings"),
         ({"overrideSettings": {"maxVisits": "many"}}, "overrideSettings"),
     ],

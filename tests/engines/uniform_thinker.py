@@ -1,4 +1,7 @@
-"""A thinker for tests that knows nothing: every legal move is as likely as another, and one visit follows another down the list of moves."""
+"""A thinker for tests that knows nothing: every legal move is as likely as another, and one visit follows another down the list of moves.
+
+Restrictions hold for the first move and for the pass that it expects in reply.
+"""
 
 import time
 
@@ -34,12 +37,14 @@ class UniformThinker:
     def choose(self, position, clock) -> Decision:
         return Decision(self.think(position, Limits(visits=8)).moves[0].action, self.value)
 
-    def think(self, position, limits, *, should_stop=lambda: False, on_progress=None, progress_seconds=1.0, allowed=None) -> Analysis:
+    def think(self, position, limits, *, should_stop=lambda: False, on_progress=None, progress_seconds=1.0, restriction=None) -> Analysis:
         self.num_thoughts += 1
         began = reported = time.perf_counter()
-        actions = [int(a) for a in np.flatnonzero(position.legal)] if allowed is None else list(allowed)
+        actions = np.flatnonzero(position.legal if restriction is None else restriction.first_moves(position)).tolist()
         visits = 0
         policy, _ = self.evaluate(position)
+        passing = position.game.num_actions - 1
+        expects_pass = self.expects_pass and (restriction is None or bool(restriction.mask(1 - position.to_play, 1)[passing]))
 
         def analysis() -> Analysis:
             counts = [(visits + len(actions) - 1 - index) // len(actions) for index in range(len(actions))]
@@ -50,7 +55,7 @@ class UniformThinker:
                     self.value,
                     float(policy[action]),
                     self.value - 0.1,
-                    (action, position.game.num_actions - 1) if self.expects_pass else (action,),
+                    (action, passing) if expects_pass else (action,),
                 )
                 for action, count in zip(actions, counts, strict=True)
                 if count

@@ -13,7 +13,7 @@ from azero.networks.rollout import sum_weights
 from azero.play.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
 from azero.play.clock import Clock
 from azero.play.player import RESIGN, Position
-from azero.play.thinking import Limits
+from azero.play.thinking import Limits, Restriction
 from azero.search.apv import ApvSettings, Judges
 from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
 
@@ -71,10 +71,20 @@ def test_the_tree_is_kept_from_move_to_move_and_forgotten_on_reset():
 
 
 def test_limits_on_moves_and_visits():
-    analysis = player().think(position_after(), Limits(visits=40), allowed=[2, 6])
+    analysis = player().think(position_after(), Limits(visits=40), restriction=Restriction.first_move([2, 6], 0, 9))
     assert {move.action for move in analysis.moves} <= {2, 6} and analysis.visits >= 40
-    with pytest.raises(ValueError, match="none of the allowed moves is legal after 1 moves"):
-        player().think(position_after(4), Limits(visits=40), allowed=[4])
+    with pytest.raises(ValueError, match="no legal move is left to search after 1 moves"):
+        player().think(position_after(4), Limits(visits=40), restriction=Restriction.first_move([4], 1, 9))
+
+
+def test_a_restriction_holds_down_to_its_depth():
+    one, position = player(), position_after(0, 3, 8, 4)  # O threatens 5
+    assert one.think(position, Limits(visits=400)).moves[0].action == 5
+    analysis = one.think(position, Limits(visits=400), restriction=Restriction.none(9).avoiding(1, [5], 4))
+    lines = [move.line for move in analysis.moves]
+    assert all(5 not in line[1::2] for line in lines) and max(map(len, lines)) > 2
+    lines = [move.line for move in one.think(position, Limits(visits=100), restriction=Restriction.none(9).allowing(1, [], 2)).moves]
+    assert {len(line) for line in lines} == {1}, "without a move that may be searched a position stays a leaf"
 
 
 def test_rollouts_count_under_the_komi_of_the_position():

@@ -15,7 +15,7 @@ from azero.mesh import make_mesh
 from azero.play.clock import Clock
 from azero.play.player import RESIGN, Position, SearchPlayer
 from azero.play.referee import PLAYED_OUT, play_game
-from azero.play.thinking import Analysis, Limits
+from azero.play.thinking import Analysis, Limits, Restriction
 from azero.play.tree_player import PlayStyle, TreePlayer
 from azero.search.leaf import turned_network_leaf, uniform_leaf, unturned_leaf
 from azero.search.parallel import TreeSettings
@@ -122,12 +122,41 @@ class TestAnalysis:
         thinker = player(batch=4)
         position = after([0, 3, 1, 4])
         thinker.think(position, Limits(visits=50))
-        analysis = thinker.think(position, Limits(playouts=60), allowed=[5, 7])
+        analysis = thinker.think(position, Limits(playouts=60), restriction=Restriction.first_move([5, 7], 0, 9))
         assert {move.action for move in analysis.moves} <= {5, 7} and analysis.playouts == 60
         assert analysis.moves[0].prior == pytest.approx(1 / 5)  # the network's, among all legal moves
         assert thinker.think(position, Limits(playouts=10)).moves[0].action == 2  # and all moves come back
-        with pytest.raises(ValueError, match="none of the allowed moves"):
-            thinker.think(position, Limits(visits=5), allowed=[0, 3, 99])
+        with pytest.raises(ValueError, match="no legal move is left to search after 4 moves"):
+            thinker.think(position, Limits(visits=5), restriction=Restriction.first_move([0, 3, 99], 0, 9))
+
+    def test_a_deep_restriction_holds_below_the_first_move_and_in_a_tree_apart(self) -> None:
+        """O threatens 5 and X has to take it, but not where O's reply there is left out."""
+        thinker = player(batch=4)
+        position = after([0, 3, 8, 4])
+        free = thinker.think(position, Limits(visits=200))
+        assert free.moves[0].action == 5 and {move.line[1] for move in free.moves[1:]} == {5}
+        one_ply = thinker.think(position, Limits(visits=200), restriction=Restriction.none(9).avoiding(1, [5], 2).avoiding(0, [2], 1))
+        assert one_ply.playouts == 200 and {move.action for move in one_ply.moves} == {1, 5, 6, 7}
+        assert all(move.line[1] != 5 for move in one_ply.moves) and any(5 in move.line[2:] for move in one_ply.moves)
+        three_plies = thinker.think(position, Limits(visits=200), restriction=Restriction.none(9).avoiding(1, [5], 4))
+        assert all(5 not in move.line[1::2] for move in three_plies.moves) and three_plies.value > one_ply.value > free.moves[1].value
+        assert thinker.think(position, Limits(playouts=1)).visits == free.visits + 1, "the kept tree is as it was"
+
+    def test_a_position_in_which_a_restriction_leaves_no_move_is_searched_no_further(self) -> None:
+        analysis = player(batch=4).think(after([0, 3, 8, 4]), Limits(visits=100), restriction=Restriction.none(9).allowing(1, [], 2))
+        assert all(len(move.line) == 1 and move.value == 0.0 for move in analysis.moves) and len(analysis.moves) == 5
+
+    def test_the_kept_tree_and_the_one_apart_share_the_limit(self) -> None:
+        deep = Restriction.none(9).avoiding(1, [5], 2)
+        thinker = player(max_nodes=60)
+        thinker.think(after([]), Limits(visits=20))
+        apart = thinker._tree_apart(deep)
+        apart.move_to(after([]).state, after([]).legal, None)
+        while apart.search(1):
+            pass
+        assert thinker._tree.num_nodes == 21 and apart.num_nodes == 39
+        thinker.think(after([]), Limits(visits=40))
+        assert thinker.think(after([]), Limits(visits=50), restriction=deep).visits == 50 and thinker._tree.num_nodes == 0
 
     def test_progress_is_told_and_ends_with_the_result(self) -> None:
         told: list[Analysis] = []

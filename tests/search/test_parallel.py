@@ -196,6 +196,29 @@ class TestTicTacToe:
         grow(tree, 40)
         check_sums(merged)
 
+    def test_every_position_down_to_the_depth_obeys_a_restriction(self) -> None:
+        """The first mover may not play 2 above depth 4, the second one only 0 and 7 above depth 2; at depth 3 the second mover is free."""
+
+        def left_moves(to_play: int, depth: int) -> np.ndarray:
+            if to_play == 0:
+                return (np.arange(9) != 2) | (depth >= 4)
+            return np.isin(np.arange(9), [0, 7]) | (depth >= 2)
+
+        tree = ParallelTree(self.WIDE._rules, self.WIDE._evaluator, TreeSettings(batch=8), left_moves)
+        state = self.GAME.init()
+        tree.move_to(state, legal_of(self.GAME, state), None)
+        grow(tree, 1200)
+        assert tree.root is not None
+        check_sums(tree.root)
+        seen: dict[int, set[int]] = {}
+        todo = [(tree.root, 0)]
+        while todo:
+            node, depth = todo.pop()
+            seen.setdefault(depth, set()).update(node.evaluation.actions.tolist())
+            assert node.evaluation.priors.sum() == pytest.approx(1.0)
+            todo += [(child, depth + 1) for child in node.children if isinstance(child, TreeNode)]
+        assert seen[1] == {0, 7} and 2 not in seen[2] and 2 in seen[3] and 2 in seen[4]
+
     def test_an_interrupted_batch_leaves_no_tree(self, monkeypatch: pytest.MonkeyPatch) -> None:
         tree = make_tree(self.GAME, unturned_leaf(uniform_leaf(self.GAME)), batch=8)
         state = self.GAME.init()
