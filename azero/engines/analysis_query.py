@@ -17,10 +17,10 @@ from azero.play.thinking import Restriction
 PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
 _UNUSED = ("includeOwnership", "includeOwnershipStdev", "includeMovesOwnership", "includeMovesOwnershipStdev")
 """What needs an ownership head, which the networks of the AlphaGo papers do not have."""
-_NOT_HERE = ("rootPolicyTemperature", "rootFpuReductionMax", "includePVVisits", "includeNoResultValue")
+_NOT_HERE = ("rootPolicyTemperature", "rootFpuReductionMax", "includeNoResultValue")
 """Fields that KataGo knows and this engine has no use for."""
 _KNOWN_GAME = ("id", "moves", "initialStones", "initialPlayer", "rules", "komi", "whiteHandicapBonus", "boardXSize", "boardYSize", "analyzeTurns")
-_KNOWN_SEARCH = ("maxVisits", "analysisPVLen", "includePolicy", "reportDuringSearchEvery", "allowMoves", "avoidMoves", "overrideSettings")
+_KNOWN_SEARCH = ("maxVisits", "analysisPVLen", "includePolicy", "includePVVisits", "reportDuringSearchEvery", "allowMoves", "avoidMoves", "overrideSettings")
 _KNOWN = frozenset((*_KNOWN_GAME, *_KNOWN_SEARCH, "priority", "priorities"))
 LARGEST_KOMI = 150.0
 """Points, as in KataGo."""
@@ -46,6 +46,7 @@ class Query:
     report_seconds: float | None = None
     pv_length: int = 15
     includes_policy: bool = False
+    includes_line_visits: bool = False
     report_as: str = "BLACK"
     restriction: Restriction | None = None
     """Of allowMoves and avoidMoves."""
@@ -144,6 +145,8 @@ def _read_search(query: Query, fields: dict[str, Any], defaults: Mapping[str, An
         query.report_seconds = number_of(fields["reportDuringSearchEvery"], "reportDuringSearchEvery", 0.001, 1e6)
     if "includePolicy" in fields:
         query.includes_policy = boolean_of(fields, "includePolicy")
+    if "includePVVisits" in fields:
+        query.includes_line_visits = boolean_of(fields, "includePVVisits")
     for kind in ("allow", "avoid"):
         _read_restrictions(query, fields, kind)
 

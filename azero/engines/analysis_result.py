@@ -44,7 +44,7 @@ def format_result(turn: Turn, game: GoGame, position: Position, analysis: Analys
 
 
 def _move_info(query: Query, info: MoveInfo, order: int, sign: int) -> dict[str, Any]:
-    return {
+    answer = {
         "move": format_vertex(info.action, query.shape),
         "visits": info.visits,
         "winrate": win_rate(sign * info.value),
@@ -55,6 +55,10 @@ def _move_info(query: Query, info: MoveInfo, order: int, sign: int) -> dict[str,
         "order": order,
         "pv": [format_vertex(action, query.shape) for action in info.line[: query.pv_length]],
     }
+    if query.includes_line_visits:
+        # In a tree each position has one way to it, so that its visits and those of the move to it are the same.
+        answer["pvVisits"] = answer["pvEdgeVisits"] = list(info.line_visits[: query.pv_length])
+    return answer
 
 
 def ko_point(position: Position) -> int | None:

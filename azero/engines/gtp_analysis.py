@@ -1,15 +1,15 @@
 """GTP commands that show what the engine thinks: lz-analyze, kata-analyze and their kin, raw network output, GoGui's list.
 
 Formats: KataGo's docs/GTP_Extensions.md; Leela Zero's `lz-analyze`. Values are those of the side that is asked about. KataGo's score fields (scoreLead,
-scoreMean, scoreStdev, ownership) are left out: the networks of the AlphaGo papers predict who wins, not by how much. A command that asks for ownership or
-pvVisits is accepted and answered without them.
+scoreMean, scoreStdev, ownership) are left out: the networks of the AlphaGo papers predict who wins, not by how much. A command that asks for ownership is
+accepted and answered without it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypedDict
 
 from azero.engines.gtp_command import Call, Command, CommandError, parse_colour, parse_integer
@@ -17,6 +17,9 @@ from azero.engines.gtp_play import finish_move
 from azero.engines.moves import choose_move, unvisited_moves, win_rate
 from azero.play.player import Position
 from azero.play.thinking import Analysis, Limits, MoveInfo, Restriction
+
+_FLAGS = {name.lower(): name for name in ("rootInfo", "pvVisits", "pvEdgeVisits", "ownership", "ownershipStdev", "movesOwnership", "movesOwnershipStdev")}
+"""Options that are true or false, by their words in small letters. The network has no ownership to show; a controller that asks for it gets everything else."""
 
 
 @dataclass
@@ -29,7 +32,8 @@ class Options:
     fewest: int = 0
     """Moves to report at least, unvisited ones if need be."""
     most: int | None = None
-    has_root: bool = False
+    shown: set[str] = field(default_factory=set)
+    """What is shown besides, of `_FLAGS`."""
     restriction: Restriction | None = None
     """Of allow and avoid."""
 
@@ -61,18 +65,17 @@ def parse_options(call: Call) -> Options:
 
 
 def _option(options: Options, key: str, value: str) -> None:
-    flags = ("rootinfo", "ownership", "ownershipstdev", "movesownership", "movesownershipstdev", "pvvisits", "pvedgevisits")
     if key == "interval":
         options.seconds = _centiseconds(value)
     elif key == "minmoves":
         options.fewest = parse_integer(value, 0, 10**6)
     elif key == "maxmoves":
         options.most = parse_integer(value, 1, 10**6)
-    elif key in flags:
+    elif key in _FLAGS:
         if value.lower() not in ("true", "false"):
             raise CommandError(f"syntax error: {key} takes true or false")
-        # The network has no ownership to show; a controller that asks for it gets everything else.
-        options.has_root |= key == "rootinfo" and value.lower() == "true"
+        if value.lower() == "true":
+            options.shown.add(_FLAGS[key])
     else:
         raise CommandError(f"syntax error: unknown option {key[:20]!r}")
 
@@ -118,14 +121,17 @@ def format_lz(call: Call, position: Position, analysis: Analysis, options: Optio
 
 
 def format_kata(call: Call, position: Position, analysis: Analysis, options: Options) -> str:
-    """Return KataGo's line: fractions, and the root's own figures where asked for."""
+    """Return KataGo's line: fractions, and where asked for the visits along the lines and the root's own figures."""
     parts = []
     for order, info in enumerate(_reported(position, analysis, options)):
         parts.append(
             f"info move {call.format_vertex(info.action)} visits {info.visits} utility {_text(info.value)} winrate {_text(win_rate(info.value))} "
             f"prior {_text(info.prior)} lcb {_text(win_rate(info.lcb))} utilityLcb {_text(info.lcb)} order {order} pv {_pv(call, info)}"
         )
-    if options.has_root:
+        # In a tree each position has one way to it, so that its visits and those of the move to it are the same.
+        for name in sorted(options.shown & {"pvVisits", "pvEdgeVisits"}, reverse=True):
+            parts.append(f"{name} {' '.join(map(str, info.line_visits[: call.settings.pv_length]))}")
+    if "rootInfo" in options.shown:
         raw = _text(win_rate(analysis.raw_value))
         parts.append(f"rootInfo visits {analysis.visits} utility {_text(analysis.value)} winrate {_text(win_rate(analysis.value))} rawWinrate {raw}")
     return " ".join(parts)

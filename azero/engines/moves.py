@@ -52,7 +52,7 @@ def unvisited_moves(position: Position, analysis: Analysis) -> list[MoveInfo]:
     seen = {info.action for info in analysis.moves}
     order = np.argsort(-analysis.raw_policy, kind="stable")
     rest = [int(action) for action in order if position.legal[action] and int(action) not in seen]
-    return [MoveInfo(action, 0, analysis.value, float(analysis.raw_policy[action]), analysis.value, (action,)) for action in rest]
+    return [MoveInfo(action, 0, analysis.value, float(analysis.raw_policy[action]), analysis.value, (action,), (0,)) for action in rest]
 
 
 def win_rate(value: float) -> float:

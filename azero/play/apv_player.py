@@ -217,13 +217,7 @@ class ApvPlayer:
     def _analyse(self, root: ApvNode, playouts: int, began: float) -> Analysis:
         values = root.action_values(self._settings.mixing)
         order = np.lexsort((values, root.rollouts))[::-1]
-        moves = tuple(
-            MoveInfo(
-                int(root.actions[edge]), int(root.rollouts[edge]), float(values[edge]), float(root.priors[edge]), float(values[edge]), _line(root, int(edge))
-            )
-            for edge in order
-            if root.rollouts[edge] > 0
-        )
+        moves = tuple(_move_info(root, int(edge), float(values[edge])) for edge in order if root.rollouts[edge] > 0)
         visits = root.rollouts.sum()
         value = float((values * root.rollouts).sum() / max(1.0, visits))
         policy = np.zeros(len(root.position.legal), np.float32)
@@ -231,12 +225,14 @@ class ApvPlayer:
         return Analysis(moves, value, int(visits), playouts, value, policy, time.perf_counter() - began)
 
 
-def _line(node: ApvNode, edge: int) -> tuple[int, ...]:
-    """Return the line of most visited moves that begins with `edge`."""
-    line = [int(node.actions[edge])]
-    child = node.children[edge]
+def _move_info(root: ApvNode, edge: int, value: float) -> MoveInfo:
+    """Return what the tree says of one move, with the line of most visited moves that begins with it."""
+    action, visits, prior = int(root.actions[edge]), int(root.rollouts[edge]), float(root.priors[edge])
+    line, line_visits = [action], [visits]
+    child = root.children[edge]
     while isinstance(child, ApvNode) and child.rollouts.any():
         edge = int(child.rollouts.argmax())
         line.append(int(child.actions[edge]))
+        line_visits.append(int(child.rollouts[edge]))
         child = child.children[edge]
-    return tuple(line)
+    return MoveInfo(action, visits, value, prior, value, tuple(line), tuple(line_visits))

@@ -79,6 +79,8 @@ class MoveInfo:
     """Lower confidence bound of the value."""
     line: tuple[int, ...]
     """The principal variation, beginning with this move."""
+    line_visits: tuple[int, ...]
+    """Visits of each move of the line."""
 
 
 @dataclass(frozen=True)

@@ -57,16 +57,25 @@ def describe_moves(node: Node, evaluation: Evaluation, choice: str) -> tuple[Mov
     for edge in order_moves(node, choice):
         action = int(node.evaluation.actions[edge])
         value, lower = float(bounds.values[edge]), float(bounds.lower[edge])
-        infos.append(MoveInfo(action, int(node.visits[edge]), value, prior_of[action], lower, principal_variation(node, edge)))
+        infos.append(MoveInfo(action, int(node.visits[edge]), value, prior_of[action], lower, *principal_variation(node, edge)))
     return tuple(infos)
 
 
-def principal_variation(node: Node, edge: int) -> tuple[int, ...]:
+class Line(NamedTuple):
+    """Moves in a row."""
+
+    actions: tuple[int, ...]
+    visits: tuple[int, ...]
+    """Of each of them."""
+
+
+def principal_variation(node: Node, edge: int) -> Line:
     """Return the line of most visited moves that begins with `edge`."""
-    line = [int(node.evaluation.actions[edge])]
+    actions, visits = [int(node.evaluation.actions[edge])], [int(node.visits[edge])]
     child = node.children[edge]
     while isinstance(child, Node) and child.tried:
         edge = int(np.argmax(child.visits[: child.tried]))
-        line.append(int(child.evaluation.actions[edge]))
+        actions.append(int(child.evaluation.actions[edge]))
+        visits.append(int(child.visits[edge]))
         child = child.children[edge]
-    return tuple(line)
+    return Line(tuple(actions), tuple(visits))

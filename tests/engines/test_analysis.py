@@ -55,6 +55,18 @@ def test_a_query_is_answered_with_moves_and_root() -> None:
     assert policy[5 * 1 + 3] == -1 and policy[5 * 2 + 2] == -1, "rows from the top, D4 and C3 taken"
 
 
+def test_the_visits_along_the_lines_are_answered_where_they_are_asked_for() -> None:
+    query = {**QUERY, "maxVisits": 50}
+    (answer,) = Client().answers({**query, "includePVVisits": True})
+    first, *_, last = answer["moveInfos"]
+    assert first["pv"] == ["A5", "pass"] and first["pvVisits"] == first["pvEdgeVisits"] == [first["visits"], first["visits"] - 1] == [3, 2]
+    assert last["pvVisits"] == [2, 1]
+    (answer,) = Client().answers({**query, "includePVVisits": True, "analysisPVLen": 1})
+    assert answer["moveInfos"][0]["pvVisits"] == [3]
+    (answer,) = Client().answers({**query, "includePVVisits": False})
+    assert "pvVisits" not in answer["moveInfos"][0]
+
+
 def test_every_turn_is_answered_and_values_are_blacks() -> None:
     answers = Client(value=0.5).answers({**QUERY, "analyzeTurns": [2, 0, 1, 1]})
     assert [(a["turnNumber"], a["rootInfo"]["currentPlayer"], a["rootInfo"]["winrate"]) for a in answers] == [(0, "B", 0.75), (1, "W", 0.25), (2, "B", 0.75)]
@@ -135,6 +147,7 @@ def test_moves_are_avoided_until_their_depth(depth: int, line: list[str]) -> Non
         ({"priorities": [1, 2]}, "priorities"),
         ({"priorities": [1], "priority": 1}, "priorities"),
         ({"includePolicy": 1}, "includePolicy"),
+        ({"includePVVisits": "yes"}, "includePVVisits"),
         ({"reportDuringSearchEvery": -1}, "reportDuringSearchEvery"),
         ({"allowMoves": [{"player": "B"}]}, "allowMoves"),
         ({"avoidMoves": [{"player": "B", "moves": ["Q16"], "untilDepth": 1}]}, "avoidMoves"),
@@ -166,10 +179,10 @@ def test_what_is_no_query_is_an_error_and_the_engine_lives(line: str) -> None:
 
 
 def test_what_is_not_supported_is_a_warning_and_the_query_is_answered() -> None:
-    extras = {"includeOwnership": True, "includeMovesOwnership": False, "includePVVisits": True, "rootPolicyTemperature": 1.5, "colour": 3}
+    extras = {"includeOwnership": True, "includeMovesOwnership": False, "rootPolicyTemperature": 1.5, "colour": 3}
     *warnings, answer = Client().answers({**QUERY, **extras, "rules": "japanese", "overrideSettings": {"cpuct": 2, "maxPlayouts": 3}})
     fields = sorted(warning["field"] for warning in warnings)
-    assert fields == ["colour", "includeOwnership", "includePVVisits", "overrideSettings", "rootPolicyTemperature", "rules"]
+    assert fields == ["colour", "includeOwnership", "overrideSettings", "rootPolicyTemperature", "rules"]
     assert all(set(warning) == {"warning", "field", "id"} for warning in warnings)
     assert answer["rootInfo"]["visits"] == 4 and "ownership" not in answer
 

@@ -56,6 +56,7 @@ class UniformThinker:
                     float(policy[action]),
                     self.value - 0.1,
                     (action, passing) if expects_pass else (action,),
+                    (count, count - 1) if expects_pass else (count,),
                 )
                 for action, count in zip(actions, counts, strict=True)
                 if count

@@ -37,7 +37,7 @@ class Oracle:
         policy = np.full(10, 0.1, np.float32)
         if position.is_over:
             return Analysis((), position.rewards[position.to_play], 0, 0, 0.0, policy)
-        return Analysis((MoveInfo(best, 5, value, 0.1, value, (best, PASS)),), value, limits.visits or 0, 0, value, policy)
+        return Analysis((MoveInfo(best, 5, value, 0.1, value, (best, PASS), (5, 4)),), value, limits.visits or 0, 0, value, policy)
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
         return np.full(10, 0.1, np.float32), 0.0

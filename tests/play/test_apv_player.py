@@ -63,7 +63,8 @@ def test_the_tree_is_kept_from_move_to_move_and_forgotten_on_reset():
     one = player()
     first = one.think(position_after(), Limits(playouts=400))
     line = first.moves[0].line
-    assert len(line) >= 2
+    visits = first.moves[0].line_visits
+    assert len(line) == len(visits) >= 2 and visits[0] == first.moves[0].visits and list(visits) == sorted(set(visits), reverse=True)
     second = one.think(position_after(*line[:2]), Limits(playouts=10))
     assert second.visits > second.playouts
     one.reset()

@@ -118,6 +118,12 @@ class TestAnalysis:
         lines = {move.line[:2] for move in analysis.moves}
         assert {(1, 3), (3, 1)} <= lines and all(line[1] in (1, 3) for line in lines)
 
+    def test_the_visits_along_a_line(self) -> None:
+        """Two squares are empty: the first visit of a move is its own, all others go on to the last square."""
+        analysis = player().think(after([0, 1, 2, 4, 3, 5, 7]), Limits(visits=11))
+        assert {move.line for move in analysis.moves} == {(6, 8), (8, 6)} and sum(move.visits for move in analysis.moves) == 11
+        assert all(move.line_visits == (move.visits, move.visits - 1) for move in analysis.moves)
+
     def test_only_allowed_moves(self) -> None:
         thinker = player(batch=4)
         position = after([0, 3, 1, 4])
