@@ -16,6 +16,7 @@ from rich.table import Table
 from tyro.conf import Positional
 
 from azero import mesh as meshes
+from azero.bench.flags import check_counts
 from azero.config import NetworkConfig
 from azero.evaluate.elo import elo_difference
 from azero.experiments.players import NetworkSpec, ThinkerSettings, load_thinker, parse_player
@@ -178,11 +179,14 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     meshes.split_cpu()
     if words[:1] == ["cost"]:
-        cost(tyro.cli(CostArguments, args=words[1:]))
+        match = tyro.cli(CostArguments, args=words[1:])
+        check_counts(match, "batch visits games")
+        cost(match)
         return
     chosen = tyro.cli(Arguments, args=words)
     if chosen.against is not None:
         raise ValueError(f"azero bench engine compares with nothing, not {chosen.against!r}")
+    check_counts(chosen, "size blocks filters batches visits")
     network = resolve(NetworkConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution))
     results = run(network, chosen.size, chosen.batches, chosen.visits)
     shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters ({network.convolution} {network.inference_dtype})"

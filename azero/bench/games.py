@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import azero.games
+from azero.bench.flags import check_seconds
 from azero.types import Array, PyTree
 
 CHUNK = 25
@@ -229,6 +230,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--game", choices=list(CONTESTS), action="append", help="only this game; may be given several times")
     parser.add_argument("--seconds", type=float, default=5.0, help="seconds of measuring for every line")
     options = parser.parse_args(arguments)
+    check_seconds(options.seconds)
     run(options.against, options.game or tuple(CONTESTS), options.seconds)
 
 

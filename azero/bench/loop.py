@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from azero import mesh as mesh_lib
+from azero.bench.flags import check_counts
 from azero.bench.forward import forward_seconds
 from azero.bench.games import engine_of, spread_games
 from azero.bench.replay import random_chunk
@@ -166,6 +167,7 @@ def table(results: list[Result], title: str) -> Table:
 def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`."""
     chosen = tyro.cli(Arguments, args=arguments)
+    check_counts(chosen, "iterations")
     mesh_lib.split_cpu()
     results = run(**dataclasses.asdict(chosen))
     command = f"{COMMAND} --setting {chosen.setting}" + (f" --against {chosen.against}" if chosen.against else "")

@@ -20,6 +20,7 @@ from jax.sharding import Mesh, PartitionSpec
 from rich.console import Console
 from rich.table import Table
 
+from azero.bench.flags import check_counts
 from azero.config import LearnerConfig, NetworkConfig
 from azero.data.sample import Batch
 from azero.learn.learner import TrainState, make_learner
@@ -158,6 +159,7 @@ def main(arguments: list[str] | None = None) -> None:
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
         jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
     chosen = tyro.cli(Arguments, args=arguments)
+    check_counts(chosen, "size blocks filters batch repeats")
     results = run(**dataclasses.asdict(chosen))
     devices = f"{jax.device_count()} {jax.default_backend()} devices"
     Console().print(table(results, f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters, batch {chosen.batch}, {devices}"))

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import optax
 import tyro
 
+from azero.bench.flags import check_counts
 from azero.bench.games import Engine, spread_games
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.config import Config
@@ -211,6 +212,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Print what `measure` returns as one line of JSON."""
     chosen = tyro.cli(Arguments, args=arguments)
     try:
+        check_counts(chosen, "iterations")
         print(json.dumps(measure(make_config(SETTINGS[chosen.setting]), chosen.iterations)))
     except (ValueError, ImportError) as error:
         sys.exit(f"azero: {error}")

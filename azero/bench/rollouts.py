@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from rich.console import Console
 from rich.table import Table
 
+from azero.bench.flags import check_seconds
 from azero.bench.games import draw
 from azero.games.go.playouts import make_play_out
 from azero.games.go.rules import Go, GoState
@@ -92,7 +93,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5.0, help="seconds of measuring for every line")
-    run(parser.parse_args(arguments).seconds)
+    seconds = parser.parse_args(arguments).seconds
+    check_seconds(seconds)
+    run(seconds)
 
 
 if __name__ == "__main__":

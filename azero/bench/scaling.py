@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from azero import mesh as mesh_lib
+from azero.bench.flags import check_counts
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.compiler.cost import Cost, Rates, module_cost
 from azero.compiler.hlo import parse
@@ -116,6 +117,7 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = tyro.cli(Arguments, args=words)
     if chosen.against is not None:
         raise ValueError(f"azero bench scaling compares with nothing, not {chosen.against!r}")
+    check_counts(chosen, "devices")
     if INSIDE not in os.environ:
         _in_process_of_its_own(words, chosen.devices)
         return

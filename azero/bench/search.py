@@ -20,6 +20,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from azero.bench.flags import check_counts
 from azero.config import NetworkConfig, SearchConfig
 from azero.games import Game, make
 from azero.networks import make_network
@@ -247,6 +248,7 @@ class Arguments:
 def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(Arguments, args=arguments)
+    check_counts(chosen, "size batch num_simulations repeats")
     results = run(**dataclasses.asdict(chosen))
     title = f"{chosen.batch} games of {chosen.size}x{chosen.size}, {chosen.num_simulations} simulations, {chosen.network} network, {jax.default_backend()}"
     Console().print(table(results, title))

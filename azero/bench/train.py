@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from azero import mesh as mesh_lib
+from azero.bench.flags import check_counts
 from azero.bench.games import engine_of, spread_games
 from azero.config import LearnerConfig, NetworkConfig
 from azero.data.sample import Samples, unpack
@@ -222,6 +223,7 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = tyro.cli(Arguments, args=arguments)
     if chosen.against is not None:
         raise ValueError(f"azero bench train compares with nothing, not {chosen.against!r}")
+    check_counts(chosen, "size blocks filters batch steps repeats")
     mesh_lib.split_cpu()
     with working("measuring the learner's step", Console(stderr=True)):
         results = run(chosen)

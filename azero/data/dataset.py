@@ -45,6 +45,10 @@ class Dataset:
     rows_per_position: int = 1
     """Of so many rows the last one is a position to learn from, those before it only show its past; 1 where all positions of a game are learned from."""
 
+    def __post_init__(self) -> None:
+        self.filters.check()
+        self.fractions.check()
+
     @classmethod
     def open(cls, directory: Path) -> Dataset:
         """Open the data set in `directory`.
@@ -69,9 +73,10 @@ class Dataset:
         """Make a data set, or open the one that is there with the same settings.
 
         Raises:
-          ValueError: there is one with other settings, which are named; or there is no such board.
+          ValueError: there is one with other settings, which are named; or the settings make no sense, as where there is no such board.
           StorageError: the directory cannot be written to.
         """
+        dataset = cls(directory, filters, fractions, rows_per_position)
         if (directory / DATASET).exists():
             there = cls.open(directory)
             wanted = {**dataclasses.asdict(filters), **dataclasses.asdict(fractions), "rows_per_position": rows_per_position}
@@ -80,7 +85,6 @@ class Dataset:
             if differing:
                 raise ValueError(f"{directory} holds a data set with other settings: {'; '.join(differing)}; take another directory, or the same settings")
             return there
-        dataset = cls(directory, filters, fractions, rows_per_position)
         dataset.game()  # settings that no board fits leave nothing behind
         directory.mkdir(parents=True, exist_ok=True)
         facts = {"schema": _SCHEMA, "game": "go", "filters": dataclasses.asdict(filters), "fractions": dataclasses.asdict(fractions)}

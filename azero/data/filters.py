@@ -38,11 +38,16 @@ class Filters:
     superko: Literal["positional", "situational", "simple"] = "positional"
     """Which repetitions are forbidden; a game with a forbidden move is left out."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Check what the command line cannot: it makes this before it knows the flags that a mistake is to be named by.
+
+        Raises:
+          ValueError: a setting makes no sense.
+        """
         if len(self.size) not in (1, 2):
-            raise ValueError(f"the size of a board is one or two numbers, not {self.size}")
+            raise ValueError(f"--size of a board is one or two numbers, not {' '.join(map(str, self.size)) or 'none'}")
         if self.min_rank is not None and parse_rank(self.min_rank) is None:
-            raise ValueError(f"{self.min_rank!r} is no rank; ranks are a number and k, d or p, such as 2k, 9d or 1p")
+            raise ValueError(f"--min-rank {self.min_rank!r} is no rank; ranks are a number and k, d or p, such as 2k, 9d or 1p")
 
     @property
     def board_shape(self) -> tuple[int, int]:
@@ -89,9 +94,16 @@ class Fractions:
     test: float = 0.03
     """Looked at when all is done."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Check that these are shares of one whole.
+
+        Raises:
+          ValueError: they are not.
+        """
         if not (self.validation >= 0 and self.test >= 0 and self.validation + self.test <= 1):
-            raise ValueError(f"shares of {self.validation} and {self.test} are not possible: neither is negative, and together they are at most 1")
+            raise ValueError(
+                f"--validation and --test: shares of {self.validation} and {self.test} are not possible: neither is negative, and together they are at most 1"
+            )
 
     def split_of(self, key: bytes) -> str:
         """Return the split of the game with this key; it depends on nothing else, so it is the same in every import."""

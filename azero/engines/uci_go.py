@@ -48,8 +48,7 @@ class GoRequest:
 def parse_go(words: Sequence[str], side: str) -> GoRequest:
     """Read the arguments of `go`; `side` is the letter (w or b) whose clock counts.
 
-    Raises:
-      ValueError: a number is missing or is none; the word is quoted.
+    Every `go` begins a search and so is owed a bestmove: a word that is not understood, or whose number is missing or is none, is passed over (as in Stockfish).
     """
     numbers: dict[str, int] = {}
     flags: set[str] = set()
@@ -65,7 +64,12 @@ def parse_go(words: Sequence[str], side: str) -> GoRequest:
             while rest and rest[0] not in known:
                 names.append(rest.pop(0))
         elif word in _NUMBERS:
-            numbers[word] = _number(word, rest.pop(0) if rest else "")
+            number = _number(rest[0]) if rest else None
+            if number is None:
+                unknown.append(word)
+            else:
+                numbers[word] = number
+                rest.pop(0)
         else:
             unknown.append(word)
     return GoRequest(
@@ -80,10 +84,11 @@ def parse_go(words: Sequence[str], side: str) -> GoRequest:
     )
 
 
-def _number(word: str, text: str) -> int:
+def _number(text: str) -> int | None:
+    """Return the whole number that `text` is, brought into range; None where it is none."""
     digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
-        raise ValueError(f"{word} takes a whole number, not {text[:20]!r}")
+        return None
     # A clock that has run out may be below zero.
     return min(max(int(text), 0), _LARGEST)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -59,7 +60,7 @@ class Review:
     record: GameRecord
     moves: tuple[ReviewedMove, ...]
     final_black_value: float
-    """Value for Black after the last move; the result if the game was played to its end."""
+    """Value for Black after the last move; the result if the game was played to its end, as `review_game` counts it."""
     stopped: str
     """Why the review ends before the record does; empty if it does not."""
 
@@ -68,7 +69,14 @@ class Review:
         return sorted((move for move in self.moves if move.loss > smallest), key=lambda move: -move.loss)[:number]
 
 
-def review_game(thinker: Thinker, record: GameRecord, game: Go, limits: Limits, on_move: Callable[[ReviewedMove], None] | None = None) -> Review:
+def review_game(
+    thinker: Thinker,
+    record: GameRecord,
+    game: Go,
+    limits: Limits,
+    on_move: Callable[[ReviewedMove], None] | None = None,
+    count_points: Callable[[np.ndarray], float] | None = None,
+) -> Review:
     """Think about every position of a game.
 
     A review ends at the first move that is out of turn or that the rules forbid, and says so; moves of Black before White's first are handicap stones.
@@ -79,6 +87,8 @@ def review_game(thinker: Thinker, record: GameRecord, game: Go, limits: Limits, 
       game: the rules, on the record's board.
       limits: of every position.
       on_move: called after every move.
+      count_points: (board int8[H, W]) -> Black's points minus White's, without komi, where the players have passed: who leave dead stones on the board.
+        None counts every stone as living, as the rules do.
 
     Raises:
       ValueError: the set-up is impossible, or there is no move to review.
@@ -86,13 +96,21 @@ def review_game(thinker: Thinker, record: GameRecord, game: Go, limits: Limits, 
     position, colours_and_actions, skipped = _start(record, game)
     moves: list[ReviewedMove] = []
     stopped = ""
-    analysis = thinker.think(position, limits)
+
+    def think(position: Position) -> Analysis:
+        analysis = thinker.think(position, limits)
+        if count_points is None or not position.is_over or position.actions[-1:] != (game.num_points,):
+            return analysis
+        black = game.result_of(count_points(game.board(position.state)))
+        return dataclasses.replace(analysis, value=-black if position.to_play else black)
+
+    analysis = think(position)
     for number, (colour, action) in enumerate(colours_and_actions, start=1 + skipped):
         stopped = _objection(position, colour, action, number)
         if stopped:
             break
         following = position.play(action)
-        next_analysis = thinker.think(following, limits)
+        next_analysis = think(following)
         move = _reviewed(game, position, number, colour, action, analysis, next_analysis)
         moves.append(move)
         if on_move is not None:

@@ -28,7 +28,7 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Tally:
     """Import games, showing progress, and say what came of it.
 
     Raises:
-      ValueError: the data set there has other settings, another import is under way, or there is not one game to import.
+      ValueError: a setting makes no sense, the data set there has other settings, another import is under way, or there is not one game to import.
       StorageError: the disk is full or cannot be written to.
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
@@ -58,9 +58,11 @@ def show(request: ShowRequest, console: Console | None = None) -> None:
     """Print what a data set holds, and draw positions of it.
 
     Raises:
-      ValueError: there is no such data set.
+      ValueError: there is no such data set, or a number of the request is below 0.
       DamagedFileError: a shard is missing or damaged.
     """
+    if request.positions < 0 or request.seed < 0:
+        raise ValueError(f"--positions and --seed are at least 0, not {request.positions} and {request.seed}")
     console = console or Console()
     dataset = Dataset.open(request.directory)
     rows = []

@@ -37,9 +37,11 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
     """Evaluate networks on one set of games and print the results; returns them by network, that over all moves first.
 
     Raises:
-      ValueError: there is not one game to look at, or the networks are of different games or boards.
+      ValueError: there is not one game to look at, their number is below 0, or the networks are of different games or boards.
       CheckpointError: a network cannot be read.
     """
+    if request.number < 0:
+        raise ValueError(f"--number is how many games, 0 for all, not {request.number}")
     mesh_lib.split_cpu()
     use_compilation_cache()
     console = Console(file=sys.stderr) if request.json else Console()

@@ -1,4 +1,7 @@
-"""What `azero data` and `azero eval` are asked for. Nothing heavy is imported here, for the command line reads it at every start."""
+"""What `azero data` and `azero eval` are asked for. Nothing heavy is imported here, for the command line reads it at every start.
+
+These classes check nothing themselves: what they raise the parser shows under the names that it has for them inside. Who carries a request out checks it.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +39,6 @@ class ShowRequest:
     """How many positions are drawn."""
     seed: int = 0
     """Which ones."""
-
-    def __post_init__(self) -> None:
-        if self.positions < 0 or self.seed < 0:
-            raise ValueError(f"--positions and --seed are at least 0, not {self.positions} and {self.seed}")
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,3 @@ class AccuracyRequest:
     """Also print the published figures beside ours."""
     json: bool = False
     """Print one JSON object instead of tables."""
-
-    def __post_init__(self) -> None:
-        if self.number < 0:
-            raise ValueError(f"--number is how many games, 0 for all, not {self.number}")

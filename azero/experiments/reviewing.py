@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from azero.config import GameConfig
+from azero.engines.go_status import judge
 from azero.evaluate.review import Review, review_game, review_rows, review_sgf
 from azero.evaluate.rows import write_atomically
 from azero.experiments.players import ThinkerSpec, load_any_thinker, parse_player, resolve
@@ -54,7 +55,7 @@ def analyze(path: Path, checkpoint: str, visits: int | None = None, game: int = 
     limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
     thinker = load_any_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
     with working(f"review of {len(record.moves)} moves", console):
-        review = review_game(thinker, record, board, limits)
+        review = review_game(thinker, record, board, limits, count_points=lambda stones: judge(stones).margin)
     if as_json:
         for row in review_rows(review):
             print(json.dumps(row))

@@ -7,7 +7,7 @@ import json
 import pytest
 from rich.console import Console
 
-from azero.bench import everything
+from azero.bench import everything, run_bench
 from azero.bench.parts import PARTS, Figure, Record, installed
 
 DONE = Record("train", "done", "1 x abacus", True, 1.5, [Figure("train step", "12 positions/s", "azero bench train")])
@@ -77,3 +77,22 @@ def test_what_does_not_fit_a_cpu_is_skipped_and_a_missing_peer_is_said(capsys):
     assert record.status == "skipped" and "takes too long on a CPU" in record.reason
     assert installed("a_program_that_nobody_has") is None
     assert "is not installed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "--batch", "0"], "--batch is at least 1, not 0"),
+        (["train", "--steps", "-3"], "--steps is at least 1, not -3"),
+        (["search", "--num-simulations", "0"], "--num-simulations is at least 1, not 0"),
+        (["engine", "--batches", "8", "0"], "--batches is at least 1, not 0"),
+        (["engine", "cost", "random:go5", "--games", "0"], "--games is at least 1, not 0"),
+        (["loop", "--iterations", "0"], "--iterations is at least 1, not 0"),
+        (["scaling", "--devices", "0"], "--devices is at least 1, not 0"),
+        (["games", "--seconds", "0"], "--seconds is a number above 0, not 0"),
+        (["rollouts", "--seconds", "nan"], "--seconds is a number above 0, not nan"),
+    ],
+)
+def test_numbers_that_measure_nothing_are_refused(words, message):
+    with pytest.raises(ValueError, match=message):
+        run_bench(words[0], words[1:])

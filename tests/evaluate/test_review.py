@@ -65,6 +65,24 @@ def test_losses_are_what_the_move_gave_away() -> None:
     assert found.moves[2].board.reshape(-1).tolist() == [1, 0, 0, 0, -1, 0, 0, 0, 0]
 
 
+def test_the_end_is_counted_without_dead_stones_where_the_players_have_passed() -> None:
+    boards: list[np.ndarray] = []
+
+    def count(board: np.ndarray) -> float:
+        boards.append(board)
+        return 9.0  # White's stone is dead
+
+    found = review_game(Oracle(OPINIONS), game(ONE_MISTAKE), GAME, Limits(visits=7), count_points=count)
+    assert (
+        found.final_black_value == 1.0
+        and found.moves[-1].value_after == -1.0
+        and found.moves[-2].value_after == review(game(ONE_MISTAKE), OPINIONS).moves[-2].value_after
+    )
+    assert [board.reshape(-1).tolist() for board in boards] == [[1, 0, 0, 0, -1, 0, 0, 0, 0]]
+    review_game(Oracle(OPINIONS), game(ONE_MISTAKE[:3]), GAME, Limits(visits=7), count_points=count)
+    assert len(boards) == 1, "after one pass the game goes on"
+
+
 def test_rows_are_plain_and_complete() -> None:
     rows = [json.loads(json.dumps(row)) for row in review_rows(review(game(ONE_MISTAKE), OPINIONS))]
     assert rows[0] == {

@@ -54,9 +54,9 @@ def test_unknown_winners_ranks_and_handicaps():
 
 def test_wrong_settings_are_quoted():
     with pytest.raises(ValueError, match="'best' is no rank"):
-        Filters(min_rank="best")
+        Filters(min_rank="best").check()
     with pytest.raises(ValueError, match=r"0\.7 and 0\.5"):
-        Fractions(validation=0.7, test=0.5)
+        Fractions(validation=0.7, test=0.5).check()
 
 
 def turn(record: GameRecord, symmetry: int) -> GameRecord:

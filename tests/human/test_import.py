@@ -209,7 +209,8 @@ def test_settings_that_no_board_fits_leave_nothing_behind(bad, tmp_path):
             run_import(ImportRequest((files / "good.sgf",), tmp_path / "set", filters), Console(quiet=True))
     assert not (tmp_path / "set").exists()
     with pytest.raises(ValueError, match="shares of nan"):
-        Fractions(validation=float("nan"))
+        run_import(ImportRequest((files / "good.sgf",), tmp_path / "set", Filters(size=(9,)), Fractions(validation=float("nan"))), Console(quiet=True))
+    assert not (tmp_path / "set").exists()
 
 
 def test_nothing_to_import_is_a_mistake(bad, tmp_path):
@@ -290,3 +291,20 @@ def test_find_records_takes_directories_in_order(tmp_path):
     paths = write_mixed(tmp_path / "files")
     tally = Tally()
     assert find_records([tmp_path / "files"], tally) == paths and not tally.unreadable
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--min-rank", "best"], "azero: --min-rank 'best' is no rank"),
+        (["--size", "9", "9", "9"], "azero: --size of a board is one or two numbers, not 9 9 9"),
+        (["--test", "2"], "azero: --validation and --test: shares of 0.02 and 2.0"),
+    ],
+)
+def test_a_wrong_value_is_one_line_that_names_its_flag(flags, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["azero", "data", "import", str(EXPERT), "--out", str(tmp_path / "set"), *flags])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2 and not (tmp_path / "set").exists()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(message)
