@@ -28,7 +28,24 @@ def test_endings_have_the_men_that_were_asked_for(tmp_path: Path) -> None:
     assert (tmp_path / "again.txt").read_text() == path.read_text()
 
 
-@pytest.mark.parametrize(("flags", "reason"), [(["--pieces", "KQ"], "'KQ' are not the men of an ending"), (["--count", "0"], "--count is at least 1, not 0")])
+def test_kings_at_the_edge(tmp_path: Path) -> None:
+    path = tmp_path / "endings.txt"
+    write_endings(Request(path, count=60, at_edge=1.0, seed=1))
+    for line in path.read_text().splitlines():
+        rows = "".join("." * int(letter) if letter.isdigit() else letter for letter in line.split()[0] if letter != "/")
+        lone = "k" if "Q" in rows or "R" in rows else "K"
+        (rank, file), (other_rank, other_file) = (divmod(rows.index(king), 8) for king in (lone, lone.swapcase()))
+        assert {rank, file} & {0, 7} and max(abs(rank - other_rank), abs(file - other_file)) in (2, 3), line
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (["--pieces", "KQ"], "'KQ' are not the men of an ending"),
+        (["--count", "0"], "--count is at least 1, not 0"),
+        (["--at-edge", "1.5"], "--at-edge is a share, from 0 to 1, not 1.5"),
+    ],
+)
 def test_bad_requests(flags: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*flags, "--out", str(tmp_path / "endings.txt")])

@@ -1,9 +1,14 @@
 """AlphaGo's planes of 2016 in plain Python, written from the table of the paper and the decisions in `azero.games.go.features2016`; slow and simple."""
 
+import sys
+
 import numpy as np
 
 from azero.games.go.ladders import FRAME_LIMIT, NODE_LIMIT
 from azero.games.go.setup import chains
+
+sys.setrecursionlimit(10_000)
+"""Long ladders take several calls a move."""
 
 
 def around(point, shape):

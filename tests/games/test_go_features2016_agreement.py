@@ -66,6 +66,7 @@ def random_games(states, key):
     return jax.lax.scan(play, states, jax.random.split(key, LONGEST))[1]
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["random", "people"])
 def test_agreement_with_the_plain_version(source: str) -> None:
