@@ -1,6 +1,6 @@
 """King and queen, and king and rook, against a king: chess from given positions, on two CPU cores in minutes.
 
-python -m azero.experiments.endings --count 4000 --out endings.txt
+python -m azero.experiments.endings --count 4000 --at-edge 0.8 --attacker-moves 0.9 --out endings.txt
 python -m azero.experiments.chess_endings --game.start-positions endings.txt
 """
 
