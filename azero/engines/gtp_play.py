@@ -7,6 +7,7 @@ import numpy as np
 from azero.engines.go_status import Status, judge
 from azero.engines.gtp_command import Call, Command, CommandError, parse_integer, parse_number
 from azero.engines.moves import Choice, choose_move
+from azero.games.go.text import format_score
 from azero.play.clock import Clock
 from azero.play.thinking import Restriction
 
@@ -71,8 +72,7 @@ def final_score(call: Call) -> str:
 
 def score_text(status: Status, call: Call) -> str:
     """Return B+3.5, W+2.5 or 0."""
-    margin = status.margin - call.game.effective_komi
-    return "0" if margin == 0 else f"{'B' if margin > 0 else 'W'}+{abs(margin):g}"
+    return format_score(status.margin - call.game.effective_komi)
 
 
 def final_status_list(call: Call) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from azero.evaluate.paired import PairedScore, paired_score
 from azero.evaluate.rows import Row
+from azero.games.go.text import format_score
 from azero.play.player import Decision
 from azero.play.score import MatchResult, Tally
 
@@ -49,8 +50,7 @@ class MatchGame:
     @property
     def remarks(self) -> list[str]:
         """What there is to say about the score."""
-        cleared = self.cleared_margin
-        remarks = [] if cleared is None else [f"{'B' if cleared > 0 else 'W'}+{abs(cleared):g} without the dead stones"]
+        remarks = [] if self.cleared_margin is None else [f"{format_score(self.cleared_margin)} without the dead stones"]
         return [*remarks, self.disagreement] if self.disagreement else remarks
 
     @property

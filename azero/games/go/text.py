@@ -44,6 +44,11 @@ def parse_vertex(vertex: str, shape: tuple[int, int]) -> int:
     return (height - int(digits)) * width + names.index(letters)
 
 
+def format_score(margin: float) -> str:
+    """Return B+3.5, W+2.5 or 0 of Black's lead, as GTP's final_score has it."""
+    return "0" if margin == 0 else f"{'B' if margin > 0 else 'W'}+{abs(margin):g}"
+
+
 def format_diagram(board: np.ndarray, mark: int | None = None) -> str:
     """Return the diagram of a board int8[H, W] (1 Black X, -1 White O) with coordinates; the stone at point `mark`, the last move, stands in brackets."""
     height, width = board.shape
