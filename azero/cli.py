@@ -136,6 +136,8 @@ def elo(
     """
     from azero.experiments.ratings import rate
 
+    if not directories:
+        raise ValueError("name at least one directory with matches: azero elo DIRECTORY ...")
     rate(directories, dict(map(_anchor, anchor)), draws, plot, json)
 
 
@@ -271,6 +273,9 @@ def run_command() -> None:
             run_bench(sys.argv[2], sys.argv[3:])
         elif sys.argv[1:2] == ["plan"]:
             plan()  # its flags are those of an experiment
+        elif len(sys.argv) > 1 and sys.argv[1] in COMMANDS:
+            # One command's parser alone: a misspelt flag is compared with that command's flags, not with those of all.
+            tyro.cli(COMMANDS[sys.argv[1]], prog=f"azero {sys.argv[1]}", args=sys.argv[2:])
         else:
             tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX")
     except (ValueError, CheckpointError, OSError) as error:

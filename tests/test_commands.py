@@ -12,7 +12,7 @@ import pytest
 import tyro
 
 from azero.bench import PARTS
-from azero.cli import COMMANDS
+from azero.cli import COMMANDS, main
 from azero.experiments import alphago, endings
 from azero.experiments.arguments import parse_arguments
 from azero.experiments.experiment import NAMES, OF_STAGES, load
@@ -108,6 +108,15 @@ def test_a_wrong_flag_does_not_parse(capsys: pytest.CaptureFixture[str]) -> None
         with pytest.raises(SystemExit):
             parse(shlex.split(line))
     assert capsys.readouterr().err
+
+
+def test_a_misspelt_flag_is_compared_with_the_flags_of_its_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["azero", "gtp", "--checkpont", "runs/go9"])
+    with pytest.raises(SystemExit):
+        main()
+    said = "".join(capsys.readouterr())
+    assert "--checkpoint" in said and "azero gtp --help" in said
+    assert "azero play" not in said and "azero uci" not in said
 
 
 def test_a_reader_that_goes_is_no_error():
