@@ -298,6 +298,9 @@ class EvaluationConfig:
     """Evaluate a position as the mean over all its symmetries: much stronger where the network is small, and eight times the work (AGZ: no, a random one)."""
     temperature_moves: int = 0
     """Moves at the start of a match game that are drawn in proportion to the search's weights, for variety (AGZ: 0, its random symmetries vary the games)."""
+    sensible_moves: bool = False
+    """Go: nobody fills an own eye while any other move is left, a pass included (AG16's sensible moves). Networks that have learned from recorded games want it:
+    there one side resigns or the record ends before the passes, and so they play on for as long as there is a point."""
 
     def __post_init__(self) -> None:
         check_range(self, "evaluation", "gate_games validation_positions num_simulations", 1)

@@ -22,7 +22,7 @@ from azero.games import Game, make
 from azero.games.go.rules import Go
 from azero.games.go.sensible import sensible_moves
 from azero.networks import Network, make_network
-from azero.pipelines.programs import match_leaf, match_settings
+from azero.pipelines.programs import match_leaf, match_settings, sparing_eyes
 from azero.play.apv_player import ApvPlayer
 from azero.play.tree_player import PlayStyle, TreePlayer
 from azero.search import SearchFn, make_search
@@ -200,7 +200,7 @@ def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: T
     style = settings.style
     if spec.visits is not None:
         style = dataclasses.replace(style, limits=dataclasses.replace(style.limits, visits=spec.visits))
-    leaf = turned_network_leaf(game, network.infer)
+    leaf = sparing_eyes(config, game, turned_network_leaf(game, network.infer))
     return TreePlayer(game, leaf, params, settings=tree, style=style, name=spec.name, seed=settings.seed)
 
 

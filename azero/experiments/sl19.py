@@ -30,7 +30,7 @@ EXPERIMENT = Experiment(
             l2=1e-4,
             value_weight=0.01,  # AGZ methods: against overfitting to the results
         ),
-        evaluation=EvaluationConfig(gate=False, every=10, validation_positions=20_000),
+        evaluation=EvaluationConfig(gate=False, every=10, validation_positions=20_000, sensible_moves=True),
         checkpoint=CheckpointConfig(every=10, keep=3),
         run=RunConfig(iterations=800),  # 800,000 steps (the table's last row for supervised learning)
     ),

@@ -28,7 +28,7 @@ EXPERIMENT = Experiment(
             learning_rate=((0, 1e-1), (1000, 1e-2), (1600, 1e-3)),  # the first three rates of AGZ Extended Data Table 3, supervised, in 2,000 steps
             value_weight=0.01,  # AGZ methods: against overfitting to the results
         ),
-        evaluation=EvaluationConfig(gate=False, every=5, validation_positions=5_000),
+        evaluation=EvaluationConfig(gate=False, every=5, validation_positions=5_000, sensible_moves=True),
         checkpoint=CheckpointConfig(every=5, keep=2),
         run=RunConfig(iterations=20),
     ),

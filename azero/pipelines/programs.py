@@ -12,13 +12,15 @@ from jax.sharding import Mesh
 from azero import mesh as mesh_lib
 from azero.config import Config
 from azero.games import Game, make
+from azero.games.go.rules import Go
+from azero.games.go.sensible import own_eyes
 from azero.networks import make_network
 from azero.networks.network import Network
 from azero.play.match import Match, make_match
 from azero.play.score import MatchResult
 from azero.play.selfplay import make_selfplay
 from azero.search import LeafFn, make_search
-from azero.search.leaf import averaged_network_leaf, network_leaf
+from azero.search.leaf import AnyLeafFn, averaged_network_leaf, last_resort_leaf, network_leaf
 from azero.types import PyTree
 
 # What keys are folded with, so that the draws of different parts never coincide: an iteration's key with one of the first two,
@@ -79,5 +81,12 @@ def match_settings(config: Config) -> Any:
 def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
     """Return how positions are evaluated in matches."""
     if config.evaluation.average_symmetries:
-        return averaged_network_leaf(game, network.infer)
-    return network_leaf(game, network.infer, config.search.random_symmetry)
+        return sparing_eyes(config, game, averaged_network_leaf(game, network.infer))
+    return sparing_eyes(config, game, network_leaf(game, network.infer, config.search.random_symmetry))
+
+
+def sparing_eyes(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
+    """Return `leaf` with own eyes as its last resort where the settings want sensible moves."""
+    if not (config.evaluation.sensible_moves and isinstance(game, Go)):
+        return leaf
+    return last_resort_leaf(leaf, functools.partial(own_eyes, game))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,8 @@ from azero.types import Array, PyTree
 
 TurnedLeafFn = Callable[[PyTree, Array, PyTree, Array], tuple[Array, Array]]
 """(params, key, states[B], symmetry int32[B]) -> what a LeafFn gives, each position looked at through its symmetry; 0 is the position as it is."""
+
+AnyLeafFn = TypeVar("AnyLeafFn", LeafFn, TurnedLeafFn)
 
 
 def network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]], random_symmetry: bool) -> LeafFn:
@@ -65,6 +67,20 @@ def turned_network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array
 def unturned_leaf(leaf: LeafFn) -> TurnedLeafFn:
     """Make `leaf`, which knows no symmetry, fit where one is asked for."""
     return lambda params, key, states, symmetry: leaf(params, key, states)
+
+
+LAST_RESORT = 1e3
+"""Subtracted from the logit of a move that is to be played only where no other is left; logits of networks are far smaller."""
+
+
+def last_resort_leaf(leaf: AnyLeafFn, last_resorts: Callable[[PyTree], Array]) -> AnyLeafFn:
+    """Make the leaf that leaves the moves `last_resorts` (states[B]) -> bool[B, A] to positions without any other; between them its policy stays as it is."""
+
+    def sparing(params: PyTree, key: Array, states: PyTree, *symmetry: Array) -> tuple[Array, Array]:
+        logits, values = leaf(params, key, states, *symmetry)
+        return jnp.where(last_resorts(states), logits - LAST_RESORT, logits), values
+
+    return sparing
 
 
 def uniform_leaf(game: Game) -> LeafFn:

@@ -4,6 +4,7 @@ import dataclasses
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 
@@ -113,3 +114,33 @@ def test_a_thinker_plays_under_other_rules_on_its_own_board():
         load_thinker(spec, GameConfig(size=(19,)))
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play tictactoe on 3x3"):
         load_player(spec, GameConfig(name="tictactoe"))
+
+
+def test_networks_of_recorded_games_fill_no_eyes():
+    """Records end before the passes: a network that knows nothing else would play on until it has no eyes left."""
+    spec = RandomNetSpec("sl9", visits=8, blocks=1, filters=8)
+    thinker = load_thinker(spec, settings=ThinkerSettings(TreeSettings(batch=1, symmetry="none")))
+    position, rng = Position.start(thinker.game), np.random.default_rng(2)
+    while points := sorted(set(np.flatnonzero(position.legal[:-1]).tolist()) - eyes_of(position)):
+        position = position.play(int(rng.choice(points)))
+        assert not position.is_over
+    eyes = np.flatnonzero(position.legal[:-1])
+    assert len(position.actions) > 100 and len(eyes) > 0, "the board is full but for eyes that could be filled"
+    policy, _ = thinker.evaluate(position)
+    assert policy[-1] == 1.0 and thinker.choose(position, Clock()).action == policy.size - 1
+    raw = load_player(dataclasses.replace(spec, visits=0))
+    found = raw.search(raw.params, jax.random.key(0), jax.tree.map(lambda leaf: leaf[None], position.state))
+    assert found.weights[0, -1] == 1.0 and found.action[0] == policy.size - 1
+
+
+def eyes_of(position: Position) -> set[int]:
+    """The empty points whose neighbours are all of the side to move, and of whose diagonals at most one, at the edge none, is the other side's."""
+    board = np.pad(np.asarray(position.game.board(position.state)).reshape(9, 9), 1, constant_values=9)
+    own = 1 if position.to_play == 0 else -1
+    found = set()
+    for row, column in np.argwhere(board == 0):
+        around = board[row - 1 : row + 2, column - 1 : column + 2]
+        sides, corners = around[[0, 1, 1, 2], [1, 0, 2, 1]], around[[0, 0, 2, 2], [0, 2, 0, 2]]
+        if np.isin(sides, (own, 9)).all() and (corners == -own).sum() + (corners == 9).any() < 2:
+            found.add(int((row - 1) * 9 + column - 1))
+    return found

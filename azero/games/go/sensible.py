@@ -18,12 +18,17 @@ from azero.types import Array
 
 def sensible_moves(game: Go, states: GoState) -> Array:
     """Return bool[B, A] of states[B]: the legal points that are no eyes of the side to move; pass where there is none, and once the game is over."""
-    shape = game.board_shape
-    own, other = colour_rows(shape, states.frames[:, 0], states.to_play == 1)
-    own_eyes = unpack_rows(eyes(own, other, bits.board_rows(shape)), shape[1]) != 0
-    points = jax.vmap(game.legal_action_mask)(states)[:, :-1] & ~own_eyes.reshape(game.num_points, -1).T
+    points = (jax.vmap(game.legal_action_mask)(states) & ~own_eyes(game, states))[:, :-1]
     points &= ~jax.vmap(game.is_terminal)(states)[:, None]
     return jnp.concatenate([points, ~points.any(axis=1, keepdims=True)], axis=1)
+
+
+def own_eyes(game: Go, states: GoState) -> Array:
+    """Return bool[B, A] of states[B]: the points that are eyes of the side to move."""
+    shape = game.board_shape
+    own, other = colour_rows(shape, states.frames[:, 0], states.to_play == 1)
+    found = unpack_rows(eyes(own, other, bits.board_rows(shape)), shape[1]) != 0
+    return jnp.pad(found.reshape(game.num_points, -1).T, ((0, 0), (0, 1)))
 
 
 def random_points(game: Go, states: GoState) -> Array:
