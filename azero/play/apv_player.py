@@ -12,9 +12,9 @@ import jax
 import numpy as np
 
 from azero.games.game import Game
-from azero.play.clock import LAG_SECONDS, Clock, thinking_seconds
+from azero.play.clock import LAG_SECONDS, Clock
 from azero.play.player import RESIGN, Decision, Move, Position
-from azero.play.thinking import Analysis, Limits, MoveInfo, Restriction
+from azero.play.thinking import Analysis, Limits, MoveInfo, Restriction, analysis_of_finished, check_same_board
 from azero.search.apv import ApvNode, ApvSettings, ApvTree, AskFn, Judges, choose_edge
 from azero.search.evaluator import Evaluator
 from azero.search.leaf import TurnedLeafFn
@@ -107,11 +107,7 @@ class ApvPlayer:
 
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Think within the style's limits and the clock's, and choose a move or give up."""
-        num_points = position.game.board_shape[0] * position.game.board_shape[1]
-        limits, seconds = self.style.limits, thinking_seconds(clock, len(position.actions), num_points, self.style.lag_seconds)
-        if seconds is not None:
-            limits = Limits(limits.visits, limits.playouts, seconds if limits.seconds is None else min(seconds, limits.seconds))
-        analysis = self.think(position, limits)
+        analysis = self.think(position, self.style.limits.under(clock, position, self.style.lag_seconds))
         threshold = self.style.resign_threshold
         if threshold is not None and max(move.value for move in analysis.moves) < threshold:
             return Decision(RESIGN, analysis.value)
@@ -137,8 +133,7 @@ class ApvPlayer:
         began = shown = time.perf_counter()
         self._adopt(position.game)
         if position.is_over:
-            value = position.rewards[position.to_play]
-            return Analysis((), value, 0, 0, value, np.zeros(position.game.num_actions, np.float32))
+            return analysis_of_finished(position)
         tree, root = self._place(position, restriction)
         first = done = int(root.rollouts.sum())
         while (most := self._remaining(root, limits, first, began)) > 0:
@@ -186,8 +181,7 @@ class ApvPlayer:
     def _adopt(self, game: Game) -> None:
         if game == self.game:
             return
-        if (game.name, game.board_shape) != (self.game.name, self.game.board_shape):
-            raise ValueError(f"{self.name} plays {self.game.name} on a board of {self.game.board_shape}, not {game.name} on {game.board_shape}")
+        check_same_board(self.name, self.game, game)
         self._use(game)
 
     def _use(self, game: Game) -> None:

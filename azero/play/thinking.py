@@ -8,6 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from azero.games.game import Game
+from azero.play.clock import Clock, thinking_seconds
 from azero.play.player import Position
 
 
@@ -20,6 +22,12 @@ class Limits:
     playouts: int | None = None
     """New visits."""
     seconds: float | None = None
+
+    def under(self, clock: Clock, position: Position, lag_seconds: float) -> Limits:
+        """Return these limits with the time that `clock` allows for a move in `position`; these themselves where it allows any."""
+        num_points = position.game.board_shape[0] * position.game.board_shape[1]
+        allowed = thinking_seconds(clock, len(position.actions), num_points, lag_seconds)
+        return self if allowed is None else Limits(self.visits, self.playouts, allowed if self.seconds is None else min(allowed, self.seconds))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +111,26 @@ class Analysis:
     """Mean length of the descents of this search; 0 without any."""
     deepest: int = 0
     """Length of the longest of them."""
+
+
+def analysis_of_finished(position: Position) -> Analysis:
+    """Return the analysis of a game that is over: its result."""
+    value = position.rewards[position.to_play]
+    return Analysis((), value, 0, 0, value, np.zeros(position.game.num_actions, np.float32))
+
+
+def check_same_board(name: str, known: Game, game: Game) -> None:
+    """Make sure that a player of `known` can think about `game`, whose rules may differ.
+
+    Raises:
+      ValueError: it is another game or board.
+    """
+    if (game.name, game.board_shape) != (known.name, known.board_shape):
+        raise ValueError(f"{name} plays {_label(known)}, not {_label(game)}")
+
+
+def _label(game: Game) -> str:
+    return f"{game.name} on {game.board_shape[0]}x{game.board_shape[1]}"
 
 
 class Thinker(Protocol):

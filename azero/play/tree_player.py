@@ -14,9 +14,9 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero.games.game import Game, Scored
-from azero.play.clock import LAG_SECONDS, Clock, thinking_seconds
+from azero.play.clock import LAG_SECONDS, Clock
 from azero.play.player import RESIGN, Decision, Move, Position
-from azero.play.thinking import Analysis, Limits, Restriction
+from azero.play.thinking import Analysis, Limits, Restriction, analysis_of_finished, check_same_board
 from azero.play.verdict import CHOICES, describe_moves
 from azero.search.evaluator import Evaluator
 from azero.search.leaf import TurnedLeafFn
@@ -120,16 +120,11 @@ class TreePlayer:
 
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Think within the style's limits and the clock's, and choose a move or give up."""
-        num_points = position.game.board_shape[0] * position.game.board_shape[1]
-        seconds = thinking_seconds(clock, len(position.actions), num_points, self.style.lag_seconds)
-        limits = self.style.limits
-        if seconds is not None:
-            seconds = seconds if limits.seconds is None else min(seconds, limits.seconds)
-            limits = Limits(limits.visits, limits.playouts, seconds)
-        began = time.perf_counter()
+        limits = self.style.limits.under(clock, position, self.style.lag_seconds)
+        is_timed, began = limits is not self.style.limits, time.perf_counter()
 
         def is_decided() -> bool:
-            return seconds is not None and self.style.stop_early and self._is_decided(began, seconds, position)
+            return is_timed and limits.seconds is not None and self.style.stop_early and self._is_decided(began, limits.seconds, position)
 
         analysis = self.think(position, limits, should_stop=is_decided)
         best = analysis.moves[0] if analysis.moves else None
@@ -160,7 +155,7 @@ class TreePlayer:
         self._adopt(position.game)
         began = shown = time.perf_counter()
         if position.is_over:
-            return _of_finished(position)
+            return analysis_of_finished(position)
         tree, whole, root = self._place(position, restriction)
         first_visits = root.total_visits
 
@@ -206,8 +201,7 @@ class TreePlayer:
             game = game.with_margin_weight(self.game.margin_weight)
         if game == self.game:
             return
-        if (game.name, game.board_shape) != (self.game.name, self.game.board_shape):
-            raise ValueError(f"{self.name} plays {_label(self.game)}, not {_label(game)}")
+        check_same_board(self.name, self.game, game)
         self._use(game)
 
     def _use(self, game: Game) -> None:
@@ -293,13 +287,3 @@ def _remaining(limits: Limits, visits: int, first_visits: int) -> int:
     if limits.seconds is not None and limits.seconds <= 0:
         return 0
     return min(rest, default=1 << 30)
-
-
-def _of_finished(position: Position) -> Analysis:
-    """Return the analysis of a game that is over: its result."""
-    value = position.rewards[position.to_play]
-    return Analysis((), value, 0, 0, value, np.zeros(position.game.num_actions, np.float32))
-
-
-def _label(game: Game) -> str:
-    return f"{game.name} on {game.board_shape[0]}x{game.board_shape[1]}"
