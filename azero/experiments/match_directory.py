@@ -57,6 +57,8 @@ class MatchDirectory:
     def __init__(self, path: Path, command: dict[str, Any], players: Sequence[dict[str, Any]]) -> None:
         """Open the directory for the match that `command` describes; `players` are its players as they are today, those of an earlier start stay.
 
+        A match may become longer: its games stay, and further ones follow.
+
         Raises:
           ValueError: another match is in it, both commands are named; or a match goes on in it.
           OSError: it cannot be made or written to.
@@ -76,10 +78,14 @@ class MatchDirectory:
         path = self.path
         if (path / MATCH).exists():
             facts = read_match(path)
-            if differences := _differences(facts["command"], self.command):
+            there = facts["command"]
+            is_longer = there.get("games", 0) < self.command["games"]
+            if differences := _differences(there | {"games": self.command["games"]} if is_longer else there, self.command):
                 raise ValueError(f"{path} holds another match ({differences}); choose another directory")
             self.players = facts["players"]
             self.games = read_match_games(path)
+            if is_longer:
+                self._write(facts.get("result", {}))
         else:
             self._write({})
         self._rows = RowFile(path / GAMES)

@@ -68,11 +68,17 @@ def test_a_match_goes_on_where_it_stopped_and_no_other_may(tmp_path: Path) -> No
     assert "3 of 4 games are in" in text and "game 3:" in text and "game 2:" not in text
     assert result.total == Tally(wins=4) and sorted(game.number for game in read_match_games(tmp_path)) == [1, 2, 3, 4]
     assert "game 1:" not in play(request("corner", "pass", out=tmp_path, workers=3))[1], "how many at once may differ"
-    with pytest.raises(ValueError, match=r"another match \(there games: 4, komi: 0.5; here games: 6, komi: 5.5\)"):
-        play(request("corner", "pass", 6, komi=5.5, out=tmp_path))
+    for different, games in ("there komi: 0.5; here komi: 5.5", 6), ("there games: 4, komi: 0.5; here games: 2, komi: 5.5", 2):
+        with pytest.raises(ValueError, match=rf"another match \({different}\)"):
+            play(request("corner", "pass", games, komi=5.5, out=tmp_path))
+    longer, text = play(request("corner", "pass", 6, out=tmp_path))
+    assert "4 of 6 games are in" in text and longer.total == Tally(wins=6)
+    assert read_match(tmp_path)["command"]["games"] == 6
+    with pytest.raises(ValueError, match=r"another match \(there games: 6; here games: 4\)"):
+        play(wanted)
     (tmp_path / "match.json").write_text("[1]")
     with pytest.raises(ValueError, match="does not hold a match"):
-        play(wanted)
+        play(request("corner", "pass", 6, out=tmp_path))
 
 
 @pytest.mark.parametrize(
