@@ -273,11 +273,10 @@ def run_command() -> None:
             run_bench(sys.argv[2], sys.argv[3:])
         elif sys.argv[1:2] == ["plan"]:
             plan()  # its flags are those of an experiment
-        elif len(sys.argv) > 1 and sys.argv[1] in COMMANDS:
-            # One command's parser alone: a misspelt flag is compared with that command's flags, not with those of all.
-            tyro.cli(COMMANDS[sys.argv[1]], prog=f"azero {sys.argv[1]}", args=sys.argv[2:])
         else:
-            tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX")
+            # With one command's parser alone a misspelt flag is compared with that command's flags, not with those of all.
+            commands = {name: COMMANDS[name] for name in sys.argv[1:2] if name in COMMANDS} or COMMANDS
+            tyro.extras.subcommand_cli_from_dict(commands, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX")
     except (ValueError, CheckpointError, OSError) as error:
         if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
             raise
