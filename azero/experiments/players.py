@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -19,8 +18,6 @@ from azero.experiments.experiment import load
 from azero.experiments.programs import FORMS as PROGRAM_FORMS
 from azero.experiments.programs import ProgramSpec, parse_program
 from azero.games import Game, make
-from azero.games.go.rules import Go
-from azero.games.go.sensible import sensible_moves
 from azero.networks import Network, make_network
 from azero.pipelines.programs import match_leaf, match_settings, sparing_eyes
 from azero.play.apv_player import ApvPlayer
@@ -170,9 +167,7 @@ def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
     leaf = match_leaf(config, game, network)
     settings = match_settings(config)
     if spec.visits == 0:
-        # The policy network of 2016 has no pass, and would fill its eyes where nothing else is left.
-        sensible = functools.partial(sensible_moves, game) if config.network.name == "policy2016" and isinstance(game, Go) else None
-        search = make_policy(game, leaf, sensible)
+        search = make_policy(game, leaf)
     else:
         search = make_search(settings if spec.visits is None else dataclasses.replace(settings, num_simulations=spec.visits), game, leaf)
     return Loaded(config, game, search, params)

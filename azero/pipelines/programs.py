@@ -86,7 +86,7 @@ def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
 
 
 def sparing_eyes(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
-    """Return `leaf` with own eyes as its last resort where the settings want sensible moves."""
-    if not (config.evaluation.sensible_moves and isinstance(game, Go)):
+    """Return `leaf` with own eyes as its last resort where the settings want sensible moves, or the network (of 2016) has no pass but that where nothing else is left."""
+    if not isinstance(game, Go) or not (config.evaluation.sensible_moves or config.network.name == "policy2016"):
         return leaf
     return last_resort_leaf(leaf, functools.partial(own_eyes, game))

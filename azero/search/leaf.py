@@ -69,16 +69,16 @@ def unturned_leaf(leaf: LeafFn) -> TurnedLeafFn:
     return lambda params, key, states, symmetry: leaf(params, key, states)
 
 
-LAST_RESORT = 1e3
-"""Subtracted from the logit of a move that is to be played only where no other is left; logits of networks are far smaller."""
+LAST_RESORT = -2e9
+"""Logit of a move that is to be played only where no other is left: below that of a move which a network does not have (`networks.network.NEVER`)."""
 
 
 def last_resort_leaf(leaf: AnyLeafFn, last_resorts: Callable[[PyTree], Array]) -> AnyLeafFn:
-    """Make the leaf that leaves the moves `last_resorts` (states[B]) -> bool[B, A] to positions without any other; between them its policy stays as it is."""
+    """Make the leaf that leaves the moves `last_resorts` (states[B]) -> bool[B, A], all alike, to positions without any other."""
 
     def sparing(params: PyTree, key: Array, states: PyTree, *symmetry: Array) -> tuple[Array, Array]:
         logits, values = leaf(params, key, states, *symmetry)
-        return jnp.where(last_resorts(states), logits - LAST_RESORT, logits), values
+        return jnp.where(last_resorts(states), LAST_RESORT, logits), values
 
     return sparing
 

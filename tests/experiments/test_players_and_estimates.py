@@ -3,11 +3,13 @@
 import dataclasses
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
+from azero.checkpoint.exported import write_exported
 from azero.config import Config, GameConfig
 from azero.experiments.doctor import examine
 from azero.experiments.estimate import estimate, mean_simulations
@@ -116,9 +118,18 @@ def test_a_thinker_plays_under_other_rules_on_its_own_board():
         load_player(spec, GameConfig(name="tictactoe"))
 
 
-def test_networks_of_recorded_games_fill_no_eyes():
-    """Records end before the passes: a network that knows nothing else would play on until it has no eyes left."""
-    spec = RandomNetSpec("sl9", visits=8, blocks=1, filters=8)
+@pytest.mark.parametrize("network", ["alphago_zero", "policy2016"])
+def test_networks_of_recorded_games_fill_no_eyes(network: str, tmp_path: Path):
+    """Records end before the passes: a network that knows nothing else would play on until it has no eyes left. That of 2016 has no pass at all."""
+    config = load("sl9").config
+    small = dataclasses.replace(config.network, name=network, blocks=1, filters=8, heads="sep", tower="conv")
+    kept = dataclasses.replace(config.evaluation, sensible_moves=network == "alphago_zero")
+    planes = 48 if network == "policy2016" else config.game.planes
+    config = dataclasses.replace(config, game=dataclasses.replace(config.game, planes=planes), network=small, evaluation=kept)
+    game = make(config.game.name, **config.game.options())
+    made = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    write_exported(tmp_path, made.init(jax.random.key(1)), 1, config)
+    spec = CheckpointSpec(tmp_path, visits=8)
     thinker = load_thinker(spec, settings=ThinkerSettings(TreeSettings(batch=1, symmetry="none")))
     position, rng = Position.start(thinker.game), np.random.default_rng(2)
     while points := sorted(set(np.flatnonzero(position.legal[:-1]).tolist()) - eyes_of(position)):
