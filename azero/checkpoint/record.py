@@ -35,6 +35,8 @@ _FIXED = (
     "learner.optimiser",
 )
 """Settings, or tables of them, that give arrays their shapes or their meaning. All others may change when a run goes on."""
+_LOOSE_IN_FIXED = ("game.margin_weight",)
+"""What may change all the same: a run may learn by points at first and by results later. Games that are over by then keep the reward that they were played for."""
 
 Flat = dict[str, dict[str, HostArray]]
 """The arrays of a state by item (top level of the state) and by path within it."""
@@ -140,8 +142,8 @@ def settings_changes(saved: dict[str, Any], config: Config) -> tuple[list[str], 
     """
     refused: list[str] = []
     allowed: list[str] = []
-    for name, text in show_changes(saved, to_dict(config), "{name} = {before} in the checkpoint, now {now}").items():
-        is_fixed = any(name == fixed or name.startswith(f"{fixed}.") for fixed in _FIXED)
+    for setting, text in show_changes(saved, to_dict(config), "{name} = {before} in the checkpoint, now {now}").items():
+        is_fixed = setting not in _LOOSE_IN_FIXED and any(setting == fixed or setting.startswith(f"{fixed}.") for fixed in _FIXED)
         (refused if is_fixed else allowed).append(text)
     return refused, allowed
 

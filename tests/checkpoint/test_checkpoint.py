@@ -195,10 +195,11 @@ def test_settings_that_do_not_fit_are_refused(tmp_path: Path, change: dict[str, 
 
 def test_settings_that_may_change_are_reported(tmp_path: Path) -> None:
     save(tmp_path, 1)
-    config = from_dict({"run": {"iterations": 5}, "learner": {"learning_rate": [[0, 0.5]]}}, CONFIG)
+    config = from_dict({"run": {"iterations": 5}, "learner": {"learning_rate": [[0, 0.5]]}, "game": {"margin_weight": 0.5}}, CONFIG)
     restored = Checkpointer(tmp_path, config).restore(abstract(make_state(8)))
     assert restored is not None
     assert restored.changed == [
+        "game.margin-weight = 0.0 in the checkpoint, now 0.5",
         "learner.learning-rate = [[0, 0.01], [400000, 0.001], [600000, 0.0001]] in the checkpoint, now [[0, 0.5]]",
         "run.iterations = 7000 in the checkpoint, now 5",
     ]
