@@ -189,6 +189,6 @@ def _announce(experiment: AlphaGoExperiment, settings: AlphaGoConfig, workdir: P
     if seconds >= LIFETIME_SECONDS:
         console.print(
             f"All stages would take about {format_duration(seconds)} on this machine, by the arithmetic of the networks alone. They start all the same, and can be "
-            f"stopped and continued at any time. To see them come to an end here: python -m azero.experiments.alphago9 --config configs/alphago9_quick.toml",
+            f"stopped and continued at any time. To see them come to an end here: python -m azero.experiments.alphago9 --config configs/alphago9_hour.toml",
             style="yellow",
         )

@@ -78,7 +78,7 @@ def test_alphago19_has_the_published_numbers():
 
 
 def test_the_short_version_only_shortens():
-    full, short = load_stages("alphago9").config, load_overlay(ROOT / "configs" / "alphago9_quick.toml", load_stages("alphago9").config)
+    full, short = load_stages("alphago9").config, load_overlay(ROOT / "configs" / "alphago9_hour.toml", load_stages("alphago9").config)
     assert short.game == full.game and short.value_data.positions < full.value_data.positions
     for stage in ("rollout", "tree", "policy", "value"):
         last = getattr(short, stage).learner.learning_rate[-1][0]
