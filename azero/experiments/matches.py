@@ -140,7 +140,8 @@ class _RunningMatch:
         makers = [tuple(player_maker(side, self.request, self.rules, worker) for side in self.sides) for worker in range(self.request.workers)]
         for game in play_games(self.game, [(a, b) for a, b in makers], pairings, timeout=self.request.timeout, stop=self._is_over):
             colour = side_names(self.game)[0 if game.first_is_black else 1]
-            words = (f"game {game.number}: {first.name} as {colour} {game.reward:+.0f}, {len(game.actions)} moves, {game.ending}", *game.remarks)
+            outcome = {1: "won", 0: "drew", -1: "lost"}[round(game.reward)]
+            words = (f"game {game.number}: {first.name} {outcome} as {colour}, {len(game.actions)} moves, {game.ending}", *game.remarks)
             self.console.print("; ".join(words), soft_wrap=True, markup=False)
             yield game
 

@@ -54,7 +54,7 @@ def test_programs_play_and_every_game_is_written(tmp_path: Path, game: str) -> N
     wanted = request(game, "good", "resign", out=tmp_path, game=game)
     result, text = play(wanted)
     assert result == MatchResult(first=Tally(wins=1), second=Tally(wins=1))
-    assert f"game 1: good as {'White' if game == 'chess' else 'Black'} +1, 1 moves, resign resigns" in text
+    assert f"game 1: good won as {'White' if game == 'chess' else 'Black'}, 1 moves, resign resigns" in text
     assert play(wanted)[1].startswith("2 of 2 games are in"), "a match that is over goes on with nothing"
     files = sorted(tmp_path.glob("game0*"))
     if game == "chess":
