@@ -51,6 +51,8 @@ class MatchRequest:
     """Go: points for White; default the first network's, 7.5 where both players are programs."""
     size: int | None = None
     """Go: points per side; default the first network's, 19 where both players are programs."""
+    suicide: bool | None = None
+    """Go: whether a move may take the mover's own stones; default as the first network learned, not where both players are programs. A program has to know."""
     seed: int = 0
     """Seed of every draw."""
     openings: Path | None = None

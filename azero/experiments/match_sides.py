@@ -81,8 +81,8 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
     rules = trained if trained is not None and trained.name == name else GameConfig(name=name)
     if name == "go":
         rules = _go_rules(request, rules)
-    elif request.komi is not None or request.size is not None:
-        raise ValueError(f"size and komi are settings of Go, not of {name}")
+    elif (request.komi, request.size, request.suicide) != (None, None, None):
+        raise ValueError(f"size, komi and suicide are settings of Go, not of {name}")
     board = make(rules.name, **rules.options())
     for side in sides:
         if isinstance(side.spec, ThinkerSpec):
@@ -97,6 +97,7 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
 
 def _go_rules(request: MatchRequest, trained: GameConfig) -> GameConfig:
     rules = trained if request.komi is None else dataclasses.replace(trained, komi=request.komi)
+    rules = rules if request.suicide is None else dataclasses.replace(rules, suicide=request.suicide)
     if request.size is None:
         return rules
     return dataclasses.replace(rules, size=(request.size,), max_moves=None if (request.size,) != trained.size else rules.max_moves)

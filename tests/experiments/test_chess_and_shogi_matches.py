@@ -215,7 +215,7 @@ def test_programs_by_name() -> None:
         ({"first": "gnushogi:x?nodes=3"}, "gnushogi takes depth=NUMBER"),
         ({"first": "uci:"}, "'uci:' is not a player; a player is"),
         ({"game": "shogi"}, "plays chess, not shogi on 9x9"),
-        ({"komi": 0.5}, "size and komi are settings of Go, not of chess"),
+        ({"komi": 0.5}, "size, komi and suicide are settings of Go, not of chess"),
         ({"random_plies": 0}, "random-plies is at least 1"),
         ({"random_plies": 1, "start_positions": Path("x.txt")}, "start-positions takes the place of openings"),
         ({"first_side": "stronger"}, "first-side needs start-positions"),

@@ -1,5 +1,6 @@
 """`azero match` and `azero elo`: programs on both sides, openings, tests that stop, directories that go on, ratings of what they hold."""
 
+import dataclasses
 import io
 import json
 import os
@@ -51,6 +52,20 @@ def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
     records = [next(read_games(path)) for path in sorted((tmp_path / "match").glob("*.sgf"))]
     assert [(record.players, record.result, record.komi) for record in records[:2]] == [(("corner", "pass"), "B+8.5", 0.5), (("pass", "corner"), "W+0.5", 0.5)]
     assert records[0].moves[0] == (0, 6) and records[0].rules == "Tromp-Taylor, no suicide"
+
+
+@pytest.mark.parametrize(("suicide", "rules"), [(True, "Tromp-Taylor"), (False, "Tromp-Taylor, no suicide")])
+def test_whether_suicide_is_legal_may_be_said(tmp_path: Path, suicide: bool, rules: str) -> None:
+    """White's second stone in a black corner takes the liberty of the first."""
+    (tmp_path / "openings.txt").write_text("B3 A3 B2 C1 A1 A2\n")
+    wanted = request("pass", "pass", 2, suicide=suicide, openings=tmp_path / "openings.txt", out=tmp_path / "match")
+    if not suicide:
+        with pytest.raises(ValueError, match="'A2' is not a legal move here"):
+            play(wanted)
+        wanted = dataclasses.replace(wanted, openings=None)
+    play(wanted)
+    record = next(read_games(tmp_path / "match" / "game0001.sgf"))
+    assert record.rules == rules and len(record.moves) == (8 if suicide else 2)
 
 
 def test_the_same_match_twice_at_once_is_refused(tmp_path: Path) -> None:
