@@ -12,6 +12,7 @@ import tyro
 from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 
 from azero.cloud.requests import CreateRequest, DeleteRequest, LaunchRequest, LogsRequest, SetupRequest, WatchRequest
+from azero.experiments.compilation import use_compilation_cache
 from azero.experiments.engine_commands import analysis, gtp, play, uci, usi
 from azero.experiments.match_request import MatchRequest
 from azero.experiments.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
@@ -228,6 +229,9 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "tpu": tpu,
 }
 
+_PLAYING = ("match", "analyze", "gtp", "uci", "usi", "analysis", "play")
+"""Commands that load players, whose programs take minutes to compile. (Others keep programs themselves, or measure how long compiling takes.)"""
+
 
 def _anchor(text: str) -> tuple[str, float]:
     name, _, rating = text.rpartition("=")
@@ -264,6 +268,8 @@ def run_command() -> None:
     if sys.argv[1:2] in (["--version"], ["version"]):
         print(f"azero {__version__}")
         return
+    if sys.argv[1:2] and sys.argv[1] in _PLAYING:
+        use_compilation_cache()
     try:
         if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
             train(sys.argv[2])

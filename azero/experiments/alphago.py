@@ -23,8 +23,9 @@ from azero.experiments.alphago_measures import MEASURES
 from azero.experiments.alphago_stages import BUILDERS, Outcome, Workshop, prepare_data
 from azero.experiments.arguments import overlay_path
 from azero.experiments.cluster import hold_workdir
+from azero.experiments.compilation import use_compilation_cache
 from azero.experiments.estimate import LIFETIME_SECONDS, alphago_flops, device_flops
-from azero.experiments.run import EXIT_INTERRUPTED, end_with_status, use_compilation_cache
+from azero.experiments.run import EXIT_INTERRUPTED, end_with_status
 from azero.pipelines.alphago import DEFAULT, STAGES, AlphaGoConfig, ordered
 from azero.report import files
 from azero.report.paper import comparison_table

@@ -16,9 +16,9 @@ from rich.console import Console
 
 from azero import mesh as mesh_lib
 from azero.config import Config
+from azero.experiments.compilation import compilation_cache
 from azero.experiments.estimate import Estimate, estimate, host_memory_bytes
 from azero.experiments.experiment import load
-from azero.experiments.run import compilation_cache
 from azero.games import make
 from azero.pipelines.loop import Loop
 from azero.report.progress import working
@@ -62,7 +62,7 @@ def _machine_facts() -> dict[str, Cell]:
         "host": f"{os.cpu_count()} cores, {format_bytes(host_memory_bytes())} memory, {platform.system()} {platform.machine()}",
         "Python": platform.python_version(),
         "libraries": ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
-        "compilation cache": compilation_cache() or "off; set JAX_COMPILATION_CACHE_DIR to compile only once",
+        "compilation cache": compilation_cache(),
     }
 
 

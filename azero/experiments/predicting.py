@@ -17,8 +17,8 @@ from azero.data.filters import Filters
 from azero.data.recorded import Tally, pack_records
 from azero.evaluate.accuracy import Accuracy, by_move, make_scorer, score_positions, summarise
 from azero.evaluate.rows import to_plain
+from azero.experiments.compilation import use_compilation_cache
 from azero.experiments.requests import AccuracyRequest
-from azero.experiments.run import use_compilation_cache
 from azero.games import make
 from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games

@@ -26,6 +26,7 @@ from azero.data.files import describe_system_error
 from azero.evaluate.arena import evaluation_row
 from azero.experiments.arguments import ClusterOptions, parse_arguments
 from azero.experiments.cluster import agree_on_settings, check_shared, describe_devices, hold_workdir, note
+from azero.experiments.compilation import use_compilation_cache
 from azero.experiments.estimate import LIFETIME_SECONDS, estimate, mean_simulations
 from azero.experiments.experiment import Experiment
 from azero.experiments.saving import Saver, settle
@@ -139,19 +140,6 @@ def _run_in(experiment: Experiment, config: Config, workdir: Path, mesh: Mesh, l
         iterate = loop.iterate if conduct is None else crew.enter_context(conduct(loop, state, stop))
         finished = _iterate(loop, iterate, state, saver, workdir, stop, console)
     return _conclude(finished, state, workdir, console)
-
-
-def compilation_cache() -> str | None:
-    """Return the directory of compiled programs, if one is in use."""
-    directory: str | None = jax.config.values["jax_compilation_cache_dir"]
-    return directory
-
-
-def use_compilation_cache() -> None:
-    """Keep compiled programs between runs, in the user's cache directory unless another is set."""
-    if compilation_cache() is None:
-        home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-        jax.config.update("jax_compilation_cache_dir", str(home / "azero" / "jax"))
 
 
 def _announce(experiment: Experiment, config: Config, workdir: Path, console: Console) -> None:

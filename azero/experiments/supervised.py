@@ -16,9 +16,10 @@ from azero.evaluate.accuracy import Accuracy
 from azero.evaluate.rows import Row
 from azero.experiments.arguments import parse_arguments
 from azero.experiments.cluster import agree_on_settings, check_shared, describe_devices, note
+from azero.experiments.compilation import use_compilation_cache
 from azero.experiments.experiment import Experiment
 from azero.experiments.learning import learn
-from azero.experiments.run import end_with_status, use_compilation_cache
+from azero.experiments.run import end_with_status
 from azero.experiments.saving import settle
 from azero.hosts import Line, together
 from azero.pipelines.events import LearnedFromRecords, Validated
