@@ -29,7 +29,7 @@ class PackedPosition(NamedTuple):
     state: bytes
     """All arrays of the slim state, one after the other."""
     content: bytes
-    """Digest of what decides an evaluation: the planes, the legal moves and the side to move."""
+    """Digest of the slim state, which decides planes, legal moves and side to move, and so an evaluation."""
     to_play: int
     is_terminal: bool
     result: float
@@ -143,10 +143,9 @@ def _compiled(hashable_game: Hashable) -> tuple[Callable[[PyTree], Any], Callabl
         return game.final_points(state) if isinstance(game, Scored) else game.rewards(state)[0]
 
     def describe(state: PyTree) -> tuple[Array, Array]:
-        legal, to_play = game.legal_action_mask(state), game.to_play(state)
-        content = jnp.concatenate([_to_words(game.observe(state)), _to_words(legal), _to_words(to_play)])
-        facts = (_digest(content), _to_words(to_play), _to_words(game.is_terminal(state)), _to_words(outcome(state)))
-        return jnp.concatenate([*(_to_words(leaf) for leaf in jax.tree.leaves(state)), *facts]), legal
+        words = jnp.concatenate([_to_words(leaf) for leaf in jax.tree.leaves(state)])
+        facts = (_to_words(game.to_play(state)), _to_words(game.is_terminal(state)), _to_words(outcome(state)))
+        return jnp.concatenate([words, _digest(words), *facts]), game.legal_action_mask(state)
 
     def look(state: PyTree) -> tuple[Array, Array]:
         words, legal = describe(game.search_state(state))
