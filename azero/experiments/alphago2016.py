@@ -27,9 +27,11 @@ from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned
 from azero.search.remembering import RememberingJudge
 from azero.types import PyTree
 
-FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
+FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&batch=16&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
 """The network of each part."""
+_OF_TREE = ("threshold", "c_puct", "beta", "batch")
+"""Settings of a player that are the tree's own."""
 _EXPORTED = "checkpoint"
 """Directory of the network alone, which says nothing about whose it is."""
 
@@ -52,6 +54,12 @@ class ApvSpec:
     """lambda: the share of rollouts in a value; None is 0.5 with a value network (AG16), else 1."""
     threshold: int | None = None
     """n_thr: an edge with more rollouts gets a node; None is AG16's 40."""
+    c_puct: float | None = None
+    """Exploration; None is AG16's 5, which is meant for many thousand rollouts."""
+    beta: float | None = None
+    """Exponent that softens the policy network's priors; None is AG16's 0.67."""
+    batch: int | None = None
+    """Descents evaluated together; None is the tree's own number."""
     has_replies: bool = False
     """Rollouts answer a move as they did in the last game that they won (see `azero.games.go.replies`)."""
     label: str | None = None
@@ -72,6 +80,7 @@ class ApvSpec:
         parts = [f"alphago2016 {self.label or directory.name}"]
         parts += [] if self.visits is None else [f"{self.visits} visits"]
         parts += [] if self.mixing is None else [f"lambda {self.mixing:g}"]
+        parts += [f"{name.replace('_', '-')} {getattr(self, name):g}" for name in ("c_puct", "beta") if getattr(self, name) is not None]
         parts += ["replies"] if self.has_replies else []
         return ", ".join(parts)
 
@@ -84,7 +93,8 @@ class ApvSpec:
     def settings(self) -> ApvSettings:
         """How the tree searches."""
         mixing = self.mixing if self.mixing is not None else (1.0 if self.value is None else ApvSettings.mixing)
-        return ApvSettings(mixing=mixing, threshold=ApvSettings.threshold if self.threshold is None else self.threshold)
+        given = {name: value for name in _OF_TREE if (value := getattr(self, name)) is not None}
+        return ApvSettings(mixing=mixing, **given)
 
 
 class _Part(NamedTuple):
@@ -134,8 +144,10 @@ def _setting(key: str, value: str) -> dict[str, Any]:
     """Return one setting of an `ApvSpec`."""
     if key in ("value", "rollout", "tree") and value:
         return {key: Path(value)}
-    if key in ("visits", "threshold") and value.isdigit():
+    if key in ("visits", "threshold", "batch") and value.isdigit():
         return {key: int(value)}
+    if key in ("c-puct", "beta"):
+        return {key.replace("-", "_"): float(value)}
     if key == "replies" and value in ("0", "1"):
         return {"has_replies": value == "1"}
     if key == "lambda":

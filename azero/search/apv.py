@@ -50,8 +50,8 @@ class ApvSettings:
     def __post_init__(self) -> None:
         if not 0.0 <= self.mixing <= 1.0:
             raise ValueError(f"mixing lies in [0, 1], not {self.mixing}")
-        for name, least in (("batch", 1), ("threshold", 0), ("policy_batch", 1), ("max_nodes", 1), ("virtual_loss", 0)):
-            if getattr(self, name) < least:
+        for name, least in (("batch", 1), ("threshold", 0), ("policy_batch", 1), ("max_nodes", 1), ("virtual_loss", 0), ("c_puct", 0), ("beta", 0)):
+            if not getattr(self, name) >= least:
                 raise ValueError(f"{name.replace('_', '-')} is at least {least}, not {getattr(self, name)}")
 
 

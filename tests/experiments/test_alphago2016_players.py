@@ -19,6 +19,7 @@ from azero.experiments.players import parse_player
 from azero.experiments.serve import Source
 from azero.games import make
 from azero.networks import make_network
+from azero.search.apv import ApvSettings
 
 SCRIPT = Path(__file__).parents[1] / "engines" / "scripted_go.py"
 PLANES = {"policy2016": 4, "value2016": 4, "rollout2016": 6, "tree2016": 10}
@@ -52,6 +53,9 @@ def test_the_name_says_all():
     assert spec.name == "alphago2016 p, 100 visits, lambda 0.25" and (spec.settings.mixing, spec.settings.threshold) == (0.25, 8)
     assert parse_player("apv:p?value=v").settings.mixing == 0.5 and parse_player("apv:p").settings.mixing == 1.0
     assert Source(player="apv:p").spec() == ApvSpec(Path("p"))
+    few = parse_player("apv:p?c-puct=1&beta=0.9&batch=4")
+    assert isinstance(few, ApvSpec) and few.name == "alphago2016 p, c-puct 1, beta 0.9"
+    assert (few.settings.c_puct, few.settings.beta, few.settings.batch) == (1.0, 0.9, 4) and few.settings.threshold == ApvSettings.threshold
 
 
 @pytest.mark.parametrize(
