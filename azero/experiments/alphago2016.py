@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -17,20 +18,21 @@ from azero.games import Game, make
 from azero.games.go.playouts import make_play_out
 from azero.games.go.replies import make_replying_play_out, no_replies
 from azero.games.go.rules import Go
+from azero.games.go.sensible import own_eyes
 from azero.networks import make_network
 from azero.networks.network import Network
 from azero.networks.rollout import NUM_GROUPS, sum_weights
 from azero.play.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
 from azero.play.thinking import Limits
 from azero.search.apv import ApvSettings
-from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
+from azero.search.leaf import LAST_RESORT, last_resort_leaf, policy_rollout_leaf, turned_network_leaf, unturned_leaf
 from azero.search.remembering import RememberingJudge
 from azero.types import PyTree
 
-FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&batch=16&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
+FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&batch=16&policy-batch=1&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
 """The network of each part."""
-_OF_TREE = ("threshold", "c_puct", "beta", "batch")
+_OF_TREE = ("threshold", "c_puct", "beta", "batch", "policy_batch")
 """Settings of a player that are the tree's own."""
 _EXPORTED = "checkpoint"
 """Directory of the network alone, which says nothing about whose it is."""
@@ -60,6 +62,8 @@ class ApvSpec:
     """Exponent that softens the policy network's priors; None is AG16's 0.67."""
     batch: int | None = None
     """Descents evaluated together; None is the tree's own number."""
+    policy_batch: int | None = None
+    """Positions that the policy network answers for each batch of descents; None is the tree's own number."""
     has_replies: bool = False
     """Rollouts answer a move as they did in the last game that they won (see `azero.games.go.replies`)."""
     label: str | None = None
@@ -144,8 +148,8 @@ def _setting(key: str, value: str) -> dict[str, Any]:
     """Return one setting of an `ApvSpec`."""
     if key in ("value", "rollout", "tree") and value:
         return {key: Path(value)}
-    if key in ("visits", "threshold", "batch") and value.isdigit():
-        return {key: int(value)}
+    if key in ("visits", "threshold", "batch", "policy-batch") and value.isdigit():
+        return {key.replace("-", "_"): int(value)}
     if key in ("c-puct", "beta"):
         return {key.replace("-", "_"): float(value)}
     if key == "replies" and value in ("0", "1"):
@@ -191,6 +195,7 @@ def load_apv(spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0) -> A
         raise ValueError(f"{spec.name} knows go on {_by(board)} and cannot play go on {_by(game.board_shape)}")
     parts = {part: _load(directory) for part, directory in spec.directories.items()}
     policy = parts["policy"].judge
+    policy = policy._replace(leaf=last_resort_leaf(policy.leaf, functools.partial(own_eyes, game)))
     # Without a value network nothing asks for values in the search; the policy network's, which are 0, stand for them elsewhere.
     value = parts["value"].judge if "value" in parts else policy
     rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
@@ -231,7 +236,8 @@ def _rollout_judge(game: Go, rollouts: _Part, tree: _Part) -> Judge:
     """Return who plays rollouts, with the tree policy's priors."""
     infer, play_out = tree.network.infer, make_play_out(game, sum_weights)
     leaf = policy_rollout_leaf(tree.game, lambda params, planes: infer(params[0], planes), lambda params, key, states: play_out(params[1], key, states))
-    return Judge(tree.game, unturned_leaf(leaf), (tree.params, rollouts.params), is_turned=False)
+    sparing = last_resort_leaf(leaf, functools.partial(own_eyes, game))
+    return Judge(tree.game, unturned_leaf(sparing), (tree.params, rollouts.params), is_turned=False)
 
 
 def _replying_judge(game: Go, rollouts: _Part, tree: _Part, settings: ApvSettings, seed: int) -> RememberingJudge:
@@ -241,7 +247,7 @@ def _replying_judge(game: Go, rollouts: _Part, tree: _Part, settings: ApvSetting
     def leaf(params: PyTree, key: jax.Array, states: PyTree, table: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         logits, _ = infer(params[0], jax.vmap(tree.game.observe)(states))
         outcome, table = play_out(params[1], key, states, table)
-        return logits, jnp.where(states.to_play == 0, outcome, -outcome), table
+        return jnp.where(own_eyes(game, states), LAST_RESORT, logits), jnp.where(states.to_play == 0, outcome, -outcome), table
 
     return RememberingJudge(tree.game, leaf, (tree.params, rollouts.params), no_replies(game.num_points), batch=settings.batch, seed=seed + 2)
 

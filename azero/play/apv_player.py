@@ -106,7 +106,10 @@ class ApvPlayer:
                 self._judges.value([packed] * size)
 
     def choose(self, position: Position, clock: Clock) -> Decision:
-        """Think within the style's limits and the clock's, and choose a move or give up."""
+        """Think within the style's limits and the clock's, and choose a move or give up; a move that ends the game with a win is played without a thought."""
+        self._adopt(position.game)
+        if (winning := self._win_at_once(position)) is not None:
+            return Decision(winning, 1.0)
         analysis = self.think(position, self.style.limits.under(clock, position, self.style.lag_seconds))
         threshold = self.style.resign_threshold
         if threshold is not None and max(move.value for move in analysis.moves) < threshold:
@@ -148,6 +151,16 @@ class ApvPlayer:
         if on_progress is not None:
             on_progress(analysis)
         return analysis
+
+    def _win_at_once(self, position: Position) -> int | None:
+        """Return a move that ends the game as won: in Go the pass after the opponent's, which the networks of 2016 do not have."""
+        packed, moves = self._rules.pack(position.state), np.flatnonzero(position.legal).tolist()
+        for start in range(0, len(moves), self._settings.batch):
+            piece = moves[start : start + self._settings.batch]
+            for move, after in zip(piece, self._rules.step([packed] * len(piece), piece), strict=True):
+                if after.is_terminal and after.result == 1.0 - 2.0 * position.to_play:
+                    return int(move)
+        return None
 
     def _remaining(self, root: ApvNode, limits: Limits, first: int, began: float) -> int:
         """Return how many descents may still be made, at least one in all; the largest number where nothing limits them."""

@@ -4,7 +4,8 @@ Source: AG16 methods, 'Search algorithm'; constants from its Extended Data Table
 N_r, W_r of rollouts. A descent follows argmax Q + u with Q = (1 - lambda) W_v / N_v + lambda W_r / N_r and u = c P sqrt(sum N_r) / (1 + N_r) to a move behind
 which there is no node, and leaves n_vl lost rollouts on its way, which the backup takes back. The position behind that move is valued once and rolled out at
 every visit; it becomes a node when its edge has more than n_thr rollouts. A node begins with the tree policy's priors; those of the policy network, softened by
-beta, take their place when its turn in the queue comes.
+beta, take their place when its turn in the queue comes. A move to which the policies give nothing is not searched while there is another: the networks of 2016
+have no pass, and where they play they fill no eye of their own (sensible moves).
 
 The paper's threads are batches here: the descents of a batch are evaluated together, and the queue of the policy network gives `policy_batch` answers a batch.
 """
@@ -88,23 +89,28 @@ class Leaf:
 
 
 class ApvNode:
-    """A position of the tree with its edges, one for every legal move."""
+    """A position of the tree with its edges, one for every legal move to which the policy that made it gives a chance."""
 
     __slots__ = ("actions", "children", "is_settled", "position", "priors", "rollout_sums", "rollouts", "value_sums", "values")
 
-    def __init__(self, position: PackedPosition, legal: np.ndarray, policy: np.ndarray) -> None:
+    def __init__(self, position: PackedPosition, policy: np.ndarray) -> None:
         self.position = position
-        self.actions = np.flatnonzero(legal)
+        likely = position.legal & (policy > 0)
+        self.actions = np.flatnonzero(likely if likely.any() else position.legal)
         self.is_settled = False
         """Whether the priors are the policy network's."""
         self.priors = np.zeros(0)
-        self.set_priors(policy, 1.0)
+        self._set_priors(policy, 1.0)
         self.values, self.value_sums, self.rollouts, self.rollout_sums = np.zeros((4, len(self.actions)))
         """float64[L]: N_v, W_v, N_r, W_r for the side to move here; N_r and W_r with the virtual losses of descents under way."""
         self.children: list[ApvNode | Leaf | Ending | None] = [None] * len(self.actions)
 
-    def set_priors(self, policy: np.ndarray, beta: float) -> None:
-        """Take the priors from float32[A]."""
+    def settle(self, policy: np.ndarray, beta: float) -> None:
+        """Take the priors from the policy network's answer float32[A]."""
+        self._set_priors(policy, beta)
+        self.is_settled = True
+
+    def _set_priors(self, policy: np.ndarray, beta: float) -> None:
         odds = policy[self.actions].astype(np.float64) ** beta
         total = odds.sum()
         self.priors = odds / total if total > 0 else np.full(len(self.actions), 1.0 / max(1, len(self.actions)))
@@ -144,12 +150,14 @@ class ApvTree:
         Returns:
           Whether the tree below has been kept.
         """
-        position = self._rules.pack(state)
+        position = self._rules.pack(state)._replace(legal=legal)
         node = self._follow(actions) if actions is not None else None
-        kept = node is not None and node.position.state == position.state and np.array_equal(node.actions, np.flatnonzero(legal))
+        kept = node is not None and node.position.state == position.state and np.array_equal(node.position.legal, legal)
         if node is None or not kept:
             self.clear()
-            node = ApvNode(position, legal, legal.astype(np.float32))
+            policies, _ = self._judges.policy([position])
+            node = ApvNode(position, policies[0])
+            node.settle(policies[0], self._settings.beta)
         below = _nodes(node)
         known = {id(one) for one in below}
         self.root, self.num_nodes = node, len(below)
@@ -250,7 +258,7 @@ class ApvTree:
                     legal = legal & self._left_moves(leaf.position.to_play, len(path))
                 if not legal.any():
                     continue
-                child = ApvNode(leaf.position, legal, leaf.placeholder)
+                child = ApvNode(leaf.position._replace(legal=legal), leaf.placeholder)
                 node.children[edge] = child
                 self._queue.append(child)
                 self.num_nodes += 1
@@ -270,8 +278,7 @@ class ApvTree:
             return
         policies, _ = self._judges.policy([node.position for node in nodes])
         for node, policy in zip(nodes, policies, strict=True):
-            node.set_priors(policy, self._settings.beta)
-            node.is_settled = True
+            node.settle(policy, self._settings.beta)
 
 
 def choose_edge(root: ApvNode, mixing: float) -> tuple[int, bool]:

@@ -19,6 +19,8 @@ from azero.experiments.players import parse_player
 from azero.experiments.serve import Source
 from azero.games import make
 from azero.networks import make_network
+from azero.play.player import Position
+from azero.play.thinking import Limits
 from azero.search.apv import ApvSettings
 
 SCRIPT = Path(__file__).parents[1] / "engines" / "scripted_go.py"
@@ -53,9 +55,9 @@ def test_the_name_says_all():
     assert spec.name == "alphago2016 p, 100 visits, lambda 0.25" and (spec.settings.mixing, spec.settings.threshold) == (0.25, 8)
     assert parse_player("apv:p?value=v").settings.mixing == 0.5 and parse_player("apv:p").settings.mixing == 1.0
     assert Source(player="apv:p").spec() == ApvSpec(Path("p"))
-    few = parse_player("apv:p?c-puct=1&beta=0.9&batch=4")
+    few = parse_player("apv:p?c-puct=1&beta=0.9&batch=4&policy-batch=16")
     assert isinstance(few, ApvSpec) and few.name == "alphago2016 p, c-puct 1, beta 0.9"
-    assert (few.settings.c_puct, few.settings.beta, few.settings.batch) == (1.0, 0.9, 4) and few.settings.threshold == ApvSettings.threshold
+    assert (few.settings.c_puct, few.settings.beta, few.settings.batch, few.settings.policy_batch) == (1.0, 0.9, 4, 16) and few.settings.threshold == ApvSettings.threshold
 
 
 @pytest.mark.parametrize(
@@ -87,6 +89,19 @@ def test_networks_that_do_not_fit_are_named(networks, tmp_path):
         apv_config(ApvSpec(policy, rollout=tmp_path / "seven"))
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play go on 9x9"):
         load_apv(ApvSpec(policy), GameConfig(size=(9,)))
+
+
+@pytest.mark.parametrize("replies", [False, True])
+def test_it_fills_no_eye_of_its_own_and_passes_when_nothing_else_is_left(networks, replies):
+    parts = {part: networks / f"{part}2016" / "checkpoint" for part in ("policy", "rollout", "tree")}
+    one = load_apv(ApvSpec(**parts, threshold=0, batch=4, has_replies=replies))
+    # The eye is the corner 24; two rows are empty, or a second corner is the only empty point besides.
+    wall = list(range(10, 24))
+    for black, searched in ((wall, set(range(10))), ([*range(1, 10), *wall], {25})):
+        position = Position.of_state(one.game, one.game.setup(black, [], 0))
+        analysis = one.think(position, Limits(playouts=40))
+        assert {move.action for move in analysis.moves} <= searched and position.legal[24]
+        assert all(24 not in move.line[::2] for move in analysis.moves)
 
 
 def test_a_match_is_played(networks, tmp_path):

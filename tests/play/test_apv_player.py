@@ -42,6 +42,14 @@ def test_it_plays_the_win():
     assert decision.action == 2 and decision.value > 0.5
 
 
+def test_it_passes_after_a_pass_that_leaves_it_the_winner_and_only_then():
+    game, column = Go(size=5, komi=0.5), [7, 12, 17]
+    for black, white, passes in ((column, [], True), ([], column, False)):
+        one = ApvPlayer(game, Judges(ask, ask, ask), settings=SETTINGS, style=ApvStyle(limits=Limits(playouts=8), resign_threshold=None))
+        decision = one.choose(Position.of_state(game, game.setup(black, white, 1)).play(25), Clock())
+        assert (decision.action == 25, decision.value == 1.0) == (passes, passes)
+
+
 def test_it_resigns_a_lost_game_and_only_if_told_so():
     lost = position_after(0, 1, 4, 8, 3)  # X threatens 5 and 6
     many = {"limits": Limits(playouts=2000)}

@@ -127,6 +127,20 @@ def test_the_tree_is_kept_and_the_waiting_nodes_below_it():
     assert not tree.move_to(GAME.init(), np.ones(9, bool), None)
 
 
+def test_moves_to_which_the_policies_give_nothing_are_searched_only_where_no_other_is_left():
+    def corners(positions):
+        odds = np.stack([position.legal * np.isin(np.arange(9), (0, 2, 6, 8)) for position in positions]).astype(np.float32)
+        return odds / np.maximum(odds.sum(axis=1, keepdims=True), 1), np.full(len(positions), -0.5, np.float32)
+
+    tree = tree_at(asked=judges(policy=corners, rollout=corners), threshold=0)
+    search(tree, 300)
+    assert tree.root.actions.tolist() == [0, 2, 6, 8]
+    nodes = all_nodes(tree)
+    left = [set(np.flatnonzero(node.position.legal)) & {0, 2, 6, 8} for node in nodes]
+    assert all(set(node.actions) == (corners or set(np.flatnonzero(node.position.legal))) for node, corners in zip(nodes, left, strict=True))
+    assert not all(left), "some positions below have no free corner"
+
+
 def test_the_search_goes_on_where_the_most_visited_is_not_the_best():
     tree = tree_at(batch=1, threshold=1000)
     root = tree.root
