@@ -29,7 +29,7 @@ from azero.search.leaf import LAST_RESORT, last_resort_leaf, policy_rollout_leaf
 from azero.search.remembering import RememberingJudge
 from azero.types import PyTree
 
-FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&batch=16&policy-batch=1&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
+FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&batch=16&policy-batch=16&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
 """The network of each part."""
 _OF_TREE = ("threshold", "c_puct", "beta", "batch", "policy_batch")

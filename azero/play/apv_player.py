@@ -55,7 +55,7 @@ class Judge(NamedTuple):
 def make_judges(policy: Judge, value: Judge, rollout: Judge | AskFn, settings: ApvSettings, seed: int) -> Judges:
     """Return the judges of a tree with these settings; `seed` is of the symmetries and the rollouts. A rollout judge that remembers is asked as it is."""
     asked_rollouts = _asker(rollout, settings.batch, seed + 2) if isinstance(rollout, Judge) else rollout
-    return Judges(_asker(policy, max(settings.policy_batch, 1), seed), _asker(value, settings.batch, seed + 1), asked_rollouts)
+    return Judges(_asker(policy, settings.policy_batch, seed), _asker(value, settings.batch, seed + 1), asked_rollouts)
 
 
 def _asker(judge: Judge, batch: int, seed: int) -> AskFn:
@@ -98,7 +98,8 @@ class ApvPlayer:
         """Compile everything that thinking about positions like this one needs, so that no clock waits for it."""
         self._adopt(position.game)
         packed = self._rules.pack(position.state)
-        self._judges.policy([packed])
+        for size in {1, self._settings.policy_batch}:
+            self._judges.policy([packed] * size)
         for size in {1, self._settings.batch}:
             self._rules.step([packed] * size, [int(np.argmax(position.legal))] * size)
             self._judges.rollout([packed] * size)

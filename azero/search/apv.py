@@ -41,8 +41,8 @@ class ApvSettings:
     """n_thr: an edge with more rollouts gets a node (AG16: 40)."""
     is_adaptive: bool = False
     """Raise the threshold while the policy network's queue is longer than one batch of it, and lower it while it is empty (AG16: yes)."""
-    policy_batch: int = 1
-    """Positions of the queue that the policy network answers for each batch of descents (AG16: minibatches of 1)."""
+    policy_batch: int = 16
+    """Positions of the queue that the policy network answers for each batch of descents (AG16: one at a time, but by processors of its own)."""
     beta: float = 0.67
     """The policy network's priors are proportional to p ** beta (AG16: 0.67)."""
     max_nodes: int = 400_000

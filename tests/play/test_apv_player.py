@@ -18,7 +18,7 @@ from azero.search.apv import ApvSettings, Judges
 from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
 
 GAME = make("tictactoe")
-SETTINGS = ApvSettings(batch=4, threshold=3)
+SETTINGS = ApvSettings(batch=4, threshold=3, policy_batch=2)
 
 
 def ask(positions):
@@ -120,7 +120,7 @@ def test_memory_bounds_the_tree_and_warming_up_asks_every_judge():
 
     one = ApvPlayer(GAME, Judges(noted("policy"), noted("value"), noted("rollout")), settings=SETTINGS, style=ApvStyle())
     one.warm_up(position_after())
-    assert sorted(asked) == [("policy", 1), ("rollout", 1), ("rollout", 4), ("value", 1), ("value", 4)]
+    assert sorted(asked) == [("policy", 1), ("policy", 2), ("rollout", 1), ("rollout", 4), ("value", 1), ("value", 4)]
     whole = one.think(position_after(), Limits(playouts=400)).playouts
     one.limit_memory(0)
     assert one.think(position_after(), Limits(playouts=400)).playouts < whole == 400
