@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, get_args
 from urllib.parse import parse_qsl
 
 import jax
@@ -24,15 +24,15 @@ from azero.networks.network import Network
 from azero.networks.rollout import NUM_GROUPS, sum_weights
 from azero.play.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
 from azero.play.thinking import Limits
-from azero.search.apv import ApvSettings
+from azero.search.apv import ApvSettings, FirstPlay
 from azero.search.leaf import LAST_RESORT, last_resort_leaf, policy_rollout_leaf, turned_network_leaf, unturned_leaf
 from azero.search.remembering import RememberingJudge
 from azero.types import PyTree
 
-FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&batch=16&policy-batch=16&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
+FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&fpu=zero&batch=16&policy-batch=16&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
 """The network of each part."""
-_OF_TREE = ("threshold", "c_puct", "beta", "batch", "policy_batch")
+_OF_TREE = ("threshold", "c_puct", "beta", "batch", "policy_batch", "fpu")
 """Settings of a player that are the tree's own."""
 _EXPORTED = "checkpoint"
 """Directory of the network alone, which says nothing about whose it is."""
@@ -60,6 +60,8 @@ class ApvSpec:
     """Exploration; None is AG16's 5, which is meant for many thousand rollouts."""
     beta: float | None = None
     """Exponent that softens the policy network's priors; None is AG16's 0.67."""
+    fpu: FirstPlay | None = None
+    """Q of a move that no descent has taken: "zero" (None, AG16) or "parent", the mean of the others, which few rollouts want."""
     batch: int | None = None
     """Descents evaluated together; None is the tree's own number."""
     policy_batch: int | None = None
@@ -85,6 +87,7 @@ class ApvSpec:
         parts += [] if self.visits is None else [f"{self.visits} visits"]
         parts += [] if self.mixing is None else [f"lambda {self.mixing:g}"]
         parts += [f"{name.replace('_', '-')} {getattr(self, name):g}" for name in ("c_puct", "beta") if getattr(self, name) is not None]
+        parts += [] if self.fpu is None else [f"fpu {self.fpu}"]
         parts += ["replies"] if self.has_replies else []
         return ", ".join(parts)
 
@@ -152,6 +155,8 @@ def _setting(key: str, value: str) -> dict[str, Any]:
         return {key.replace("-", "_"): int(value)}
     if key in ("c-puct", "beta"):
         return {key.replace("-", "_"): float(value)}
+    if key == "fpu" and value in get_args(FirstPlay):
+        return {key: value}
     if key == "replies" and value in ("0", "1"):
         return {"has_replies": value == "1"}
     if key == "lambda":

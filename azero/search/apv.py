@@ -16,13 +16,16 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
 from azero.search.node import Ending
 from azero.search.packed import PackedPosition, PackedRules
 from azero.types import PyTree
+
+
+FirstPlay = Literal["zero", "parent"]
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,17 @@ class ApvSettings:
     """Positions of the queue that the policy network answers for each batch of descents (AG16: one at a time, but by processors of its own)."""
     beta: float = 0.67
     """The policy network's priors are proportional to p ** beta (AG16: 0.67)."""
+    fpu: FirstPlay = "zero"
+    """First-play urgency, the Q of a move that no descent has taken: 0 (AG16), or with "parent" the mean over the moves that have been taken. With 0, a side that is
+    behind looks at every move once before it looks at any again, which few rollouts cannot afford."""
     max_nodes: int = 400_000
     """The search stops when the tree has so many nodes."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.mixing <= 1.0:
             raise ValueError(f"mixing lies in [0, 1], not {self.mixing}")
+        if self.fpu not in get_args(FirstPlay):
+            raise ValueError(f"fpu is {' or '.join(get_args(FirstPlay))}, not {self.fpu}")
         for name, least in (("batch", 1), ("threshold", 0), ("policy_batch", 1), ("max_nodes", 1), ("virtual_loss", 0), ("c_puct", 0), ("beta", 0)):
             if not getattr(self, name) >= least:
                 raise ValueError(f"{name.replace('_', '-')} is at least {least}, not {getattr(self, name)}")
@@ -200,9 +208,13 @@ class ApvTree:
     def _descend(self, node: ApvNode) -> Path:
         path: Path = []
         while True:
-            spread = self._settings.c_puct * math.sqrt(node.rollouts.sum()) * node.priors / (1.0 + node.rollouts)
+            total = node.rollouts.sum()
+            spread = self._settings.c_puct * math.sqrt(total) * node.priors / (1.0 + node.rollouts)
+            values = node.action_values(self._settings.mixing)
+            if self._settings.fpu == "parent" and total > 0:
+                values = np.where(node.rollouts > 0, values, (values * node.rollouts).sum() / total)
             # At a node without rollouts all spreads are zero; the prior decides then.
-            edge = int((node.action_values(self._settings.mixing) + spread + 1e-9 * node.priors).argmax())
+            edge = int((values + spread + 1e-9 * node.priors).argmax())
             path.append((node, edge))
             node.rollouts[edge] += self._settings.virtual_loss
             node.rollout_sums[edge] -= self._settings.virtual_loss

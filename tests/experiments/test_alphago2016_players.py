@@ -55,9 +55,9 @@ def test_the_name_says_all():
     assert spec.name == "alphago2016 p, 100 visits, lambda 0.25" and (spec.settings.mixing, spec.settings.threshold) == (0.25, 8)
     assert parse_player("apv:p?value=v").settings.mixing == 0.5 and parse_player("apv:p").settings.mixing == 1.0
     assert Source(player="apv:p").spec() == ApvSpec(Path("p"))
-    few = parse_player("apv:p?c-puct=1&beta=0.9&batch=4&policy-batch=8")
-    assert isinstance(few, ApvSpec) and few.name == "alphago2016 p, c-puct 1, beta 0.9"
-    assert (few.settings.c_puct, few.settings.beta, few.settings.batch, few.settings.policy_batch) == (1.0, 0.9, 4, 8) and few.settings.threshold == ApvSettings.threshold
+    few = parse_player("apv:p?c-puct=1&beta=0.9&fpu=parent&batch=4&policy-batch=8")
+    assert isinstance(few, ApvSpec) and few.name == "alphago2016 p, c-puct 1, beta 0.9, fpu parent"
+    assert (few.settings.c_puct, few.settings.beta, few.settings.batch, few.settings.policy_batch, few.settings.fpu) == (1.0, 0.9, 4, 8, "parent") and few.settings.threshold == ApvSettings.threshold
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,7 @@ def test_the_name_says_all():
         ("apv:p?value=v&lambda=much", "lambda=much in"),
         ("apv:p?value=v&lambda=2", r"lambda lies in \[0, 1\], not 2"),
         ("apv:p?visits=0", "at least 1 visit, not 0"),
+        ("apv:p?fpu=half", "fpu=half in"),
         ("apv:p?lambda=0.5", "lambda=0.5 needs a value network"),
     ],
 )

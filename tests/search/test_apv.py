@@ -141,6 +141,18 @@ def test_moves_to_which_the_policies_give_nothing_are_searched_only_where_no_oth
     assert not all(left), "some positions below have no free corner"
 
 
+@pytest.mark.parametrize(("fpu", "seen"), [("zero", 9), ("parent", 3)])
+def test_a_side_that_is_behind_looks_at_every_move_once_unless_the_others_count_for_it(fpu, seen):
+    def lost(positions):
+        odds = np.stack([position.legal * 0.1 ** np.arange(9.0) for position in positions])
+        behind = [-0.9 if position.to_play == 0 else 0.9 for position in positions]
+        return (odds / odds.sum(axis=1, keepdims=True)).astype(np.float32), np.array(behind, np.float32)
+
+    tree = tree_at(asked=judges(lost, lost, lost), batch=1, threshold=1000, c_puct=1.0, fpu=fpu)
+    search(tree, 30)
+    assert np.count_nonzero(tree.root.rollouts) == seen
+
+
 def test_the_search_goes_on_where_the_most_visited_is_not_the_best():
     tree = tree_at(batch=1, threshold=1000)
     root = tree.root
@@ -153,5 +165,7 @@ def test_the_search_goes_on_where_the_most_visited_is_not_the_best():
 def test_impossible_settings_are_named():
     with pytest.raises(ValueError, match=r"mixing lies in \[0, 1\], not 1.5"):
         ApvSettings(mixing=1.5)
+    with pytest.raises(ValueError, match="fpu is zero or parent, not half"):
+        ApvSettings(fpu="half")
     with pytest.raises(ValueError, match="policy-batch is at least 1, not 0"):
         ApvSettings(policy_batch=0)
