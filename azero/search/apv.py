@@ -24,7 +24,6 @@ from azero.search.node import Ending
 from azero.search.packed import PackedPosition, PackedRules
 from azero.types import PyTree
 
-
 FirstPlay = Literal["zero", "parent"]
 
 

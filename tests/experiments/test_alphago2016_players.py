@@ -57,7 +57,8 @@ def test_the_name_says_all():
     assert Source(player="apv:p").spec() == ApvSpec(Path("p"))
     few = parse_player("apv:p?c-puct=1&beta=0.9&fpu=parent&batch=4&policy-batch=8")
     assert isinstance(few, ApvSpec) and few.name == "alphago2016 p, c-puct 1, beta 0.9, fpu parent"
-    assert (few.settings.c_puct, few.settings.beta, few.settings.batch, few.settings.policy_batch, few.settings.fpu) == (1.0, 0.9, 4, 8, "parent") and few.settings.threshold == ApvSettings.threshold
+    wanted = dataclasses.replace(ApvSettings(), c_puct=1.0, beta=0.9, fpu="parent", batch=4, policy_batch=8, mixing=1.0)
+    assert few.settings == wanted
 
 
 @pytest.mark.parametrize(
