@@ -102,7 +102,7 @@ def test_it_fills_no_eye_of_its_own_and_passes_when_nothing_else_is_left(network
     for black, searched in ((wall, set(range(10))), ([*range(1, 10), *wall], {25})):
         position = Position.of_state(one.game, one.game.setup(black, [], 0))
         analysis = one.think(position, Limits(playouts=40))
-        assert {move.action for move in analysis.moves} <= searched and position.legal[24]
+        assert analysis.moves and {move.action for move in analysis.moves} <= searched and position.legal[24]
         assert all(24 not in move.line[::2] for move in analysis.moves)
 
 

@@ -38,8 +38,11 @@ def player(**style):
 
 
 def test_it_plays_the_win():
-    decision = player().choose(position_after(0, 3, 1, 4), Clock())
-    assert decision.action == 2 and decision.value > 0.5
+    won = position_after(0, 3, 1, 4)
+    decision = player().choose(won, Clock())
+    assert (decision.action, decision.value) == (2, 1.0), "played without a thought"
+    analysis = player().think(won, Limits(playouts=200))
+    assert analysis.moves[0].action == 2 and analysis.value > 0.5, "and found by the search, too"
 
 
 def test_it_passes_after_a_pass_that_leaves_it_the_winner_and_only_then():
