@@ -20,7 +20,12 @@ from azero.experiments.run import run
 VISITS = 64
 """Simulations per move when the demonstration plays."""
 GNU_GO_GAMES = 20
-"""Games against GNU Go, half with each colour."""
+"""Games against each GNU Go, half with each colour."""
+_GNU_GOES = {
+    "gnugo": ("as it comes, with its own rules", ["gnugo", "--mode", "gtp", "--level", "10", "--seed", "{seed}"]),
+    "gnugo-capturing": ("told our rules, and to capture all that is dead before it passes", gnu_go_command(10)),
+}
+"""By the directory of the match: what is special about the opponent, and its command."""
 
 
 def run_demo(workdir: Path) -> None:
@@ -34,14 +39,7 @@ def run_demo(workdir: Path) -> None:
     if status:
         sys.exit(status)
     _show_opening(load_player(CheckpointSpec(workdir, visits=VISITS)), console)
-    try:
-        find_program("gnugo")
-    except ValueError:
-        console.print("GNU Go is not installed (Debian: apt-get install gnugo); with it, the demonstration ends with a match against it")
-    else:
-        program = " ".join(gnu_go_command())
-        request = MatchRequest(f"checkpoint:{workdir}?visits={VISITS}", f"gtp:{program}", GNU_GO_GAMES, temperature_moves=0, out=workdir / "gnugo")
-        play_match(request, console)
+    _meet_gnu_go(workdir, console)
     console.print(f"\nthe report, with curves and games: {workdir / 'report.html'}")
     console.print("to go on with this run:            .venv/bin/python -m azero.experiments.go5 --workdir " + f"{workdir} --run.iterations 1000")
     console.print("the next larger board:             .venv/bin/python -m azero.experiments.go7")
@@ -57,3 +55,17 @@ def _show_opening(player: Loaded, console: Console) -> None:
     for line in np.round(100 * weights[: rows * columns]).astype(int).reshape(rows, columns):
         console.print("  " + " ".join(f"{share:3d}" for share in line))
     console.print(f"it opens at {player.game.format_action(player.game.init(), int(action))}")
+
+
+def _meet_gnu_go(workdir: Path, console: Console) -> None:
+    """Play the matches against GNU Go, if that is installed."""
+    try:
+        find_program("gnugo")
+    except ValueError:
+        console.print("GNU Go is not installed (Debian: apt-get install gnugo); with it, the demonstration ends with matches against it")
+        return
+    for directory, (remark, command) in _GNU_GOES.items():
+        console.print(f"\nagainst GNU Go level 10 {remark}; the referee counts areas, every stone on the board alive:")
+        program = " ".join(command)
+        request = MatchRequest(f"checkpoint:{workdir}?visits={VISITS}", f"gtp:{program}", GNU_GO_GAMES, temperature_moves=0, out=workdir / directory)
+        play_match(request, console)
