@@ -33,7 +33,7 @@ def measure_prediction(shop: Workshop) -> Outcome:
     lines = [_accuracy(shop, f"{part} accuracy", shop.directory(part), rows, position) for part in ("policy", "tree", "rollout")]
     empty = data.game().num_points - np.bitwise_count(rows["frame"][position]).sum(axis=1, dtype=np.int64)
     chance = clustered_mean(1 / np.maximum(empty, 1), np.cumsum(rows["ply"] == 0)[position])
-    lines.append(claim("chance accuracy", f"{format_mean(chance, 100, 1)}%"))
+    lines.append(claim("chance accuracy", format_mean(chance, 100, 1, "%")))
     return Outcome(rows=lines, notes=[f"{len(position):,} positions of the test split"])
 
 
@@ -55,7 +55,7 @@ def _look(shop: Workshop, network: Path, rows: HostArray, position: HostArray) -
 
 
 def _accuracy(shop: Workshop, name: str, network: Path, rows: HostArray, position: HostArray) -> Comparison:
-    return claim(name, f"{format_mean(_look(shop, network, rows, position).top1, 100, 1)}%")
+    return claim(name, format_mean(_look(shop, network, rows, position).top1, 100, 1, "%"))
 
 
 def measure_reinforcement(shop: Workshop) -> Outcome:

@@ -24,6 +24,7 @@ from azero.experiments.saving import settle
 from azero.hosts import Line, together
 from azero.pipelines.events import LearnedFromRecords, Validated
 from azero.pipelines.supervised import Supervised
+from azero.report.paper import format_mean
 from azero.report.progress import Progress, working
 
 
@@ -88,9 +89,8 @@ def learn_from_records(name: str, config: Config, workdir: Path, data: Path, con
 
 def describe(accuracy: Accuracy, predicts_moves: bool = True) -> str:
     """Return the results as a line for a person; a value network predicts no moves."""
-    top1, top5, error = accuracy.top1, accuracy.top5, accuracy.value_error
-    moves = f"top-1 {100 * top1.value:.1f}% ({100 * top1.low:.1f} to {100 * top1.high:.1f}), top-5 {100 * top5.value:.1f}%, " if predicts_moves else ""
-    return f"{moves}value error {error.value:.3f} ({accuracy.positions:,} positions of {accuracy.games:,} games)"
+    moves = f"top-1 {format_mean(accuracy.top1, 100, 1, '%')}, top-5 {100 * accuracy.top5.value:.1f}%, " if predicts_moves else ""
+    return f"{moves}value error {accuracy.value_error.value:.3f} ({accuracy.positions:,} positions of {accuracy.games:,} games)"
 
 
 def _held_out_row(accuracy: Accuracy, predicts_moves: bool) -> Row:

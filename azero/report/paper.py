@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -87,7 +88,8 @@ def comparison_table(title: str, lines: Iterable[Comparison]) -> Table:
     return make_table(title, ("what", "paper", "ours"), lines)
 
 
-def format_mean(mean: Mean, scale: float, digits: int) -> str:
-    """Return a mean and its interval, both times `scale`: 33.1 (32.4 to 33.8)."""
+def format_mean(mean: Mean, scale: float, digits: int, unit: str = "") -> str:
+    """Return a mean and its interval, both times `scale`: 33.1% (32.4 to 33.8); one game has no interval."""
     value, low, high = (scale * number for number in (mean.value, mean.low, mean.high))
-    return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+    interval = f" ({low:.{digits}f} to {high:.{digits}f})" if math.isfinite(low) else ""
+    return f"{value:.{digits}f}{unit}{interval}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ from azero.evaluate.accuracy import Outcomes, by_move, clustered_mean, make_scor
 from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games
 from azero.mesh import make_mesh
-from azero.report.paper import prediction_table
+from azero.report.paper import format_mean, prediction_table
 
 GAME = Go(size=9, suicide=True)
 
@@ -35,7 +36,8 @@ def test_a_hand_made_case():
     bands = {band.moves: band for band in by_move(result)}
     assert list(bands) == ["1-10", "11-30", "251-"]
     assert bands["1-10"].top1.value == 0.5 and bands["11-30"].top5.value == 0 and bands["251-"].top1.value == 1
-    assert bands["251-"].row()["top1"] == [1.0, -np.inf, np.inf]
+    assert bands["251-"].row()["top1"] == [1.0, -np.inf, np.inf] and format_mean(bands["251-"].top1, 100, 1, "%") == "100.0%"
+    assert re.fullmatch(r"50\.0% \(-?\d+\.\d to \d+\.\d\)", format_mean(whole.top1, 100, 1, "%"))
 
 
 def test_intervals_count_games_not_positions():
