@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -15,7 +16,8 @@ from azero.types import Array, PyTree
 TurnedLeafFn = Callable[[PyTree, Array, PyTree, Array], tuple[Array, Array]]
 """(params, key, states[B], symmetry int32[B]) -> what a LeafFn gives, each position looked at through its symmetry; 0 is the position as it is."""
 
-AnyLeafFn = TypeVar("AnyLeafFn", LeafFn, TurnedLeafFn)
+AnyLeafFn = TypeVar("AnyLeafFn", bound=Callable[..., tuple[Array, ...]])
+"""A LeafFn, a TurnedLeafFn, or another one whose arguments begin (params, key, states) and whose answers begin with the logits."""
 
 
 def network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]], random_symmetry: bool) -> LeafFn:
@@ -76,11 +78,11 @@ LAST_RESORT = -2e9
 def last_resort_leaf(leaf: AnyLeafFn, last_resorts: Callable[[PyTree], Array]) -> AnyLeafFn:
     """Make the leaf that leaves the moves `last_resorts` (states[B]) -> bool[B, A], all alike, to positions without any other."""
 
-    def sparing(params: PyTree, key: Array, states: PyTree, *symmetry: Array) -> tuple[Array, Array]:
-        logits, values = leaf(params, key, states, *symmetry)
-        return jnp.where(last_resorts(states), LAST_RESORT, logits), values
+    def sparing(params: PyTree, key: Array, states: PyTree, *others: Array) -> tuple[Array, ...]:
+        logits, *answers = leaf(params, key, states, *others)
+        return jnp.where(last_resorts(states), LAST_RESORT, logits), *answers
 
-    return sparing
+    return typing.cast(AnyLeafFn, sparing)
 
 
 def uniform_leaf(game: Game) -> LeafFn:
