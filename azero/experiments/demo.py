@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from rich.console import Console
 
+from azero.checkpoint import load_settings
 from azero.engines.external_match import gnu_go_command
 from azero.engines.program import find_program
 from azero.experiments import go5
@@ -22,10 +23,10 @@ VISITS = 64
 GNU_GO_GAMES = 20
 """Games against each GNU Go, half with each colour."""
 _GNU_GOES = {
-    "gnugo": ("as it comes, with its own rules", ["gnugo", "--mode", "gtp", "--level", "10", "--seed", "{seed}"]),
-    "gnugo-capturing": ("told our rules, and to capture all that is dead before it passes", gnu_go_command(10)),
+    "as-it-comes": ("as it comes, with its own rules", ["gnugo", "--mode", "gtp", "--level", "10", "--seed", "{seed}"]),
+    "capturing": ("told our rules, and to capture all that is dead before it passes", gnu_go_command(10)),
 }
-"""By the directory of the match: what is special about the opponent, and its command."""
+"""By a word for the match's directory: what is special about the opponent, and its command."""
 
 
 def run_demo(workdir: Path) -> None:
@@ -64,8 +65,9 @@ def _meet_gnu_go(workdir: Path, console: Console) -> None:
     except ValueError:
         console.print("GNU Go is not installed (Debian: apt-get install gnugo); with it, the demonstration ends with matches against it")
         return
-    for directory, (remark, command) in _GNU_GOES.items():
+    iteration, _ = load_settings(workdir)  # a network that has learned more plays matches of its own
+    for word, (remark, command) in _GNU_GOES.items():
         console.print(f"\nagainst GNU Go level 10 {remark}; the referee counts areas, every stone on the board alive:")
-        program = " ".join(command)
-        request = MatchRequest(f"checkpoint:{workdir}?visits={VISITS}", f"gtp:{program}", GNU_GO_GAMES, temperature_moves=0, out=workdir / directory)
-        play_match(request, console)
+        player, program = f"checkpoint:{workdir}?visits={VISITS}", f"gtp:{' '.join(command)}"
+        out = workdir / f"gnugo-{word}-{iteration}"
+        play_match(MatchRequest(player, program, GNU_GO_GAMES, temperature_moves=0, out=out), console)
