@@ -41,9 +41,13 @@ def run_demo(workdir: Path) -> None:
         sys.exit(status)
     _show_opening(load_player(CheckpointSpec(workdir, visits=VISITS)), console)
     _meet_gnu_go(workdir, console)
-    console.print(f"\nthe report, with curves and games: {workdir / 'report.html'}")
-    console.print("to go on with this run:            .venv/bin/python -m azero.experiments.go5 --workdir " + f"{workdir} --run.iterations 1000")
-    console.print("the next larger board:             .venv/bin/python -m azero.experiments.go7")
+    for line in (
+        "",
+        f"the report, with curves and games: {workdir / 'report.html'}",
+        f"to go on with this run:            .venv/bin/python -m azero.experiments.go5 --workdir {workdir} --run.iterations 1000",
+        "the next larger board:             .venv/bin/python -m azero.experiments.go7",
+    ):
+        console.print(line, soft_wrap=True)
 
 
 def _show_opening(player: Loaded, console: Console) -> None:
@@ -67,7 +71,7 @@ def _meet_gnu_go(workdir: Path, console: Console) -> None:
         return
     iteration, _ = load_settings(workdir)  # a network that has learned more plays matches of its own
     for word, (remark, command) in _GNU_GOES.items():
-        console.print(f"\nagainst GNU Go level 10 {remark}; the referee counts areas, every stone on the board alive:")
+        console.print(f"\nagainst GNU Go level 10 {remark}; the referee counts areas, every stone on the board alive:", soft_wrap=True)
         player, program = f"checkpoint:{workdir}?visits={VISITS}", f"gtp:{' '.join(command)}"
         out = workdir / f"gnugo-{word}-{iteration}"
         play_match(MatchRequest(player, program, GNU_GO_GAMES, temperature_moves=0, out=out), console)
