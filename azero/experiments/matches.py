@@ -150,12 +150,13 @@ def report_lines(first: str, second: str, summary: MatchSummary, movers: tuple[s
     """Return what is printed of a match; `movers` is what the sides of the first player are called."""
     total, score = summary.result.total, summary.score
     black, white = summary.result.first, summary.result.second
+    certainty = f"95%: {100 * score.low:.1f} to {100 * score.high:.1f}, from {score.groups} independent groups of games"
     lines = [
         f"{first} against {second}: {total.wins} wins, {total.draws} draws, {total.losses} losses: {100 * score.score:.1f}% "
-        f"(95%: {100 * score.low:.1f} to {100 * score.high:.1f}, from {score.groups} independent groups of games); "
+        f"({certainty if score.groups > 1 else 'no interval: all games are of one group'}); "
         f"{movers[0]} {black.wins}-{black.draws}-{black.losses}, {movers[1]} {white.wins}-{white.draws}-{white.losses}"
     ]
-    if 0 < score.score < 1:
+    if 0 < score.score < 1 and score.groups > 1:
         low, high = (f"{elo_difference(end):+.0f}" if 0 < end < 1 else "open" for end in (score.low, score.high))
         lines.append(f"Elo difference {elo_difference(score.score):+.0f} ({low} to {high})")
     lines += [f"{count} games lost by a failure of {name}" for name, count in summary.failures.items()]
