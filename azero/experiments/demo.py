@@ -22,7 +22,7 @@ VISITS = 64
 """Simulations per move when the demonstration plays."""
 GNU_GO_GAMES = 20
 """Games against each GNU Go, half with each colour."""
-_GNU_GOES = {
+_OPPONENTS = {
     "as-it-comes": ("as it comes, with its own rules", ["gnugo", "--mode", "gtp", "--level", "10", "--seed", "{seed}"]),
     "capturing": ("told our rules, and to capture all that is dead before it passes", gnu_go_command(10)),
 }
@@ -70,7 +70,7 @@ def _meet_gnu_go(workdir: Path, console: Console) -> None:
         console.print("GNU Go is not installed (Debian: apt-get install gnugo); with it, the demonstration ends with matches against it")
         return
     iteration, _ = load_settings(workdir)  # a network that has learned more plays matches of its own
-    for word, (remark, command) in _GNU_GOES.items():
+    for word, (remark, command) in _OPPONENTS.items():
         console.print(f"\nagainst GNU Go level 10 {remark}; the referee counts areas, every stone on the board alive:", soft_wrap=True)
         player, program = f"checkpoint:{workdir}?visits={VISITS}", f"gtp:{' '.join(command)}"
         out = workdir / f"gnugo-{word}-{iteration}"
