@@ -22,16 +22,18 @@ from azero.play.clock import Clock
 from azero.play.player import Player, Position
 from azero.play.referee import PLAYED_OUT, GameRecord, play_game
 
-GNU_GO = "gnugo --mode gtp --level {level} --chinese-rules --positional-superko --capture-all-dead --seed {seed}"
-"""GNU Go under rules as near ours as its options allow: area scoring, no repeated position, dead stones captured before it passes."""
+GNU_GO = "gnugo --mode gtp --level {level} --seed {seed}"
+"""GNU Go as it comes: with its own, Japanese rules it passes while dead stones are on the board."""
+OUR_RULES = "--chinese-rules --positional-superko --capture-all-dead"
+"""What brings GNU Go as near to our rules as its options allow: area scoring, no repeated position, dead stones captured before it passes."""
 
 MakePlayer = Callable[[int], Player]
 """Makes the player of a game with the given number; a program is started anew for every game."""
 
 
-def gnu_go_command(level: int = 10) -> list[str]:
-    """Return the words that start GNU Go; `{seed}` stays open for the number of each game."""
-    return GNU_GO.replace("{level}", str(level)).split()
+def gnu_go_command(level: int = 10, our_rules: bool = True) -> list[str]:
+    """Return the words that start GNU Go, with its own rules or ours; `{seed}` stays open for the number of each game."""
+    return GNU_GO.replace("{level}", str(level)).split() + (OUR_RULES.split() if our_rules else [])
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
@@ -18,14 +17,14 @@ from azero.games import Game, make
 from azero.games.go.playouts import make_play_out
 from azero.games.go.replies import make_replying_play_out, no_replies
 from azero.games.go.rules import Go
-from azero.games.go.sensible import own_eyes
 from azero.networks import make_network
 from azero.networks.network import Network
 from azero.networks.rollout import NUM_GROUPS, sum_weights
+from azero.pipelines.programs import eyes_last_leaf
 from azero.play.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
 from azero.play.thinking import Limits
 from azero.search.apv import ApvSettings, FirstPlay
-from azero.search.leaf import AnyLeafFn, last_resort_leaf, policy_rollout_leaf, turned_network_leaf, unturned_leaf
+from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
 from azero.search.remembering import RememberingJudge
 from azero.types import PyTree
 
@@ -200,7 +199,7 @@ def load_apv(spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0) -> A
         raise ValueError(f"{spec.name} knows go on {_by(board)} and cannot play go on {_by(game.board_shape)}")
     parts = {part: _load(directory) for part, directory in spec.directories.items()}
     policy = parts["policy"].judge
-    policy = policy._replace(leaf=_sparing_eyes(game, policy.leaf))
+    policy = policy._replace(leaf=eyes_last_leaf(game, policy.leaf))  # the networks of 2016 have no pass
     # Without a value network nothing asks for values in the search; the policy network's, which are 0, stand for them elsewhere.
     value = parts["value"].judge if "value" in parts else policy
     rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
@@ -241,7 +240,7 @@ def _rollout_judge(game: Go, rollouts: _Part, tree: _Part) -> Judge:
     """Return who plays rollouts, with the tree policy's priors."""
     infer, play_out = tree.network.infer, make_play_out(game, sum_weights)
     leaf = policy_rollout_leaf(tree.game, lambda params, planes: infer(params[0], planes), lambda params, key, states: play_out(params[1], key, states))
-    return Judge(tree.game, unturned_leaf(_sparing_eyes(game, leaf)), (tree.params, rollouts.params), is_turned=False)
+    return Judge(tree.game, unturned_leaf(eyes_last_leaf(game, leaf)), (tree.params, rollouts.params), is_turned=False)
 
 
 def _replying_judge(game: Go, rollouts: _Part, tree: _Part, settings: ApvSettings, seed: int) -> RememberingJudge:
@@ -253,13 +252,8 @@ def _replying_judge(game: Go, rollouts: _Part, tree: _Part, settings: ApvSetting
         outcome, table = play_out(params[1], key, states, table)
         return logits, jnp.where(states.to_play == 0, outcome, -outcome), table
 
-    sparing = _sparing_eyes(game, leaf)
+    sparing = eyes_last_leaf(game, leaf)
     return RememberingJudge(tree.game, sparing, (tree.params, rollouts.params), no_replies(game.num_points), batch=settings.batch, seed=seed + 2)
-
-
-def _sparing_eyes(game: Go, leaf: AnyLeafFn) -> AnyLeafFn:
-    """Return `leaf` with own eyes as its last resort: the networks of 2016 have no pass."""
-    return last_resort_leaf(leaf, functools.partial(own_eyes, game))
 
 
 def _by(shape: tuple[int, int]) -> str:

@@ -22,11 +22,8 @@ VISITS = 64
 """Simulations per move when the demonstration plays."""
 GNU_GO_GAMES = 20
 """Games against each GNU Go, half with each colour."""
-_OPPONENTS = {
-    "as-it-comes": ("as it comes, with its own rules", ["gnugo", "--mode", "gtp", "--level", "10", "--seed", "{seed}"]),
-    "capturing": ("told our rules, and to capture all that is dead before it passes", gnu_go_command(10)),
-}
-"""By a word for the match's directory: what is special about the opponent, and its command."""
+GNU_GO_LEVEL = 10
+"""Its strength; 10 is its own default."""
 
 
 def run_demo(workdir: Path) -> None:
@@ -70,8 +67,11 @@ def _meet_gnu_go(workdir: Path, console: Console) -> None:
         console.print("GNU Go is not installed (Debian: apt-get install gnugo); with it, the demonstration ends with matches against it")
         return
     iteration, _ = load_settings(workdir)  # a network that has learned more plays matches of its own
-    for word, (remark, command) in _OPPONENTS.items():
-        console.print(f"\nagainst GNU Go level 10 {remark}; the referee counts areas, every stone on the board alive:", soft_wrap=True)
-        player, program = f"checkpoint:{workdir}?visits={VISITS}", f"gtp:{' '.join(command)}"
+    for our_rules, word, remark in (
+        (False, "as-it-comes", "as it comes, with its own rules"),
+        (True, "capturing", "told our rules, and to capture all that is dead before it passes"),
+    ):
+        console.print(f"\nagainst GNU Go level {GNU_GO_LEVEL} {remark}; the referee counts areas, every stone on the board alive:", soft_wrap=True)
+        player, program = f"checkpoint:{workdir}?visits={VISITS}", f"gtp:{' '.join(gnu_go_command(GNU_GO_LEVEL, our_rules))}"
         out = workdir / f"gnugo-{word}-{iteration}"
         play_match(MatchRequest(player, program, GNU_GO_GAMES, temperature_moves=0, out=out), console)

@@ -89,4 +89,9 @@ def sparing_eyes(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
     """Return `leaf` with own eyes as its last resort where the settings want sensible moves, or the network (of 2016) has no pass but that where nothing else is left."""
     if not isinstance(game, Go) or not (config.evaluation.sensible_moves or config.network.name == "policy2016"):
         return leaf
+    return eyes_last_leaf(game, leaf)
+
+
+def eyes_last_leaf(game: Go, leaf: AnyLeafFn) -> AnyLeafFn:
+    """Return `leaf` with own eyes as its last resort."""
     return last_resort_leaf(leaf, functools.partial(own_eyes, game))

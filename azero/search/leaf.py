@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -82,7 +81,7 @@ def last_resort_leaf(leaf: AnyLeafFn, last_resorts: Callable[[PyTree], Array]) -
         logits, *answers = leaf(params, key, states, *others)
         return jnp.where(last_resorts(states), LAST_RESORT, logits), *answers
 
-    return typing.cast(AnyLeafFn, sparing)
+    return cast(AnyLeafFn, sparing)
 
 
 def uniform_leaf(game: Game) -> LeafFn:

@@ -45,7 +45,9 @@ def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
     # Whoever has Black wins if it is "corner", which puts a stone on the board; else White wins by the komi.
     result, text = play(request("corner", "pass", workers=2, out=tmp_path / "match"))
     assert result == MatchResult(first=Tally(wins=2), second=Tally(wins=2))
-    assert "corner against pass: 4 wins, 0 draws, 0 losses: 100.0%" in text and "2 games repeat an earlier one" in text
+    assert (
+        "corner against pass: 4 wins, 0 draws, 0 losses: 100.0% (no interval: all games are of one group)" in text and "2 games repeat an earlier one" in text
+    )
     facts = read_match(tmp_path / "match")
     assert facts["result"]["score"] == 1.0 and facts["result"]["as_first_mover"] == {"wins": 2, "draws": 0, "losses": 0}
     assert [side["name"] for side in facts["players"]] == ["corner", "pass"]
@@ -131,7 +133,8 @@ def test_dead_stones_left_on_the_board_are_no_disagreement_unless_they_decide(tm
 
 def test_openings_are_played_with_both_colours(tmp_path: Path) -> None:
     (tmp_path / "openings.txt").write_text("B2 A1 # centre\n\nb2,a1\nC3 C2 C1\n")
-    play(request("pass", "corner", 6, openings=tmp_path / "openings.txt", out=tmp_path / "match"))
+    _, text = play(request("pass", "corner", 6, openings=tmp_path / "openings.txt", out=tmp_path / "match"))
+    assert "from 2 independent groups of games" in text
     games = sorted(read_match_games(tmp_path / "match"), key=lambda game: game.number)
     assert [game.opening for game in games] == [1, 1, 2, 2, 1, 1] and [game.num_opening_moves for game in games] == [2, 2, 3, 3, 2, 2]
     assert games[0].actions[:2] == games[1].actions[:2] == (4, 6) and games[2].actions[:3] == (2, 5, 8)
