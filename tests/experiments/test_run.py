@@ -50,7 +50,7 @@ def digests(workdir: Path) -> dict[int, str]:
     return {row.iteration: row.digest for row in list_checkpoints(workdir)}
 
 
-LIKE_OTHERS = {"go19_alphazero", "go19_40b", "go9", "go9_gumbel", "go7", "go7_gated", "chess_endings", "minichess"}
+LIKE_OTHERS = {"go19_alphazero", "go19_40b", "go9", "go9_gumbel", "go7", "go5_gated", "chess_endings", "minichess"}
 """Experiments whose programs are those of another one with other numbers: go19, go5, chess, animal_shogi."""
 
 
