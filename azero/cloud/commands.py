@@ -105,13 +105,23 @@ def install(name: str, storage: Storage, place: Place) -> Command:
     """Return the command that installs everything on all workers.
 
     Raises:
-      ValueError: two storages are named, or a bucket by more than its name.
+      ValueError: two storages are named, a disk's settings without a disk, or one by more than its name.
     """
+    check_storage(storage)
+    return _on_all(f"installing on {name} (minutes at first)", name, place, scripts.setup(storage))
+
+
+def check_storage(storage: Storage) -> None:
+    """Raise ValueError if the settings of `storage` do not fit each other, or a name is more than a name."""
     if storage.disk and storage.bucket:
         raise ValueError(f"--disk {storage.disk} --bucket {storage.bucket}: both would be mounted as {scripts.RUNS}; name one")
+    if not storage.disk and (storage.device_name or storage.format_disk):
+        raise ValueError("--device-name and --format-disk belong to a disk: name it with --disk")
+    for flag, text in (("--disk", storage.disk), ("--device-name", storage.device_name)):
+        if text and not NAME.fullmatch(text):
+            raise ValueError(f"{flag} {text}: the disk's name alone, small letters, digits and dashes, without /dev and folders")
     if storage.bucket and not re.fullmatch(r"[a-z0-9][-_.a-z0-9]+", storage.bucket):
         raise ValueError(f"--bucket {storage.bucket}: the bucket's name alone, without gs:// and folders")
-    return _on_all(f"installing on {name} (minutes at first)", name, place, scripts.setup(storage))
 
 
 def launch(name: str, job: Job, place: Place) -> Command:

@@ -41,7 +41,11 @@ class Storage:
     """What outlives the machine; at most one of the two. It is mounted as /mnt/azero."""
 
     disk: str | None = None
-    """A disk of the same zone, attached to a machine of one host; a blank one is formatted."""
+    """A disk of the same zone, attached to a machine of one host."""
+    device_name: str | None = None
+    """The disk's name on the machine, /dev/disk/by-id/google-NAME; default the disk's own name, or persistent-disk-1, which Cloud TPU gives the only data disk."""
+    format_disk: bool = False
+    """Make a file system on the disk if it is blank. A disk with anything on it is never formatted."""
     bucket: str | None = None
     """A bucket of Cloud Storage, without gs://; the only one of the two that several hosts can share."""
 

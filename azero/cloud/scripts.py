@@ -16,17 +16,12 @@ STATUS_MARK = "azero-status:"
 GCSFUSE = "2.7.0"
 """A release of gcsfuse whose Debian package is on its releases page; a machine that has gcsfuse keeps its own."""
 
-_DISK = f"""\
-if ! mountpoint -q {RUNS}; then
-  # The data disk is the one without partitions; the boot disk has some.
-  disk=$(for name in $(lsblk -dnpo NAME,TYPE | awk '$2 == "disk" {{print $1}}'); do
-    [ "$(lsblk -no NAME "$name" | wc -l)" = 1 ] && echo "$name"; done | tail -n 1)
-  [ -n "$disk" ] || {{ echo "ERROR: no data disk is attached; create the machine with --disk" >&2; exit 1; }}
-  sudo blkid "$disk" > /dev/null || sudo mkfs.ext4 -q "$disk"
-  sudo mount -o discard,defaults "$disk" {RUNS}
-  sudo chown "$(id -u):$(id -g)" {RUNS}
-fi
-"""
+BY_ID = "/dev/disk/by-id"
+"""Where Google's images name every attached disk google-DEVICE_NAME (Compute Engine documentation, "Disk symlinks")."""
+FIRST_DEVICE = "persistent-disk-1"
+"""Device name of the only data disk where it was attached without one, as Cloud TPU does: its API takes no device name (AttachedDisk, v2)."""
+BLANK_BYTES = 16 << 20
+"""A new disk reads as zeros. Partition tables, file systems, RAID, LVM and LUKS all write into the first 16 MiB."""
 
 _BUCKET = f"""\
 if ! mountpoint -q {RUNS}; then
@@ -42,7 +37,7 @@ fi
 
 def setup(storage: Storage) -> str:
     """Return the script that unpacks the code, mounts `storage` and installs everything. The images' own Python 3.10 is too old for JAX, so uv brings 3.12."""
-    mount = _DISK if storage.disk else _BUCKET.replace("BUCKET", shlex.quote(storage.bucket)) if storage.bucket else ""
+    mount = _mount_disk(storage) if storage.disk else _BUCKET.replace("BUCKET", shlex.quote(storage.bucket)) if storage.bucket else ""
     return f"""\
 set -eu
 sudo mkdir -p {RUNS}
@@ -98,3 +93,38 @@ def logs(lines: int, follow: bool) -> str:
 def _file(name: str, text: str) -> str:
     """Return the lines of a script that write `text` into a file as it is."""
     return f"cat > {name} <<'END_OF_FILE'\n{text.rstrip()}\nEND_OF_FILE\n"
+
+
+def _mount_disk(storage: Storage) -> str:
+    """Return the script that mounts the disk of `storage`.
+
+    It formats nothing that is not asked for, and nothing that is not blank: by blkid, by wipefs (blkid's status 2 also means that it could not read) and by its
+    first bytes.
+    """
+    names = [storage.device_name] if storage.device_name else [storage.disk or "", FIRST_DEVICE]
+    links = " ".join(shlex.quote(f"{BY_ID}/google-{name}") for name in names)
+    format_it = f"""\
+    status=0; signatures=$(sudo wipefs --noheadings --no-act "$disk") || status=$?
+    [ "$status" = 0 ] && [ -z "$signatures" ] || fail "wipefs finds something on $disk, or cannot read it ($signatures, status $status); it is not formatted"
+    sudo cmp --quiet --bytes={BLANK_BYTES} "$disk" /dev/zero || fail "$disk is not blank: its first {BLANK_BYTES >> 20} MiB are not zeros; it is not formatted"
+    sudo mkfs.ext4 -q "$disk"
+"""
+    refuse = f'    fail "$disk has no file system; azero tpu setup --disk {shlex.quote(storage.disk or "")} --format-disk makes one if it is blank"\n'
+    return f"""\
+fail() {{ echo "ERROR: $1" >&2; exit 1; }}
+if ! mountpoint -q {RUNS}; then
+  disk=""
+  for link in {links}; do
+    [ -n "$disk" ] || [ ! -e "$link" ] || disk=$(readlink -f "$link")
+  done
+  [ -n "$disk" ] || fail "no disk is attached as {" or ".join(names)} ($(ls {BY_ID} 2> /dev/null | grep ^google- | tr '\\n' ' ')); create the machine with --disk"
+  [ "$(lsblk -no NAME "$disk" | wc -l)" = 1 ] || fail "$disk has partitions, so it is no disk of azero; name another one with --device-name"
+  status=0; found=$(sudo blkid --probe "$disk") || status=$?
+  if [ "$status" = 2 ] && [ -z "$found" ]; then
+{format_it if storage.format_disk else refuse}  elif [ "$status" != 0 ]; then
+    fail "blkid cannot tell what is on $disk (status $status); nothing is formatted or mounted"
+  fi
+  sudo mount -o discard,defaults "$disk" {RUNS} || fail "$disk cannot be mounted ($found); nothing was formatted"
+  sudo chown "$(id -u):$(id -g)" {RUNS}
+fi
+"""
