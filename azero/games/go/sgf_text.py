@@ -11,9 +11,9 @@ LETTERS = string.ascii_lowercase + string.ascii_uppercase
 """Coordinates from the top left, column first; the format has no more than 52."""
 VALUE = r"\[(?:[^\]\\]++|\\.)*+\]"
 _START = re.compile(r"\(\s*;")
-_ROOT = re.compile(r"\(\s*;\s*(?:GM|FF|SZ|CA|AP)\s*\[[^\]\\]*\]")
-"""The beginning of a game that cannot be the beginning of a variation: these properties stand in root nodes only. Nor does it stand in a comment, where the
-bracket would be escaped."""
+_ROOT = re.compile(r"\(\s*+;\s*+(?:GM|FF|SZ|CA|AP)\s*+\[[^\]\\]{0,200}+\]")
+"""The beginning of a game that cannot be the beginning of a variation: these properties stand in root nodes only, and hold a number, the name of a character set
+or of a program. Nor does it stand in a comment, where the bracket would be escaped."""
 _GAME_WITHOUT_VARIATIONS = re.compile(rf"\((?:[^\[\]()]++|{VALUE})*+\)", re.DOTALL)
 _BRACKET = re.compile(rf"{VALUE}|[()\[]", re.DOTALL)
 _PROPERTIES = rf"(?:\s*+[A-Za-z]++(?:\s*+{VALUE})++)*+"
@@ -65,27 +65,25 @@ def split_games(text: str) -> Iterator[tuple[str, str]]:
     A game whose brackets do not close ends where the next game's root node begins.
     """
     position = 0
+    root = _ROOT.search(text)
     while start := _START.search(text, position):
         begin = start.start()
-        simple = _GAME_WITHOUT_VARIATIONS.match(text, begin)
-        end = simple.end() if simple else _closing(text, begin)
-        following = _ROOT.search(text, begin + 1, len(text) if end is None else end)
-        if following or end is None:
-            end = following.start() if following else len(text)
-            yield text[begin:end], "the game is cut off: its brackets do not close"
-        else:
-            yield text[begin:end], ""
-        position = end
+        while root and root.start() <= begin:
+            root = _ROOT.search(text, root.start() + 1)
+        # Nothing behind the next root is looked at, so no character is read for more than one game.
+        limit = root.start() if root else len(text)
+        simple = _GAME_WITHOUT_VARIATIONS.match(text, begin, limit)
+        end = simple.end() if simple else _closing(text, begin, limit)
+        yield text[begin : end or limit], "" if end else "the game is cut off: its brackets do not close"
+        position = end or limit
 
 
-def _closing(text: str, begin: int) -> int | None:
-    """Return the end of the game that begins at `begin`; None if another game begins, or the text ends, before it closes."""
+def _closing(text: str, begin: int, limit: int) -> int | None:
+    """Return the end of the game that begins at `begin`; None if it does not close before `limit`."""
     depth = 0
-    for bracket in _BRACKET.finditer(text, begin):
+    for bracket in _BRACKET.finditer(text, begin, limit):
         character = bracket.group()
         if character == "(":
-            if depth and _ROOT.match(text, bracket.start()):
-                return None
             depth += 1
         elif character == ")":
             depth -= 1
