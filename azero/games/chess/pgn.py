@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import textwrap
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from azero.games.chess.text import START, board_of_fen, format_san, parse_san
+from azero.games.expanding import Budget
 
 SUFFIXES = (".pgn", ".pgn.gz")
 ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
@@ -51,9 +52,10 @@ def read_games(path: str | Path) -> Iterator[GameRecord]:
     if not path.name.endswith(SUFFIXES):
         raise ValueError(f"{path.name} is not a file of chess games: the suffixes are {', '.join(SUFFIXES)}")
     try:
-        raw = path.read_bytes()
-        content = gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (OSError, EOFError) as error:
+        with path.open("rb") as file:
+            budget = Budget(path.name, path.stat().st_size)
+            content = budget.read(budget.gunzip(file) if path.suffix == ".gz" else file, path.name)
+    except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"cannot read {path}: {error}") from error
     yield from parse_games(content.decode("utf-8-sig", errors="replace"), path.name)
 

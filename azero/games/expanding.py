@@ -1,0 +1,96 @@
+"""Reading what is compressed, within bounds: a small file may be made to expand to more than any memory or disk holds. Host side only."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from typing import IO
+
+LARGEST_TEXT = 256 << 20
+"""Bytes of a text, or of an archive inside another, both of which are held in memory; the Fox server's games of a year are less in one file."""
+LARGEST_RATIO = 200
+"""Bytes out for a byte in. Collections of games compress to a third to a twentieth; gzip makes up to 1,032 of one (zlib's technical details)."""
+FREE_BYTES = 32 << 20
+"""What any file may expand to, whatever its ratio: a test or a collection of one game over and over."""
+MOST_BYTES = 64 << 30
+"""Bytes that one file may expand to in all: some hours of reading."""
+MOST_MEMBERS = 1_000_000
+"""Members of one archive, those inside of others included; the largest collection known here, GoGoD, has 125,000 games."""
+_PIECE = 1 << 20
+
+
+class TooLargeError(ValueError):
+    """What is read expands to more than is allowed. The message says to what and where."""
+
+
+class Budget:
+    """What the expansion of one file has used of its bounds."""
+
+    def __init__(self, name: str, size: int) -> None:
+        """Take the name of the file, for messages, and its size in bytes."""
+        self._name = name
+        self._most = min(MOST_BYTES, max(FREE_BYTES, LARGEST_RATIO * size))
+        self._bytes = self._members = 0
+
+    def member(self) -> None:
+        """Count a member of an archive.
+
+        Raises:
+          TooLargeError: there are too many.
+        """
+        self._members += 1
+        if self._members > MOST_MEMBERS:
+            raise TooLargeError(f"{self._name} has more than {MOST_MEMBERS:,} members; divide it")
+
+    def spend(self, count: int) -> None:
+        """Count expanded bytes.
+
+        Raises:
+          TooLargeError: they are too many.
+        """
+        self._bytes += count
+        if self._bytes > self._most:
+            raise TooLargeError(
+                f"{self._name} expands to more than {self._most >> 20:,} MiB (allowed are {LARGEST_RATIO} times its size, and {MOST_BYTES >> 30} GiB); "
+                "expand it yourself if it is what it should be"
+            )
+
+    def read(self, file: IO[bytes], name: str) -> bytes:
+        """Return all of `file`, which is called `name`.
+
+        Raises:
+          TooLargeError: it is too much.
+        """
+        pieces: list[bytes] = []
+        length = 0
+        while piece := file.read(_PIECE):
+            length += len(piece)
+            if length > LARGEST_TEXT:
+                raise TooLargeError(f"{name} has more than {LARGEST_TEXT >> 20} MiB, which are held in memory; divide it")
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def gunzip(self, file: IO[bytes]) -> IO[bytes]:
+        """Return a stream of what the gzip stream `file` expands to, whose bytes are counted."""
+        return self.counted(gzip.GzipFile(fileobj=file))  # type: ignore[arg-type]
+
+    def counted(self, file: IO[bytes]) -> IO[bytes]:
+        """Return the stream `file`, which expands something, with its bytes counted."""
+        return io.BufferedReader(_Counted(file, self))
+
+
+class _Counted(io.RawIOBase):
+    """A stream whose bytes are counted as they are read."""
+
+    def __init__(self, file: IO[bytes], budget: Budget) -> None:
+        self._file = file
+        self._budget = budget
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        piece = self._file.read(len(buffer))
+        self._budget.spend(len(piece))
+        buffer[: len(piece)] = piece
+        return len(piece)
