@@ -1,7 +1,8 @@
-"""Checks of the rules of Go that take minutes: random games against sgfmill, real games, and how often the search's weaker repetition rule matters.
+"""Checks of the rules of Go that take minutes: random games against sgfmill, real games, rollouts, and how often the search's weaker repetition rule matters.
 
 python -m azero.bench.rules random --moves 1000000
 python -m azero.bench.rules replay PATH...
+python -m azero.bench.rules rollouts [PATH...] --rollouts 10000
 python -m azero.bench.rules repetitions --size 9
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,9 @@ import numpy as np
 from rich.console import Console
 
 from azero.bench.games import draw
+from azero.games.go.playouts import start_from
 from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
+from azero.games.go.replies import no_replies, play_out_with_replies
 from azero.games.go.rules import Go, GoState
 from azero.games.go.sgf import GameRecord, read_games
 from azero.types import Array
@@ -170,6 +173,149 @@ def check_records(paths: Iterable[Path]) -> Iterator[str]:
         yield f"{path.name}: {num_games} games, {num_moves} moves; {num_equal} of {num_clean} final boards equal sgfmill's; moves that break a rule: {broken}"
 
 
+class RolloutMoves(NamedTuple):
+    """What sgfmill says of rollouts."""
+
+    rollouts: int
+    after_ko: int
+    """rollouts from positions in which a ko may not be taken back"""
+    moves: int
+    """stones played, in all rollouts"""
+    illegal: list[str]
+    """a line for every rollout with a move that is forbidden"""
+    illegal_first: int
+    """rollouts whose first move is forbidden"""
+
+
+def compare_rollouts(
+    size: int, games: Sequence[Sequence[int]], num_rollouts: int, num_moves: int | None = None, after_ko: float = 1.0, seed: int = 0
+) -> RolloutMoves:
+    """Play rollouts of an even policy from positions of games, and their moves on sgfmill's board.
+
+    Args:
+      size: of the board.
+      games: the actions of each game, Black's and White's in turn from the empty board.
+      num_rollouts: how many; a position serves several times where there are fewer.
+      num_moves: how many moves of each rollout are compared; None compares all.
+      after_ko: the share of the rollouts that begins where a ko may not be taken back.
+      seed: of positions and moves.
+
+    Raises:
+      ValueError: a ko is wanted and there is none in the games.
+    """
+    game, rng = Go(size=size, superko="simple", max_moves=max(map(len, games)) + 1), np.random.default_rng(seed)
+    kos = [(column, ply) for column, actions in enumerate(games) for ply, (_, _, ko) in enumerate(_sgfmill_positions(size, actions)) if ko]
+    anywhere = [(column, ply) for column, actions in enumerate(games) for ply in range(len(actions))]
+    num_kos = round(after_ko * num_rollouts)
+    if num_kos and not kos:
+        raise ValueError(f"in the {len(games)} games no ko was taken")
+    chosen = [
+        places[index] for places, count in ((kos, num_kos), (anywhere, num_rollouts - num_kos)) if count for index in rng.integers(len(places), size=count)
+    ]
+    chosen.sort()
+    points = _rollout_points(game, games, chosen, seed)[:, :num_moves]
+    illegal, moves, illegal_first = [], 0, 0
+    for column, group in itertools.groupby(range(len(chosen)), key=lambda index: chosen[index][0]):
+        positions = list(_sgfmill_positions(size, games[column]))
+        for index in group:
+            board, colour, ko = positions[chosen[index][1]]
+            played, problem = _play_on(board.copy(), colour, ko, points[index].tolist())
+            moves += played
+            if problem:
+                illegal.append(f"{size}x{size} game {column}, position {chosen[index][1]}, move {played} of the rollout: {problem}")
+                illegal_first += played == 1
+    known = set(kos)
+    return RolloutMoves(len(chosen), sum(place in known for place in chosen), moves, illegal, illegal_first)
+
+
+def _sgfmill_positions(size: int, actions: Sequence[int]) -> Iterator[tuple[Any, str, tuple[int, int] | None]]:
+    """Yield sgfmill's board before each of the actions and after the last one, who is to move, and the point that ko forbids."""
+    from sgfmill import boards
+
+    board, colour, ko = boards.Board(size), "b", None
+    yield board, colour, ko
+    for action in actions:
+        board = board.copy()
+        ko = board.play(*divmod(action, size), colour) if action < size * size else None
+        colour = "w" if colour == "b" else "b"
+        yield board, colour, ko
+
+
+def _play_on(board: Any, colour: str, ko: tuple[int, int] | None, points: list[int]) -> tuple[int, str]:
+    """Play points (N a pass) on sgfmill's board; return the number of stones played, the forbidden one included, and what is wrong with it."""
+    played = 0
+    for action in points:
+        if action < board.side**2:
+            point, played = divmod(action, board.side), played + 1
+            if board.get(*point) is not None:
+                return played, "the point is taken"
+            if point == ko:
+                return played, "it takes a ko back"
+            ko = board.play(*point, colour)
+            if board.get(*point) is None:
+                return played, "suicide"
+        else:
+            ko = None
+        colour = "w" if colour == "b" else "b"
+    return played, ""
+
+
+def _rollout_points(game: Go, games: Sequence[Sequence[int]], chosen: Sequence[tuple[int, int]], seed: int, batch: int = 256) -> np.ndarray:
+    """Return int[R, T]: the moves of one rollout from each of the positions `chosen` (game, actions before it), N for a pass and after the end."""
+    actions = np.full((game.max_moves - 1, len(games)), game.num_points, np.int32)
+    for column, moves in enumerate(games):
+        actions[: len(moves), column] = moves
+
+    @jax.jit
+    def positions(actions: Array) -> GoState:
+        first = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[None], (len(games), *leaf.shape)), game.init())
+        return jax.lax.scan(lambda states, chosen: (jax.vmap(game.step)(states, chosen), states), first, actions)[1]
+
+    @jax.jit
+    def roll_out(key: Array, states: GoState, plies: Array, columns: Array) -> Array:
+        playout = start_from(jax.tree.map(lambda leaf: leaf[plies, columns], states), game.board_shape)
+        return play_out_with_replies(_even, key, playout, no_replies(game.num_points), game.board_shape)[1].points
+
+    states, parts = positions(actions), []
+    for number, first in enumerate(range(0, len(chosen), batch)):
+        columns, plies = np.array([chosen[min(index, len(chosen) - 1)] for index in range(first, first + batch)]).T
+        parts.append(np.asarray(roll_out(jax.random.fold_in(jax.random.key(seed), number), states, plies, columns)).T)
+    return np.concatenate(parts)[: len(chosen)]
+
+
+def _even(numbers: list[Array | None]) -> Array:
+    return jnp.zeros(next(number.shape for number in numbers if number is not None), jnp.float32)
+
+
+def check_rollouts(paths: Sequence[Path], num_rollouts: int, sizes: Iterable[int] = (5, 9, 19), seed: int = 0) -> Iterator[str]:
+    """Play rollouts from positions after ko captures, of the games in files or, without any, of random games on boards of `sizes`; yield a line for each board and file."""
+    for path in paths:
+        records = [record for record in read_games(path) if not record.black_points and not record.white_points]
+        by_turns = [record for record in records if [colour for colour, _ in record.moves] == [index % 2 for index in range(len(record.moves))]]
+        for size, group in itertools.groupby(sorted(by_turns, key=lambda record: record.size), key=lambda record: record.size):
+            games = [[action for _, action in record.moves] for record in group if record.moves]
+            yield f"{path.name}, {size}x{size}: {_describe(compare_rollouts(size, games[:512], num_rollouts, seed=seed))}"
+    if not paths:
+        sizes = list(sizes)
+        for size in sizes:
+            yield f"random games, {size}x{size}: {_describe(compare_rollouts(size, random_games(size, 32, seed), -(-num_rollouts // len(sizes)), seed=seed))}"
+
+
+def random_games(size: int, num_games: int, seed: int) -> list[list[int]]:
+    """Return the actions of random games, each to its end, but at most three moves a point."""
+    games = play_random(Go(size=size, superko="simple"), num_games, 3 * size * size, seed)
+    ends = np.where(games.is_over.any(axis=0), games.is_over.argmax(axis=0), len(games.is_over) - 1)
+    return [games.actions[:end, column].tolist() for column, end in enumerate(ends)]
+
+
+def _describe(found: RolloutMoves) -> str:
+    lines = "".join(f"\n  {line}" for line in found.illegal[:10])
+    return (
+        f"{found.rollouts} rollouts, {found.after_ko} of them after a ko capture, {found.moves} moves; "
+        f"rollouts with a forbidden move: {len(found.illegal)}, as their first one: {found.illegal_first}{lines}"
+    )
+
+
 def count_repetitions(size: int, num_games: int = 128, num_moves: int = 600, seed: int = 0) -> str:
     """Return a line that says how often the search's rule (eight boards) allows what the exact rule forbids, in random play."""
     games = play_random(Go(size=size), num_games, num_moves, seed)
@@ -188,12 +334,16 @@ def main(arguments: list[str] | None = None) -> None:
     random.add_argument("--moves", type=int, default=1_000_000)
     random.add_argument("--sizes", type=int, nargs="+", default=list(range(2, 20)))
     commands.add_parser("replay").add_argument("paths", type=Path, nargs="+")
+    rollouts = commands.add_parser("rollouts")
+    rollouts.add_argument("paths", type=Path, nargs="*")
+    rollouts.add_argument("--rollouts", type=int, default=10_000)
     commands.add_parser("repetitions").add_argument("--size", type=int, default=9)
     options: Any = parser.parse_args(arguments)
     console = Console(highlight=False, soft_wrap=True)
     lines = {
         "random": lambda: check_random(options.moves, options.sizes),
         "replay": lambda: check_records(options.paths),
+        "rollouts": lambda: check_rollouts(options.paths, options.rollouts),
         "repetitions": lambda: [count_repetitions(options.size)],
     }[options.check]()
     for line in lines:

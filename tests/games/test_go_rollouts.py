@@ -1,19 +1,25 @@
 """The features of the rollout and tree policies on drawn boards, and the games that they play to the end."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azero.bench.rules import check_rollouts, compare_rollouts
 from azero.games import bits
 from azero.games.go import setup
 from azero.games.go.patterns import AROUND
-from azero.games.go.playouts import choose, make_play_out, play_move, policy_logits, start
+from azero.games.go.playouts import choose, make_play_out, play_move, policy_logits, start_from
 from azero.games.go.rules import Go
+from azero.games.go.sgf import read_games
 from azero.games.go.text import parse_diagram
 from azero.networks.rollout import GROUPS, sum_weights
 from azero.search.leaf import policy_rollout_leaf
 
+RECORDS = Path(__file__).parents[1] / "human" / "data" / "expert9.sgf"
+SHARED = Path(__file__).parents[3] / "shared" / "data" / "go"
 SHAPE = (9, 9)
 GAME = Go(size=9, komi=7.5, num_planes=10)
 
@@ -102,11 +108,8 @@ def test_rollouts_and_the_learner_see_the_same_moves(observe):
     params = {group.name: jax.random.normal(jax.random.key(index), (group.size or 2**10,)) for index, group in enumerate(GROUPS)}
     numbers = observe(state)
     learner = sum_weights(params, [jnp.asarray(board) for board in list(numbers.values())[:6]])
-    black, white = (jnp.asarray(state.frames[0].reshape(2, -1)[:, :, None])[side] for side in range(2))
-    rows = [bits.rows_from_words(words, SHAPE) for words in (black, white)]
-    playout = start(*rows, bits.point_rows(jnp.array([3]), SHAPE), jnp.array([False]), jnp.zeros(1, jnp.int32), SHAPE)
-    captured = bits.rows_from_words(jnp.asarray((state.frames[1] & ~state.frames[0]).reshape(2, -1)[0][:, None]), SHAPE)
-    logits = policy_logits(lambda seen: sum_weights(params, seen), playout.now._replace(captured=captured), SHAPE)
+    playout = start_from(jax.tree.map(lambda leaf: leaf[None], state), SHAPE)
+    logits = policy_logits(lambda seen: sum_weights(params, seen), playout.now, SHAPE)
     np.testing.assert_allclose(logits[:, :, 0], learner, atol=1e-5)
 
 
@@ -119,8 +122,7 @@ def test_the_sets_of_chains_with_few_liberties_stay_exact():
 
     @jax.jit
     def play(key):
-        none = jnp.zeros((9, batch), jnp.uint32)
-        playout = start(none, none, none, jnp.zeros(batch, bool), jnp.zeros(batch, jnp.int32), SHAPE)
+        playout = start_from(jax.tree.map(lambda leaf: jnp.stack([leaf] * batch), GAME.init()), SHAPE)
 
         def move(playout, words):
             playout = play_move(playout, choose(lambda numbers: even(None, numbers), words, playout, SHAPE), SHAPE)
@@ -162,3 +164,19 @@ def test_the_leaf_gives_the_points_for_the_side_to_move():
     states = jax.tree.map(lambda *leaves: jnp.stack(leaves), drawn(wall, 81, 81), drawn(wall, 81, 81, to_play=1))
     logits, value = leaf(None, jax.random.key(0), states)
     assert logits.shape == (2, 82) and np.asarray(value).tolist() == [27.0 - 54.0, 54.0 - 27.0]
+
+
+def test_rollouts_from_real_positions_play_by_the_rules_of_sgfmill():
+    """All moves; most rollouts begin right after a ko was taken."""
+    pytest.importorskip("sgfmill")
+    games = [[action for _, action in record.moves] for record in read_games(RECORDS)]
+    found = compare_rollouts(9, games, 256, after_ko=0.9)
+    assert (found.rollouts, found.illegal) == (256, []) and found.after_ko >= 230 and found.moves > 15_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [None, *sorted(SHARED.glob("*9*.sgf.gz"))], ids=lambda path: path.name if path else "random")
+def test_ten_thousand_rollouts_after_ko_captures(path):
+    pytest.importorskip("sgfmill")
+    lines = list(check_rollouts([path] if path else [], 10_000))
+    assert lines and all("rollouts with a forbidden move: 0, as their first one: 0" in line for line in lines), lines

@@ -28,7 +28,7 @@ import numpy as np
 
 from azero.games import bits
 from azero.games.batching import batch_native
-from azero.games.go.groups import beside, find_chains, find_moves, self_atari
+from azero.games.go.groups import Chains, beside, find_chains, find_moves, self_atari
 from azero.games.go.stones import colour_rows, living_points
 from azero.types import Array
 
@@ -73,19 +73,27 @@ def planes_from_frames(frames: Array, to_play: Array, shape: tuple[int, int], nu
 
 
 def _planes(shape: tuple[int, int], num_planes: int, frames: Array, to_play: Array) -> Array:
-    (own, own_before, own_first), (other, other_before, _) = (jnp.unstack(side[:, :3], axis=1) for side in colour_rows(shape, frames, to_play == 1))
-    last, before_last = other & ~other_before, own_before & ~own_first
-    board = bits.board_rows(shape)
-    chains = find_chains(own, other, board)
-    two = bits.points_with(chains.levels, 1, own | other)
-    now = Situation(own, other, chains.atari, two, _only(last), bits.where(bits.counts_one(last)[None], own_before & ~own))
+    now, chains = situation(frames, to_play, shape)
     if num_planes == NUM_ROLLOUT:
         numbers = rollout_features(now, shape)
     else:
-        moves = find_moves(own, other, chains, living_points(own, other, chains.atari, board), board)
-        in_atari = self_atari(moves, living_points(own, other, chains.atari, board))
-        numbers = tree_features(now, _only(before_last), in_atari, shape)
+        own, _ = colour_rows(shape, frames[:, 1:3], to_play == 1)
+        board = bits.board_rows(shape)
+        legal = living_points(now.own, now.other, now.one, board)
+        in_atari = self_atari(find_moves(now.own, now.other, chains, legal, board), legal)
+        numbers = tree_features(now, _only(own[:, 0] & ~own[:, 1]), in_atari, shape)
     return jnp.stack(numbers).transpose(3, 1, 2, 0)
+
+
+def situation(frames: Array, to_play: Array, shape: tuple[int, int]) -> tuple[Situation, Chains]:
+    """Return what the features of positions are made of, and their chains; frames uint32[B, T, 2K], the newest first and at least two, to_play int32[B]."""
+    own, other = colour_rows(shape, frames[:, :2], to_play == 1)
+    (own, own_before), (other, other_before) = (jnp.unstack(side, axis=1) for side in (own, other))
+    chains = find_chains(own, other, bits.board_rows(shape))
+    two = bits.points_with(chains.levels, 1, own | other)
+    last = _only(other & ~other_before)
+    captured = bits.where((bits.union(last) != 0)[None], own_before & ~own)
+    return Situation(own, other, chains.atari, two, last, captured), chains
 
 
 def _only(rows: Array) -> Array:

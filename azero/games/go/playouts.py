@@ -17,10 +17,10 @@ import jax.numpy as jnp
 
 from azero.games import bits
 from azero.games.go.features2016 import eyes
-from azero.games.go.groups import beside, find_chains
-from azero.games.go.patterns import Situation, sparse_features, unpack_rows
+from azero.games.go.groups import beside
+from azero.games.go.patterns import Situation, situation, sparse_features, unpack_rows
 from azero.games.go.rules import Go, GoState
-from azero.games.go.stones import colour_rows, living_points
+from azero.games.go.stones import living_points
 from azero.types import Array, PyTree
 
 EvaluateFn = Callable[[list[Array | None]], Array]
@@ -43,13 +43,16 @@ class Playout(NamedTuple):
     """int32[]"""
 
 
-def start(black: Array, white: Array, last: Array, is_white: Array, num_passes: Array, shape: tuple[int, int]) -> Playout:
-    """Return the games that go on from positions: rows uint32[H, B] of both colours and of the last move, and who is to move."""
-    own, other = jnp.where(is_white[None], white, black), jnp.where(is_white[None], black, white)
-    none = jnp.zeros_like(own)
-    chains = find_chains(own, other, bits.board_rows(shape))
-    two = bits.points_with(chains.levels, 1, own | other)
-    return Playout(Situation(own, other, chains.atari, two, last, none), none, is_white, num_passes, jnp.int32(0))
+def start_from(states: GoState, shape: tuple[int, int]) -> Playout:
+    """Return the games that go on from states[B]: with their last move, what it captured, and the ko that may not be taken back."""
+    now, _ = situation(states.frames, states.to_play, shape)
+    return Playout(now, ko_point(now), states.to_play == 1, states.num_passes, jnp.int32(0))
+
+
+def ko_point(now: Situation) -> Array:
+    """Return rows uint32[H, B]: where the side to move may not play because the last move took a single stone there, stands alone, and would be taken back."""
+    is_ko = bits.counts_one(now.captured) & (bits.union(bits.neighbours(now.last) & now.other) == 0) & (bits.union(now.last & now.one) != 0)
+    return bits.where(is_ko[None], now.captured)
 
 
 def play_out(evaluate: EvaluateFn, key: Array, playout: Playout, shape: tuple[int, int]) -> Array:
@@ -130,11 +133,11 @@ def play_move(playout: Playout, stone: Array, shape: tuple[int, int]) -> Playout
     one = (now.one & ~touched) | bits.any_of(bits.where((number == 1)[None], chains) & ~captured[:, None])
     two = (now.two & ~touched) | bits.any_of(bits.where((number == 2)[None], chains) & ~captured[:, None])
     one, two = _freed(own, empty, one, two, own & bits.neighbours(captured) & ~chains[:, 0])
-    is_ko = bits.counts_one(captured) & (bits.union(bits.neighbours(stone) & own) == 0) & (number[0] == 1)
     is_pass = bits.union(stone) == 0
+    now = Situation(other, own, one, two, stone, captured)
     return Playout(
-        now=Situation(other, own, one, two, stone, captured),
-        ko=bits.where(is_ko[None], captured),
+        now=now,
+        ko=ko_point(now),
         is_white=~playout.is_white,
         num_passes=jnp.where(is_pass, playout.num_passes + 1, 0),
         num_moves=playout.num_moves + 1,
@@ -174,12 +177,3 @@ def make_play_out(game: Go, sum_weights: Callable[[PyTree, list[Array | None]], 
         return play_out(functools.partial(sum_weights, params), key, start_from(states, shape), shape).astype(jnp.float32)
 
     return points
-
-
-def start_from(states: GoState, shape: tuple[int, int]) -> Playout:
-    """Return the games that go on from states[B]."""
-    black, white = colour_rows(shape, states.frames[:, 0])
-    black_before, white_before = colour_rows(shape, states.frames[:, 1])
-    last = (black & ~black_before) | (white & ~white_before)
-    last = bits.where(bits.counts_one(last)[None], last)
-    return start(black, white, last, states.to_play == 1, states.num_passes, shape)
