@@ -23,7 +23,7 @@ from azero.experiments.requests import ImportRequest
 from azero.experiments.run import stop_on_signals
 from azero.experiments.supervised import learn_from_records
 from azero.hosts import EXIT_INTERRUPTED
-from azero.pipelines.alphago import AlphaGoConfig, stage_config
+from azero.pipelines.alphago import AlphaGoConfig, stage_config, stage_seed
 from azero.pipelines.value_games import MadeShard, SelfPlayer, ValueGames
 from azero.play.trajectory import select_games
 from azero.report.files import METRICS
@@ -125,6 +125,7 @@ def build_reinforce(shop: Workshop) -> Outcome:
 def reinforce_in(shop: Workshop, stage: str, value: Path | None) -> Outcome:
     """Improve the policy in the directory of a stage; `value` is the directory of the value network that is the baseline, None is a baseline of 0."""
     config, directory, settings = stage_config(shop.settings, "reinforce"), shop.directory(stage), shop.settings.reinforce
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, seed=stage_seed(shop.settings.seed, stage)))
     status = reinforce(shop.name, config, directory, shop.directory("policy"), settings.pool_every, value, shop.console)
     score = _last(directory, "score")
     games = f"{settings.iterations:,} mini-batches of {settings.num_games} games"
@@ -141,6 +142,7 @@ def build_value_data(shop: Workshop) -> Outcome:
 def make_positions(shop: Workshop, stage: str, which: Literal["one", "all"]) -> Outcome:
     """Make a data set of self-play in the directory of a stage, or go on making it."""
     settings, directory = shop.settings.value_data, shop.directory(stage)
+    settings = dataclasses.replace(settings, seed=stage_seed(settings.seed, stage))
     first, second = (_player(shop.directory(name)) for name in ("policy", "reinforce"))
     maker = ValueGames(settings, which, first, second, mesh_lib.make_mesh())
     fractions = Fractions(validation=1 / _SPLIT_EVERY, test=1 / _SPLIT_EVERY)

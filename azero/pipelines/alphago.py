@@ -7,8 +7,11 @@ Every stage that learns is an ordinary run of the one learner: `stage_config` gi
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+import numpy as np
 
 from azero.config import (
     CheckpointConfig,
@@ -162,5 +165,10 @@ def stage_config(settings: AlphaGoConfig, name: str) -> Config:
         learner=stage.learner,
         evaluation=settings.evaluation,
         checkpoint=settings.checkpoint,
-        run=RunConfig(iterations=stage.iterations, seed=settings.seed),
+        run=RunConfig(iterations=stage.iterations, seed=stage_seed(settings.seed, name)),
     )
+
+
+def stage_seed(seed: int, stage: str) -> int:
+    """Return the seed of a stage's draws, below 2**31: stages count their iterations, shards and batches alike, so with one seed they would draw the same numbers."""
+    return int(np.random.default_rng([seed, zlib.crc32(stage.encode())]).integers(2**31))

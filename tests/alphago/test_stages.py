@@ -14,7 +14,7 @@ from azero.config import CheckpointConfig, EvaluationConfig, GameConfig, Learner
 from azero.data.dataset import Dataset
 from azero.data.filters import SPLITS, Filters, Fractions
 from azero.data.selfmade import pack_whole
-from azero.experiments import alphago, alphago_stages
+from azero.experiments import alphago, alphago_measures, alphago_stages
 from azero.experiments.alphago import AlphaGoExperiment, load_stages, parse
 from azero.experiments.alphago_stages import Outcome, Workshop, make_positions
 from azero.experiments.datasets import run_import
@@ -22,7 +22,7 @@ from azero.experiments.experiment import OF_STAGES
 from azero.experiments.players import parse_player
 from azero.experiments.requests import ImportRequest
 from azero.experiments.run import EXIT_INTERRUPTED
-from azero.pipelines.alphago import DEFAULT, STAGES, AlphaGoConfig, MatchesConfig, ReinforceConfig, StageConfig, ordered, stage_config
+from azero.pipelines.alphago import DEFAULT, STAGES, AlphaGoConfig, MatchesConfig, ReinforceConfig, StageConfig, ordered, stage_config, stage_seed
 from azero.pipelines.value_games import MadeShard, ValueDataConfig
 from azero.play.policy_games import Trace
 from azero.report.page import REPORT
@@ -192,6 +192,28 @@ def test_a_directory_of_stages_is_a_player(tmp_path):
 
 
 @pytest.mark.slow
+def test_no_two_stages_draw_the_same_numbers(monkeypatch, tmp_path):
+    """They count iterations, shards and batches from 0, so the same seed is the same numbers."""
+    seeds = {}
+
+    def see(stage, seed):
+        seeds[stage] = seed
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(alphago_stages, "learn_from_records", lambda name, config, directory, *others: see(directory.name, config.run.seed))
+    monkeypatch.setattr(alphago_stages, "reinforce", lambda name, config, directory, *others: see(directory.name, config.run.seed))
+    monkeypatch.setattr(alphago_stages, "_player", lambda directory: None)
+    for stage in ("value-data", "value-data-all"):
+        monkeypatch.setattr(alphago_stages, "ValueGames", lambda settings, *others, stage=stage: see(stage, settings.seed))
+        with pytest.raises(KeyboardInterrupt):
+            make_positions(Workshop("tiny", TINY.config, tmp_path, tmp_path, quiet()), stage, "one")
+    for stage in ("rollout", "tree", "policy", "value", "reinforce", "second-pass"):
+        with pytest.raises(KeyboardInterrupt):
+            (alphago_stages.BUILDERS | alphago_measures.MEASURES)[stage](Workshop("tiny", TINY.config, tmp_path, tmp_path, quiet()))
+    assert len(seeds) == len(set(seeds.values())) == 8, seeds
+    assert stage_seed(1, "policy") != stage_seed(0, "policy") == stage_seed(0, "policy")
+
+
 def test_the_whole_at_the_smallest_size(tmp_path):
     request = ImportRequest((EXPERT,), tmp_path / "records", Filters(size=(9,), suicide=True), Fractions(validation=0.25, test=0.25))
     run_import(request, quiet())
