@@ -262,8 +262,6 @@ def main() -> None:
 def run_command() -> None:
     """Run what the command line asks for."""
     from azero import __version__
-    from azero.checkpoint import CheckpointError
-    from azero.data.files import describe_system_error
 
     if sys.argv[1:2] in (["--version"], ["version"]):
         print(f"azero {__version__}")
@@ -283,8 +281,11 @@ def run_command() -> None:
             # With one command's parser alone a misspelt flag is compared with that command's flags, not with those of all.
             commands = {name: COMMANDS[name] for name in sys.argv[1:2] if name in COMMANDS} or COMMANDS
             tyro.extras.subcommand_cli_from_dict(commands, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX")
-    except (ValueError, CheckpointError, OSError) as error:
-        if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
+    except Exception as error:
+        from azero.checkpoint import CheckpointError  # loads JAX, for which an engine's first answers do not wait
+        from azero.data.files import describe_system_error
+
+        if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError) or not isinstance(error, ValueError | CheckpointError | OSError):
             raise
         print(f"azero: {describe_system_error(error) if isinstance(error, OSError) else error}", file=sys.stderr)
         sys.exit(2)

@@ -11,15 +11,18 @@ import json
 import threading
 import traceback
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from azero import __version__
 from azero.engines.analysis_fields import QueryError
 from azero.engines.analysis_query import Query, Turn, parse_query
 from azero.engines.analysis_result import format_result
-from azero.engines.go_game import GoGame
+from azero.engines.background import Background, StartError, raising_causes
 from azero.engines.lines import LineReader, LineWriter, say
 from azero.play.thinking import Analysis, Limits
+
+if TYPE_CHECKING:
+    from azero.engines.go_game import GoGame
 
 LONGEST_LINE = 16_777_216
 """Bytes of a query."""
@@ -28,17 +31,21 @@ LONGEST_LINE = 16_777_216
 class AnalysisEngine:
     """Works on queries; `handle` takes a line, `run` works until `close`. Both may be called from different threads."""
 
-    def __init__(self, game: GoGame, write: Callable[[str], None], *, visits: int = 400, name: str = "azero", report_as: str = "BLACK") -> None:
+    def __init__(
+        self, game: GoGame | Background[GoGame], write: Callable[[str], None], *, visits: int = 400, name: str = "azero", report_as: str = "BLACK"
+    ) -> None:
         """Make an engine that answers through `write`.
 
         Args:
-          game: sets up the positions; nobody else may use it.
+          game: sets up the positions; nobody else may use it. It may still be in the making: what is asked of the engine itself is answered meanwhile.
           write: takes lines, from two threads.
           visits: of queries that do not say.
           name: of the network.
           report_as: BLACK, WHITE or SIDETOMOVE: whose the reported values are.
         """
-        self._game = game
+        self._making = game
+        self.failure: BaseException | None = None
+        """Why the network cannot be loaded, once a query has met that."""
         self._write = write
         self._defaults = {"maxVisits": visits, "reportAnalysisWinratesAs": report_as}
         self._name = name
@@ -47,6 +54,10 @@ class AnalysisEngine:
         self._count = 0
         self._is_closing = False
         self._changed = threading.Condition()
+
+    @property
+    def _game(self) -> GoGame:
+        return self._making.result() if isinstance(self._making, Background) else self._making
 
     def handle(self, text: str) -> None:
         """Take in one line: a query, or an action that is answered at once."""
@@ -111,6 +122,18 @@ class AnalysisEngine:
         for _, _, turn in ended:
             self._send(_no_results(turn))
 
+    def describe(self, name: str, visits: int) -> None:
+        """Take note of what is known once the network's name has been read: how it is called, and the visits of queries that do not say."""
+        self._name, self._defaults["maxVisits"] = name, visits
+
+    def wait_for_game(self) -> None:
+        """Return when the game is made.
+
+        Raises:
+          StartError: it could not be made.
+        """
+        assert self._game is not None
+
     def close(self, finish: bool = True) -> None:
         """Let `run` return: when all queries are done, or at once."""
         with self._changed:
@@ -136,6 +159,10 @@ class AnalysisEngine:
             except QueryError as error:
                 self._forget(turn.query)
                 self._send_error(turn.query.name, error)
+            except StartError as error:
+                self.failure = error.__cause__
+                self._send_error(turn.query.name, error)
+                return
             except Exception as error:  # one query must not end the engine
                 self._send_error(turn.query.name, error)
 
@@ -182,6 +209,8 @@ class AnalysisEngine:
         """Say what is wrong with the query `name`; of what nobody has foreseen the trace goes to standard error."""
         if isinstance(error, QueryError):
             self._send({"error": str(error), "field": error.field, "id": name})
+        elif isinstance(error, StartError):
+            self._send({"error": str(error), "id": name})
         else:
             say("".join(traceback.format_exception(error)))
             self._send({"error": f"{type(error).__name__}: {error}", "id": name})
@@ -208,11 +237,14 @@ def _refuse(name: str) -> Any:
 
 
 def serve(make_engine: Callable[[Callable[[str], None]], AnalysisEngine], source: IO[bytes], sink: IO[bytes], *, quits_at_once: bool = False) -> None:
-    """Answer every line of `source` on `sink`; at its end finish the open queries, or drop them if `quits_at_once`."""
+    """Answer every line of `source` on `sink`; at its end finish the open queries, or drop them if `quits_at_once`.
+
+    Raises:
+      Exception: what kept the engine from being started or its network from being loaded.
+    """
     reader = LineReader(source, LONGEST_LINE)
     write = LineWriter(sink)
     engine = make_engine(write)
-    say("analysis ready")
 
     def listen() -> None:
         while (line := reader.take()) is not None:
@@ -223,4 +255,8 @@ def serve(make_engine: Callable[[Callable[[str], None]], AnalysisEngine], source
         engine.close(finish=not quits_at_once)
 
     threading.Thread(target=listen, name="queries", daemon=True).start()
+    with raising_causes():
+        engine.wait_for_game()
     engine.run()
+    if engine.failure is not None:
+        raise engine.failure

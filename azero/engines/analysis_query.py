@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from azero.engines.analysis_fields import QueryError, boolean_of, colour_of, integer_of, list_of, location_of, move_of, number_of, stones_of
-from azero.engines.go_game import GoGame
 from azero.engines.kata_rules import TERRITORY, Rules, parse_rules
 from azero.games.go.text import format_vertex
-from azero.play.player import Position
 from azero.play.thinking import Restriction
+
+if TYPE_CHECKING:
+    from azero.engines.go_game import GoGame
+    from azero.play.player import Position
 
 PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
 _UNUSED = ("includeOwnership", "includeOwnershipStdev", "includeMovesOwnership", "includeMovesOwnershipStdev")

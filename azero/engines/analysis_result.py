@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from azero.engines.analysis_query import Query, Turn
-from azero.engines.go_game import GoGame
 from azero.engines.moves import win_rate
 from azero.games.go import setup
-from azero.games.go.rules import Go
 from azero.games.go.text import format_vertex
-from azero.play.player import Position
 from azero.play.thinking import Analysis, MoveInfo
+
+if TYPE_CHECKING:
+    from azero.engines.go_game import GoGame
+    from azero.games.go.rules import Go
+    from azero.play.player import Position
 
 
 def format_result(turn: Turn, game: GoGame, position: Position, analysis: Analysis, *, is_during_search: bool) -> dict[str, Any]:

@@ -6,9 +6,9 @@ import re
 import time
 from collections.abc import Callable, Sequence
 
-from azero.engines.move_game import START
 from azero.engines.notation import NOTATIONS
 from azero.engines.program import Program
+from azero.engines.uci_go import START
 from azero.games.game import Game
 from azero.play.player import RESIGN, Clock, Decision, Move, PlayerError, Position
 

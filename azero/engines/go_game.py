@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-import jax.numpy as jnp
 import numpy as np
 
+from azero.engines import go_status
 from azero.engines.kata_rules import Rules
 from azero.engines.session import MakeThinker, Session, without_history
 from azero.games.game import Game
@@ -176,6 +176,10 @@ class GoGame:
         self.session.restore(positions)
         self.session.game = self._go(self.shape)
 
+    def begin_to_prepare(self) -> None:
+        """Load the network and compile what a game needs in a thread of its own; the playouts that judge dead stones come last."""
+        self.session.begin_to_prepare(lambda: go_status.prepare(self.shape))
+
     def with_turn(self, colour: int) -> Position:
         """Return the current position with `colour` to move, fit to be thought about."""
         return turned(self.position, colour)
@@ -193,11 +197,11 @@ def turned(position: Position, colour: int) -> Position:
     state = position.state
     if int(state.num_moves) >= game.max_moves:
         return _set_up(game, game.board(state), colour)
-    passes = jnp.where(state.num_passes >= 2, 0, state.num_passes).astype(jnp.int32)
-    return without_history(Position.of_state(position.game, dataclasses.replace(state, to_play=jnp.int32(colour), num_passes=passes)))
+    passes = 0 if state.num_passes >= 2 else state.num_passes
+    return without_history(Position.of_state(position.game, dataclasses.replace(state, to_play=np.int32(colour), num_passes=np.int32(passes))))
 
 
 def _set_up(game: Go, board: np.ndarray, to_play: int) -> Position:
     """Return the beginning of a game with the stones of `board` int8[H, W] on it."""
     flat = board.reshape(-1)
-    return Position.of_state(cast(Game, game), game.setup(np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play))
+    return Position.of_state(cast(Game, game), game.host_setup(np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play))

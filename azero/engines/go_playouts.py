@@ -7,6 +7,7 @@ stay eyes and a seki stays a seki, while a dead chain is taken off the board in 
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -28,6 +29,10 @@ MOVES_PER_POINT = 2.5
 """A playout that is still going on then is counted as it stands."""
 
 
+_RUNNING = threading.Lock()
+"""One thread at a time: the second of two that ask at the start waits for the program that the first one compiles."""
+
+
 class _Carry(NamedTuple):
     states: GoState
     """states[B]"""
@@ -42,8 +47,9 @@ def count_ownership(board: np.ndarray, num_playouts: int, seed: int = 0) -> np.n
     """
     run, game = _compiled((board.shape[0], board.shape[1]), num_playouts)
     flat = board.reshape(-1)
-    states = [game.setup(np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play) for to_play in (0, 1)]
-    return np.asarray(run(jax.random.key(seed), *states))
+    states = [game.host_setup(np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play) for to_play in (0, 1)]
+    with _RUNNING:
+        return np.asarray(run(jax.random.key(seed), *states))
 
 
 @functools.lru_cache(maxsize=4)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from azero.engines.go_game import GoGame
 from azero.games.go import sgf_write
 from azero.games.go.sgf import GameRecord, parse_games
+
+if TYPE_CHECKING:
+    from azero.engines.go_game import GoGame
 
 
 def format_game(game: GoGame, result: str = "") -> str:

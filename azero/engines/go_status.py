@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from azero.engines.go_nakade import MOST_POINTS, EyeSpace
-from azero.engines.go_playouts import count_ownership
 from azero.games.go import setup
 from azero.games.go.life import Point, pass_alive
 
@@ -59,6 +58,13 @@ class Status:
         return [sorted(chain) for chain, _ in setup.chains(np.where(masks[which], self.board, 0).astype(np.int8))]
 
 
+def prepare(shape: tuple[int, int]) -> None:
+    """Compile what judging a position on such a board may need."""
+    from azero.engines.go_playouts import count_ownership
+
+    count_ownership(np.zeros(shape, np.int8), _num_playouts(shape[0] * shape[1]))
+
+
 def judge(board: np.ndarray, seed: int = 0) -> Status:
     """Judge a final position, board int8[H, W]; the same board and seed give the same judgement.
 
@@ -73,6 +79,8 @@ def _dead_stones(board: np.ndarray, seed: int) -> np.ndarray:
     """Return bool[H, W]: the dead stones."""
     if not board.any():
         return np.zeros(board.shape, bool)
+    from azero.engines.go_playouts import count_ownership  # loads JAX, which the other commands of a GTP engine need not wait for
+
     dead, alive = np.zeros(board.shape, bool), np.zeros(board.shape, bool)
     for colour in (1, -1):
         stones, enclosed = pass_alive(board, colour)

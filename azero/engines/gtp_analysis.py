@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from azero.engines.gtp_command import Call, Command, CommandError, parse_colour, parse_integer
 from azero.engines.gtp_play import finish_move
 from azero.engines.moves import choose_move, unvisited_moves, win_rate
-from azero.play.player import Position
 from azero.play.thinking import Analysis, Limits, MoveInfo, Restriction
+
+if TYPE_CHECKING:
+    from azero.play.player import Position
 
 _FLAGS = {name.lower(): name for name in ("rootInfo", "pvVisits", "pvEdgeVisits", "ownership", "ownershipStdev", "movesOwnership", "movesOwnershipStdev")}
 """Options that are true or false, by their words in small letters. The network has no ownership to show; a controller that asks for it gets everything else."""
@@ -107,7 +109,7 @@ def _restriction(entries: Sequence[tuple[str, int, set[int], int]], num_actions:
     return restriction if entries else None
 
 
-Format = Callable[[Call, Position, Analysis, Options], str]
+Format = Callable[[Call, "Position", Analysis, Options], str]
 
 
 def format_lz(call: Call, position: Position, analysis: Analysis, options: Options) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from azero.engines.go_game import GoGame
 from azero.engines.gtp_settings import Settings
 from azero.games.go.text import format_vertex, parse_vertex
+
+if TYPE_CHECKING:
+    from azero.engines.go_game import GoGame
 
 
 class CommandError(Exception):

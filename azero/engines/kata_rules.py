@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from azero.games.go.rules import Superko
+if TYPE_CHECKING:
+    from azero.games.go.rules import Superko
 
 Bonus = Literal["0", "N", "N-1"]
 _AREA = {"scoring": "AREA", "tax": "NONE", "hasButton": False}

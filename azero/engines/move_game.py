@@ -6,12 +6,13 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 
+import numpy as np
+
 from azero.engines.notation import NOTATIONS, going_on
 from azero.engines.session import MakeThinker, Session
+from azero.engines.uci_go import START
 from azero.games.game import Game
 from azero.play.player import Position
-
-START = "startpos"
 
 
 class MoveGame:
@@ -37,9 +38,19 @@ class MoveGame:
 
     def prepare(self) -> None:
         """Load and compile all that a game may need, so that no clock waits for it."""
+        self.compile_positions()
+        self.session.prepare()
+
+    def begin_to_prepare(self) -> None:
+        """Compile what positions need; the rest follows in a thread of its own."""
+        self.compile_positions()
+        self.session.begin_to_prepare()
+
+    def compile_positions(self) -> None:
+        """Compile what playing and looking at positions needs."""
         # A game that is over is looked at once more, by a program of its own: mates come late in a game, with little time left.
         going_on(dataclasses.replace(self.position, is_over=True))
-        self.session.prepare()
+        self.position.play(int(np.argmax(self.position.legal)))
 
     def new_game(self) -> None:
         """Begin at the start, and forget what the last game taught the search."""

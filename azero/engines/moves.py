@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from azero.engines.go_game import GoGame
 from azero.engines.gtp_settings import Settings
-from azero.play.player import Position
 from azero.play.thinking import Analysis, MoveInfo, Restriction
+
+if TYPE_CHECKING:
+    from azero.engines.go_game import GoGame
+    from azero.play.player import Position
 
 
 class Choice(NamedTuple):

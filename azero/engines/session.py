@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 
+from azero.engines.background import WAIT_SECONDS, Background
 from azero.engines.lines import say
 from azero.games.game import Game
 from azero.play.player import Player, Position
@@ -20,6 +21,10 @@ class ThinkingPlayer(Thinker, Player, Protocol):
 
     def limit_memory(self, megabytes: int) -> None:
         """Keep the tree within about so many MiB from now on."""
+        ...
+
+    def warm_up_in_steps(self, position: Position) -> Iterator[None]:
+        """Compile what thinking about positions like this one needs; after the first step it can think, while another thread takes the other steps."""
         ...
 
 
@@ -50,6 +55,7 @@ class Session:
         self._make_thinker = make_thinker
         self._is_interrupted = is_interrupted
         self._thinker: tuple[Game, ThinkingPlayer] | None = None
+        self._preparation: Background[ThinkingPlayer] | None = None
         self._positions: list[Position] = []
         self.start(Position.start(game) if position is None else position)
 
@@ -106,30 +112,66 @@ class Session:
 
     def forget(self) -> None:
         """Make the thinker forget its tree."""
+        if self._preparation is not None and self._preparation.is_there():
+            self._take_prepared()
         if self._thinker is not None:
             self._thinker[1].reset()
 
+    def _take_prepared(self) -> None:
+        """Wait for the thinker that is being prepared."""
+        if self._preparation is not None:
+            thinker = self._preparation.result()
+            if self._thinker is None:
+                self._thinker = (self.game, thinker)
+
     @property
     def thinker(self) -> ThinkingPlayer:
-        """The thinker, made when it is first needed and anew for another board; other changes of the rules it takes in with the position."""
+        """The thinker, made when it is first needed and anew for another board; other changes of the rules it takes in with the position.
+
+        Raises:
+          StartError: it was being prepared, and that failed.
+        """
+        self._take_prepared()
         if self._thinker is None or self._thinker[0].board_shape != self.game.board_shape:
             self._thinker = None
             self._thinker = (self.game, self._make_thinker(self.game))
         return self._thinker[1]
 
     def prepare(self, quietly: bool = False) -> None:
-        """Make the thinker and have it think once, so that everything is compiled; standard error says so."""
-        tell = _say_nothing if quietly else say
-        tell("preparing the network and the search ...")
-        began = time.perf_counter()
-        thinker, position = self.thinker, self._known(self.position)
-        # A batch of leaves, a leaf alone, a move of the game: each is a program of its own.
-        for playouts in (16, 1):
-            thinker.think(position, Limits(playouts=playouts))
-        if not position.is_over:
-            self.position.play(int(np.argmax(position.legal)))
-        thinker.reset()
-        tell(f"ready after {time.perf_counter() - began:.1f} s")
+        """Make the thinker and compile everything that it needs.
+
+        Raises:
+          StartError: that failed.
+        """
+        self.begin_to_prepare(quietly=quietly)
+        assert self._preparation is not None
+        self._preparation.finish()
+
+    def begin_to_prepare(self, *others: Callable[[], object], quietly: bool = False) -> None:
+        """Make the thinker and compile what it needs, and then `others`, in a thread of its own: what answers first comes first. Standard error says so."""
+        tell, game, position = _say_nothing if quietly else say, self.game, self._known(self.position)
+
+        def work(give: Callable[[ThinkingPlayer], None]) -> None:
+            tell("preparing the network and the search ...")
+            began = time.perf_counter()
+            if not position.is_over:
+                position.play(int(np.argmax(position.legal)))
+            thinker = self._make_thinker(game)
+            steps = thinker.warm_up_in_steps(position)
+            next(steps)
+            give(thinker)
+            tell(f"ready after {time.perf_counter() - began:.1f} s; faster programs follow")
+            for _ in steps:
+                pass
+            for other in others:
+                other()
+            tell(f"everything is compiled after {time.perf_counter() - began:.1f} s")
+
+        self._preparation = Background(work)
+
+    def can_think(self, seconds: float = 0.0) -> bool:
+        """Wait at most so long, and say whether nothing has to be waited for any more before thinking (or preparing has failed)."""
+        return self._preparation is None or self._preparation.is_there(seconds)
 
     def think(
         self,
@@ -144,18 +186,31 @@ class Session:
     ) -> Analysis:
         """Think about `position`, which is the current one or that with another side to move.
 
-        `is_endless` thinking has no limits and ends as soon as input waits; `should_stop` ends any other. For the rest see `Thinker.think`.
+        `is_endless` thinking has no limits and ends as soon as input waits; `should_stop` ends any other. For the rest see `Thinker.think`. While the thinker is
+        still being prepared this waits for it, and what the wait takes is taken off the time to think; thinking that is ended before gives no moves.
+
+        Raises:
+          StartError: the thinker was being prepared, and that failed.
         """
+        began = time.perf_counter()
+        stop = self._is_interrupted if is_endless else should_stop or _never
+        while not self.can_think(WAIT_SECONDS):
+            if stop():
+                return Analysis((), 0.0, 0, 0, 0.0, np.zeros(position.game.num_actions, np.float32), time.perf_counter() - began)
         if position is not self.position:
             self.forget()
-        return self.thinker.think(
+        thinker, waited = self.thinker, time.perf_counter() - began
+        if limits.seconds is not None:
+            limits = dataclasses.replace(limits, seconds=max(0.0, limits.seconds - waited))
+        analysis = thinker.think(
             self._known(position),
             Limits() if is_endless else limits,
-            should_stop=self._is_interrupted if is_endless else should_stop or _never,
+            should_stop=stop,
             on_progress=on_progress,
             progress_seconds=progress_seconds,
             restriction=restriction,
         )
+        return dataclasses.replace(analysis, seconds=analysis.seconds + waited)
 
     def ponder(self) -> None:
         """Think about the current position until input waits; a position that is over is not thought about."""

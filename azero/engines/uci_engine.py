@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from azero import __version__
+from azero.engines.background import WAIT_SECONDS, Background, StartError, raising_causes
 from azero.engines.lines import Line, LineReader, LineWriter, say
-from azero.engines.move_game import START, MoveGame
 from azero.engines.moves import best_unsearched
-from azero.engines.notation import going_on, may_declare_win
-from azero.engines.uci_go import GoRequest, parse_go
+from azero.engines.uci_go import START, GoRequest, parse_go
 from azero.engines.uci_info import format_info, win_draw_loss
 from azero.engines.uci_options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, Option, Options
 from azero.engines.uci_search import SearchControl
-from azero.play.player import Position
 from azero.play.thinking import Analysis, Limits, Restriction
+
+if TYPE_CHECKING:
+    from azero.engines.move_game import MoveGame
+    from azero.play.player import Position
 
 LONGEST_LINE = 1 << 20
 """Bytes of a line; a game of 10,000 moves takes 50,000."""
@@ -53,17 +57,30 @@ class Dialect:
 class Engine:
     """An engine for one game in one dialect. Whatever a line holds, the answer is the protocol's, an `info string` or silence, never a failure."""
 
-    def __init__(self, dialect: Dialect, game: MoveGame, lines: LineReader, write: LineWriter, *, visits: int | None = None, name: str = "azero") -> None:
-        """Serve `game`; `visits` bounds every search that is not infinite."""
+    def __init__(
+        self,
+        dialect: Dialect,
+        game: MoveGame | Background[MoveGame],
+        lines: LineReader,
+        write: LineWriter,
+        *,
+        visits: int | None = None,
+        name: str = "azero",
+    ) -> None:
+        """Serve `game`, which may still be in the making: only a search waits for it. `visits` bounds every search that is not infinite."""
         self.dialect = dialect
-        self.game = game
+        self._making = game
+        self.failure: BaseException | None = None
+        """Why the network cannot be loaded, once a search has met that."""
         self.name = name
         self.options = Options(dialect.options)
         self._visits = visits
         self._lines = lines
         self._write = write
         self._has_quit = False
-        self._is_prepared = False
+        self._megabytes: int | None = None
+        self._untold: list[str] | None = None
+        """The words of a `position` that came before the game was made."""
         self._search: SearchControl | None = None
         self._is_lost = False
         """The last position was refused: there is nothing to think about until another one comes."""
@@ -82,13 +99,39 @@ class Engine:
         }
         self._during_search = {"isready", "stop", "ponderhit", "quit", "debug", *dialect.last_words}
 
+    @property
+    def game(self) -> MoveGame:
+        """The game.
+
+        Raises:
+          StartError: it could not be made.
+        """
+        return self._making.result() if isinstance(self._making, Background) else self._making
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether the game is still in the making."""
+        return isinstance(self._making, Background) and not self._making.is_there()
+
     def run(self) -> None:
-        """Answer lines until `quit` or the end of the input."""
-        while not self._has_quit and not self._write.is_closed:
-            line = self._lines.take()
-            if line is None:
-                return
-            self.handle(line)
+        """Answer lines until `quit` or the end of the input.
+
+        Raises:
+          Exception: what kept the engine from being started or its network from being loaded.
+        """
+        with raising_causes():
+            while not self._has_quit and not self._write.is_closed:
+                while self.is_starting and not self._lines.is_waiting():
+                    time.sleep(WAIT_SECONDS)
+                if not self.is_starting:
+                    _ = self.game  # what keeps it from starting is told at once
+                line = self._lines.take()
+                if line is None:
+                    _ = self.game
+                    return
+                self.handle(line)
+                if self.failure is not None:
+                    raise self.failure
 
     def handle(self, line: Line) -> None:
         """Carry out one line."""
@@ -111,6 +154,9 @@ class Engine:
             command(words[1:])
         except ValueError as error:
             self._tell(f"{words[0]}: {error}")
+        except StartError as error:
+            self.failure = error.__cause__
+            self._tell(f"cannot play: {error}")
         except Exception as error:  # whatever is wrong with one command, the engine must live; the trace goes to standard error
             say(traceback.format_exc())
             self._tell(f"internal error: {type(error).__name__}: {error}")
@@ -130,21 +176,23 @@ class Engine:
         self._say(f"{self.dialect.name}ok")
 
     def _is_ready(self, words: list[str]) -> None:
-        self._prepare()
+        """Answer at once: programs wait ten seconds and less for it, and a search waits for what it needs."""
         self._say("readyok")
 
-    def _prepare(self) -> None:
-        """Load and compile what a search needs, once, so that no clock waits for it."""
-        if not self._is_prepared:
-            self.game.session.thinker.limit_memory(self.options[self.dialect.memory])
-            self.game.prepare()
-            self._is_prepared = True
-
     def _new_game(self, words: list[str]) -> None:
-        self.game.new_game()
+        self._untold = None
+        if not self.is_starting:
+            self.game.new_game()
         self._is_lost = False
 
     def _position(self, words: list[str]) -> None:
+        if self.is_starting:
+            self._untold, self._is_lost = words, False
+        else:
+            self._set_up(words)
+
+    def _set_up(self, words: list[str]) -> None:
+        self._untold = None
         self._is_lost = True
         keyword = self.game.notation.keyword
         cut = words.index("moves") if "moves" in words else len(words)
@@ -158,9 +206,7 @@ class Engine:
         self._is_lost = False
 
     def _set_option(self, words: list[str]) -> None:
-        option = self.options.set(words)
-        if option == self.dialect.memory and self._is_prepared:
-            self.game.session.thinker.limit_memory(self.options[option])
+        self.options.set(words)
 
     def _stop(self, words: list[str]) -> None:
         if self._search is not None:
@@ -180,36 +226,65 @@ class Engine:
             if words[:1] == [kind]:
                 self._say(answer)
                 return
-        if self._is_lost:
-            # A move in an older position would be an illegal one for who asks.
-            self._tell("go: the last position was refused; send another one")
-            self._say(f"bestmove {self.dialect.no_move}")
-            return
-        request = parse_go(words, self.dialect.sides[self.game.position.to_play])
-        if request.unknown:
-            self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and passed over")
-        self._prepare()
-        position = going_on(self.game.position)
-        seconds = None if position is None else request.thinking_seconds(position, self.options[self.dialect.overhead] / 1000)
+        # Whose clock counts is known when the position is; the time runs from here.
+        request = parse_go(words, self.dialect.sides[0])
         search = SearchControl(
             self._lines,
             self.handle,
-            is_endless=request.is_infinite or (not request.is_limited and self._visits is None),
+            is_endless=request.is_infinite,
             ponders=request.ponders,
-            seconds=seconds,
+            seconds=None,
             depth=request.depth,
             is_closed=lambda: self._write.is_closed,
         )
         self._search = search
         try:
-            answer = self._answer(position, request, search)
-            search.wait()
+            answer = self._search_and_answer(words, search)
         finally:
             self._search = None
-        self._say(answer)
+        if answer is not None:
+            self._say(answer)
+
+    def _search_and_answer(self, words: list[str], search: SearchControl) -> str | None:
+        """Search, and return the line that ends it when it may be given; None where nobody waits for one any more."""
+        from azero.engines.notation import going_on
+
+        if not self._wait(search, lambda: not self.is_starting):
+            return None
+        if self._untold is not None:
+            self._carry_out(self._set_up, ["position", *self._untold])
+        if self._is_lost:
+            # A move in an older position would be an illegal one for who asks.
+            self._tell("go: the last position was refused; send another one")
+            return f"bestmove {self.dialect.no_move}"
+        request = parse_go(words, self.dialect.sides[self.game.position.to_play])
+        if request.unknown:
+            self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and passed over")
+        position = going_on(self.game.position)
+        seconds = None if position is None else request.thinking_seconds(position, self.options[self.dialect.overhead] / 1000)
+        search.limit(seconds, is_endless=request.is_infinite or (not request.is_limited and self._visits is None))
+        if not self._wait(search, self.game.session.can_think):
+            return None
+        if self._megabytes != self.options[self.dialect.memory]:
+            self._megabytes = self.options[self.dialect.memory]
+            self.game.session.thinker.limit_memory(self._megabytes)
+        answer = self._answer(position, request, search)
+        search.wait()
+        return answer
+
+    def _wait(self, search: SearchControl, is_over: Callable[[], bool]) -> bool:
+        """Carry out the lines that come until something is over; False where the engine is to end first."""
+        while not is_over():
+            search.should_stop()
+            if self._has_quit or self._write.is_closed:
+                return False
+            time.sleep(WAIT_SECONDS)
+        return True
 
     def _answer(self, position: Position | None, request: GoRequest, search: SearchControl) -> str:
         """Search and return the line that ends it."""
+        from azero.engines.notation import may_declare_win
+
         if self.dialect.win is not None and may_declare_win(self.game.position):
             return f"bestmove {self.dialect.win}"
         if position is None:

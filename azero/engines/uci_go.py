@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from azero.play.clock import Clock, thinking_seconds
-from azero.play.player import Position
+
+if TYPE_CHECKING:
+    from azero.play.player import Position
+
+START = "startpos"
+"""The usual first position, in `position`."""
 
 OWN_MOVES = 20
 """The main time is shared out over so many own moves (AZ, methods, "Evaluation": a twentieth of the remaining time for each)."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from azero.engines.notation import Notation
-from azero.play.player import Position
 from azero.play.thinking import Analysis, MoveInfo
+
+if TYPE_CHECKING:
+    from azero.engines.notation import Notation
+    from azero.play.player import Position
 
 PV_MOVES = 20
 """Longest line that is sent."""

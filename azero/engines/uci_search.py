@@ -50,6 +50,11 @@ class SearchControl:
         """End the search at the next batch."""
         self._is_stopped = True
 
+    def limit(self, seconds: float | None, is_endless: bool) -> None:
+        """Set what was not known when the time began to count: both as at the start."""
+        self._seconds, self._is_endless = seconds, is_endless
+        self._waits |= is_endless
+
     def ponderhit(self) -> None:
         """The expected move has been played: the limits hold from now on."""
         self._waits = self._is_endless

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from azero.engines.go_game import GoGame
+    from azero.engines.move_game import MoveGame
 
 
 def gtp(
@@ -28,10 +34,22 @@ def gtp(
       seconds: seconds per move at most.
       ponder: think in the opponent's time.
     """
-    _say_starting()
-    from azero.experiments.serve import Source, serve_gtp
+    from azero.engines.background import Background
+    from azero.engines.gtp import GtpEngine, serve
+    from azero.engines.gtp_settings import Settings
 
-    serve_gtp(Source(checkpoint, iteration, random_net, player), visits, seconds, ponder)
+    settings = Settings(visits=visits, seconds=seconds, ponders=ponder)
+
+    def make_engine(write: Callable[[str], None], is_interrupted: Callable[[], bool]) -> GtpEngine:
+        def load(give: Callable[[GoGame], None]) -> None:
+            from azero.experiments.serve import Source, load_go
+
+            give(load_go(Source(checkpoint, iteration, random_net, player), settings, is_interrupted)[1])
+
+        return GtpEngine(Background(load), settings, write)
+
+    with _protocol() as (stdin, stdout):
+        serve(make_engine, stdin, stdout)
 
 
 def uci(checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, visits: int | None = None) -> None:
@@ -43,10 +61,7 @@ def uci(checkpoint: Path | None = None, random_net: str | None = None, iteration
       iteration: the checkpoint; default the newest.
       visits: visits per move at most, infinite analysis left out; default what the program's clock allows.
     """
-    _say_starting()
-    from azero.experiments.serve import Source, serve_moves
-
-    serve_moves("uci", Source(checkpoint, iteration, random_net), visits)
+    _serve_moves("uci", checkpoint, random_net, iteration, visits)
 
 
 def usi(checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, visits: int | None = None) -> None:
@@ -58,10 +73,24 @@ def usi(checkpoint: Path | None = None, random_net: str | None = None, iteration
       iteration: the checkpoint; default the newest.
       visits: visits per move at most, infinite analysis left out; default what the program's clock allows.
     """
-    _say_starting()
-    from azero.experiments.serve import Source, serve_moves
+    _serve_moves("usi", checkpoint, random_net, iteration, visits)
 
-    serve_moves("usi", Source(checkpoint, iteration, random_net), visits)
+
+def _serve_moves(protocol: str, checkpoint: Path | None, random_net: str | None, iteration: int | None, visits: int | None) -> None:
+    from azero.engines.background import Background
+    from azero.engines.lines import LineReader, LineWriter
+    from azero.engines.uci import UCI
+    from azero.engines.uci_engine import LONGEST_LINE, Engine
+    from azero.engines.usi import USI
+
+    def load(give: Callable[[MoveGame], None]) -> None:
+        from azero.experiments.serve import Source, load_moves
+
+        give(load_moves(protocol, Source(checkpoint, iteration, random_net), visits))
+
+    with _protocol() as (stdin, stdout):
+        lines, write = LineReader(stdin, LONGEST_LINE), LineWriter(stdout)
+        Engine(UCI if protocol == "uci" else USI, Background(load), lines, write, visits=visits).run()
 
 
 def analysis(
@@ -84,10 +113,24 @@ def analysis(
       visits: visits of queries that do not say.
       quit_without_waiting: at the end of the input drop what is still open.
     """
-    _say_starting()
-    from azero.experiments.serve import Source, serve_analysis
+    from azero.engines.analysis import AnalysisEngine, serve
+    from azero.engines.background import Background
+    from azero.engines.gtp_settings import Settings
 
-    serve_analysis(Source(checkpoint, iteration, random_net, player), visits, quit_without_waiting)
+    def make_engine(write: Callable[[str], None]) -> AnalysisEngine:
+        def load(give: Callable[[GoGame], None]) -> None:
+            from azero.experiments.serve import Source, load_go
+
+            settings = Settings(visits=visits)
+            spec, game = load_go(Source(checkpoint, iteration, random_net, player), settings, lambda: False)
+            engine.describe(spec.name, settings.visits or visits)
+            give(game)
+
+        engine = AnalysisEngine(Background(load), write, visits=visits)
+        return engine
+
+    with _protocol() as (stdin, stdout):
+        serve(make_engine, stdin, stdout, quits_at_once=quit_without_waiting)
 
 
 def play(
@@ -115,6 +158,13 @@ def play(
     play_in_terminal(Source(checkpoint, iteration, random_net, player), visits, colour, komi)
 
 
-def _say_starting() -> None:
-    """Say at once that something happens: importing and compiling take seconds, and standard output is the protocol's."""
-    print("azero: starting ...", file=sys.stderr, flush=True)
+@contextlib.contextmanager
+def _protocol() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Give a protocol the standard streams, say at once that something happens, and end at Ctrl-C or with what is still compiled at the end."""
+    from azero.engines import lines
+    from azero.engines.background import leave_if_busy
+
+    lines.say("azero: starting ...")
+    with contextlib.suppress(KeyboardInterrupt):
+        yield lines.standard_streams()
+    leave_if_busy()

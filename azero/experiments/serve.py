@@ -1,8 +1,7 @@
-"""Networks behind protocols: what `azero gtp`, `azero analysis` and `azero play` start."""
+"""Networks behind protocols: what `azero gtp`, `azero analysis`, `azero uci`, `azero usi` and `azero play` load; the engines' first answers do not wait for it."""
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,13 +11,12 @@ from typing import NamedTuple
 from rich.console import Console
 
 from azero.config import GameConfig
-from azero.engines import analysis, gtp, uci_engine
 from azero.engines.go_game import GoGame
 from azero.engines.gtp_settings import Settings
 from azero.engines.kata_rules import Rules
-from azero.engines.lines import LineReader, LineWriter, say, standard_streams
+from azero.engines.lines import say
 from azero.engines.move_game import MoveGame
-from azero.engines.session import Session, ThinkingPlayer
+from azero.engines.session import Session
 from azero.engines.terminal import Terminal
 from azero.engines.uci import UCI
 from azero.engines.usi import USI
@@ -72,44 +70,35 @@ class Source:
         return spec
 
 
-def serve_gtp(source: Source, visits: int | None, seconds: float | None, ponder: bool) -> None:
-    """Speak GTP on standard input and output until `quit`."""
+def load_go(source: Source, settings: Settings, is_interrupted: Callable[[], bool]) -> tuple[ThinkerSpec, GoGame]:
+    """Return a player and a game of Go on its board, komi and rules, and begin to load and compile it. The visits of its name go into `settings`.
+
+    Raises:
+      CheckpointError, ValueError, OSError: there is no such player, or it plays another game.
+    """
     spec = source.spec()
-    settings = Settings(visits=_visits(spec, visits), seconds=seconds, ponders=ponder)
-    stdin, stdout = standard_streams()
+    settings.visits = _visits(spec, settings.visits)
+    config = _game_config(spec)
+    game = make(config.name, **config.options())
+    if not isinstance(game, Go):
+        raise ValueError(f"{spec.name} plays {game.name}; this protocol is for Go (azero play plays every game)")
     say(f"azero: loading {spec.name} ...")
-
-    def make_engine(write: Callable[[str], None], is_interrupted: Callable[[], bool]) -> gtp.GtpEngine:
-        game = _go_game(spec, is_interrupted)
-        game.session.prepare()
-        return gtp.GtpEngine(game, settings, write)
-
-    with contextlib.suppress(KeyboardInterrupt):
-        gtp.serve(make_engine, stdin, stdout)
-
-
-def serve_analysis(source: Source, visits: int, quit_without_waiting: bool) -> None:
-    """Speak KataGo's analysis protocol on standard input and output until the input ends."""
-    spec = source.spec()
-    wanted = _visits(spec, visits) or visits
-    stdin, stdout = standard_streams()
-    say(f"azero: loading {spec.name} ...")
-
-    def make_engine(write: Callable[[str], None]) -> analysis.AnalysisEngine:
-        game = _go_game(spec, lambda: False)
-        game.session.prepare()
-        return analysis.AnalysisEngine(game, write, visits=wanted, name=spec.name)
-
-    with contextlib.suppress(KeyboardInterrupt):
-        analysis.serve(make_engine, stdin, stdout, quits_at_once=quit_without_waiting)
+    rules = Rules(game.superko, game.suicide)
+    table = GoGame(lambda game: load_any_thinker(spec, _config_of(game)), game.board_shape, komi=game.komi, rules=rules, is_interrupted=is_interrupted)
+    table.begin_to_prepare()
+    return spec, table
 
 
 PROTOCOLS = {"chess": UCI, "shogi": USI}
 """The dialect of each game that has one."""
 
 
-def serve_moves(protocol: str, source: Source, visits: int | None) -> None:
-    """Speak UCI or USI, as `protocol` says, on standard input and output until `quit`."""
+def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
+    """Return a game of chess or shogi, as `protocol` says, with a player whose network is being loaded and compiled.
+
+    Raises:
+      CheckpointError, ValueError, OSError: there is no such player, or it plays another game.
+    """
     spec = source.spec()
     _at_least_one(visits)
     config = _game_config(spec)
@@ -117,18 +106,11 @@ def serve_moves(protocol: str, source: Source, visits: int | None) -> None:
     if dialect is None or dialect.name != protocol:
         wanted = next(name for name, known in PROTOCOLS.items() if known.name == protocol)
         raise ValueError(f"{spec.name} plays {config.name}; {protocol} is for {wanted}")
+    say(f"azero: loading {spec.name} ...")
     # The papers' 512 moves end games of self-play, not a game with people.
-    game = make(config.name, max_moves=MOST_MOVES)
-    stdin, stdout = standard_streams()
-
-    def make_thinker(game: Game) -> ThinkingPlayer:
-        say(f"azero: loading {spec.name} ...")
-        return load_any_thinker(spec, _config_of(game))
-
-    lines, write = LineReader(stdin, uci_engine.LONGEST_LINE), LineWriter(stdout)
-    say(f"{protocol.upper()} ready")
-    with contextlib.suppress(KeyboardInterrupt):
-        uci_engine.Engine(dialect, MoveGame(game, make_thinker), lines, write, visits=visits).run()
+    table = MoveGame(make(config.name, max_moves=MOST_MOVES), lambda game: load_any_thinker(spec, _config_of(game)))
+    table.begin_to_prepare()
+    return table
 
 
 def play_in_terminal(source: Source, visits: int, colour: str, komi: float | None) -> None:
@@ -192,16 +174,6 @@ def _at_least_one(visits: int | None) -> int | None:
     if visits is not None and visits < 1:
         raise ValueError(f"--visits {visits}: at least 1 (1 is the network without search)")
     return visits
-
-
-def _go_game(spec: ThinkerSpec, is_interrupted: Callable[[], bool]) -> GoGame:
-    """Return a game of Go on the board that a network plays, with its komi and rules."""
-    config = _game_config(spec)
-    game = make(config.name, **config.options())
-    if not isinstance(game, Go):
-        raise ValueError(f"{spec.name} plays {game.name}; this protocol is for Go (azero play plays every game)")
-    rules = Rules(game.superko, game.suicide)
-    return GoGame(lambda game: load_any_thinker(spec, _config_of(game)), game.board_shape, komi=game.komi, rules=rules, is_interrupted=is_interrupted)
 
 
 def _game_config(spec: ThinkerSpec) -> GameConfig:

@@ -6,9 +6,12 @@ natively batched form behind `jax.custom_batching.custom_vmap`.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from azero.types import Array, PyTree
+import numpy as np
+
+if TYPE_CHECKING:
+    from azero.types import Array, PyTree
 
 
 class Game(Protocol):
@@ -94,11 +97,38 @@ class Game(Protocol):
         ...
 
 
+class Facts(NamedTuple):
+    """What a position is asked for on the host."""
+
+    to_play: int
+    is_over: bool
+    rewards: tuple[float, float]
+    legal: np.ndarray
+    """bool[A]"""
+
+
+@runtime_checkable
+class PlayedOnHost(Protocol):
+    """What a game has besides when a real game of it can be played without a compiled program. States are those of `Game`, in NumPy's arrays."""
+
+    def host_init(self) -> PyTree:
+        """Return the state before the first move."""
+        ...
+
+    def host_step(self, state: PyTree, action: int) -> PyTree:
+        """Return the state after a legal action."""
+        ...
+
+    def host_facts(self, state: PyTree) -> Facts:
+        """Return who is to move, whether the game is over, the rewards and the legal moves."""
+        ...
+
+
 @runtime_checkable
 class Scored(Protocol):
     """What a game has besides when its result is a number of points, counted against a handicap that the players agree on (komi in Go).
 
-    Programs compiled for `without_komi` serve every komi.
+    Programs compiled for `general` serve every komi, and all other rules that `arguments` holds.
     """
 
     margin_weight: float
@@ -108,8 +138,16 @@ class Scored(Protocol):
         """Return the same game with another share."""
         ...
 
-    def without_komi(self) -> Game:
-        """Return the same game with a komi of 0."""
+    def general(self) -> Game:
+        """Return what all games have in common that differ in komi and in `arguments` alone."""
+        ...
+
+    def arguments(self) -> np.ndarray:
+        """Return the rules that a program may take as an argument: int32[R]."""
+        ...
+
+    def with_arguments(self, arguments: Array) -> Game:
+        """Return the same game with the rules in traced `arguments`: for step, legal moves and end of the slim states of a search tree alone."""
         ...
 
     def final_points(self, state: PyTree) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -105,6 +105,11 @@ class ApvPlayer:
             self._judges.rollout([packed] * size)
             if self._settings.mixing < 1.0:
                 self._judges.value([packed] * size)
+
+    def warm_up_in_steps(self, position: Position) -> Iterator[None]:
+        """Do the same, all of it in one step."""
+        self.warm_up(position)
+        yield
 
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Think within the style's limits and the clock's, and choose a move or give up; a move that ends the game with a win is played without a thought."""

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.games.game import Game
+from azero.games.game import Game, PlayedOnHost
 from azero.play.clock import Clock
 from azero.search.search import SearchFn
 from azero.types import Array, PyTree
@@ -88,14 +88,26 @@ class Position:
 
 @functools.lru_cache(maxsize=8)
 def _compiled(hashable_game: Hashable) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
-    """Return `game`'s compiled start, step and look at a state, each giving the state and what a Position says of it."""
+    """Return `game`'s start, step and look at a state, each giving the state and what a Position says of it: compiled, unless the host can play it."""
     game = cast(Game, hashable_game)
+
+    if isinstance(game, PlayedOnHost):
+        return _on_host(game)
 
     def describe(state: PyTree) -> tuple[PyTree, Array, Array, Array, Array]:
         return state, game.to_play(state), game.is_terminal(state), game.rewards(state), game.legal_action_mask(state)
 
     advance = jax.jit(lambda state, action: describe(game.step(state, jnp.asarray(action, jnp.int32))))
     return jax.jit(lambda: describe(game.init())), advance, jax.jit(describe)
+
+
+def _on_host(game: PlayedOnHost) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
+    """Return the same of a game that needs no compiled program."""
+
+    def describe(state: PyTree) -> tuple[Any, ...]:
+        return state, *game.host_facts(state)
+
+    return lambda: describe(game.host_init()), lambda state, action: describe(game.host_step(state, action)), lambda state: describe(jax.device_get(state))
 
 
 class Move(NamedTuple):

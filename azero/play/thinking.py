@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from azero.games.game import Game
 from azero.play.clock import Clock, thinking_seconds
-from azero.play.player import Position
+
+if TYPE_CHECKING:
+    from azero.games.game import Game
+    from azero.play.player import Position
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -91,6 +91,8 @@ class TreePlayer:
         self.evaluator = Evaluator(game, leaf, params, batch=settings.batch, symmetry=settings.symmetry, cache_size=settings.cache_size, seed=seed, mesh=mesh)
         self.style = style
         self._settings = settings
+        self._width = settings.batch
+        """Leaves that go to the network together; fewer while the program for more is still being compiled."""
         self._random = np.random.default_rng(seed)
         self._use(game)
         self._bad_moves = 0
@@ -112,11 +114,18 @@ class TreePlayer:
 
     def warm_up(self, position: Position) -> None:
         """Compile everything that thinking about positions like this one needs, so that no clock waits for it."""
+        for _ in self.warm_up_in_steps(position):
+            pass
+
+    def warm_up_in_steps(self, position: Position) -> Iterator[None]:
+        """Do the same in two steps: after the first one it can think, one leaf at a time, while another thread takes the second one."""
         self._adopt(position.game)
-        packed = self._rules.pack(position.state)
-        for size in {1, self._settings.batch}:
-            self._rules.step([packed] * size, [int(np.argmax(position.legal))] * size)
-        self.evaluator.warm_up(packed)
+        rules, action = self._rules, int(np.argmax(position.legal))
+        packed, self._width = rules.pack(position.state), 1
+        for _, size in zip(self.evaluator.warm_up_in_steps(packed), sorted({1, self._settings.batch}), strict=True):
+            rules.step([packed] * size, [action] * size)
+            self._width = size
+            yield
 
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Think within the style's limits and the clock's, and choose a move or give up."""
@@ -172,7 +181,7 @@ class TreePlayer:
                 shown = time.perf_counter()
                 on_progress(analyse())
 
-        _search(tree, root, limits, began, should_stop, tell)
+        _search(tree, root, limits, began, should_stop, tell, lambda: self._width)
         if root is not whole:
             tree.root = merge(whole, root)
         analysis = analyse()
@@ -265,12 +274,14 @@ class TreePlayer:
         return bool(lead > root.total_visits / elapsed * (seconds - elapsed))
 
 
-def _search(tree: ParallelTree, root: Node, limits: Limits, began: float, should_stop: Callable[[], bool], tell: Callable[[], None]) -> None:
-    """Search from `root` until a limit is met, `tell` being called after every batch. `seconds` run since `began`."""
+def _search(
+    tree: ParallelTree, root: Node, limits: Limits, began: float, should_stop: Callable[[], bool], tell: Callable[[], None], width: Callable[[], int]
+) -> None:
+    """Search from `root` until a limit is met, at most `width()` leaves at a time, `tell` being called after every batch. `seconds` run since `began`."""
     first_visits = root.total_visits
     while (most := _remaining(limits, root.total_visits, first_visits)) > 0:
         batch_began = time.perf_counter()
-        if tree.search(most, root) == 0:
+        if tree.search(min(most, width()), root) == 0:
             _log.warning("the tree is full with %d positions: the search stops (max-nodes sets its size)", tree.num_nodes)
             return
         tell()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import jax
@@ -86,6 +86,7 @@ class Evaluator:
         self._programs = {1: _Program(game, leaf, params, seed, meshes.make_mesh(devices[:1]))}
         if batch > 1:
             self._programs[batch] = _Program(game, leaf, params, seed, meshes.make_mesh(devices[:used]))
+        self._largest = max(self._programs)
 
     def evaluate(self, positions: Sequence[PackedPosition]) -> list[Evaluation]:
         """Return the evaluations of `positions`, those that are remembered without asking the leaf; equal positions are asked once."""
@@ -101,10 +102,13 @@ class Evaluator:
         wanted = range(self._num_symmetries) if symmetry is None else [symmetry]
         return _mean(*self.ask([position] * len(wanted), list(wanted)), position)
 
-    def warm_up(self, position: PackedPosition) -> None:
-        """Compile the leaf for all batch sizes."""
-        for size in self._programs:
-            self.ask([position] * size, [0] * size)
+    def warm_up_in_steps(self, position: PackedPosition) -> Iterator[None]:
+        """Compile the leaf for the batch sizes, one a step, the smallest first; a size that has not been compiled is not used meanwhile."""
+        sizes, self._largest = sorted(self._programs), 1
+        for size in sizes:
+            self._programs[size](0, pad_rows([position.state], size), np.zeros(size, np.int32))
+            self._largest = size
+            yield
 
     def _look(self, positions: list[PackedPosition]) -> list[Evaluation]:
         """Evaluate positions as `symmetry` says."""
@@ -124,7 +128,7 @@ class Evaluator:
     def ask(self, positions: Sequence[PackedPosition], symmetries: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Return the leaf's policies float32[P, A] over the legal moves and its values float32[P], in calls of the fixed sizes; nothing is remembered."""
         began, calls = time.perf_counter(), self.counts.calls
-        pieces, largest = [], max(self._programs)
+        pieces, largest = [], self._largest
         for start in range(0, len(positions), largest):
             piece = [position.state for position in positions[start : start + largest]]
             size = next(size for size in sorted(self._programs) if size >= len(piece))

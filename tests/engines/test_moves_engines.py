@@ -81,7 +81,7 @@ def test_long_lines_are_refused_in_one_line() -> None:
 
 def test_a_failure_of_the_search_is_told_and_survived() -> None:
     engine = MovesInProcess("chess")
-    engine.ask("isready")
+    engine.ask("go nodes 1")
     think, engine.thinkers[0].think = engine.thinkers[0].think, None
     assert engine.ask("go nodes 1").startswith("info string internal error: TypeError")
     engine.thinkers[0].think = think
@@ -90,7 +90,7 @@ def test_a_failure_of_the_search_is_told_and_survived() -> None:
 
 def test_the_tree_is_kept_while_the_game_goes_on() -> None:
     engine = MovesInProcess("chess")
-    engine.ask("isready")
+    engine.ask("go nodes 1")
     thinker, resets = engine.thinkers[0], engine.thinkers[0].num_resets
     for question in ("position startpos", "position startpos moves e2e4", "position startpos moves e2e4 e7e5 g1f3"):
         engine.ask(question)
@@ -104,9 +104,9 @@ def test_the_tree_is_kept_while_the_game_goes_on() -> None:
     assert thinker.num_resets == resets + 2 and engine.game.session.num_moves == 0
 
 
-def test_nothing_is_compiled_after_isready() -> None:
+def test_nothing_is_compiled_once_the_game_is_prepared() -> None:
     engine = MovesInProcess("chess", max_moves=500)
-    engine.ask("isready")
+    engine.game.prepare()
     programs = _compiled(engine.game.game)
     sizes = [program._cache_size() for program in programs]
     assert all(sizes)
@@ -117,9 +117,9 @@ def test_nothing_is_compiled_after_isready() -> None:
 
 def test_memory_and_resignation_are_options() -> None:
     engine = MovesInProcess("shogi", value=-0.9)
-    engine.ask("setoption name USI_Hash value 7\nisready")
+    engine.ask("setoption name USI_Hash value 7\ngo nodes 1")
     assert engine.thinkers[0].megabytes == 7
-    engine.ask("setoption name USI_Hash value 9")
+    engine.ask("setoption name USI_Hash value 9\ngo nodes 1")
     assert engine.thinkers[0].megabytes == 9
     assert "bestmove resign" not in engine.ask("go nodes 1")
     engine.ask(f"setoption name ResignValue value {-shogi_centipawns(-0.9)}")

@@ -34,6 +34,9 @@ class UniformThinker:
     def observe(self, move) -> None:
         pass
 
+    def warm_up_in_steps(self, position):
+        yield
+
     def choose(self, position, clock) -> Decision:
         return Decision(self.think(position, Limits(visits=8)).moves[0].action, self.value)
 

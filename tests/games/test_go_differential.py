@@ -39,12 +39,17 @@ def test_every_mask_board_and_area_equals_the_referees(shape: tuple[int, int], s
     referees = [Referee(*shape, superko, suicide) for _ in range(num_games)]
     rng = np.random.default_rng(7)
     state = jax.tree.map(lambda a: jnp.broadcast_to(a[None], (num_games, *a.shape)), game.init())
+    hosts = [game.host_init() for _ in referees]
     num_repetitions = 0
     for _ in range(num_moves):
         state, masks, slim, frames, scores = look(state)
         masks, slim, scores = np.asarray(masks), np.asarray(slim), np.asarray(scores)
         boards, actions = boards_of(np.asarray(frames), game.num_points), []
+        arrays = jax.device_get(state)
         for number, referee in enumerate(referees):
+            hosts[number] = hosts[number].replace(num_passes=np.int32(0))
+            jax.tree.map(lambda one, many, number=number: np.testing.assert_array_equal(one, many[number]), hosts[number], arrays)
+            assert game.host_facts(hosts[number]).legal.tolist() == masks[number].tolist(), (referee.board, referee.to_play)
             legal = referee.legal()
             assert masks[number].tolist() == legal, (referee.board, referee.to_play)
             assert slim[number].tolist() == referee.legal(window=game.num_frames), (referee.board, referee.to_play)
@@ -54,6 +59,7 @@ def test_every_mask_board_and_area_equals_the_referees(shape: tuple[int, int], s
             points = np.flatnonzero(legal[:-1])
             action = int(rng.choice(points)) if len(points) and rng.random() > 0.1 else game.num_points
             referee.play(action)
+            hosts[number] = game.host_step(hosts[number], action)
             actions.append(action)
         state = step(state, np.array(actions, np.int32))
     assert num_repetitions > 0, "the games never came to a repetition: they prove nothing about it"

@@ -278,6 +278,21 @@ def test_programs_serve_every_komi() -> None:
     assert packed._compiled.cache_info().misses == compiled
 
 
+@pytest.mark.parametrize(("superko", "suicide"), [("positional", False), ("situational", True), ("simple", True)])
+def test_one_program_serves_all_rules_and_the_host_says_what_it_says(superko: str, suicide: bool) -> None:
+    """Random games on a tiny board, passes among the moves: one position at a time is played on the host, two are stepped by the program."""
+    game = make("go", size=(2, 3), komi=0.5, superko=superko, suicide=suicide, max_moves=40)
+    rules, random = PackedRules(game, 2), np.random.default_rng(3)
+    for _ in range(6):
+        position = rules.pack(game.init())
+        while not position.is_terminal:
+            legal = np.flatnonzero(position.legal)
+            action = int(random.choice(legal[:-1])) if len(legal) > 1 and random.random() < 0.9 else game.num_actions - 1
+            (position,), both = rules.step([position], [action]), rules.step([position] * 2, [action, game.num_actions - 1])
+            assert position[:5] == both[0][:5] and np.array_equal(position.legal, both[0].legal)
+    assert packed._compiled(game.general())[1]._cache_size() == 1
+
+
 @pytest.mark.parametrize("changes", [{"batch": 0}, {"max_nodes": 0}, {"unvisited": "win"}, {"symmetry": "all"}])
 def test_settings_out_of_range_are_named(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=str(next(iter(changes.values())))):

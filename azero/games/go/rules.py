@@ -15,7 +15,8 @@ from flax import struct
 
 from azero.games import bits
 from azero.games import symmetry as symmetries
-from azero.games.go import encoding, features2016, patterns, setup, stones, text
+from azero.games.game import Facts
+from azero.games.go import encoding, features2016, host, patterns, setup, text
 from azero.games.go.stones import MAX_POINTS, Stones
 from azero.types import Array
 
@@ -69,6 +70,10 @@ class Go:
 
     name: ClassVar[str] = "go"
     num_frames: ClassVar[int] = encoding.NUM_FRAMES
+    _superko_number: ClassVar[Array | None] = None
+    """int32[], traced, in the copies of `with_arguments`: the superko rule"""
+    _allows_suicide: ClassVar[Array | None] = None
+    """bool[], traced, in the same copies"""
 
     def __init__(
         self,
@@ -151,21 +156,7 @@ class Go:
         Raises:
           ValueError: a point is off the board or used twice, or a chain has no liberty.
         """
-        board = setup.board_of(black_points, white_points, self.board_shape)
-        words = np.concatenate([bits.pack_host(board == 1), bits.pack_host(board == -1)])
-        codes = stones.codes(self.num_points)
-        sums = [codes[board.reshape(-1) == colour].sum(dtype=np.uint32) for colour in (1, -1)]
-        first = jnp.array(sums, jnp.uint32)
-        history = None if self.superko == "simple" else jnp.zeros((2, self.max_moves + 1), jnp.uint32).at[:, 0].set(first)
-        return GoState(
-            frames=jnp.zeros((self.num_frames, self.frame_words), jnp.uint32).at[0].set(words),
-            atari=jnp.asarray(bits.pack_host(setup.atari_of(board))),
-            sums=jnp.zeros((2, self.num_frames), jnp.uint32).at[:, 0].set(first),
-            history=history,
-            to_play=jnp.int32(to_play),
-            num_passes=jnp.int32(0),
-            num_moves=jnp.int32(0),
-        )
+        return jax.tree.map(jnp.asarray, host.setup_state(self, black_points, white_points, to_play))
 
     def fixed_handicap(self, count: int) -> GoState:
         """Return a game with `count` handicap stones on the usual points (GTP's fixed_handicap), White to move.
@@ -200,7 +191,7 @@ class Go:
     def legal_action_mask(self, state: GoState) -> Array:
         """Return bool[N + 1]: legal points and pass; all True once the game is over."""
         past, checked = self._past(state)
-        words = self._stones.legal(state.frames[0], state.atari, state.sums[:, 0], past, checked, state.to_play)
+        words = self._stones.legal(state.frames[0], state.atari, state.sums[:, 0], past, checked, state.to_play, self._allows_suicide)
         points = bits.unpack(words, self.num_points)
         return jnp.concatenate([points, jnp.ones(1, bool)]) | self.is_terminal(state)
 
@@ -217,6 +208,10 @@ class Go:
 
     def _checked_ages(self, age: Array) -> Array:
         """Return which positions so many moves ago (`age` int32[T]) a stone must not recreate, bool[T]."""
+        if self._superko_number is not None:
+            names = typing.get_args(Superko)
+            is_simple, is_situational = (self._superko_number == names.index(name) for name in ("simple", "situational"))
+            return jnp.where(is_simple, age <= 1, ~is_situational | (age % 2 == 1))
         if self.superko == "simple":
             return age <= 1
         if self.superko == "situational":
@@ -241,9 +236,20 @@ class Go:
         """Return float32[]: Black's area minus White's area (stones, and empty points that reach only them) minus komi."""
         return self._points(state, jnp.ones((), bool)) - self.komi
 
-    def without_komi(self) -> Go:
-        """Return the same rules with a komi of 0."""
-        return Go(self.board_shape, 0.0, self.superko, self.suicide, self.max_moves, self.num_planes, self.margin_weight)
+    def general(self) -> Go:
+        """Return the rules that are the same for all komi and `arguments`; with suicide, since a program without it has no place for it."""
+        return Go(self.board_shape, 0.0, "positional", True, None, self.num_planes, self.margin_weight)
+
+    def arguments(self) -> np.ndarray:
+        """Return int32[3]: the number of the superko rule, whether suicide is legal, and the longest game."""
+        return np.array([typing.get_args(Superko).index(self.superko), self.suicide, self.max_moves], np.int32)
+
+    def with_arguments(self, arguments: Array) -> Go:
+        """Return these rules, which allow suicide, with traced `arguments`; for step, legal moves and end of slim states alone."""
+        rules = Go(self.board_shape, self.komi, self.superko, self.suicide, self.max_moves, self.num_planes, self.margin_weight)
+        for field, value in {"_superko_number": arguments[0], "_allows_suicide": arguments[1] != 0, "max_moves": arguments[2]}.items():
+            object.__setattr__(rules, field, value)
+        return rules
 
     def with_margin_weight(self, margin_weight: float) -> Go:
         """Return the same rules with rewards that count the margin so much."""
@@ -319,6 +325,22 @@ class Go:
     def format_action(self, state: GoState, action: int) -> str:
         """Return the vertex (D4) or "pass"."""
         return text.format_vertex(int(action), self.board_shape)
+
+    def host_setup(self, black_points: Sequence[int], white_points: Sequence[int], to_play: int) -> GoState:
+        """Host side: return what `setup` returns, in NumPy's arrays, with the same errors."""
+        return host.setup_state(self, black_points, white_points, to_play)
+
+    def host_init(self) -> GoState:
+        """Host side: return the empty board, Black to move, in NumPy's arrays."""
+        return host.setup_state(self, (), (), to_play=0)
+
+    def host_step(self, state: GoState, action: int) -> GoState:
+        """Host side: return what `step` returns, without a compiled program."""
+        return host.step(self, state, action)
+
+    def host_facts(self, state: GoState) -> Facts:
+        """Host side: return who is to move, whether the game is over, the rewards and the legal moves, without a compiled program."""
+        return host.facts(self, state)
 
     def board(self, state: GoState) -> np.ndarray:
         """Host side: return the board int8[H, W], 1 for Black's stones, -1 for White's."""

@@ -88,13 +88,14 @@ class Stones:
         """Place a stone of `to_play` at `point` (int32[], legal; num_points places none) on board uint32[2K] with atari uint32[K]."""
         return Placed(*batch_native(partial(_place, self))(board, atari, point, to_play))
 
-    def legal(self, board: Array, atari: Array, now: Array, past: Array, checked: Array, to_play: Array) -> Array:
+    def legal(self, board: Array, atari: Array, now: Array, past: Array, checked: Array, to_play: Array, allows_suicide: Array | None = None) -> Array:
         """Return the words uint32[K] of the legal points.
 
         `now` uint32[2] and `past` uint32[2, T] are sums of codes, Black's and White's, of this board and of past ones; `checked` bool[T] says which of those
-        must not be recreated.
+        must not be recreated. `allows_suicide` bool[] takes suicide away from rules that have it; None leaves it.
         """
-        return batch_native(partial(_legal, self))(board, atari, now, past, checked, to_play)
+        extra = () if allows_suicide is None else (allows_suicide,)
+        return batch_native(partial(_legal, self))(board, atari, now, past, checked, to_play, *extra)
 
     def territory(self, board: Array, wanted: Array) -> tuple[Array, Array]:
         """Return the words uint32[K] of the empty points that reach only Black's stones, and only White's; none where `wanted` bool[] is False (free)."""
@@ -169,26 +170,32 @@ def _place(stones: Stones, board: Array, atari_words: Array, point: Array, to_pl
     return board, atari_words, jnp.where(swapped, change[:, ::-1], change)
 
 
-def _legal(stones: Stones, board: Array, atari_words: Array, now: Array, past: Array, checked: Array, to_play: Array) -> Array:
+def _legal(
+    stones: Stones, board: Array, atari_words: Array, now: Array, past: Array, checked: Array, to_play: Array, allows_suicide: Array | None = None
+) -> Array:
     shape, is_white = stones.shape, to_play == 1
     own, other = colour_rows(shape, board, is_white)
     atari = bits.rows_from_words(atari_words.T, shape)
     swapped = is_white[:, None]
     now, past = jnp.where(swapped, now[:, ::-1], now), jnp.where(swapped[..., None], past[:, ::-1], past)
     added, taken = past[:, 0] - now[:, :1], now[:, 1:] - past[:, 1]
-    return bits.words_from_rows(legal_rows(stones, own, other, atari, added, taken, checked), shape).T
+    return bits.words_from_rows(legal_rows(stones, own, other, atari, added, taken, checked, allows_suicide), shape).T
 
 
-def legal_rows(stones: Stones, own: Array, other: Array, atari: Array, added: Array, taken: Array, checked: Array) -> Array:
+def legal_rows(
+    stones: Stones, own: Array, other: Array, atari: Array, added: Array, taken: Array, checked: Array, allows_suicide: Array | None = None
+) -> Array:
     """Return rows uint32[H, B] of the legal points of the side `own`.
 
     `added`, `taken` uint32[B, T] are sums of codes: of `own` in a past position less now, and of `other` now less then; `checked` bool[B, T] says which past
-    positions must not be recreated.
+    positions must not be recreated; `allows_suicide` bool[B] in which positions suicide is legal, where the rules have it (None is all).
     """
     lives = living_points(own, other, atari, bits.board_rows(stones.shape))
     legal = lives & ~_recreating(stones, other, atari, added, taken, checked)
     if stones.suicide:
-        legal = legal | _suicides(stones, own, _empty(stones, own, other) & ~lives, added, taken, checked)
+        points = _empty(stones, own, other) & ~lives
+        points = points if allows_suicide is None else bits.where(allows_suicide[None], points)
+        legal = legal | _suicides(stones, own, points, added, taken, checked)
     return legal
 
 

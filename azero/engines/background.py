@@ -1,0 +1,82 @@
+"""What an engine does behind its first answers: importing JAX, loading a network and compiling, each in a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, TimeoutError
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+WAIT_SECONDS = 0.02
+"""Between two looks at the input while something is waited for."""
+_NAME = "background"
+
+
+class StartError(Exception):
+    """An engine cannot be started or its network cannot be loaded; the cause is the error that says why."""
+
+
+class Background(Generic[T]):
+    """Work in a thread of its own, and its result. The result may be there before the work is over: `work` gets a function that gives it."""
+
+    def __init__(self, work: Callable[[Callable[[T], None]], None]) -> None:
+        """Start `work(give)`, which calls `give` with the result once."""
+        self._result: Future[T] = Future()
+        self._work = work
+        self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._work(self._result.set_result)
+            if not self._result.done():
+                raise RuntimeError("the work gave no result")
+        except BaseException as error:
+            if self._result.done():
+                self._result = Future()
+            self._result.set_exception(error)
+
+    def is_there(self, seconds: float = 0.0) -> bool:
+        """Wait at most so long, and say whether there is a result or an error."""
+        try:
+            self._result.exception(seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    def result(self) -> T:
+        """Wait for the result.
+
+        Raises:
+          StartError: the work failed, before or after it gave the result.
+        """
+        error = self._result.exception()
+        if error is not None:
+            raise StartError(f"{type(error).__name__}: {error}" if not isinstance(error, ValueError | OSError) else str(error)) from error
+        return self._result.result()
+
+    def finish(self) -> T:
+        """Wait until the work is over, and return its result; errors as of `result`."""
+        self._thread.join()
+        return self.result()
+
+
+@contextlib.contextmanager
+def raising_causes() -> Iterator[None]:
+    """Raise the cause of a StartError instead of it."""
+    try:
+        yield
+    except StartError as error:
+        raise (error.__cause__ or error) from None
+
+
+def leave_if_busy() -> None:
+    """End the process at once, with status 0, if anything is still being compiled: Python would wait for it, or fall over it."""
+    if any(thread.name == _NAME for thread in threading.enumerate()):
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(0)
