@@ -67,6 +67,11 @@ def batch_sharded(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec(DATA_AXIS))
 
 
+def shapes(tree: PyTree, sharding: NamedSharding) -> PyTree:
+    """Return the shapes of arrays that lie on the devices as `sharding` says."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree)
+
+
 def put(tree: PyTree, sharding: NamedSharding) -> PyTree:
     """Place host or device arrays under `sharding` (every host passes the same global value)."""
 

@@ -120,6 +120,11 @@ class Checkpointer:
         facts = json.loads(json.dumps({"meta": meta, "info": {**(info or {}), "saved_at": time.time()}}))
         self._pending = self._pool.submit(self._write, iteration, flat, keys, facts["meta"], facts["info"], dict(host or {}), dict(cursor or {}))
 
+    def is_writing(self) -> bool:
+        """Return whether a save is being written now; any thread may ask."""
+        pending = self._pending
+        return pending is not None and not pending.done()
+
     def wait(self) -> None:
         """Wait until the last save is on disk.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ MOST_FAILURES = 5
 """Requests or connections that fail one after another before a person has to look."""
 LONGEST_PAUSE = 15 * 60.0
 """Seconds; the pause between two failing requests doubles up to this."""
+KILLED_BY_SIGTERM = 128 + signal.SIGTERM
+"""What a shell says of a job that SIGTERM ended: so early in its start that nothing of ours could take the signal yet."""
 GONE = ("SUSPENDED", "PREEMPTED", "TERMINATED", "STOPPED")
 """States of a request or a machine in which the machine is lost: a spot machine that was taken away cannot be started again."""
 
@@ -75,8 +78,8 @@ def decide(seen: Seen, launched: bool) -> Do:
     endings = {worker.removeprefix("ended ") for worker in seen.workers}
     if endings == {"0"}:
         return Do.DONE
-    # Saved and stopped, cut off, or not there at all (a new disk): the same command goes on. Any other status needs a person.
-    return Do.LAUNCH if endings <= {"0", str(EXIT_INTERRUPTED), "started", "absent"} else Do.STOP
+    # Saved and stopped, ended by SIGTERM while Python was starting, cut off, or not there at all (a new disk): the same command goes on. Any other status needs a person.
+    return Do.LAUNCH if endings <= {"0", str(EXIT_INTERRUPTED), str(KILLED_BY_SIGTERM), "started", "absent"} else Do.STOP
 
 
 def look_at_queue(gcloud: Gcloud, name: str, place: Place) -> Seen:

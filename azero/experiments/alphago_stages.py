@@ -20,7 +20,7 @@ from azero.evaluate.rows import read_rows
 from azero.experiments.datasets import run_import
 from azero.experiments.reinforcing import reinforce
 from azero.experiments.requests import ImportRequest
-from azero.experiments.run import stop_on_signals
+from azero.experiments.stopping import stop_on_signals
 from azero.experiments.supervised import learn_from_records
 from azero.hosts import EXIT_INTERRUPTED
 from azero.pipelines.alphago import AlphaGoConfig, stage_config, stage_seed
@@ -152,6 +152,7 @@ def make_positions(shop: Workshop, stage: str, which: Literal["one", "all"]) -> 
     number, played, positions = len(dataset.shards("train")), 0, done
     with stop_on_signals(directory) as stop, Progress(settings.positions, min(done, settings.positions), shop.console, unit="position") as progress:
         while positions < settings.positions:
+            stop.doing = f"shard {number} of games"
             with progress.working("games of self-play" if played else "games of self-play (compiling at first)"):
                 made = maker.make(number, settings.positions - positions)
                 _keep(dataset, made, number)

@@ -17,7 +17,7 @@ from azero.checkpoint import Checkpointer, export_network
 from azero.config import Config
 from azero.evaluate.rows import Row
 from azero.experiments.cluster import hold_workdir, note
-from azero.experiments.run import StopRequest, stop_on_signals
+from azero.experiments.stopping import StopRequest, stop_on_signals
 from azero.hosts import EXIT_INTERRUPTED, Line
 from azero.learn.learner import TrainState
 from azero.pipelines.events import Phase, Trained
@@ -97,6 +97,7 @@ def learn(
             checkpointer.save(state.iteration, {"train": state.train}, facts, info={"devices": jax.device_count()})
 
         with stop_on_signals(workdir, line) as stop:
+            stop.is_saving = checkpointer.is_writing
             _iterate(loop, state, workdir, console, show, save, stop)
             checkpointer.close()
         return _conclude(loop.config, state, workdir, console)
@@ -127,6 +128,7 @@ def _iterate(
     with MetricsWriter(workdir, state.iteration) as metrics, Progress(total, state.iteration, console) as progress:
         stopping = False
         while state.iteration < total and not stopping:
+            stop.doing = f"iteration {state.iteration + 1}"
             row = _one_iteration(loop, state, progress, show)
             metrics.write(row)
             progress.update(row)

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
 from azero.compiler.compiled import CompiledProgram, DoesNotFit, compile_program
@@ -90,11 +90,6 @@ def shard_bytes(leaf: Any) -> int:
     return math.prod(leaf.sharding.shard_shape(leaf.shape)) * itemsize
 
 
-def placed(tree: PyTree, sharding: NamedSharding) -> PyTree:
-    """Return the shapes of arrays that lie on the devices as `sharding` says."""
-    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree)
-
-
 class PlannedPrograms:
     """The programs of one configuration on one slice, as the loop runs them."""
 
@@ -111,12 +106,12 @@ class PlannedPrograms:
         self._plays = plays
         everywhere, split = mesh_lib.replicated(self.mesh), mesh_lib.batch_sharded(self.mesh)
         loop = self._loop
-        self._key = placed(jax.eval_shape(lambda: jax.random.key(0)), everywhere)
-        self._train = placed(jax.eval_shape(loop.learner.init, self._key), everywhere)
-        self._params = placed(jax.eval_shape(loop.network.fold, self._train.variables), everywhere)
-        self._starts = None if loop.start_states is None else placed(loop.start_states, everywhere)
-        self._carry = placed(jax.eval_shape(loop.selfplay.init, self._key, self._starts), split) if plays else None
-        self._samples, self._batch = placed(loop.sample_shapes(), split), placed(loop.batch_shapes(), split)
+        self._key = mesh_lib.shapes(jax.eval_shape(lambda: jax.random.key(0)), everywhere)
+        self._train = mesh_lib.shapes(jax.eval_shape(loop.learner.init, self._key), everywhere)
+        self._params = mesh_lib.shapes(jax.eval_shape(loop.network.fold, self._train.variables), everywhere)
+        self._starts = None if loop.start_states is None else mesh_lib.shapes(loop.start_states, everywhere)
+        self._carry = mesh_lib.shapes(jax.eval_shape(loop.selfplay.init, self._key, self._starts), split) if plays else None
+        self._samples, self._batch = mesh_lib.shapes(loop.sample_shapes(), split), mesh_lib.shapes(loop.batch_shapes(), split)
         keeps_another = plays and (config.evaluation.gate or config.evaluation.games > 0)
         self._other = self._train.variables if keeps_another else None
 
@@ -133,7 +128,9 @@ class PlannedPrograms:
     def in_order(self) -> list[Program]:
         """Return the programs in the order in which a run comes to them."""
         learning = [self.unpack(), self.train_step()]
-        return [self.fold(), self.play(), self.step(), *learning] if self._plays else learning
+        if not self._plays:
+            return learning
+        return [self.fold(), self.play(), self.step(), *learning, *([self.match()] if self._loop.programs.plays_matches else [])]
 
     def fold(self) -> Program:
         """Return the program that makes the network of self-play."""
@@ -143,7 +140,7 @@ class PlannedPrograms:
 
     def play(self) -> Program:
         """Return one dispatch of self-play, with its search."""
-        threshold = placed(jax.ShapeDtypeStruct((), jnp.float32), mesh_lib.replicated(self.mesh))
+        threshold = mesh_lib.shapes(jax.ShapeDtypeStruct((), jnp.float32), mesh_lib.replicated(self.mesh))
         lower = _lowering(self._loop.selfplay.play, self._params, self._carry, self._key, threshold, self._starts)
         return Program("self-play", lower, (self._train, self._other))
 
@@ -161,6 +158,10 @@ class PlannedPrograms:
         """Return one step of the learner."""
         beside = (self._other, self._carry, self._starts, [self._samples] * self.config.replay.prefetch)
         return Program("train step", _lowering(self._loop.learner.train_step, self._train, self._batch), beside)
+
+    def match(self) -> Program:
+        """Return a chunk of moves of the matches between two players of the run."""
+        return Program("match", lambda: self._loop.programs.trace_match().lower(), (self._train, self._other, self._carry, self._starts))
 
     @property
     def local_search_batch(self) -> int:
@@ -183,7 +184,7 @@ def game_step(game: Game, mesh: Mesh, num_games: int) -> Any:
 
     sharding = mesh_lib.batch_sharded(mesh)
     one = (jax.eval_shape(game.init), jax.ShapeDtypeStruct((), jnp.int32))
-    states, actions = placed(jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((num_games, *leaf.shape), leaf.dtype), one), sharding)
+    states, actions = mesh_lib.shapes(jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((num_games, *leaf.shape), leaf.dtype), one), sharding)
     per_device = jax.shard_map(jax.vmap(move), mesh=mesh, in_specs=sharding.spec, out_specs=sharding.spec, check_vma=False)
     return jax.jit(per_device).lower(states, actions)
 

@@ -19,7 +19,8 @@ from azero.config import Config
 from azero.experiments.arguments import ClusterOptions
 from azero.experiments.compilation import use_compilation_cache
 from azero.experiments.ray_crew import RayCrew, last_line
-from azero.experiments.run import Conduct, Iterate, StopRequest
+from azero.experiments.run import Conduct, Iterate
+from azero.experiments.stopping import StopRequest
 from azero.pipelines.elastic import Elastic, Worker
 from azero.pipelines.loop import Loop, RunState
 from azero.play.score import MatchResult

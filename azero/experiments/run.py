@@ -5,14 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import jax
@@ -30,8 +27,9 @@ from azero.experiments.compilation import use_compilation_cache
 from azero.experiments.estimate import LIFETIME_SECONDS, estimate, mean_simulations
 from azero.experiments.experiment import Experiment
 from azero.experiments.saving import Saver, settle
+from azero.experiments.stopping import StopRequest, end_on_sigterm, stop_on_signals
 from azero.hosts import EXIT_INTERRUPTED, Line, end_process, say, together
-from azero.pipelines.events import Evaluated, Event, IterationDone, Phase, Played, SampleGame, Trained
+from azero.pipelines.events import Evaluated, Event, IterationDone, MatchSkipped, Phase, Played, SampleGame, Trained
 from azero.pipelines.loop import Loop, RunState
 from azero.report import files
 from azero.report.men import start_of
@@ -42,8 +40,6 @@ from azero.report.tables import format_bytes, format_duration
 
 EXIT_MISTAKE = 2
 """Exit status where something has to be changed before the run can go on."""
-GRACE_SECONDS = 25.0
-"""An iteration that is still running so long after SIGTERM is given up: spot machines are taken away after 30 seconds."""
 
 
 def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
@@ -65,7 +61,12 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
 def end_with_status(start: Callable[[], int]) -> None:
     """Call `start` and end the process with the status it returns; a mistake is one line."""
     try:
-        status = start()
+        with end_on_sigterm():
+            status = start()
+    except KeyboardInterrupt:
+        say("\nazero: stopped; what was saved stands, and the same command goes on from there")
+        status = EXIT_INTERRUPTED
+        end_process(status)
     except (ValueError, CheckpointError, FloatingPointError, OSError) as error:
         if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
             raise
@@ -129,6 +130,7 @@ def _run_in(experiment: Experiment, config: Config, workdir: Path, mesh: Mesh, l
         loop = Loop(config, mesh, workdir)
         saver = Saver(workdir, config)
         state = saver.restore(loop)
+        loop.programs.trace_match()
     for text in saver.take_notes() + state.replay.take_warnings():
         note(text, functools.partial(console.print, style="yellow"))
     if state.iteration:
@@ -159,71 +161,31 @@ def _announce(experiment: Experiment, config: Config, workdir: Path, console: Co
     )
 
 
-class StopRequest:
-    """Whether the run has been asked to end."""
-
-    def __init__(self) -> None:
-        self.is_set = False
-
-    def agree(self) -> bool:
-        """Return whether any host has been asked to stop; every host asks at the same moment."""
-        return mesh_lib.smallest(-int(self.is_set)) < 0
-
-
 Iterate = Callable[[RunState], Iterator[Event]]
 """Runs one iteration on a state, in place."""
 Conduct = Callable[[Loop, RunState, StopRequest], AbstractContextManager[Iterate]]
 """Readies what iterations need besides the loop (workers elsewhere), and lets go of it when the run ends."""
 
 
-@contextlib.contextmanager
-def stop_on_signals(workdir: Path, line: Line | None = None) -> Iterator[StopRequest]:
-    """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration; one that does not end in time is given up, by all processes."""
-    stop = StopRequest()
-
-    def give_up() -> None:
-        lost = f"the iteration under way did not end within {GRACE_SECONDS:.0f} s; its work is lost, the checkpoints in {workdir} are whole"
-        say(f"\n{lost}")
-        if line is not None:
-            line.tell(lost, EXIT_INTERRUPTED)
-        os._exit(EXIT_INTERRUPTED)
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if stop.is_set:
-            give_up()
-        stop.is_set = True
-        say(f"\n{signal.Signals(number).name}: saving at the end of this iteration")
-        timer = threading.Timer(GRACE_SECONDS, give_up)
-        timer.daemon = True
-        timer.start()
-        timers.append(timer)
-
-    timers: list[threading.Timer] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for timer in timers:
-            timer.cancel()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _iterate(loop: Loop, iterate: Iterate, state: RunState, saver: Saver, workdir: Path, stop: StopRequest, console: Console) -> bool:
     """Run iterations until the last one or a request to stop; return whether the run is finished."""
     total = loop.config.run.iterations
     with MetricsWriter(workdir, state.iteration) as metrics, Progress(total, state.iteration, console) as progress:
-        stopping = False
+        stopping, is_saved = False, state.iteration > 0
+        stop.is_saving = saver.is_writing
         while state.iteration < total and not stopping:
+            stop.doing = f"iteration {state.iteration + 1}"
             with _profiled(loop.config, state.iteration + 1, workdir):
                 _one_iteration(loop, iterate, state, metrics, progress, workdir)
             stopping = stop.agree()
-            if state.iteration % loop.config.checkpoint.every == 0 or state.iteration == total or stopping:
+            # What goes wrong in a match goes wrong in it again: without a checkpoint before the first one, every start would repeat all that led to it.
+            before_match = not is_saved and state.iteration < total and loop.match_is_due(state)
+            if state.iteration % loop.config.checkpoint.every == 0 or state.iteration == total or stopping or before_match:
                 with progress.working("saving"):
                     saver.save(state)
+                    if before_match:
+                        saver.wait()
+                is_saved = True
                 metrics.event("checkpoint", state.iteration)
         with progress.working("waiting for the last checkpoint"):
             saver.close()
@@ -247,6 +209,9 @@ def _one_iteration(loop: Loop, iterate: Iterate, state: RunState, metrics: Metri
                 case Evaluated(iteration, opponent, result, promoted):
                     metrics.event_row(evaluation_row(iteration, opponent, result, promoted))
                     progress.note(f"iteration {iteration} against iteration {opponent}: {result}{_verdict(promoted)}")
+                case MatchSkipped(iteration, opponent, reason):
+                    metrics.event("match skipped", iteration, opponent_iteration=opponent, reason=reason)
+                    progress.note(f"iteration {iteration} does not play iteration {opponent}: {reason}")
                 case IterationDone():
                     row = _row(loop.config, event, losses, time.monotonic() - started)
                     metrics.write(row)
@@ -282,8 +247,17 @@ def _row(config: Config, event: IterationDone, losses: dict[str, float], seconds
         "wait_seconds": event.learner_wait_seconds,
         "positions_per_second": speed,
         "simulations_per_second": speed * mean_simulations(config),
-        **({"resign_threshold": event.resign_threshold, "resign_false_positives": event.resign_false_positives} if config.selfplay.resign else {}),
+        **(_resignation(event, games) if config.selfplay.resign else {}),
         **losses,
+    }
+
+
+def _resignation(event: IterationDone, games: int) -> dict[str, float]:
+    """Return what of the metrics row is about resignation."""
+    return {
+        "resigned": event.resigned / games,
+        "resign_threshold": event.resign_threshold,
+        "resign_false_positives": event.resign_false_positives,
     }
 
 

@@ -14,6 +14,7 @@ from azero.checkpoint import Checkpointer, list_checkpoints, load_settings
 from azero.checkpoint.exported import exported_path
 from azero.config import Config, from_dict, to_dict
 from azero.data.division import deal_shards, forget_processes
+from azero.data.files import write_atomic
 from azero.data.shard import ShardName
 from azero.games import make
 from azero.networks import choose
@@ -65,6 +66,7 @@ def _keep_start_positions(given: Path, kept: Path) -> None:
 
     Raises:
       ValueError: the file cannot be read, or it is not what it was when the run began.
+      StorageError: it cannot be written.
     """
     if kept.exists() and not given.exists():
         return
@@ -73,7 +75,7 @@ def _keep_start_positions(given: Path, kept: Path) -> None:
     except OSError as error:
         raise ValueError(f"cannot read the start positions in {given}: {error.strerror}") from error
     if not kept.exists():
-        kept.write_bytes(content)
+        write_atomic(kept, [content])
     elif kept.read_bytes() != content:
         raise ValueError(f"the start positions in {given} have changed since the run began; it began with those in {kept}")
 
@@ -140,6 +142,10 @@ class Saver:
         host |= {_RESIGN + name: array for name, array in state.resign.state().items()}
         host = dict(sorted(host.items()))  # the digest is of the file, so equal states are written in one order
         self._checkpointer.save(state.iteration, state.arrays(), meta, host=host, cursor=state.replay.state_dict(), info={"devices": jax.device_count()})
+
+    def is_writing(self) -> bool:
+        """Return whether a checkpoint is being written now; any thread may ask."""
+        return self._checkpointer.is_writing()
 
     def wait(self) -> None:
         """Wait until the last checkpoint is on disk.

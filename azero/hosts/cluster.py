@@ -19,9 +19,9 @@ import jax
 from azero import mesh as mesh_lib
 from azero.config import RunConfig
 from azero.hosts import rendezvous
-from azero.hosts.line import Line, end_process, progress, say
+from azero.hosts.line import EXIT_INTERRUPTED, Line, end_process, progress, say
 
-_MISTAKES = (ValueError, FloatingPointError, OSError)
+_MISTAKES = (ValueError, FloatingPointError, OSError, KeyboardInterrupt)
 """Exceptions whose text tells a person all; of others the traceback is printed."""
 _METADATA_SECONDS = 2.0
 """Google's metadata server answers within milliseconds; elsewhere its name does not exist."""
@@ -45,7 +45,8 @@ def together(settings: RunConfig) -> Iterator[Line]:
         yield line
     except BaseException as error:
         line.await_news()
-        line.tell(" ".join(str(error).split()) or type(error).__name__, 2)
+        is_stopped = isinstance(error, KeyboardInterrupt)
+        line.tell("it was stopped" if is_stopped else " ".join(str(error).split()) or type(error).__name__, EXIT_INTERRUPTED if is_stopped else 2)
         if not isinstance(error, _MISTAKES) and jax.distributed.is_initialized():
             traceback.print_exc()
             end_process(1)
@@ -121,7 +122,7 @@ def _initialize(seconds: int, **arguments: Any) -> None:
         if "must be defined" in reason or "should be defined" in reason:
             reason = "JAX finds no cluster here; say where process 0 is: run.coordinator HOST:PORT, run.num-processes, run.process-id"
         raise ValueError(f"cannot join the other processes: {reason[:300]}") from error
-    # JAX takes SIGTERM for a notice that its own loop would ask for. Ours has its own (`azero.experiments.run.stop_on_signals`), and before that it ends the process.
+    # JAX takes SIGTERM for a notice that its own loop would ask for. Ours has its own (`azero.experiments.stopping`).
     if before is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, before)
 

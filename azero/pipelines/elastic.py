@@ -23,7 +23,7 @@ from azero.config import Config
 from azero.evaluate.resign import NEVER
 from azero.games import make
 from azero.networks import choose
-from azero.pipelines.events import Event, Phase
+from azero.pipelines.events import Event, MatchSkipped, Phase
 from azero.pipelines.loop import Challenge, Loop, RunState, Tally
 from azero.pipelines.programs import WORKER, Programs
 from azero.play.score import MatchResult
@@ -89,6 +89,7 @@ class Worker:
         """
         mesh = mesh_lib.make_mesh()
         self._programs = Programs(_fit_to_devices(config, platform), mesh)
+        self._programs.trace_match()
         self._starts = None if starts is None else jax.device_put(starts, mesh_lib.replicated(mesh))
         root = jax.random.fold_in(jax.random.key(config.run.seed), WORKER)
         games_key, self._key = jax.random.split(jax.random.fold_in(jax.random.fold_in(root, iteration), number))
@@ -173,8 +174,12 @@ class Elastic:
         is_last = state.iteration + 1 == self._loop.config.run.iterations
         yield from self._settle(state, wait=is_last or is_due)
         if is_due and not self._should_stop():
-            self._challenge = self._loop.challenge(state)
-            self._crew.start_match(self._challenge)
+            challenge = self._loop.challenge(state)
+            if isinstance(challenge, MatchSkipped):
+                yield challenge
+                return
+            self._challenge = challenge
+            self._crew.start_match(challenge)
             yield from self._settle(state, wait=is_last)
 
     def _settle(self, state: RunState, wait: bool) -> Iterator[Event]:

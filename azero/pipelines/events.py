@@ -46,6 +46,15 @@ class Evaluated:
 
 
 @dataclass(frozen=True)
+class MatchSkipped:
+    """A match was due that would have told nothing."""
+
+    iteration: int
+    opponent_iteration: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class SampleGame:
     """One finished game of self-play, for people to look at."""
 
@@ -73,6 +82,8 @@ class IterationDone:
     first_wins: int
     """New games won by the first mover."""
     draws: int
+    resigned: int
+    """New games that ended by resignation."""
     mean_length: float
     """Moves per new game; 0 where none ended."""
     network_age: float
@@ -132,6 +143,6 @@ class PolicyImproved:
     learn_seconds: float
 
 
-Event = Phase | Played | Trained | Evaluated | IterationDone
+Event = Phase | Played | Trained | Evaluated | MatchSkipped | IterationDone
 SupervisedEvent = Phase | Trained | Validated | LearnedFromRecords
 ReinforceEvent = Phase | Trained | PolicyImproved

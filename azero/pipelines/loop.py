@@ -28,7 +28,7 @@ from azero.evaluate.gate import passes_gate
 from azero.evaluate.resign import NEVER, ResignCalibration, lowest_points
 from azero.games.positions import read_positions
 from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples
-from azero.pipelines.events import Evaluated, Event, IterationDone, Phase, Played, SampleGame, Trained
+from azero.pipelines.events import Evaluated, Event, IterationDone, MatchSkipped, Phase, Played, SampleGame, Trained
 from azero.pipelines.programs import PLAY, START, Programs, iteration_key
 from azero.play.score import MatchResult
 from azero.play.selfplay import Carry, to_host
@@ -94,6 +94,7 @@ class Tally:
     positions: int = 0
     first_wins: int = 0
     draws: int = 0
+    resigned: int = 0
     plies: int = 0
     ages: int = 0
     """Sum over the games of the iterations since the network that played their first move."""
@@ -106,14 +107,15 @@ class Tally:
         self.positions += positions
         self.first_wins += int((first > 0).sum())
         self.draws += int((first == 0).sum())
+        self.resigned += int(games.resigned.sum())
         self.plies += len(games.action)
         self.ages += int((iteration - games.network[games.network[:, 0] != NO_NETWORK, 0]).sum())
         self.samples.extend(_sample_games(games, SAMPLE_GAMES - len(self.samples)))
 
     def add_other_hosts(self) -> None:
         """Add the games of the other hosts; `positions` already are those of all."""
-        counts = np.asarray([self.games, self.first_wins, self.draws, self.plies, self.ages], np.int32)
-        self.games, self.first_wins, self.draws, self.plies, self.ages = map(int, mesh_lib.gather(counts).sum(axis=0, dtype=np.int64))
+        counts = np.asarray([self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages], np.int32)
+        self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages = map(int, mesh_lib.gather(counts).sum(axis=0, dtype=np.int64))
 
 
 class Loop:
@@ -280,18 +282,26 @@ class Loop:
         if not self.match_is_due(state):
             return
         challenge = self.challenge(state)
+        if isinstance(challenge, MatchSkipped):
+            yield challenge
+            return
         yield Phase(f"match of {self.programs.match_games} games")
         yield self.judge(state, challenge, self.programs.match(challenge.current, challenge.opponent, challenge.iteration))
 
     def match_is_due(self, state: RunState) -> bool:
-        """Return whether this iteration ends with a match."""
-        every = self.config.evaluation.every
-        return every > 0 and self.programs.match_games > 0 and (state.iteration + 1) % every == 0
+        """Return whether this iteration ends with a match; the first iteration never does, for nothing has been saved before it."""
+        number = state.iteration + 1
+        return self.programs.plays_matches and number > 1 and number % self.config.evaluation.every == 0
 
-    def challenge(self, state: RunState) -> Challenge:
-        """Return the match between the player of this iteration and its opponent."""
+    def challenge(self, state: RunState) -> Challenge | MatchSkipped:
+        """Return the match between the player of this iteration and its opponent, or why there is none: nothing is learned from one network against itself."""
         opponent = (state.best_iteration, state.best) if self.config.evaluation.gate else (state.rival_iteration, state.rival)
-        return Challenge(state.iteration + 1, self.copy_variables(state.train), *opponent)
+        challenge = Challenge(state.iteration + 1, self.copy_variables(state.train), *opponent)
+        if int(state.train.step) == 0:
+            return MatchSkipped(*_numbers(challenge), "nothing has been learned yet")
+        if self.programs.are_equal(challenge.current, challenge.opponent):
+            return MatchSkipped(*_numbers(challenge), "both are the same network")
+        return challenge
 
     def judge(self, state: RunState, challenge: Challenge, result: MatchResult) -> Evaluated:
         """Put the players in the places that the result of a match gives them."""
@@ -317,6 +327,7 @@ class Loop:
             new_positions=tally.positions,
             first_wins=tally.first_wins,
             draws=tally.draws,
+            resigned=tally.resigned,
             mean_length=tally.plies / max(tally.games, 1),
             network_age=tally.ages / max(tally.games, 1),
             window_games=int(window[0]),
@@ -329,6 +340,10 @@ class Loop:
             samples=tally.samples,
             warnings=state.replay.take_warnings(),
         )
+
+
+def _numbers(challenge: Challenge) -> tuple[int, int]:
+    return challenge.iteration, challenge.opponent_iteration
 
 
 def _share_of(config: ReplayConfig, hosts: int) -> ReplayConfig:

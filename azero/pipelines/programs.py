@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
@@ -21,7 +22,7 @@ from azero.play.score import MatchResult
 from azero.play.selfplay import make_selfplay
 from azero.search import LeafFn, make_search
 from azero.search.leaf import AnyLeafFn, averaged_network_leaf, last_resort_leaf, network_leaf
-from azero.types import PyTree
+from azero.types import Array, PyTree
 
 # What keys are folded with, so that the draws of different parts never coincide: an iteration's key with one of the first two,
 PLAY, MATCH = 0, 2
@@ -30,7 +31,7 @@ START, WORKER, FIRST_ITERATION = 3, 4, 16
 
 
 class Programs:
-    """Self-play and matches of one configuration. Making it compiles nothing yet."""
+    """Self-play and matches of one configuration. Making it compiles nothing yet; matches that the settings do not allow are refused here."""
 
     def __init__(self, config: Config, mesh: Mesh):
         """Build the programs.
@@ -49,6 +50,8 @@ class Programs:
         fast_search = None if fast is None else make_search(dataclasses.replace(config.search, num_simulations=fast, dirichlet_fraction=0.0), self.game, leaf)
         self.selfplay = make_selfplay(config.selfplay, self.game, search, fast_search, mesh)
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
+        self._match = self._make_match() if self.plays_matches else None
+        self._are_equal = jax.jit(_are_equal, out_shardings=mesh_lib.replicated(mesh))
 
     @property
     def match_games(self) -> int:
@@ -56,15 +59,53 @@ class Programs:
         evaluation = self.config.evaluation
         return evaluation.gate_games if evaluation.gate else evaluation.games
 
-    @functools.cached_property
-    def _match(self) -> Match:
-        search = make_search(match_settings(self.config), self.game, match_leaf(self.config, self.game, self.network))
-        return make_match(self.game, search, search, self.match_games, temperature_moves=self.config.evaluation.temperature_moves, mesh=self.mesh)
+    @property
+    def plays_matches(self) -> bool:
+        """Whether a run has matches at all."""
+        return self.config.evaluation.every > 0 and self.match_games > 0
+
+    def _make_match(self) -> Match:
+        """Return the match of the settings.
+
+        Raises:
+          ValueError: all its games would be the same.
+        """
+        evaluation, game = self.config.evaluation, self.game
+        turns = self.config.search.random_symmetry and not evaluation.average_symmetries and game.num_symmetries > 1
+        if evaluation.temperature_moves == 0 and not turns:
+            why = "evaluation.average-symmetries" if evaluation.average_symmetries else f"{game.name} without random symmetries"
+            raise ValueError(
+                f"with {why} and evaluation.temperature-moves 0 a match would be one game, played {self.match_games} times; "
+                "draw the first moves (--evaluation.temperature-moves 8), or play none (--evaluation.every 0)"
+            )
+        search = make_search(match_settings(self.config), game, match_leaf(self.config, game, self.network))
+        return make_match(game, search, search, self.match_games, temperature_moves=evaluation.temperature_moves, mesh=self.mesh)
+
+    def trace_match(self) -> Any:
+        """Trace the matches of the run, so that what is wrong with them shows before they are due.
+
+        Returns:
+          jax.stages.Traced; None where the run has no matches.
+        """
+        if self._match is None:
+            return None
+        params = jax.eval_shape(self.fold, jax.eval_shape(self.network.init, jax.random.key(0)))
+        return self._match.trace(params, params)
 
     def match(self, current: PyTree, opponent: PyTree, iteration: int) -> MatchResult:
         """Play the match between the variables of two players that is due after `iteration` iterations; return the result of `current`."""
+        assert self._match is not None, "the run has no matches"
         key = jax.random.fold_in(iteration_key(self.config, iteration - 1), MATCH)
         return self._match(self.fold(current), self.fold(opponent), key).result
+
+    def are_equal(self, current: PyTree, opponent: PyTree) -> bool:
+        """Return whether two players have the same variables."""
+        return bool(self._are_equal(current, opponent))
+
+
+def _are_equal(current: PyTree, opponent: PyTree) -> Array:
+    """Return bool[]: whether all leaves of two trees are the same."""
+    return jax.tree.reduce(jnp.logical_and, jax.tree.map(jnp.array_equal, current, opponent))
 
 
 def iteration_key(config: Config, iteration: int) -> jax.Array:

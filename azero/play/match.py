@@ -1,7 +1,8 @@
 """A match between two players, many games side by side on the devices.
 
 Half of the games begin with A to move and half with B, so at every move each player has exactly one half to think about: no position is searched for a player
-who is not to move, and both searches always see the same batch size. After each move the halves change hands.
+who is not to move, and both searches always see the same batch size. After each move the halves change hands. Where the games that are asked for do not fill
+the halves on all devices, some more are played beside them and not looked at.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from azero.types import Array, PyTree
 
 @dataclass(frozen=True)
 class MatchGames:
-    """The games of a match as host arrays. Game i of the first half and game i of the second have the same opening and the other colours."""
+    """The games of a match as host arrays. Game i of the first half and game i of the second have the same opening and the other colours; of an odd number of
+    games the first half has one more."""
 
     rewards: np.ndarray
     """float32[B]: +1, 0 or -1 for player A."""
@@ -58,20 +60,28 @@ class Match(Protocol):
           params_b: B's.
           key: of all draws.
           on_chunk: called with moves played and games finished between two dispatches.
-          openings: int32[B / 2, L], legal moves that each pair of games begins with, -1 behind the last one; None is no opening.
+          openings: int32[ceil(B / 2), L], legal moves that each pair of games begins with, -1 behind the last one; None is no opening.
+        """
+        ...
+
+    def trace(self, params_a: PyTree, params_b: PyTree) -> Any:
+        """Trace the program that plays a chunk of moves, as a match without openings runs it, on arrays or shapes of parameters; what is wrong with it shows here.
+
+        Returns:
+          jax.stages.Traced, which can be lowered and compiled.
         """
         ...
 
 
 class _Carry(NamedTuple):
-    """Everything is split over the devices along the first axis."""
+    """Everything is split over the devices along the first axis. H is half of the games that are played, a multiple of the devices."""
 
     a_to_move: PyTree
-    """states[B / 2]"""
+    """states[H]"""
     b_to_move: PyTree
-    """states[B / 2]"""
+    """states[H]"""
     ply: Array
-    """int32[B / 2], the opening included; the same in both halves"""
+    """int32[H], the opening included; the same in both halves"""
     keys: Array
     """keys[D]"""
 
@@ -98,47 +108,74 @@ def make_match(
       game: the rules.
       search_a: A's search. Where both searches are one object it is compiled only once, and both sets of parameters must have the same shapes.
       search_b: B's search.
-      num_games: an even number, a multiple of twice the number of devices.
+      num_games: how many games count, whatever the number of devices; of an odd number A begins one more.
       temperature_moves: moves at temperature 1 at the start of each game.
       moves_per_chunk: moves per dispatch, rounded up to an even number; between two dispatches the host looks whether all games are over.
       mesh: the devices; None is the default device alone.
 
     Raises:
-      ValueError: `num_games` does not divide into two halves over the devices.
+      ValueError: `num_games` is below one.
     """
     mesh = meshes.make_mesh([jax.local_devices()[0]]) if mesh is None else mesh
-    if num_games < 1 or num_games % (2 * mesh.size):
-        raise ValueError(f"num_games = {num_games} is not a multiple of {2 * mesh.size} (two colours on {mesh.size} devices)")
+    if num_games < 1:
+        raise ValueError(f"a match has at least 1 game, not {num_games}")
     length = moves_per_chunk + moves_per_chunk % 2
     think = functools.partial(_think, game, search_a, search_b, temperature_moves)
-    start, chunk, status = _compile(game, think, num_games // 2, length, mesh)
+    pairs = -(-num_games // 2)
+    half = -(-pairs // mesh.size) * mesh.size
+    counted = np.concatenate([np.arange(pairs), half + np.arange(num_games - pairs)])
+    return _CompiledMatch(game, *_compile(game, think, half, length, mesh), counted, half, length, mesh)
 
-    def match(
-        params_a: PyTree, params_b: PyTree, key: Array, on_chunk: Callable[[int, int], None] | None = None, openings: np.ndarray | None = None
+
+@dataclass(frozen=True)
+class _CompiledMatch:
+    """See `Match` and `make_match`."""
+
+    game: Game
+    start: Callable[..., Any]
+    chunk: Any
+    """As `jax.jit` gives it."""
+    status: Callable[..., Any]
+    counted: np.ndarray
+    """int64[B]: which of the 2 H games that are played count."""
+    half: int
+    length: int
+    """Moves per dispatch."""
+    mesh: Mesh
+
+    def __call__(
+        self, params_a: PyTree, params_b: PyTree, key: Array, on_chunk: Callable[[int, int], None] | None = None, openings: np.ndarray | None = None
     ) -> MatchGames:
-        openings = np.full((num_games // 2, 0), -1, np.int32) if openings is None else openings
+        """See `Match.__call__`."""
+        given = np.full((self.half, 0 if openings is None else openings.shape[1]), -1, np.int32)
+        if openings is not None:
+            given[: len(openings)] = openings
         # Whoever is to move after the opening: in the first half it is A.
-        even = (openings >= 0).sum(axis=1) % 2 == 0
+        even = (given >= 0).sum(axis=1) % 2 == 0
         a_moves_first = np.concatenate([even, ~even])
-        carry = start(jax.random.split(key, mesh.size), openings)
+        carry = self.start(jax.random.split(key, self.mesh.size), given)
         pieces: list[tuple[np.ndarray, np.ndarray]] = []
-        rewards = np.zeros(num_games, np.float32)
-        for moves_played in range(length, game.max_moves + length, length):
-            carry, moves = chunk(params_a, params_b, carry)
-            actions, values, rewards, finished = jax.device_get(status(carry, moves, a_moves_first))
+        for moves_played in range(self.length, self.game.max_moves + self.length, self.length):
+            carry, moves = self.chunk(params_a, params_b, carry)
+            actions, values, rewards, over = (column[self.counted] for column in jax.device_get(self.status(carry, moves, a_moves_first)))
             pieces.append((actions, values))
             if on_chunk is not None:
-                on_chunk(moves_played, int(finished))
-            if finished == num_games:
+                on_chunk(moves_played, int(over.sum()))
+            if over.all():
                 break
         else:
-            raise RuntimeError(f"{game.name}: games are not over after {game.max_moves} moves, which the game gives as its longest")
+            raise RuntimeError(f"{self.game.name}: games are not over after {self.game.max_moves} moves, which the game gives as its longest")
         actions, values = (np.concatenate(column, axis=1) for column in zip(*pieces, strict=True))
         lengths = (actions >= 0).sum(axis=1).astype(np.int32)
         longest = int(lengths.max())
-        return MatchGames(rewards, lengths, actions[:, :longest], values[:, :longest], a_moves_first)
+        return MatchGames(rewards, lengths, actions[:, :longest], values[:, :longest], a_moves_first[self.counted])
 
-    return match
+    def trace(self, params_a: PyTree, params_b: PyTree) -> Any:
+        """See `Match.trace`."""
+        split, everywhere = meshes.batch_sharded(self.mesh), meshes.replicated(self.mesh)
+        keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), self.mesh.size))
+        carry = jax.eval_shape(self.start, keys, jax.ShapeDtypeStruct((self.half, 0), np.int32))
+        return self.chunk.trace(meshes.shapes(params_a, everywhere), meshes.shapes(params_b, everywhere), meshes.shapes(carry, split))
 
 
 def _compile(game: Game, think: Callable[..., Any], half: int, length: int, mesh: Mesh) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
@@ -167,7 +204,7 @@ def _compile(game: Game, think: Callable[..., Any], half: int, length: int, mesh
     def status(carry: _Carry, moves: tuple[_Moves, _Moves], a_moves_first: Array) -> tuple[Array, Array, Array, Array]:
         both = jnp.concatenate([jax.vmap(game.rewards)(carry.a_to_move), jax.vmap(game.rewards)(carry.b_to_move)])
         rewards = jnp.where(a_moves_first, both[:, 0], both[:, 1])
-        over = jax.vmap(game.is_terminal)(carry.a_to_move).sum() + jax.vmap(game.is_terminal)(carry.b_to_move).sum()
+        over = jnp.concatenate([jax.vmap(game.is_terminal)(carry.a_to_move), jax.vmap(game.is_terminal)(carry.b_to_move)])
         first, second = moves
         return jnp.concatenate([first.action, second.action]), jnp.concatenate([first.value, second.value]), rewards, over
 

@@ -147,12 +147,13 @@ def make_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
 
         edges = root_actions(tree, game.num_actions)
         improved = jax.nn.softmax(log_priors + sigma(edges, config.c_visit, config.c_scale), axis=-1)
+        action = jnp.argmax(root_scores(edges), axis=-1).astype(jnp.int32)
         return SearchOutput(
-            action=jnp.argmax(root_scores(edges), axis=-1).astype(jnp.int32),
+            action=action,
             weights=jnp.where(legal_mask, improved, 0.0),
             visits=edges.visits.astype(jnp.int32),
             value=root_value(edges),
-            best_child_value=best_child_value(edges),
+            best_child_value=best_child_value(edges, action),
             tree=tree,
         )
 

@@ -115,4 +115,4 @@ def read_output(tree: Any, action: Array, weights: Array) -> SearchOutput:
     """Read the rest of a `SearchOutput` off an mctx tree."""
     summary = tree.summary()
     edges = jax.vmap(edges_of, in_axes=(0, None))(tree, tree.ROOT_INDEX)
-    return SearchOutput(action, weights, summary.visit_counts.astype(jnp.int32), summary.value, best_child_value(edges), tree)
+    return SearchOutput(action, weights, summary.visit_counts.astype(jnp.int32), summary.value, best_child_value(edges, action), tree)

@@ -104,11 +104,12 @@ def make_puct(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
 def summarize(tree: Tree, num_actions: int) -> SearchOutput:
     """Return what PUCT plays and teaches: the visit distribution, and the most visited move (the one with the higher prior among equals)."""
     edges = root_actions(tree, num_actions)
+    action = jnp.argmax(edges.visits + 0.5 * edges.priors, axis=-1).astype(jnp.int32)  # priors are at most 1, so they only break ties
     return SearchOutput(
-        action=jnp.argmax(edges.visits + 0.5 * edges.priors, axis=-1).astype(jnp.int32),  # priors are at most 1, so they only break ties
+        action=action,
         weights=edges.visits / jnp.sum(edges.visits, axis=-1, keepdims=True),
         visits=edges.visits.astype(jnp.int32),
         value=root_value(edges),
-        best_child_value=best_child_value(edges),
+        best_child_value=best_child_value(edges, action),
         tree=tree,
     )

@@ -25,7 +25,7 @@ class SearchOutput(NamedTuple):
     value: Array
     """float32[B]: the root's value after the search, in [-1, 1] for the side to move."""
     best_child_value: Array
-    """float32[B]: the highest value among the root's visited children, for the side to move at the root (AlphaGo Zero resigns on both)."""
+    """float32[B]: the value of the child that `action` leads to, for the side to move at the root (AlphaGo Zero resigns on both)."""
     tree: PyTree
     """The search tree, for tests, reuse and display."""
 

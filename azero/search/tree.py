@@ -390,9 +390,13 @@ def root_value(edges: Edges) -> Array:
     return (edges.raw_value + jnp.sum(edges.value_sums, axis=-1)) / (1.0 + jnp.sum(edges.visits, axis=-1))
 
 
-def best_child_value(edges: Edges) -> Array:
-    """Return float32[B]: the highest Q among the visited edges."""
-    return jnp.max(edges.qvalues(unvisited=-jnp.inf), axis=-1)
+def best_child_value(edges: Edges, action: Array) -> Array:
+    """Return float32[B]: Q of the child that the search chose, `action` int32[B].
+
+    AlphaGo Zero resigns where "its root value and best child value" are low (methods, 'Self-play') without saying which child is the best: here the one that
+    it would play, the most visited (Browne et al. 2012, section 3.3: the robust child). The highest Q may be that of a single visit, which the noise chose.
+    """
+    return jnp.take_along_axis(edges.qvalues(unvisited=-jnp.inf), action[:, None], axis=-1)[:, 0]
 
 
 def bytes_per_node(game: Game, num_nodes: int = 1, width: int | None = None) -> int:

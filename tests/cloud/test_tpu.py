@@ -232,6 +232,7 @@ def test_what_a_look_leads_to():
     def after(*workers: str, launched: bool = True) -> Do:
         return decide(Seen("ACTIVE", machine="READY", workers=workers), launched)
 
+    assert after("ended 143", "ended 75") is Do.LAUNCH, "SIGTERM ended one of them while Python was starting"
     assert after("ended 2", launched=False) is Do.LAUNCH, "how an earlier run ended is no news"
     assert after("running", "ended 75") is Do.WAIT and after() is Do.WAIT
     assert after("ended 75", "started") is Do.LAUNCH and after("ended 0", "ended 0") is Do.DONE and after("ended 137") is Do.STOP

@@ -21,7 +21,8 @@ from azero import mesh as mesh_lib
 from azero.checkpoint import list_checkpoints
 from azero.config import GameConfig
 from azero.experiments.arguments import ClusterOptions
-from azero.experiments.run import EXIT_INTERRUPTED, StopRequest
+from azero.experiments.run import EXIT_INTERRUPTED
+from azero.experiments.stopping import StopRequest
 from azero.pipelines.events import Event, IterationDone, Trained
 from azero.pipelines.loop import Loop, RunState
 

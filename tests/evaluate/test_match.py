@@ -96,9 +96,33 @@ def test_more_simulations_win_at_tictactoe() -> None:
     assert result.total.interval[0] > 0.65
 
 
-def test_an_odd_number_of_games_is_refused_with_both_numbers() -> None:
-    with pytest.raises(ValueError, match=r"num_games = 12 is not a multiple of 16 \(two colours on 8 devices\)"):
-        make_match(Nim(), nim_search, nim_search, 12, mesh=make_mesh())
+@pytest.mark.parametrize("count", [1, 7, 10, 50])
+def test_any_number_of_games_is_played_on_any_number_of_devices(count) -> None:
+    """More games are played than count where they do not fill the halves of 8 devices; the result is of exactly those that were asked for."""
+    match = make_match(Nim(7), nim_search, nim_search, count, temperature_moves=3, mesh=make_mesh())
+    games = match(0, 0, jax.random.key(0))
+    first = -(-count // 2)
+    assert games.a_moves_first.tolist() == [True] * first + [False] * (count - first)
+    assert (games.result.first.games, games.result.second.games) == (first, count - first)
+    assert len(games.lengths) == len(games.actions) == len(games.values) == count
+    for actions, length, reward, a_first in zip(games.actions, games.lengths, games.rewards, games.a_moves_first, strict=True):
+        state = functools.reduce(Nim(7).step, actions[:length].tolist(), Nim(7).init())
+        assert Nim(7).is_terminal(state) and Nim(7).rewards(state)[0 if a_first else 1] == reward
+
+
+def test_openings_of_games_that_do_not_fill_the_devices() -> None:
+    openings = np.array([[0, -1], [0, 1], [1, -1]], np.int32)
+    games = make_match(Nim(7), nim_search, nim_search, 5, mesh=make_mesh())(1, 0, jax.random.key(0), openings=openings)
+    assert games.a_moves_first.tolist() == [False, True, False, True, False]
+    for index, given in enumerate([*openings, *openings[:2]]):
+        moves = [*(int(action) for action in given if action >= 0), *games.actions[index, : games.lengths[index]].tolist()]
+        state = functools.reduce(Nim(7).step, moves, Nim(7).init())
+        assert Nim(7).rewards(state)[0 if games.a_moves_first[index] else 1] == games.rewards[index]
+
+
+def test_a_match_without_games_is_refused() -> None:
+    with pytest.raises(ValueError, match="a match has at least 1 game, not 0"):
+        make_match(Nim(), nim_search, nim_search, 0)
 
 
 def test_wilson_interval_matches_published_values() -> None:

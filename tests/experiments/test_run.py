@@ -17,9 +17,11 @@ from rich.console import Console
 from azero.checkpoint import list_checkpoints
 from azero.config import CheckpointConfig, Config, RunConfig
 from azero.data.holding import LOCK, hold
+from azero.evaluate.rows import read_rows
 from azero.experiments.experiment import NAMES, load
 from azero.experiments.run import EXIT_INTERRUPTED, main, run
 from azero.experiments.saving import settle
+from azero.pipelines.programs import Programs
 
 KILLS = int(os.environ.get("AZERO_TEST_KILLS", "3"))
 """How often the run is killed; 20 for the full check."""
@@ -89,7 +91,89 @@ def test_k_and_k_iterations_equal_2k_bit_for_bit(gate, tmp_path):
     assert digests(tmp_path / "other")[1] != early[1]
 
 
-def start(workdir: Path, *extra: str) -> subprocess.Popen:
+def gated(every: int = 2, win_rate: float = 0.55, games: int = 10) -> Config:
+    """Tic-tac-toe with AlphaGo Zero's gate and fewer games than the eight devices can be filled with."""
+    config = tiny(load("tictactoe").config, iterations=4)
+    evaluation = dataclasses.replace(config.evaluation, every=every, gate=True, gate_games=games, gate_win_rate=win_rate)
+    return dataclasses.replace(config, evaluation=evaluation, checkpoint=CheckpointConfig(every=4, keep=3))
+
+
+def events(workdir: Path) -> list[dict]:
+    return read_rows(workdir / "events.jsonl")
+
+
+def test_a_gate_of_a_number_of_games_that_does_not_divide_is_passed(tmp_path):
+    assert quiet_run("tictactoe", gated(win_rate=0.0), tmp_path) == 0
+    rows = [row for row in events(tmp_path) if row["kind"] == "evaluation"]
+    assert [(row["iteration"], row["opponent_iteration"], row["passed"]) for row in rows] == [(2, 0, True), (4, 2, True)]
+    assert all((sum(row["first"]), sum(row["second"])) == (5, 5) for row in rows)
+
+
+@pytest.mark.parametrize("devices", [16, pytest.param(32, marks=pytest.mark.slow)])
+def test_a_gated_run_on_many_devices_passes_its_gate(devices, tmp_path):
+    flags = ["--run.iterations", "2", "--evaluation.gate", "--evaluation.gate-games", "10", "--evaluation.gate-win-rate", "0", "--evaluation.every", "2"]
+    flags += ["--evaluation.num-simulations", "2", "--selfplay.num-games", str(devices), "--learner.batch-size", str(devices), "--checkpoint.every", "2"]
+    xla = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
+    process = start(tmp_path, *flags, environment={"XLA_FLAGS": xla, "JAX_NUM_CPU_DEVICES": ""})
+    output = finish(process)
+    assert f"devices: {devices} x cpu" in output
+    (row,) = [row for row in events(tmp_path) if row["kind"] == "evaluation"]
+    assert (row["iteration"], sum(row["first"]), sum(row["second"]), row["passed"]) == (2, 5, 5, True)
+
+
+def test_the_first_checkpoint_is_written_before_the_first_match(tmp_path, monkeypatch):
+    """A match that ends the run leaves a checkpoint, and from there the run ends as if nothing had happened."""
+    quiet_run("tictactoe", gated(), tmp_path / "calm")
+
+    def end(*arguments):
+        raise RuntimeError("the devices are gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Programs, "match", end)
+        with pytest.raises(RuntimeError, match="the devices are gone"):
+            quiet_run("tictactoe", gated(), tmp_path / "hit")
+    assert list(digests(tmp_path / "hit")) == [1]
+    quiet_run("tictactoe", gated(), tmp_path / "hit")
+    assert digests(tmp_path / "hit") == digests(tmp_path / "calm")
+    assert [row for row in map(without_time, events(tmp_path / "hit")) if row["kind"] == "evaluation"] == [
+        row for row in map(without_time, events(tmp_path / "calm")) if row["kind"] == "evaluation"
+    ]
+
+
+def without_time(row: dict) -> dict:
+    return {key: value for key, value in row.items() if key != "time"}
+
+
+def test_no_match_is_played_before_anything_is_learned_or_between_equal_networks(tmp_path):
+    """The window is filled in the third iteration, from which on nothing is learned either: a rate of samples so low that it makes no step."""
+    config = gated(every=1)
+    config = dataclasses.replace(config, replay=dataclasses.replace(config.replay, min_positions=10_000))
+    quiet_run("tictactoe", config, tmp_path / "waits")
+    assert [(row["iteration"], row["reason"]) for row in events(tmp_path / "waits") if row["kind"] != "checkpoint"] == [
+        (number, "nothing has been learned yet") for number in (2, 3, 4)
+    ]
+    # The network that passed at iteration 2 meets itself: no new position may be looked at any more.
+    config = gated(every=1, win_rate=0.0)
+    quiet_run("tictactoe", dataclasses.replace(config, run=RunConfig(iterations=2)), tmp_path / "stays")
+    stays = dataclasses.replace(config, learner=dataclasses.replace(config.learner, max_samples_per_position=1e-9))
+    quiet_run("tictactoe", stays, tmp_path / "stays")
+    assert [(row["kind"], row["iteration"]) for row in events(tmp_path / "stays") if row["kind"] != "checkpoint"] == [
+        ("evaluation", 2),
+        ("match skipped", 3),
+        ("match skipped", 4),
+    ]
+    assert events(tmp_path / "stays")[-2]["reason"] == "both are the same network"
+
+
+def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_iteration(tmp_path):
+    config = gated()
+    config = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, average_symmetries=True))
+    with pytest.raises(ValueError, match=r"evaluation.average-symmetries and evaluation.temperature-moves 0 a match would be one game, played 10 times"):
+        quiet_run("tictactoe", config, tmp_path)
+    assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def start(workdir: Path, *extra: str, environment: dict[str, str] | None = None) -> subprocess.Popen:
     config = tiny(load("tictactoe").config, iterations=30)
     flags = {
         "network.blocks": config.network.blocks,
@@ -107,7 +191,8 @@ def start(workdir: Path, *extra: str) -> subprocess.Popen:
     }
     command = [sys.executable, "-m", "azero.experiments.tictactoe", "--workdir", str(workdir)]
     command += [word for name, value in flags.items() for word in (f"--{name}", str(value))]
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "1"}
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "1", **(environment or {})}
+    environment = {name: value for name, value in environment.items() if value}
     return subprocess.Popen([*command, *extra], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -165,6 +250,18 @@ def test_sigterm_saves_and_exits_with_its_own_code(tmp_path):
     last = max(digests(tmp_path))
     rows = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert json.loads(rows[-1])["iteration"] == last
+
+
+def test_sigterm_before_the_first_iteration_ends_with_the_status_of_an_interruption(tmp_path):
+    """While the run is prepared: networks, checkpoints and programs take minutes where they are large."""
+    process = start(tmp_path)
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("devices:"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == EXIT_INTERRUPTED, output
+    assert "Traceback" not in output and "the same command" in output
 
 
 def test_a_flipped_byte_falls_back_to_the_checkpoint_before(tmp_path):

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from search_toys import RandomTree, random_leaf
+from search_toys import Bandit, RandomTree, constant_leaf, random_leaf
 
 from azero.config import SearchConfig
 from azero.games.tictactoe import TicTacToe
@@ -31,6 +31,17 @@ def test_same_visits_as_ours(form: Any, noise: float) -> None:
     np.testing.assert_array_equal(ours.action, theirs.action)
     np.testing.assert_allclose(ours.value, theirs.value, atol=1e-5)
     np.testing.assert_allclose(ours.best_child_value, theirs.best_child_value, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["puct", "gumbel", "mctx_puct", "mctx_gumbel"])
+def test_a_single_visit_of_a_move_that_is_not_played_says_nothing_of_the_best_child(name: Any) -> None:
+    """Two simulations, one for each move: the prior decides what is played, a lost move, and the won one that was looked at once does not hold up a resignation."""
+    game = Bandit((-0.9, 1.0))
+    config = SearchConfig(name=name, num_simulations=2, dirichlet_fraction=0.0, gumbel_scale=0.0, c_scale=0.0)
+    root = jax.tree.map(lambda x: x[None], game.init())
+    out = jax.jit(make_search(config, game, constant_leaf((0.9, 0.1))))({}, jax.random.key(0), root)
+    assert (out.visits[0].tolist(), int(out.action[0])) == ([1, 1], 0)
+    assert float(out.best_child_value[0]) == pytest.approx(-0.9)
 
 
 @pytest.mark.parametrize("name", ["mctx_puct", "mctx_gumbel"])
