@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -87,16 +88,27 @@ class RowFile:
     def __init__(self, path: Path) -> None:
         """Open `path` for appending, and cut off a torn last line."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab")
+        self._file = path.open("ab", buffering=0)
         if size := self._file.tell():
             complete = path.read_bytes().rfind(b"\n") + 1
             if complete < size:
                 self._file.truncate(complete)
 
     def append(self, row: Row) -> None:
-        """Write one row."""
-        self._file.write(json.dumps(to_plain(row), allow_nan=False).encode() + b"\n")
-        self._file.flush()
+        """Write one row.
+
+        Raises:
+          OSError: the system refuses; the file is as it was.
+        """
+        line = memoryview(json.dumps(to_plain(row), allow_nan=False).encode() + b"\n")
+        size = os.fstat(self._file.fileno()).st_size
+        try:
+            while line:
+                line = line[self._file.write(line) :]  # a disk that fills up takes a part first
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._file.truncate(size)
+            raise
 
     def close(self) -> None:
         """Close the file."""

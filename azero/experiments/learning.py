@@ -17,13 +17,13 @@ from azero.checkpoint import Checkpointer, export_network
 from azero.config import Config
 from azero.evaluate.rows import Row
 from azero.experiments.cluster import hold_workdir, note
+from azero.experiments.run import show_report
 from azero.experiments.stopping import StopRequest, stop_on_signals
 from azero.hosts import EXIT_INTERRUPTED, Line
 from azero.learn.learner import TrainState
 from azero.pipelines.events import Phase, Trained
 from azero.report import files
 from azero.report.metrics import MetricsWriter
-from azero.report.page import write_report
 from azero.report.progress import Progress
 
 EXPORT = "checkpoint"
@@ -132,6 +132,8 @@ def _iterate(
             row = _one_iteration(loop, state, progress, show)
             metrics.write(row)
             progress.update(row)
+            for warning in metrics.take_warnings():
+                note(warning, progress.note)
             stopping = stop.agree()
             if state.iteration % loop.config.checkpoint.every == 0 or state.iteration == total or stopping:
                 with progress.working("saving"):
@@ -159,7 +161,7 @@ def _conclude(config: Config, state: LearningState, workdir: Path, console: Cons
     """Write the network alone and the report, and say how the run ended."""
     if mesh_lib.is_lead():
         exported = export_network(workdir, workdir / EXPORT)
-        console.print(f"report: {write_report(workdir)}")
+        show_report(workdir, console)
         console.print(f"network: {exported}")
     if state.iteration >= config.run.iterations:
         console.print(f"finished: {state.iteration} iterations, {int(state.train.step):,} steps")

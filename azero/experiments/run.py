@@ -176,7 +176,7 @@ def _iterate(loop: Loop, iterate: Iterate, state: RunState, saver: Saver, workdi
         while state.iteration < total and not stopping:
             stop.doing = f"iteration {state.iteration + 1}"
             with _profiled(loop.config, state.iteration + 1, workdir):
-                _one_iteration(loop, iterate, state, metrics, progress, workdir)
+                _one_iteration(loop, iterate, state, metrics, progress)
             stopping = stop.agree()
             # What goes wrong in a match goes wrong in it again: without a checkpoint before the first one, every start would repeat all that led to it.
             before_match = not is_saved and state.iteration < total and loop.match_is_due(state)
@@ -192,7 +192,7 @@ def _iterate(loop: Loop, iterate: Iterate, state: RunState, saver: Saver, workdi
     return state.iteration >= total
 
 
-def _one_iteration(loop: Loop, iterate: Iterate, state: RunState, metrics: MetricsWriter, progress: Progress, workdir: Path) -> None:
+def _one_iteration(loop: Loop, iterate: Iterate, state: RunState, metrics: MetricsWriter, progress: Progress) -> None:
     """Run one iteration, showing and recording its events."""
     started = time.monotonic()
     losses: dict[str, float] = {}
@@ -216,9 +216,9 @@ def _one_iteration(loop: Loop, iterate: Iterate, state: RunState, metrics: Metri
                     row = _row(loop.config, event, losses, time.monotonic() - started)
                     metrics.write(row)
                     progress.update(row)
-                    if event.samples and mesh_lib.is_lead():
-                        files.write_samples(workdir, event.iteration, [_sample(loop, event.iteration, game) for game in event.samples])
-                    for warning in event.warnings:
+                    if event.samples:
+                        metrics.samples(event.iteration, [_sample(loop, event.iteration, game) for game in event.samples])
+                    for warning in event.warnings + metrics.take_warnings():
                         note(warning, progress.note)
 
 
@@ -288,10 +288,20 @@ def _profiled(config: Config, iteration: int, workdir: Path) -> Iterator[None]:
 
 def _conclude(finished: bool, state: RunState, workdir: Path, console: Console) -> int:
     """Write the report and say how the run ended."""
-    if mesh_lib.is_lead():
-        console.print(f"report: {write_report(workdir)}")
+    show_report(workdir, console)
     if finished:
         console.print(f"finished: {state.iteration} iterations, {state.games:,} games, {state.positions:,} positions, {int(state.train.step):,} steps")
         return 0
     console.print(f"stopped and saved after iteration {state.iteration}; the same command continues the run", style="yellow")
     return EXIT_INTERRUPTED
+
+
+def show_report(workdir: Path, console: Console) -> None:
+    """Write the report and say where it is, or why it could not be written, which ends no run."""
+    if not mesh_lib.is_lead():
+        return
+    try:
+        console.print(f"report: {write_report(workdir)}")
+    except (ValueError, OSError) as error:
+        reason = describe_system_error(error) if isinstance(error, OSError) else error
+        console.print(f"the report cannot be written: {reason}; azero report {workdir} writes it later", style="yellow", markup=False)

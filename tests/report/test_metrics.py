@@ -1,6 +1,11 @@
 """The record of a run: rows, TensorBoard files, and what a resumed run forgets."""
 
+import contextlib
 import json
+import resource
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -55,3 +60,53 @@ def test_only_the_lead_host_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         writer.write({"iteration": 1})
         writer.event("checkpoint", 1)
     assert list(tmp_path.iterdir()) == []
+
+
+@contextlib.contextmanager
+def full_disk(directory: Path) -> Iterator[None]:
+    """Make `directory` and let it take 64 KB."""
+    directory.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(directory)], capture_output=True).returncode:
+        pytest.skip("only root may mount a file system")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(directory)], check=True)
+
+
+@contextlib.contextmanager
+def short_files(directory: Path) -> Iterator[None]:
+    """Make `directory` and let no file of this process grow beyond 32 KB: no right of root is needed."""
+    directory.mkdir()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("limited", [full_disk, short_files])
+def test_a_full_disk_ends_no_run_and_is_told_once(limited, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """Twenty numbers an iteration: the threads of tensorboardX waited for ever here. What fits is whole, and rows come again when there is room again."""
+    workdir = tmp_path / "small"
+    numbers = {f"number {index}": 0.5 for index in range(20)}
+    with limited(workdir):
+        with MetricsWriter(workdir) as writer:
+            for iteration in range(1, 201):
+                writer.write({"iteration": iteration, **numbers})
+                writer.event("checkpoint", iteration)
+                writer.samples(iteration, [SampleGame("go", (3, 3), (4,) * 500, (1.0, -1.0))])
+            (warning,) = writer.take_warnings()
+            assert str(workdir) in warning and "The run goes on" in warning
+            data = load_run(workdir)
+            assert 10 < len(data.metrics) < 200
+            assert [row["iteration"] for row in data.metrics] == list(range(1, len(data.metrics) + 1))
+            shutil.rmtree(workdir / "samples")
+            if limited is full_disk:
+                writer.write({"iteration": 201})
+                assert load_run(workdir).metrics[-1]["iteration"] == 201
+        assert not writer.take_warnings()
+        with MetricsWriter(workdir, resume_iteration=5) as writer:
+            writer.write({"iteration": 6})
+        assert [row["iteration"] for row in load_run(workdir).metrics][:6] == [1, 2, 3, 4, 5, 6]
