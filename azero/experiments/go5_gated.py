@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from azero.config import CheckpointConfig, GameConfig, NetworkConfig, ReplayConfig, RunConfig, SelfplayConfig
-from azero.experiments import go19
+from azero.config import CheckpointConfig, GameConfig, ReplayConfig, RunConfig, SelfplayConfig
+from azero.experiments import go5, go19
 from azero.experiments.experiment import Experiment
 
 _PUBLISHED = go19.EXPERIMENT.config
@@ -14,7 +14,7 @@ EXPERIMENT = Experiment(
     config=dataclasses.replace(
         _PUBLISHED,
         game=GameConfig(name="go", size=(5,), komi=0.5),  # as in go5, without its reward for points
-        network=NetworkConfig(blocks=4, filters=32, value_hidden=64),
+        network=go5.EXPERIMENT.config.network,
         search=dataclasses.replace(_PUBLISHED.search, num_simulations=32, dirichlet_alpha=0.43),  # 0.03 x 361 / 25 points (AZ: in proportion to the moves)
         selfplay=SelfplayConfig(
             num_games=256,
