@@ -14,6 +14,8 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu
 import jax
 import pytest
 
+import azero  # noqa: F401 - adds its own flag to XLA_FLAGS, before JAX reads them
+
 
 @pytest.fixture(autouse=True, scope="module")
 def release_programs():

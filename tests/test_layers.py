@@ -6,6 +6,7 @@ from pathlib import Path
 import azero
 
 ORDER = [
+    "xla_flags",
     "types",
     "heartbeat",
     "config",

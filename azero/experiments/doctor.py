@@ -14,6 +14,7 @@ from typing import Any
 import jax
 from rich.console import Console
 
+from azero import YNN_FUSIONS
 from azero import mesh as mesh_lib
 from azero.config import Config
 from azero.experiments.compilation import compilation_cache
@@ -63,6 +64,7 @@ def _machine_facts() -> dict[str, Cell]:
         "Python": platform.python_version(),
         "libraries": ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
         "compilation cache": compilation_cache(),
+        "XLA's fusions by YNNPACK": YNN_FUSIONS,
     }
 
 
