@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from azero.engines.program import QUIT_SECONDS, Program
+from azero.engines.program import ANSWER_CHARACTERS, QUIT_SECONDS, Program
 from azero.play.player import RESIGN, Clock, Decision, Move, PlayerError, Position
 
 
@@ -48,8 +48,12 @@ class GtpProgram:
         deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
         self._program.send(f"{self._number} {command}", command)
         lines = [self._await_answer(command, deadline)]
+        length = 0
         while line := self._program.next_line(command, deadline):
             lines.append(line)
+            length += len(line) + 1
+            if length > ANSWER_CHARACTERS:
+                self._program.fail(f"does not end its answer to {command!r}: {length:,} characters so far")
         text = "\n".join(lines)[1 + len(str(self._number)) :].strip()
         if lines[0].startswith("?"):
             raise PlayerError(f"refused {command!r}: {text}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from azero.engines.notation import NOTATIONS
@@ -14,6 +15,10 @@ from azero.play.player import RESIGN, Clock, Decision, Move, PlayerError, Positi
 
 _NO_MOVE = ("(none)", "none", "0000", "null")
 """Answers of programs that see no legal move."""
+
+
+_KEPT_LINES, _KEPT_CHARACTERS = 1000, 4096
+"""Of what a program says before its answer; the longest list of options known here (Fairy-Stockfish's) has a hundred."""
 
 
 class UciPlayer:
@@ -104,14 +109,14 @@ class UciPlayer:
             self._start = START if first == self._usual else f"{self._notation.keyword} {first}"
 
     def _ask(self, question: str, is_answer: Callable[[str], bool], timeout: float | None = None) -> list[str]:
-        """Send a line and return what comes back, up to the answer."""
+        """Send a line and return the last lines that come back, up to the answer."""
         program = self._running()
         deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
         program.send(question, question)
-        lines = [program.next_line(question, deadline)]
+        lines = deque([program.next_line(question, deadline)], maxlen=_KEPT_LINES)
         while not is_answer(lines[-1]):
-            lines.append(program.next_line(question, deadline))
-        return lines
+            lines.append(program.next_line(question, deadline)[:_KEPT_CHARACTERS])
+        return list(lines)
 
     def _running(self) -> Program:
         if self._program is None:

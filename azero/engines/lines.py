@@ -10,6 +10,9 @@ import sys
 import threading
 from typing import IO, NamedTuple
 
+WAITING_BYTES = 64 << 20
+"""Lines that wait to be taken hold no more; the sender waits from there on, as the pipe makes it. A whole game's analysis query has some kilobytes."""
+
 
 class Line(NamedTuple):
     """One line of input, without its end."""
@@ -30,6 +33,8 @@ class LineReader:
         self._stream = stream
         self._longest = longest
         self._lines: queue.Queue[Line | None] = queue.Queue(maxsize=100_000)
+        self._waiting_bytes = 0
+        self._taken = threading.Condition()
         self._thread = threading.Thread(target=self._read, name="input", daemon=True)
         self._thread.start()
 
@@ -42,6 +47,10 @@ class LineReader:
         line = self._lines.get()
         if line is None:
             self._lines.put(None)
+        else:
+            with self._taken:
+                self._waiting_bytes -= len(line.text)
+                self._taken.notify()
         return line
 
     def _read(self) -> None:
@@ -50,16 +59,21 @@ class LineReader:
             while piece := self._stream.read(65_536):
                 *ended, rest = piece.split(b"\n")
                 for part in ended:
-                    self._lines.put(self._line(held + part, length + len(part)))
+                    self._put(held + part, length + len(part))
                     held, length = b"", 0
                 length += len(rest)
                 held = (held + rest)[: self._longest + 1]
         if length:
-            self._lines.put(self._line(held, length))
+            self._put(held, length)
         self._lines.put(None)
 
-    def _line(self, text: bytes, length: int) -> Line:
-        return Line(text[: self._longest].removesuffix(b"\r"), is_too_long=length > self._longest)
+    def _put(self, text: bytes, length: int) -> None:
+        """Add a line of `length` bytes, of which `text` is the beginning, when there is room for it."""
+        line = Line(text[: self._longest].removesuffix(b"\r"), is_too_long=length > self._longest)
+        with self._taken:
+            self._taken.wait_for(lambda: self._waiting_bytes < WAITING_BYTES)
+            self._waiting_bytes += len(line.text)
+        self._lines.put(line)
 
 
 class LineWriter:

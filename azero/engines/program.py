@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import select
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,16 @@ GAME_FOLDERS = ("/usr/games", "/usr/local/games")
 """Where Debian and Ubuntu put games; often not on PATH."""
 LINE_BYTES = 65_536
 """Longest piece of output that is read at once, so that an endless line cannot fill the memory."""
+WAITING_LINES = 100
+"""Lines of output that wait to be read; the program waits, too, when there are more."""
+SEND_SECONDS = 10.0
+"""Time a program gets to take a line. The system holds 64 KiB for it, so only one that has stopped reading needs any."""
+LATE_SECONDS = 1.0
+"""How long after a deadline a line that waits still counts: this process may have been slow to take it. A program that never stops talking has always one."""
+ANSWER_CHARACTERS = 1 << 20
+"""Longest answer to one question; KataGo's longest, a whole board's analysis with ownership, has some ten thousand."""
+SHOWN_CHARACTERS = 300
+"""Of a line of the program's, what a message quotes."""
 QUIT_SECONDS = 2.0
 """Time a program gets to answer `quit` before it is killed."""
 
@@ -55,9 +66,10 @@ class Program:
             self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         except OSError as error:
             raise ValueError(f"cannot start {words[0]}: {error.strerror}") from error
-        self._lines: queue.Queue[bytes | None] = queue.Queue(maxsize=1000)
+        self._lines: queue.Queue[bytes | None] = queue.Queue(maxsize=WAITING_LINES)
         self._complaints: deque[str] = deque(maxlen=20)
-        assert self._process.stdout is not None and self._process.stderr is not None
+        assert self._process.stdin is not None and self._process.stdout is not None and self._process.stderr is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
         self._readers = [
             threading.Thread(target=self._read_answers, args=(self._process.stdout,), daemon=True),
             threading.Thread(target=self._read_complaints, args=(self._process.stderr,), daemon=True),
@@ -70,16 +82,25 @@ class Program:
         """The last lines that the program wrote to its standard error."""
         return "\n".join(self._complaints)
 
-    def send(self, line: str, what: str) -> None:
+    def send(self, line: str, what: str, seconds: float = SEND_SECONDS) -> None:
         """Send one line; `what` is what messages call it.
 
         Raises:
-          PlayerError: the program has ended; the message says how.
+          PlayerError: the program has ended, or does not take the line within so many seconds and is killed; the message says which.
         """
+        left = memoryview(f"{line}\n".encode())
+        deadline = time.monotonic() + seconds
         try:
             assert self._process.stdin is not None
-            self._process.stdin.write(f"{line}\n".encode())
-            self._process.stdin.flush()
+            pipe = self._process.stdin.fileno()
+            room = select.poll()
+            room.register(pipe, select.POLLOUT)
+            while left:
+                with contextlib.suppress(BlockingIOError):
+                    left = left[os.write(pipe, left) :]
+                    continue
+                if not room.poll(1000 * max(0.0, deadline - time.monotonic())):
+                    self.fail(f"did not read {what!r} within {seconds:g} s")
         except (OSError, ValueError):
             self.fail(f"crashed before {what!r}")
 
@@ -89,8 +110,11 @@ class Program:
         Raises:
           PlayerError: there was none in time, or the program ended; it is killed.
         """
+        left = deadline - time.monotonic()
         try:
-            line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            if left < -LATE_SECONDS:
+                raise queue.Empty
+            line = self._lines.get(timeout=max(0.0, left))
         except queue.Empty:
             self.fail(f"no answer in time to {what!r}")
         if line is None:
@@ -105,7 +129,7 @@ class Program:
                 ended = self._process.wait(QUIT_SECONDS)
         self._kill()
         status = "" if ended is None else f" (exit status {ended})"
-        complaint = f"; it said: {self._complaints[-1]}" if self._complaints else ""
+        complaint = f"; it said: {self._complaints[-1][:SHOWN_CHARACTERS]}" if self._complaints else ""
         raise PlayerError(what + status + complaint)
 
     def close(self, ask_to_quit: Callable[[], object]) -> None:
@@ -120,7 +144,8 @@ class Program:
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # the system may be unable to end it yet, as where a disk does not answer
+            self._process.wait(QUIT_SECONDS)
         deadline = time.monotonic() + QUIT_SECONDS
         while self._readers[0].is_alive() and time.monotonic() < deadline:
             with contextlib.suppress(queue.Empty):
