@@ -9,6 +9,7 @@ ORDER = [
     "xla_flags",
     "types",
     "heartbeat",
+    "console",
     "config",
     "mesh",
     "compiler",

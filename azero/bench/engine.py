@@ -11,13 +11,13 @@ from typing import Literal
 import jax
 import numpy as np
 import tyro
-from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional
 
 from azero import mesh as meshes
 from azero.bench.flags import check_counts
 from azero.config import NetworkConfig
+from azero.console import make_console
 from azero.evaluate.elo import elo_difference
 from azero.experiments.players import NetworkSpec, ThinkerSettings, load_thinker, parse_player
 from azero.games import Game, make
@@ -190,7 +190,7 @@ def main(arguments: list[str] | None = None) -> None:
     network = resolve(NetworkConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution))
     results = run(network, chosen.size, chosen.batches, chosen.visits)
     shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters ({network.convolution} {network.inference_dtype})"
-    Console().print(table(results, f"{shape}, {chosen.visits} visits, {jax.device_count()} {jax.default_backend()} devices"))
+    make_console().print(table(results, f"{shape}, {chosen.visits} visits, {jax.device_count()} {jax.default_backend()} devices"))
 
 
 if __name__ == "__main__":

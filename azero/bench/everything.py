@@ -22,6 +22,7 @@ import tyro
 from rich.console import Console
 
 from azero.bench.parts import PARTS, Figure, Record, environment
+from azero.console import make_console
 from azero.report.progress import working
 
 LIMIT_SECONDS, QUICK_LIMIT_SECONDS = 1800.0, 400.0
@@ -163,13 +164,13 @@ def markdown(records: Sequence[Record]) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Print the figures of `run`; exit status 1 if a part failed."""
     chosen = tyro.cli(Arguments, args=arguments)
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     records = run(chosen, console)
     if chosen.markdown:
         print(markdown(records))
     else:
         for line in (line for record in records for line in record.figures):
-            Console().print(f"{line.what}: {line.figure}   ({line.command})", markup=False, highlight=False, soft_wrap=True)
+            make_console().print(f"{line.what}: {line.figure}   ({line.command})", markup=False, highlight=False, soft_wrap=True)
     if any(record.status == "failed" for record in records):
         sys.exit(1)
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from rich.console import Console
 from rich.table import Table
 
 import azero.games
 from azero.bench.flags import check_seconds
+from azero.console import make_console
 from azero.types import Array, PyTree
 
 CHUNK = 25
@@ -220,7 +220,7 @@ def _print(rows: list[dict[str, Any]], against: str | None) -> None:
     for row in rows:
         numbers = (f"{row['steps_per_second']:,.0f}", f"{row['ratio']:.1f}", f"{row['bytes']:,}", f"{row['tree_bytes']:,}", f"{row['compile_seconds']:.1f}")
         table.add_row(row["game"], row["engine"], str(row["batch"]), *numbers)
-    Console().print(table)
+    make_console().print(table)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -18,7 +18,6 @@ from pathlib import Path
 import jax
 import numpy as np
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from azero import mesh as mesh_lib
@@ -28,6 +27,7 @@ from azero.bench.games import engine_of, spread_games
 from azero.bench.replay import random_chunk
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.config import Config
+from azero.console import make_console
 from azero.pipelines.events import IterationDone, Phase
 from azero.pipelines.loop import Loop, RunState
 from azero.play.trajectory import Assembler
@@ -127,7 +127,7 @@ def run(against: str | None = None, setting: SettingName = "5x5", iterations: in
     """
     if against not in (None, "pgx"):
         raise ValueError(f"azero bench loop compares with pgx, not {against!r}")
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     peers: list[Result] = []
     if against:
         with working(f"the plain loop of Pgx and mctx at {setting}", console):
@@ -171,7 +171,7 @@ def main(arguments: list[str] | None = None) -> None:
     mesh_lib.split_cpu()
     results = run(**dataclasses.asdict(chosen))
     command = f"{COMMAND} --setting {chosen.setting}" + (f" --against {chosen.against}" if chosen.against else "")
-    Console().print(table(results, f"Positions/s at {chosen.setting}, {jax.device_count()} x {jax.devices()[0].device_kind} ({command})"))
+    make_console().print(table(results, f"Positions/s at {chosen.setting}, {jax.device_count()} x {jax.devices()[0].device_kind} ({command})"))
 
 
 if __name__ == "__main__":

@@ -17,11 +17,11 @@ import jax
 import numpy as np
 import tyro
 from jax.sharding import Mesh, PartitionSpec
-from rich.console import Console
 from rich.table import Table
 
 from azero.bench.flags import check_counts
 from azero.config import LearnerConfig, NetworkConfig
+from azero.console import make_console
 from azero.data.sample import Batch
 from azero.learn.learner import TrainState, make_learner
 from azero.mesh import DATA_AXIS, batch_sharded, make_mesh, put, replicated
@@ -162,7 +162,7 @@ def main(arguments: list[str] | None = None) -> None:
     check_counts(chosen, "size blocks filters batch repeats")
     results = run(**dataclasses.asdict(chosen))
     devices = f"{jax.device_count()} {jax.default_backend()} devices"
-    Console().print(table(results, f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters, batch {chosen.batch}, {devices}"))
+    make_console().print(table(results, f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters, batch {chosen.batch}, {devices}"))
 
 
 def _make(config: NetworkConfig, size: int) -> Network:

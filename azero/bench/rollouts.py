@@ -14,11 +14,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from rich.console import Console
 from rich.table import Table
 
 from azero.bench.flags import check_seconds
 from azero.bench.games import draw
+from azero.console import make_console
 from azero.games.go.playouts import make_play_out
 from azero.games.go.rules import Go, GoState
 from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights, sum_weights
@@ -85,7 +85,7 @@ def run(seconds: float = 5.0) -> list[dict[str, Any]]:
     for row in rows:
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
         table.add_row(f"{row['size']}x{row['size']}", row["what"], str(row["batch"]), f"{row['per_second']:,.0f}", f"{row['per_thread']:,.0f}", ratio)
-    Console().print(table)
+    make_console().print(table)
     return rows
 
 

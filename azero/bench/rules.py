@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from rich.console import Console
 
 from azero.bench.games import draw
+from azero.console import make_console
 from azero.games.go.playouts import start_from
 from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
 from azero.games.go.replies import no_replies, play_out_with_replies
@@ -339,7 +339,7 @@ def main(arguments: list[str] | None = None) -> None:
     rollouts.add_argument("--rollouts", type=int, default=10_000)
     commands.add_parser("repetitions").add_argument("--size", type=int, default=9)
     options: Any = parser.parse_args(arguments)
-    console = Console(highlight=False, soft_wrap=True)
+    console = make_console(highlight=False, soft_wrap=True)
     lines = {
         "random": lambda: check_random(options.moves, options.sizes),
         "replay": lambda: check_records(options.paths),

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from azero import mesh as mesh_lib
@@ -24,6 +23,7 @@ from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.compiler.cost import Cost, Rates, module_cost
 from azero.compiler.hlo import parse
 from azero.config import Config
+from azero.console import make_console
 from azero.games import make
 from azero.networks import make_network
 from azero.play.selfplay import make_selfplay
@@ -123,9 +123,9 @@ def main(arguments: list[str] | None = None) -> None:
         return
     config = many_games(chosen.setting)
     shape = f"{config.network.blocks} blocks of {config.network.filters}, {config.search.num_simulations} simulations"
-    with working(f"compiling self-play at {chosen.setting} for 1 and {chosen.devices} devices", Console(stderr=True)):
+    with working(f"compiling self-play at {chosen.setting} for 1 and {chosen.devices} devices", make_console(stderr=True)):
         results = run(config, chosen.devices)
-    Console().print(table(results, f"One dispatch of {config.selfplay.num_games} games of {chosen.setting}, {shape}"))
+    make_console().print(table(results, f"One dispatch of {config.selfplay.num_games} games of {chosen.setting}, {shape}"))
 
 
 def virtual_devices(count: int) -> dict[str, str]:

@@ -17,11 +17,11 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from azero.bench.flags import check_counts
 from azero.config import NetworkConfig, SearchConfig
+from azero.console import make_console
 from azero.games import Game, make
 from azero.networks import make_network
 from azero.search import LeafFn, SearchFn, SearchOutput, make_search, network_leaf, tree_bytes
@@ -251,7 +251,7 @@ def main(arguments: list[str] | None = None) -> None:
     check_counts(chosen, "size batch num_simulations repeats")
     results = run(**dataclasses.asdict(chosen))
     title = f"{chosen.batch} games of {chosen.size}x{chosen.size}, {chosen.num_simulations} simulations, {chosen.network} network, {jax.default_backend()}"
-    Console().print(table(results, title))
+    make_console().print(table(results, title))
 
 
 if __name__ == "__main__":

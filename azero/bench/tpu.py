@@ -12,6 +12,7 @@ from typing import Any
 from azero import mesh as mesh_lib
 from azero.compiler.compiled import compile_program
 from azero.compiler.topology import parse_topology, topology_devices
+from azero.console import make_console
 from azero.experiments.planning import game_step
 from azero.games import make
 
@@ -47,7 +48,6 @@ def run(topology: str = TOPOLOGY, name: str = "go 19x19", num_games: int = 1024)
 
 def main(arguments: list[str] | None = None) -> None:
     """Print what the TPU compiler says."""
-    from rich.console import Console
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--topology", default=TOPOLOGY)
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for game in options.game or GAMES:
         for name, value in run(options.topology, game).items():
-            Console(highlight=False).print(f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}")
+            make_console(highlight=False).print(f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}")
 
 
 if __name__ == "__main__":

@@ -17,13 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 from jax.sharding import Mesh, PartitionSpec
-from rich.console import Console
 from rich.table import Table
 
 from azero import mesh as mesh_lib
 from azero.bench.flags import check_counts
 from azero.bench.games import engine_of, spread_games
 from azero.config import LearnerConfig, NetworkConfig
+from azero.console import make_console
 from azero.data.sample import Samples, unpack
 from azero.experiments.estimate import PEAK_FLOPS, evaluation_flops, peak_of
 from azero.games import Game, make
@@ -225,10 +225,10 @@ def main(arguments: list[str] | None = None) -> None:
         raise ValueError(f"azero bench train compares with nothing, not {chosen.against!r}")
     check_counts(chosen, "size blocks filters batch steps repeats")
     mesh_lib.split_cpu()
-    with working("measuring the learner's step", Console(stderr=True)):
+    with working("measuring the learner's step", make_console(stderr=True)):
         results = run(chosen)
     settings = ", ".join(f"{name} {value}" for name, value in dataclasses.asdict(chosen).items() if value is not None)
-    Console().print(table(results, f"The learner's step on {jax.device_count()} x {jax.devices()[0].device_kind} ({settings})"))
+    make_console().print(table(results, f"The learner's step on {jax.device_count()} x {jax.devices()[0].device_kind} ({settings})"))
 
 
 if __name__ == "__main__":

@@ -7,12 +7,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from azero.cloud import commands
 from azero.cloud.gcloud import CloudError, Command, Gcloud
 from azero.cloud.requests import CreateRequest, DeleteRequest, LaunchRequest, LogsRequest, SetupRequest, WatchRequest
 from azero.cloud.watch import Watch, wait_until_active
+from azero.console import make_console
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -26,7 +25,7 @@ def run_tpu(request: Request) -> int:
       ValueError: the settings do not fit, or gcloud refuses; the message says what to do.
     """
     commands.check_name(request.name)
-    console = Console()
+    console = make_console()
     gcloud = Gcloud(console, request.place.dry_run)
     match request:
         case CreateRequest():

@@ -8,8 +8,7 @@ from html import escape
 from types import ModuleType
 from typing import Any
 
-from rich.console import Console
-
+from azero.console import make_console
 from azero.engines.session import Session
 from azero.engines.terminal import Terminal
 from azero.play.player import Position
@@ -48,7 +47,7 @@ class ClickableBoard:
             raise ValueError(f"{game.name} cannot be played by clicking, for its moves are more than a point; azero play plays it in a terminal")
         self._session = session
         self._heard = io.StringIO()
-        self._terminal = Terminal(session, limits, Console(file=self._heard, width=100, force_jupyter=False), human=human, show=self._show)
+        self._terminal = Terminal(session, limits, make_console(file=self._heard, width=100, force_jupyter=False), human=human, show=self._show)
         self._said: list[str] = []
         rows, columns = game.board_shape
         self.points = [self._point(widgets, index) for index in range(rows * columns)]

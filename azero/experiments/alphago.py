@@ -15,9 +15,11 @@ from typing import Annotated, Any, Literal
 import jax
 import tyro
 from rich.console import Console
+from rich.text import Text
 
 from azero import mesh as mesh_lib
 from azero.config import load_overlay, to_dict
+from azero.console import make_console
 from azero.evaluate.rows import to_plain, write_atomically
 from azero.experiments.alphago_measures import MEASURES
 from azero.experiments.alphago_stages import BUILDERS, Outcome, Workshop, prepare_data
@@ -107,7 +109,7 @@ def run(
     """
     mesh_lib.split_cpu()
     use_compilation_cache()
-    console = console or Console()
+    console = console or make_console()
     _announce(experiment, settings, workdir, console)
     names = ordered(tuple(stages))
     with hold_workdir(workdir):
@@ -130,12 +132,12 @@ def _run_stage(shop: Workshop, name: str, console: Console) -> int:
     done = read_stages(shop.workdir)
     facts = _settings_of(shop.settings, name)
     if name in done and done[name]["settings"] == facts and (name in MEASURES or shop.directory(name).exists()):
-        console.print(f"[bold]{name}[/bold]: done before")
+        console.print(Text.assemble((name, "bold"), ": done before"))
         return 0
     for needed in STAGES[name].needs:
         if needed not in done:
             raise ValueError(f"stage {name} needs stage {needed}, which has not been run in {shop.workdir}: name it in --stages, too")
-    console.print(f"\n[bold]{name}[/bold]  {STAGES[name].title}")
+    console.print(Text.assemble("\n", (name, "bold"), f"  {STAGES[name].title}"))
     started = time.monotonic()
     try:
         outcome = (BUILDERS | MEASURES)[name](shop)
@@ -184,7 +186,7 @@ def _write_down(workdir: Path, name: str, facts: Any, outcome: Outcome, seconds:
 def _announce(experiment: AlphaGoExperiment, settings: AlphaGoConfig, workdir: Path, console: Console) -> None:
     """Say what will run, where, and what it would take."""
     devices = jax.devices()
-    console.print(f"[bold]{experiment.name}[/bold]  {experiment.title}")
+    console.print(Text.assemble((experiment.name, "bold"), f"  {experiment.title}"))
     console.print(f"devices: {len(devices)} x {devices[0].device_kind}; working directory: {workdir}")
     seconds = alphago_flops(settings) / device_flops()
     if seconds >= LIFETIME_SECONDS:

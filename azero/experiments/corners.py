@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
-from rich.console import Console
 
+from azero.console import make_console
 from azero.evaluate.joseki import Frequency, count_sequences, parse_sequence
 from azero.experiments.requests import JosekiRequest
 from azero.games.go.sgf import GameRecord, read_games
@@ -53,7 +53,7 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
             )
         )
         return rows
-    console = Console()
+    console = make_console()
     names = [_dates(part) if request.by_date else f"part {number} of {request.parts}" for number, part in enumerate(parts, start=1)]
     columns = ("sequence", "corners", "games", *names)
     cells: list[tuple[Cell, ...]] = [(row.sequence, row.corners, row.games, *(f"{100 * share:.1f}%" for share in row.shares)) for row in rows]

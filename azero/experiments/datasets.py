@@ -7,6 +7,7 @@ import time
 import numpy as np
 from rich.console import Console
 
+from azero.console import make_console
 from azero.data.dataset import Dataset
 from azero.data.filters import SPLITS
 from azero.data.holding import hold
@@ -32,7 +33,7 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Tally:
       StorageError: the disk is full or cannot be written to.
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
-    console = console or Console()
+    console = console or make_console()
     tally = Tally()
     paths = find_records(request.paths, tally)
     if not paths:
@@ -63,7 +64,7 @@ def show(request: ShowRequest, console: Console | None = None) -> None:
     """
     if request.positions < 0 or request.seed < 0:
         raise ValueError(f"--positions and --seed are at least 0, not {request.positions} and {request.seed}")
-    console = console or Console()
+    console = console or make_console()
     dataset = Dataset.open(request.directory)
     rows = []
     for split in SPLITS:

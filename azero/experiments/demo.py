@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 
 from azero.checkpoint import load_settings
+from azero.console import make_console
 from azero.engines.external_match import gnu_go_command
 from azero.engines.program import find_program
 from azero.experiments import go5
@@ -32,7 +33,7 @@ def run_demo(workdir: Path) -> None:
     Raises:
       ValueError, CheckpointError: see `azero.experiments.run.run`.
     """
-    console = Console()
+    console = make_console()
     status = run(go5.EXPERIMENT, go5.EXPERIMENT.config, workdir, console)
     if status:
         sys.exit(status)

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from rich.console import Console
 
 from azero import YNN_FUSIONS
 from azero import mesh as mesh_lib
 from azero.config import Config
+from azero.console import make_console
 from azero.experiments.compilation import compilation_cache
 from azero.experiments.estimate import Estimate, estimate, host_memory_bytes
 from azero.experiments.experiment import load
@@ -39,7 +39,7 @@ def examine(experiment: str, compile_programs: bool) -> int:
     chosen = load(experiment)
     config, plays = chosen.config, chosen.learns_from == "selfplay"
     cost = estimate(config, plays=plays)
-    console = Console()
+    console = make_console()
     console.print(facts_table("This machine", _machine_facts()))
     console.print(facts_table(f"What {experiment} needs", _needs(config, cost, plays)))
     if compile_programs:

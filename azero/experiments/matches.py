@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 
 from azero.config import GameConfig
+from azero.console import make_console
 from azero.engines.external_match import Pairing, play_games
 from azero.evaluate.elo import elo_difference
 from azero.evaluate.match_games import MatchGame, MatchSummary, complete_pairs, summarise
@@ -33,7 +34,7 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
       CheckpointError: a checkpoint cannot be read.
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
-    console = console or Console()
+    console = console or make_console()
     sides = read_sides(request)
     rules = match_rules(request, sides)
     pairings = draw_pairings(request, make(rules.name, **rules.options()))

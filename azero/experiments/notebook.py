@@ -18,8 +18,8 @@ from types import ModuleType
 from typing import IO, Any
 
 import jax
-from rich.console import Console
 
+from azero.console import make_console
 from azero.engines.clickable_board import CLICKABLE, ClickableBoard
 from azero.engines.terminal import Terminal
 from azero.experiments.experiment import load
@@ -122,7 +122,7 @@ def play(workdir: Path | str, visits: int = 64, colour: str = "first") -> Clicka
     table = lay_table(Source(checkpoint=Path(workdir)), visits, colour, komi=None)
     widgets = _widgets()
     if widgets is None or table.session.game.name not in CLICKABLE:
-        Terminal(table.session, table.limits, Console(), human=table.human).run(input)
+        Terminal(table.session, table.limits, make_console(), human=table.human).run(input)
         return None
     board = ClickableBoard(widgets, table.session, table.limits, human=table.human)
     _display().display(board.widget)

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 
 from azero.config import Config, from_dict
+from azero.console import make_console
 from azero.data.files import StorageError
 from azero.data.shard import parse_shard_path, read_shard, row_dtype
 from azero.evaluate.chess_openings import OPENINGS, games_reaching
@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> None:
         (opening.eco, opening.name, " ".join(opening.moves), *(f"{100 * share:.2f}%" for share in reached[:, index] / np.maximum(games, 1)))
         for index, opening in enumerate(OPENINGS)
     ]
-    Console().print(make_table("self-play that reaches the openings of Table 2, oldest games first", columns, rows))
+    make_console().print(make_table("self-play that reaches the openings of Table 2, oldest games first", columns, rows))
 
 
 if __name__ == "__main__":

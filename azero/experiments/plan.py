@@ -18,6 +18,7 @@ from azero.compiler.compiled import DoesNotFit
 from azero.compiler.hlo import COLLECTIVES
 from azero.compiler.topology import GIB, Topology, parse_topology
 from azero.config import Config, config_hash, load_overlay
+from azero.console import make_console
 from azero.experiments.arguments import find_flag, overlay_path
 from azero.experiments.experiment import Experiment, load
 from azero.experiments.fitting import fit, usable_bytes
@@ -84,12 +85,12 @@ def main(argv: Sequence[str]) -> None:
       ValueError: there is no such experiment or topology, a setting is wrong, the TPU compiler is missing, or the programs do not fit.
     """
     arguments = parse_plan(argv)
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     plan = make_plan(load(arguments.experiment), arguments, console)
     if arguments.json:
         print(json.dumps(as_json(plan, arguments), indent=1))
     else:
-        print_plan(plan, arguments, Console())
+        print_plan(plan, arguments, make_console())
 
 
 def parse_plan(argv: Sequence[str]) -> PlanArguments:

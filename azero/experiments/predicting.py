@@ -13,6 +13,7 @@ from rich.console import Console
 from azero import mesh as mesh_lib
 from azero.checkpoint import load_settings, load_variables
 from azero.config import Config
+from azero.console import make_console
 from azero.data.filters import Filters
 from azero.data.recorded import Tally, pack_records
 from azero.evaluate.accuracy import Accuracy, by_move, make_scorer, score_positions, summarise
@@ -44,7 +45,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
         raise ValueError(f"--number is how many games, 0 for all, not {request.number}")
     mesh_lib.split_cpu()
     use_compilation_cache()
-    console = Console(file=sys.stderr) if request.json else Console()
+    console = make_console(file=sys.stderr) if request.json else make_console()
     config = _common_settings(request.checkpoint)
     tally = Tally()
     with working("reading and replaying games", console):

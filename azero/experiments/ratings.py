@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from azero.console import make_console
 from azero.evaluate.arena import EVALUATION, pair_results, row_result
 from azero.evaluate.elo import Draws, EloFit, PairResult, fit_elo
 from azero.evaluate.match_games import summarise
@@ -40,7 +41,7 @@ def rate(
     Raises:
       ValueError: there are no games, a file is damaged, or the players are not connected.
     """
-    console = console or Console()
+    console = console or make_console()
     matches = _with_clear_names([match for directory in directories for match in read_results(directory)])
     if not matches:
         raise ValueError(f"there are no finished games in {', '.join(map(str, directories))}")

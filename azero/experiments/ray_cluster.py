@@ -13,9 +13,9 @@ import jax
 import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-from rich.console import Console
 
 from azero.config import Config
+from azero.console import make_console
 from azero.experiments.arguments import ClusterOptions
 from azero.experiments.compilation import use_compilation_cache
 from azero.experiments.ray_crew import RayCrew, last_line
@@ -70,7 +70,7 @@ def open_cluster(options: ClusterOptions) -> Iterator[Conduct]:
       ValueError: there is no Ray at the address, or no such GPUs for the learner.
     """
     address = options.cluster or LOCAL
-    with working("starting Ray" if address == LOCAL else f"connecting to Ray at {address}", Console()):
+    with working("starting Ray" if address == LOCAL else f"connecting to Ray at {address}", make_console()):
         _connect(address)
 
     @contextlib.contextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from azero.config import GameConfig
+from azero.console import make_console
 from azero.engines.go_status import judge
 from azero.evaluate.review import Review, review_game, review_rows, review_sgf
 from azero.evaluate.rows import write_atomically
@@ -41,7 +42,7 @@ def analyze(path: Path, checkpoint: str, visits: int | None = None, game: int = 
       ValueError: the game or the network cannot be read, or they are of different boards.
       CheckpointError: there is no such checkpoint, or it is damaged.
     """
-    console = Console(file=sys.stderr) if as_json else Console()
+    console = make_console(file=sys.stderr) if as_json else make_console()
     spec = parse_player(checkpoint if ":" in checkpoint else f"checkpoint:{checkpoint}")
     if not isinstance(spec, ThinkerSpec):
         raise ValueError("a review needs a network of ours; a GTP program does not say what it thinks")

@@ -15,10 +15,12 @@ from typing import Any
 import jax
 from jax.sharding import Mesh
 from rich.console import Console
+from rich.text import Text
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import CheckpointError
 from azero.config import Config
+from azero.console import make_console
 from azero.data.files import describe_system_error
 from azero.evaluate.arena import evaluation_row
 from azero.experiments.arguments import ClusterOptions, parse_arguments
@@ -109,7 +111,7 @@ def run(experiment: Experiment, config: Config, workdir: Path, console: Console 
       OSError: the system refuses a file or a directory.
     """
     with together(config.run) as line:
-        return _run(experiment, agree_on_settings(config), workdir, line, console or Console(quiet=not mesh_lib.is_lead()), conduct)
+        return _run(experiment, agree_on_settings(config), workdir, line, console or make_console(quiet=not mesh_lib.is_lead()), conduct)
 
 
 def _run(experiment: Experiment, config: Config, workdir: Path, line: Line, console: Console, conduct: Conduct | None) -> int:
@@ -147,7 +149,7 @@ def _run_in(experiment: Experiment, config: Config, workdir: Path, mesh: Mesh, l
 def _announce(experiment: Experiment, config: Config, workdir: Path, console: Console) -> None:
     """Say what will run, where, and what it would take."""
     devices = jax.devices()
-    console.print(f"[bold]{experiment.name}[/bold]  {experiment.title}")
+    console.print(Text.assemble((experiment.name, "bold"), f"  {experiment.title}"))
     console.print(f"devices: {describe_devices()}; working directory: {workdir}")
     cost = estimate(config)
     if cost.seconds < LIFETIME_SECONDS:

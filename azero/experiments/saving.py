@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 
 import jax
-from rich.console import Console
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer, list_checkpoints, load_settings
 from azero.checkpoint.exported import exported_path
 from azero.config import Config, from_dict, to_dict
+from azero.console import make_console
 from azero.data.division import deal_shards, forget_processes
 from azero.data.files import write_atomic
 from azero.data.shard import ShardName
@@ -171,7 +171,7 @@ def print_checkpoints(workdir: Path) -> None:
         (row.iteration, row.games, row.steps, format_bytes(row.num_bytes), f"{format_duration(row.age_s)} ago", row.digest or f"damaged: {row.problem}")
         for row in list_checkpoints(workdir)
     ]
-    console = Console()
+    console = make_console()
     if rows:
         console.print(make_table(f"Checkpoints of {workdir}", ("iteration", "games", "steps", "size", "saved", "digest of the whole state"), rows))
     elif exported_path(workdir).exists():

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-
 from azero.config import GameConfig
+from azero.console import make_console
 from azero.engines.go_game import GoGame
 from azero.engines.gtp_settings import Settings
 from azero.engines.kata_rules import Rules
@@ -115,7 +114,7 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
 
 def play_in_terminal(source: Source, visits: int, colour: str, komi: float | None) -> None:
     """Play a game against a network in the terminal."""
-    console = Console()
+    console = make_console()
     with console.status("loading ..."):
         table = lay_table(source, visits, colour, komi)
     Terminal(table.session, table.limits, console, human=table.human).run(console.input if sys.stdin.isatty() else _read_plain)

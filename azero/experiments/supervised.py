@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from azero import mesh as mesh_lib
 from azero.config import Config
+from azero.console import make_console
 from azero.data.dataset import Dataset
 from azero.evaluate.accuracy import Accuracy
 from azero.evaluate.rows import Row
@@ -52,12 +54,12 @@ def run(experiment: Experiment, config: Config, workdir: Path, data: Path, conso
       FloatingPointError: the loss is no longer finite.
     """
     with together(config.run) as line:
-        return _run(experiment, agree_on_settings(config), workdir, data, line, console or Console(quiet=not mesh_lib.is_lead()))
+        return _run(experiment, agree_on_settings(config), workdir, data, line, console or make_console(quiet=not mesh_lib.is_lead()))
 
 
 def _run(experiment: Experiment, config: Config, workdir: Path, data: Path, line: Line, console: Console) -> int:
     use_compilation_cache()
-    console.print(f"[bold]{experiment.name}[/bold]  {experiment.title}")
+    console.print(Text.assemble((experiment.name, "bold"), f"  {experiment.title}"))
     console.print(f"devices: {describe_devices()}; working directory: {workdir}")
     return learn_from_records(experiment.name, config, workdir, data, console, line)
 

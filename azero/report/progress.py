@@ -17,6 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from azero.console import make_console
 from azero.evaluate.rows import Row
 from azero.heartbeat import beating
 from azero.report.tables import format_count, format_duration
@@ -44,7 +45,7 @@ class Progress:
     def __init__(self, iterations: int, start: int = 0, console: Console | None = None, heartbeat: float = HEARTBEAT_SECONDS, unit: str = "iteration") -> None:
         """Begin at iteration `start` of `iterations`; `heartbeat` is the longest silence in seconds, `unit` what an iteration is called."""
         self._unit = unit
-        self._console = console or Console()
+        self._console = console or make_console()
         self._iterations = iterations
         self._done = start
         self._durations: deque[float] = deque(maxlen=50)
@@ -141,7 +142,7 @@ def working(what: str, console: Console | None = None, heartbeat: float = HEARTB
 
     For work outside of a run's Progress. On a terminal a spinner with the elapsed time stands for the lines in between.
     """
-    console = console or Console()
+    console = console or make_console()
     began = time.monotonic()
     if console.is_terminal:
         spinner = Spinner("dots")

@@ -229,6 +229,14 @@ def test_ratings_of_matches_and_runs(tmp_path: Path) -> None:
         rate([tmp_path / "all"], {}, plot=tmp_path / "elo.nothing")
 
 
+def test_names_in_brackets_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    play_match(request("corner", "pass", 2, first_name="[/x]", second_name="[red]", out=tmp_path / "[match]"))
+    rate([tmp_path / "[match]"], {})
+    said = capsys.readouterr().out
+    assert "[/x] against [red]: " in said and len([line for line in said.splitlines() if "│" in line and "[/x]" in line]) == 2
+
+
 def test_one_name_for_two_players_is_taken_apart(tmp_path: Path) -> None:
     play(request("corner", "pass", 2, second_name="same", out=tmp_path / "one"))
     play(request("corner", "corner", 2, first_name="corner", second_name="same", out=tmp_path / "two"))
