@@ -1,13 +1,14 @@
-# The two commands: `make demo` (learn 5x5 Go from nothing, see the report) and `make test` (lint, types, all tests).
+# The commands: `make demo` (learn 5x5 Go from nothing, see the report), `make test` (lint, types, all tests), and `make test-all` for the night (docs/testing.md).
 PYTHON ?= python3
 VENV ?= .venv
+PYTHONS ?= python3.11 python3.12 python3.13
 BIN = $(VENV)/bin
 DEMO_DIR ?= runs/demo
 # Large pages for large arrays: page faults cost a third of a training step on a CPU (glibc 2.35 and later; others ignore it).
 export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
 
-.PHONY: demo test lint format notebooks install clean
+.PHONY: demo test test-all nightly lint format notebooks install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/azero demo --workdir $(DEMO_DIR)
@@ -17,6 +18,21 @@ test: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# `make nightly` on each of PYTHONS, each with its own virtual environment.
+test-all:
+	@failed=; for python in $(PYTHONS); do \
+	  echo "== $$python"; $(MAKE) --no-print-directory nightly PYTHON=$$python VENV=$(VENV)-$$python || failed="$$failed $$python"; \
+	done; [ -z "$$failed" ] || { echo "make test-all failed on:$$failed"; exit 1; }
+
+# Every test, the slow ones too, on the programs that users run (XLA's own flags), with another seed every day.
+nightly: export AZERO_NIGHTLY = 1
+nightly: export AZERO_TEST_SEED ?= $(shell date +%Y%m%d)
+nightly: export AZERO_TEST_KILLS ?= 20
+nightly: export HYPOTHESIS_PROFILE ?= nightly
+nightly: export XLA_FLAGS ?=
+nightly: $(VENV)/.installed-test
+	$(BIN)/pytest -n 2 --dist loadfile -m ''
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -45,4 +61,4 @@ $(VENV)/.installed-test: $(VENV)/.python pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) .jax_cache runs
+	rm -rf $(VENV) $(addprefix $(VENV)-,$(PYTHONS)) .jax_cache runs

@@ -1,5 +1,8 @@
-"""Settings of the test session: CPU only, eight virtual devices, a persistent compilation cache, strict promotion."""
+"""Settings of the test session: CPU only, eight virtual devices, a persistent compilation cache, strict promotion; seeds; skips that are failures at night."""
 
+import copy
+import dataclasses
+import functools
 import os
 from pathlib import Path
 
@@ -13,12 +16,78 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu
 
 import jax
 import pytest
+from needs import IS_NIGHTLY, NOT_HERE
+
+SEED = int(os.environ.get("AZERO_TEST_SEED", "0"))
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """The seed of the tests that draw games, positions and moments: `AZERO_TEST_SEED`, another one every night."""
+    return SEED
+
+
+MOST_MAPS = 20_000
+"""Memory maps of a process from which on compiled programs are let go; Linux allows 65,530 (vm.max_map_count)."""
 
 import azero  # noqa: F401 - adds its own flag to XLA_FLAGS, before JAX reads them
 
 
 @pytest.fixture(autouse=True, scope="module")
 def release_programs():
-    """Let go of a module's compiled programs: a process with too many of them runs out of memory maps."""
+    """Let go of compiled programs after a module once there are many: a process with too many of them runs out of memory maps."""
     yield
-    jax.clear_caches()
+    maps = Path("/proc/self/maps")
+    if not maps.exists() or maps.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
+
+
+@pytest.fixture(scope="module")
+def shared_programs():
+    """Let the runs of a module that have the same settings share their compiled programs; each run has its own loop, state and files."""
+    from azero.config import CheckpointConfig, RunConfig
+    from azero.pipelines import loop
+
+    make_learner, make_programs = functools.cache(loop.make_learner), functools.cache(loop.Programs)
+
+    @functools.cache
+    def programs(config, mesh):
+        """The programs do not depend on the seed; what is around them does."""
+        made = copy.copy(make_programs(dataclasses.replace(config, run=RunConfig()), mesh))
+        made.config = config
+        return made
+
+    def without_length(config, mesh):
+        return programs(dataclasses.replace(config, run=RunConfig(seed=config.run.seed), checkpoint=CheckpointConfig()), mesh)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "make_learner", make_learner)
+        patch.setattr(loop, "Programs", without_length)
+        yield
+
+
+def fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """In the nightly run: make a failure of a skip that something which the project declares would have prevented."""
+    if IS_NIGHTLY and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if not reason.removeprefix("Skipped: ").startswith(NOT_HERE):
+            report.outcome = "failed"
+            report.longrepr = f"skipped in the nightly run: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    fail_if_skipped(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    report = yield
+    fail_if_skipped(report)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"seed of the random tests: AZERO_TEST_SEED={SEED}")

@@ -14,13 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import saver
+from needs import not_here
 
 from azero.checkpoint import Checkpointer, CheckpointError, list_checkpoints
 
 HERE = Path(__file__).parent
 
 
-def test_killed_while_saving(tmp_path: Path) -> None:
+def test_killed_while_saving(tmp_path: Path, seed: int) -> None:
     """Whatever the moment, the last checkpoint that was reported done, or a later one, is whole."""
     for round_number in range(2):
         process = subprocess.Popen([sys.executable, str(HERE / "saver.py"), str(tmp_path)], stdout=subprocess.PIPE, text=True)
@@ -29,7 +30,7 @@ def test_killed_while_saving(tmp_path: Path) -> None:
         while len(lines) < 5:
             lines.append(process.stdout.readline())
             assert lines[-1], "the program that saves has ended by itself"
-        time.sleep(random.Random(round_number).uniform(0, 0.12))
+        time.sleep(random.Random(seed + round_number).uniform(0, 0.12))
         process.send_signal(signal.SIGKILL)
         lines += process.stdout.read().splitlines()
         process.wait()
@@ -47,7 +48,7 @@ def test_killed_while_saving(tmp_path: Path) -> None:
 def test_full_disk(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A tiny file system of memory has room for one checkpoint, not for two."""
     if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=6m tmpfs {tmp_path} 2>/dev/null") != 0:
-        pytest.skip("mounting a small file system needs root")
+        not_here("mounting a small file system needs root")
     try:
         noise = np.random.default_rng(0).integers(0, 256, 4_000_000, np.uint8)
         checkpointer = Checkpointer(tmp_path, saver.CONFIG)

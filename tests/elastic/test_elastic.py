@@ -26,6 +26,9 @@ from azero.pipelines.loop import Loop, RunState
 from azero.play.trajectory import Games
 
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
+
+
 @pytest.fixture(scope="module")
 def workers() -> list[Worker]:
     """Workers for all tests; their games run on from test to test, as they do from iteration to iteration."""

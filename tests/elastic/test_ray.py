@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from needs import require_module
 from small_run import check_whole, small, stored
 
 from azero import mesh as mesh_lib
@@ -26,7 +27,7 @@ from azero.experiments.stopping import StopRequest
 from azero.pipelines.events import Event, IterationDone, Trained
 from azero.pipelines.loop import Loop, RunState
 
-ray = pytest.importorskip("ray", reason="elastic self-play needs Ray: pip install 'azero[ray]'")
+ray = require_module("ray")
 
 OBJECT_STORE = 80 << 20
 """Bytes of shared memory of a node; Ray takes no less than 75 MiB."""

@@ -1,12 +1,12 @@
 """Other programs as players: good ones, and every way of failing."""
 
 import os
-import shutil
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from needs import require_program
 from nim_game import Nim, nim_search
 
 from azero.config import SearchConfig
@@ -149,11 +149,8 @@ def test_drawn_moves_make_games_differ() -> None:
     assert len(games) > 2
 
 
-needs_gnu_go = pytest.mark.skipif(shutil.which("gnugo", path="/usr/bin:/usr/games:/usr/local/games") is None, reason="GNU Go is not installed (Debian: gnugo)")
-
-
-@needs_gnu_go
 def test_gnu_go_answers() -> None:
+    require_program("gnugo")
     command = [word.replace("{seed}", "1") for word in gnu_go_command(1)]
     with GtpProgram(command) as program:
         assert program.ask("name") == "GNU Go"
@@ -164,8 +161,8 @@ def test_gnu_go_answers() -> None:
             program.ask("play white C3")
 
 
-@needs_gnu_go
 def test_gnu_go_beats_a_search_that_knows_nothing() -> None:
+    require_program("gnugo")
     game = make("go", size=5, komi=0.5)
     search = make_search(SearchConfig(num_simulations=4, dirichlet_fraction=0.0), game, uniform_leaf(game))
     ours = SearchPlayer(search, ())

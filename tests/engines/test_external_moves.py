@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from needs import require_program
 
 from azero.engines.external_moves import GnuShogiPlayer, UciPlayer
-from azero.engines.program import find_program
 from azero.games import make
 from azero.play.player import Clock, PlayerError
 from azero.play.referee import play_game
@@ -76,10 +76,7 @@ def test_a_program_that_was_closed_says_so() -> None:
 
 
 def test_gnu_shogi_plays_fairy_stockfish() -> None:
-    try:
-        gnu_shogi, fairy = find_program("gnushogi"), find_program("fairy-stockfish")
-    except ValueError as error:
-        pytest.skip(str(error))
+    gnu_shogi, fairy = require_program("gnushogi"), require_program("fairy-stockfish")
     first = GnuShogiPlayer("GNU Shogi", [gnu_shogi], depth=1)
     second = UciPlayer("Fairy-Stockfish", [fairy], SHOGI, options=[("Skill Level", "-20")], go="nodes 50")
     opening = _play(_player("good", "a", SHOGI), _player("good", "b", SHOGI), SHOGI).final.actions[:2]

@@ -1,18 +1,16 @@
 """Dead stones and the final score: drawn positions, the ends of real games, unconditional life, and GNU Go's judgement of them all."""
 
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from needs import require_program
 
 from azero.engines.external import GtpProgram
 from azero.engines.go_status import _divide_large_regions, area_of, judge
 from azero.games.go.life import pass_alive
 from azero.games.go.text import format_vertex, parse_diagram
-
-needs_gnu_go = pytest.mark.skipif(shutil.which("gnugo", path="/usr/bin:/usr/games:/usr/local/games") is None, reason="GNU Go is not installed (Debian: gnugo)")
 
 
 class Drawn(NamedTuple):
@@ -81,8 +79,8 @@ def test_a_stone_that_would_spoil_a_whole_territory_is_dead_unless_its_side_is_s
     assert [(int(row), int(column)) for row, column in np.argwhere(dead)] == ([(2, 2)] if is_dead else [])
 
 
-@needs_gnu_go
 def test_gnu_go_says_the_same() -> None:
+    require_program("gnugo")
     positions = [*DRAWN, *REAL]
     agreed = 0
     with GtpProgram(["gnugo", "--mode", "gtp", "--chinese-rules"], timeout=120) as gnu_go:

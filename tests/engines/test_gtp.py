@@ -4,7 +4,6 @@ import io
 import os
 import random
 import re
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from dialogue import read_dialogue
 from engine_in_process import InProcess
+from needs import require_program
 from uniform_thinker import UniformThinker
 
 from azero.engines.external import GtpProgram
@@ -24,7 +24,6 @@ from azero.games.go import setup
 from azero.games.go.text import format_vertex, parse_vertex
 
 HERE = Path(__file__).parent
-needs_gnu_go = pytest.mark.skipif(shutil.which("gnugo", path="/usr/bin:/usr/games:/usr/local/games") is None, reason="GNU Go is not installed (Debian: gnugo)")
 
 
 def test_the_written_dialogue() -> None:
@@ -231,19 +230,19 @@ def _fuzz(num_lines: int, seed: int) -> None:
             assert engine.ask("list_stones b").split()[1:] == [format_vertex(int(point), (5, 5)) for point in np.flatnonzero(board == 1)]
 
 
-def test_noise() -> None:
-    _fuzz(3_000, seed=1)
+def test_noise(seed: int) -> None:
+    _fuzz(3_000, seed + 1)
 
 
 @pytest.mark.slow
-def test_much_noise() -> None:
-    _fuzz(100_000, seed=2)
+def test_much_noise(seed: int) -> None:
+    _fuzz(100_000, seed + 2)
 
 
-@needs_gnu_go
 @pytest.mark.parametrize("size", [7, 8, 9, 11, 13, 19])
 def test_handicap_stones_are_those_of_gnu_go(size: int) -> None:
     """At 12x12, which the protocol counts among the small boards (third line), GNU Go takes the fourth."""
+    require_program("gnugo")
     with GtpProgram(["gnugo", "--mode", "gtp"]) as gnu_go:
         gnu_go.ask(f"boardsize {size}")
         for count in range(2, (9 if size % 2 and size >= 9 else 4) + 1):

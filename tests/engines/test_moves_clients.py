@@ -3,12 +3,12 @@
 import os
 import random
 import shlex
-import shutil
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from needs import require_module, require_program
 
 HERE = Path(__file__).parent
 THINKER = [sys.executable, str(HERE / "moves_process.py")]
@@ -21,22 +21,15 @@ BYOYOMI_SECONDS = 3.0
 """A machine that is busy with other things gives a process its turn late."""
 
 
-def _program(name: str) -> str:
-    path = shutil.which(name, path=f"{os.environ['PATH']}:/usr/games")
-    if path is None:
-        pytest.skip(f"there is no {name} here")
-    return path
-
-
 def _environment() -> dict[str, str]:
     return {**os.environ, "JAX_NUM_CPU_DEVICES": "1"}
 
 
 def play_chess(command: list[str], num_games: int) -> list[str]:
     """Play games on clocks through python-chess, which raises an error at an illegal move, and return the results."""
-    chess = pytest.importorskip("chess")
-    engines = pytest.importorskip("chess.engine")
-    stockfish = _program("stockfish")
+    chess = require_module("chess")
+    engines = require_module("chess.engine")
+    stockfish = require_program("stockfish")
     results = []
     ours, theirs = engines.SimpleEngine.popen_uci(command, timeout=240.0, env=_environment()), engines.SimpleEngine.popen_uci(stockfish)
     try:
@@ -69,9 +62,9 @@ def play_chess(command: list[str], num_games: int) -> list[str]:
 
 def play_shogi(command: list[str], num_games: int, folder: Path) -> list[str]:
     """Play games with byoyomi through cshogi's client and return how they ended."""
-    cshogi = pytest.importorskip("cshogi")
-    usi = pytest.importorskip("cshogi.usi")
-    fairy = _program("fairy-stockfish")
+    cshogi = require_module("cshogi")
+    usi = require_module("cshogi.usi")
+    fairy = require_program("fairy-stockfish")
     script = folder / "engine.sh"
     script.write_text(f"#!/bin/sh\nexport JAX_NUM_CPU_DEVICES=1\nexec {shlex.join(command)}\n")
     script.chmod(0o755)
@@ -125,8 +118,8 @@ def test_a_thinker_plays_shogi_through_cshogi(tmp_path: Path) -> None:
 
 
 def test_python_chess_analyses_ponders_and_stops() -> None:
-    chess = pytest.importorskip("chess")
-    engines = pytest.importorskip("chess.engine")
+    chess = require_module("chess")
+    engines = require_module("chess.engine")
     with engines.SimpleEngine.popen_uci([*THINKER, "chess"], timeout=240.0, env=_environment()) as engine:
         assert {"MultiPV", "Hash", "Threads", "Ponder", "UCI_ShowWDL", "Move Overhead"} <= set(engine.options)
         with engine.analysis(chess.Board(), multipv=2, root_moves=[chess.Move.from_uci(name) for name in ("e2e4", "d2d4", "c2c4")]) as analysis:

@@ -64,8 +64,8 @@ def _noise(draw: random.Random, protocol: str) -> bytes:
 
 
 @pytest.mark.parametrize("protocol", GAMES)
-def test_noise_is_answered_and_survived(protocol: str) -> None:
-    draw, engine = random.Random(2018), MovesInProcess(GAMES[protocol], visits=3)
+def test_noise_is_answered_and_survived(protocol: str, seed: int) -> None:
+    draw, engine = random.Random(2018 + seed), MovesInProcess(GAMES[protocol], visits=3)
     for _ in range(1500):
         question = b"\n".join(_noise(draw, protocol) for _ in range(draw.choice([1, 1, 1, 3])))
         for line in engine.ask(question).splitlines():

@@ -23,6 +23,7 @@ from azero.experiments.run import EXIT_INTERRUPTED, main, run
 from azero.experiments.saving import settle
 from azero.pipelines.programs import Programs
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
 KILLS = int(os.environ.get("AZERO_TEST_KILLS", "3"))
 """How often the run is killed; 20 for the full check."""
 
@@ -42,6 +43,18 @@ def tiny(config: Config, iterations: int = 2) -> Config:
         checkpoint=CheckpointConfig(every=1, keep=3),
         run=RunConfig(iterations=iterations),
     )
+
+
+@pytest.fixture
+def without_reports(monkeypatch):
+    """Runs of which only the checkpoints count write no report."""
+    monkeypatch.setattr("azero.experiments.run.write_report", lambda workdir: workdir)
+
+
+def tictactoe(iterations: int = 2) -> Config:
+    """Tiny tic-tac-toe with resignation: tests with these settings share their programs."""
+    config = tiny(load("tictactoe").config, iterations)
+    return dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, resign=True))
 
 
 def quiet_run(name: str, config: Config, workdir: Path) -> int:
@@ -75,11 +88,9 @@ def test_two_iterations_of_every_experiment(name, tmp_path):
 
 
 @pytest.mark.parametrize("gate", [False, True])
-def test_k_and_k_iterations_equal_2k_bit_for_bit(gate, tmp_path):
-    config = tiny(load("tictactoe").config, iterations=6)
-    config = dataclasses.replace(
-        config, evaluation=dataclasses.replace(config.evaluation, gate=gate), selfplay=dataclasses.replace(config.selfplay, resign=True)
-    )
+def test_k_and_k_iterations_equal_2k_bit_for_bit(gate, tmp_path, without_reports):
+    config = tictactoe(iterations=6)
+    config = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, gate=gate))
     half = dataclasses.replace(config, run=RunConfig(iterations=3))
     quiet_run("tictactoe", config, tmp_path / "whole")
     quiet_run("tictactoe", half, tmp_path / "parts")
@@ -220,9 +231,9 @@ def wait_for(condition, process: subprocess.Popen, seconds: float = 120.0) -> No
         time.sleep(0.01)
 
 
-def test_a_run_killed_at_random_moments_ends_like_one_never_killed(tmp_path):
+def test_a_run_killed_at_random_moments_ends_like_one_never_killed(tmp_path, seed):
     finish(start(tmp_path / "calm"))
-    chance = random.Random(int(os.environ.get("AZERO_TEST_SEED", "0")))
+    chance = random.Random(seed)
     workdir, killed = tmp_path / "killed", 0
     while killed < KILLS:
         process = start(workdir)
@@ -264,8 +275,8 @@ def test_sigterm_before_the_first_iteration_ends_with_the_status_of_an_interrupt
     assert "Traceback" not in output and "the same command" in output
 
 
-def test_a_flipped_byte_falls_back_to_the_checkpoint_before(tmp_path):
-    config = tiny(load("tictactoe").config, iterations=4)
+def test_a_flipped_byte_falls_back_to_the_checkpoint_before(tmp_path, without_reports):
+    config = tictactoe(iterations=4)
     quiet_run("tictactoe", config, tmp_path)
     good = digests(tmp_path)
     files = [path for path in (tmp_path / "checkpoints").rglob("*") if path.is_file() and "/4/" in str(path) and path.stat().st_size > 2000]
@@ -279,8 +290,8 @@ def test_a_flipped_byte_falls_back_to_the_checkpoint_before(tmp_path):
     assert digests(tmp_path)[4] == good[4]
 
 
-def test_settings_that_do_not_fit_a_checkpoint_are_refused_with_both_values(tmp_path, capsys):
-    config = tiny(load("tictactoe").config)
+def test_settings_that_do_not_fit_a_checkpoint_are_refused_with_both_values(tmp_path, without_reports):
+    config = tictactoe()
     quiet_run("tictactoe", config, tmp_path)
     wider = dataclasses.replace(config, network=dataclasses.replace(config.network, filters=6))
     with pytest.raises(ValueError, match=r"network.filters.*4.*6"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
-import pytest
+from needs import require_module
 
 
 @functools.cache
@@ -66,15 +66,17 @@ def play_beside_referees(game, referees: list, endings: Sequence[str], lost: Col
     return states, reasons
 
 
-def compare_with_pgx(game, name: str, labels: np.ndarray, batch: int, is_unlike: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None) -> None:
+def compare_with_pgx(
+    game, name: str, labels: np.ndarray, batch: int, seed: int, is_unlike: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+) -> None:
     """Play random games beside Pgx: the same legal moves, the same end.
 
     `labels` is for each action of Pgx ours; `is_unlike(endings, terminated)` says which games are not followed from here on; None is none of them.
     """
-    env = pytest.importorskip("pgx").make(name)
+    env = require_module("pgx").make(name)
     theirs, step_theirs = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), batch)), jax.jit(jax.vmap(env.step))
     step, look = verbs(game)
-    states, rng = copies(game.init(), batch), np.random.default_rng(5)
+    states, rng = copies(game.init(), batch), np.random.default_rng([5, seed])
     followed, compared = np.ones(batch, bool), 0
     for _ in range(60):
         masks, endings, _ = map(np.asarray, look(states))

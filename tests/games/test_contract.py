@@ -52,7 +52,7 @@ def _verb(game: Any, verb: str) -> Any:
 
 
 @functools.cache
-def _run(index: int) -> Run:
+def _run(index: int, seed: int) -> Run:
     name, options = CASES[index]
     game = azero.games.make(name, **options)
 
@@ -63,7 +63,7 @@ def _run(index: int) -> Run:
         action = jnp.argmax(jnp.where(legal, jax.random.uniform(jax.random.key(word), legal.shape), -1.0)).astype(jnp.int32)
         return game.step(state, action), action
 
-    rng = np.random.default_rng(index)
+    rng = np.random.default_rng([index, seed])
     state = jax.tree.map(lambda a: jnp.broadcast_to(a[None], (NUM_GAMES, *a.shape)), game.init())
     states, actions = [state], []
     for _ in range(game.max_moves + 2):
@@ -74,8 +74,8 @@ def _run(index: int) -> Run:
 
 
 @pytest.fixture(params=range(len(CASES)), ids=[f"{name}-{'-'.join(map(str, options.values()))}" for name, options in CASES])
-def run(request: pytest.FixtureRequest) -> Run:
-    return _run(request.param)
+def run(request: pytest.FixtureRequest, seed: int) -> Run:
+    return _run(request.param, seed)
 
 
 def test_shapes_and_dtypes(run: Run) -> None:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from needs import require_module
 from referee import Referee
 
 from azero.bench.rules import boards_of, check_random, compare_with_sgfmill, play_random
@@ -24,7 +25,9 @@ CASES: list[tuple[tuple[int, int], Superko, bool, int, int]] = [
 
 
 @pytest.mark.parametrize(("shape", "superko", "suicide", "num_games", "num_moves"), CASES, ids=str)
-def test_every_mask_board_and_area_equals_the_referees(shape: tuple[int, int], superko: Superko, suicide: bool, num_games: int, num_moves: int) -> None:
+def test_every_mask_board_and_area_equals_the_referees(
+    shape: tuple[int, int], superko: Superko, suicide: bool, num_games: int, num_moves: int, seed: int
+) -> None:
     """Passes are frequent and never end the game here, so that long repetitions with passes in between occur."""
     game = Go(size=shape, komi=0.5, superko=superko, suicide=suicide, max_moves=num_moves + 1)
 
@@ -37,7 +40,7 @@ def test_every_mask_board_and_area_equals_the_referees(shape: tuple[int, int], s
 
     step = jax.jit(jax.vmap(game.step))
     referees = [Referee(*shape, superko, suicide) for _ in range(num_games)]
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng([7, seed])
     state = jax.tree.map(lambda a: jnp.broadcast_to(a[None], (num_games, *a.shape)), game.init())
     hosts = [game.host_init() for _ in referees]
     num_repetitions = 0
@@ -65,14 +68,14 @@ def test_every_mask_board_and_area_equals_the_referees(shape: tuple[int, int], s
     assert num_repetitions > 0, "the games never came to a repetition: they prove nothing about it"
 
 
-def test_boards_and_areas_equal_sgfmills() -> None:
-    pytest.importorskip("sgfmill")
+def test_boards_and_areas_equal_sgfmills(seed: int) -> None:
+    require_module("sgfmill")
     game = Go(size=9, komi=0.5)
-    assert compare_with_sgfmill(9, play_random(game, num_games=8, num_moves=200, seed=1), 0.5) == 1600
+    assert compare_with_sgfmill(9, play_random(game, num_games=8, num_moves=200, seed=seed + 1), 0.5) == 1600
 
 
 @pytest.mark.slow
-def test_a_million_random_moves() -> None:
-    pytest.importorskip("sgfmill")
-    lines = list(check_random(1_000_000, sizes=range(2, 20)))
+def test_a_million_random_moves(seed: int) -> None:
+    require_module("sgfmill")
+    lines = list(check_random(1_000_000, sizes=range(2, 20), seed=seed))
     assert len(lines) == 18

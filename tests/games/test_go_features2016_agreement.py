@@ -69,14 +69,14 @@ def random_games(states, key):
 @pytest.mark.timeout(3600)
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["random", "people"])
-def test_agreement_with_the_plain_version(source: str) -> None:
-    rng = np.random.default_rng(6)
+def test_agreement_with_the_plain_version(source: str, seed: int) -> None:
+    rng = np.random.default_rng([6, seed])
     begin = jax.vmap(lambda _: GAME.init())(np.arange(BATCH))
     observe = jax.jit(jax.vmap(GAME.observe_frames))
     people = human_games() if source == "people" else None
     compared = 0
     while compared < POSITIONS:
-        drawn = random_games(begin, jax.random.key(compared)) if people is None else people[rng.integers(len(people), size=BATCH)].T
+        drawn = random_games(begin, jax.random.key(seed + compared)) if people is None else people[rng.integers(len(people), size=BATCH)].T
         moves = np.asarray(drawn)
         frames, to_play = map(np.asarray, replayed(begin, moves))
         ply = rng.integers((moves >= 0).sum(axis=0))

@@ -10,11 +10,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("sgfmill")
+from needs import NOT_HERE, require_module
 
 from azero.bench.rules import compare_final_board, replay
 from azero.games.go.sgf import estimate_games, parse_games, read_games
+
+require_module("sgfmill")
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "go"
@@ -99,7 +100,7 @@ def test_real_games_replay() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the collections of real games are not here")
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"{NOT_HERE}collections of real games")
 @pytest.mark.parametrize("path", sorted(SHARED.glob("*.gz")), ids=lambda path: path.name)
 def test_every_real_game_replays(path: Path) -> None:
     """A game that breaks a rule has to be on the list, by its name and the rule."""

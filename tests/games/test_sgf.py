@@ -7,12 +7,13 @@ import random
 from pathlib import Path
 
 import pytest
+from needs import NOT_HERE, require_module
 
 from azero.games.go.sgf import GameRecord, parse_games, parse_komi, read_games
 from azero.games.go.sgf_write import Note, format_game, format_result
 
-sgfmill = pytest.importorskip("sgfmill.sgf")
-sgf_grammar = pytest.importorskip("sgfmill.sgf_grammar")
+sgfmill = require_module("sgfmill.sgf")
+sgf_grammar = require_module("sgfmill.sgf_grammar")
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "go"
@@ -189,8 +190,8 @@ def referee(text: str) -> tuple[list[tuple[int, int]], int, str]:
     return moves, size, game.get_player_name("b") or ""
 
 
-def test_random_trees_equal_sgfmill() -> None:
-    generator = random.Random(3)
+def test_random_trees_equal_sgfmill(seed: int) -> None:
+    generator = random.Random(seed)
     letters = "abcdefghi"
 
     def value() -> str:
@@ -218,7 +219,7 @@ def test_real_games_equal_sgfmill_and_come_back() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the collections of real games are not here")
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"{NOT_HERE}collections of real games")
 @pytest.mark.parametrize("path", sorted(SHARED.glob("*.gz")), ids=lambda path: path.name)
 def test_every_real_game_equals_sgfmill_and_comes_back(path: Path) -> None:
     check_file(path)

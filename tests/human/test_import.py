@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from needs import require_module
 from record_files import EXPERT, FILTERS, GAME, HALVES, import_to, write_mixed
 from rich.console import Console
 
@@ -49,7 +50,7 @@ def test_every_game_is_in_one_split(mixed):
 
 
 def test_positions_are_those_of_another_program(mixed):
-    boards = pytest.importorskip("sgfmill.boards")
+    boards = require_module("sgfmill.boards")
     dataset, _ = mixed
     rows = dataset.rows("train")
     by_moves = {tuple(action for _, action in record.moves): record for record in read_games(EXPERT)}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import pytest
+from needs import NOT_HERE
 
 from azero.compiler.compiled import compile_program
 from azero.compiler.cost import module_cost
@@ -26,7 +27,7 @@ from azero.games import make
 from azero.mesh import batch_sharded, make_mesh, replicated
 from azero.networks import make_network
 
-needs_compiler = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="the TPU compiler is not installed: pip install libtpu")
+needs_compiler = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason=f"{NOT_HERE}the TPU compiler (pip install 'azero[plan]')")
 TOPOLOGIES = ("v5e:1x1", "v5e:2x4", "v5e:16x16", "v4:2x2x1", "v6e:2x4")
 EXPERIMENTS = ("go19", "go19_alphazero", "chess", "shogi")
 

@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from needs import not_here
 from replay_games import assert_equal, fill, open_replay, random_games
 
 from azero.data.files import DamagedFileError, StorageError, read_arrays, write_arrays
@@ -123,7 +124,7 @@ def test_disk_full_at_the_manifest_takes_the_shard_back(tmp_path: Path, monkeypa
 def test_really_full_disk(tmp_path: Path) -> None:
     """A tiny file system of memory fills up while a shard is written."""
     if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=256k tmpfs {tmp_path} 2>/dev/null") != 0:
-        pytest.skip("mounting a small file system needs root")
+        not_here("mounting a small file system needs root")
     try:
         replay = open_replay(tmp_path)
         fill(replay, 1)

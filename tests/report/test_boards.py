@@ -4,6 +4,7 @@ import random
 import re
 
 import pytest
+from needs import require_module
 
 from azero.report.boards import draw_board, move_names, positions
 from azero.report.files import SampleGame
@@ -26,7 +27,7 @@ def test_a_suicide_takes_its_own_chain() -> None:
 
 @pytest.mark.parametrize("size", [2, 3, 5, 9])
 def test_random_games_equal_sgfmill(size: int) -> None:
-    boards = pytest.importorskip("sgfmill.boards", reason="sgfmill referees captures (pip install azero[records])")
+    boards = require_module("sgfmill.boards")
     generator = random.Random(size)
     referee = boards.Board(size)
     actions: list[int] = []

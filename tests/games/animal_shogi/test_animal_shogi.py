@@ -35,8 +35,8 @@ def test_number_of_lines(depth: int) -> None:
     assert make_perft(game, game.from_sfen, BATCH)(text.START, depth) == PERFT[depth - 1]
 
 
-def test_games_against_the_referee() -> None:
-    rng, referees = np.random.default_rng(4), [Referee() for _ in range(BATCH)]
+def test_games_against_the_referee(seed: int) -> None:
+    rng, referees = np.random.default_rng([4, seed]), [Referee() for _ in range(BATCH)]
 
     def pick(number: int, referee: Referee, moves: dict) -> int:
         quiet = [action for action, move in moves.items() if not move[2] and referee.men[move[1]] == "."]
@@ -57,9 +57,9 @@ def pgx_labels() -> np.ndarray:
     return np.array([11 * square[label % 12] + (directions[label // 12] if label < 96 else label // 12) for label in range(132)])
 
 
-def test_legal_moves_against_pgx() -> None:
+def test_legal_moves_against_pgx(seed: int) -> None:
     # Pgx compares positions by a hash that lets some repetitions go by and takes other positions for one: a game in which either draws is not followed.
-    compare_with_pgx(AnimalShogi(), "animal_shogi", pgx_labels(), BATCH, lambda endings, terminated: (endings == 4) | (terminated & (endings == 0)))
+    compare_with_pgx(AnimalShogi(), "animal_shogi", pgx_labels(), BATCH, seed, lambda endings, terminated: (endings == 4) | (terminated & (endings == 0)))
 
 
 RULES = {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from compiling import OPTIMISED
 
 
 def stack(states):
@@ -17,9 +20,9 @@ def make_perft(game, parse=None, piece: int = 256, frontier: int = 65_536):
     Positions are played `piece` at a time; at most about `frontier` of them are kept for each depth.
     """
     parse = parse or game.from_fen
-    step = jax.jit(jax.vmap(game.step))
+    step = jax.jit(jax.vmap(game.step), compiler_options=OPTIMISED)
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=OPTIMISED)
     @jax.vmap
     def look(state):
         mask = game.legal_action_mask(state) & ~game.is_terminal(state)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import jax
-import pytest
+from needs import require_module
 
-chess = pytest.importorskip("chess.pgn").chess
+chess = require_module("chess.pgn").chess
 
 COMPASS = ["N", "NE", "E", "SE", "S", "SW", "W", "NW"]
 KNIGHT = {(1, 2): 0, (2, 1): 1, (2, -1): 2, (1, -2): 3, (-1, -2): 4, (-2, -1): 5, (-2, 1): 6, (-1, 2): 7}

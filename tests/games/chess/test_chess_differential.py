@@ -62,21 +62,21 @@ def play_and_compare(game: Chess, count: int, seed: int, fen: str = chess.STARTI
     return reasons
 
 
-def test_random_games() -> None:
-    reasons = play_and_compare(Chess(), GAMES_AT_ONCE, seed=1)
+def test_random_games(seed: int) -> None:
+    reasons = play_and_compare(Chess(), GAMES_AT_ONCE, seed + 1)
     assert sum(reasons.values()) == GAMES_AT_ONCE
     assert {"checkmate", "insufficient material", "fifty moves", "threefold repetition"} <= set(reasons), reasons
 
 
-def test_a_shorter_limit_of_moves() -> None:
-    assert play_and_compare(Chess(max_moves=9), 4, seed=2) == {"move limit": 4}
+def test_a_shorter_limit_of_moves(seed: int) -> None:
+    assert play_and_compare(Chess(max_moves=9), 4, seed) == {"move limit": 4}
 
 
 @pytest.mark.timeout(3600)
 @pytest.mark.slow
-def test_two_thousand_random_games() -> None:
+def test_two_thousand_random_games(seed: int) -> None:
     reasons: collections.Counter = collections.Counter()
-    for seed in range(10):
-        reasons += play_and_compare(Chess(), 200, seed=100 + seed)
+    for part in range(10):
+        reasons += play_and_compare(Chess(), 200, seed + 100 + part)
     assert sum(reasons.values()) == 2000
     assert set(reasons) == set(ENDINGS[1:]), reasons

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minichess_referee import Referee
+from needs import require_module
 
 from azero.games import make
 from azero.games.minichess import text
@@ -52,8 +53,8 @@ def choose(rng: np.random.Generator, referee: Referee, moves: list, style: int):
     return liked[rng.integers(len(liked))]
 
 
-def test_games_against_the_referee() -> None:
-    rng, referees = np.random.default_rng(3), [Referee() for _ in range(BATCH)]
+def test_games_against_the_referee(seed: int) -> None:
+    rng, referees = np.random.default_rng([3, seed]), [Referee() for _ in range(BATCH)]
 
     def pick(number: int, referee: Referee, moves: dict) -> int:
         return referee.action(choose(rng, referee, list(moves.values()), number % 4))
@@ -82,9 +83,9 @@ def pgx_labels() -> np.ndarray:
     return labels
 
 
-def test_legal_moves_against_pgx() -> None:
-    pytest.importorskip("pgx")
-    compare_with_pgx(Minichess(), "gardner_chess", pgx_labels(), BATCH)
+def test_legal_moves_against_pgx(seed: int) -> None:
+    require_module("pgx")
+    compare_with_pgx(Minichess(), "gardner_chess", pgx_labels(), BATCH, seed)
 
 
 RULES = {

@@ -6,8 +6,9 @@ import functools
 
 import jax
 import numpy as np
+from compiling import OPTIMISED
 
-BATCH = 128
+BATCH = 64
 """Positions in every compiled call of these tests, so that each program is compiled once."""
 
 
@@ -18,8 +19,8 @@ def stack(states):
 @functools.cache
 def programs(game):
     """The compiled step, and what a state says (mask, ending, rewards), of BATCH positions."""
-    look = jax.jit(jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state))))
-    return jax.jit(jax.vmap(game.step)), look
+    look = jax.jit(jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state))), compiler_options=OPTIMISED)
+    return jax.jit(jax.vmap(game.step), compiler_options=OPTIMISED), look
 
 
 def make_perft(game, frontier: int = 128):

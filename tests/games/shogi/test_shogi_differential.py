@@ -6,12 +6,13 @@ import collections
 
 import numpy as np
 import pytest
+from needs import require_module
 from shogi_perft import BATCH, padded, part, programs, stack
 
 from azero.games.shogi import text
 from azero.games.shogi.rules import ENDINGS, Shogi
 
-cshogi = pytest.importorskip("cshogi")
+cshogi = require_module("cshogi")
 
 COMPASS = ["N", "NE", "E", "SE", "S", "SW", "W", "NW"]
 KINDS = "PLNSBRG"
@@ -120,23 +121,23 @@ def play_and_compare(game: Shogi, count: int, seed: int, sfen: str = cshogi.STAR
     return reasons
 
 
-def test_random_games() -> None:
-    reasons = play_and_compare(Shogi(), 50, seed=1)
+def test_random_games(seed: int) -> None:
+    reasons = play_and_compare(Shogi(), 50, seed + 1)
     assert sum(reasons.values()) == 50
     assert {"checkmate", "fourfold repetition"} <= set(reasons), reasons
 
 
-def test_games_with_everything_in_hand() -> None:
+def test_games_with_everything_in_hand(seed: int) -> None:
     """White drops men near a bare king, and the other way round: mates, drop-pawn mates, long checks."""
-    reasons = play_and_compare(Shogi(), 30, seed=2, sfen=BARE) + play_and_compare(Shogi(), 30, seed=3, sfen=ENTERED)
+    reasons = play_and_compare(Shogi(), 30, seed + 2, sfen=BARE) + play_and_compare(Shogi(), 30, seed + 3, sfen=ENTERED)
     assert sum(reasons.values()) == 60 and "entering king" in reasons, reasons
 
 
 @pytest.mark.timeout(3600)
 @pytest.mark.slow
-def test_two_thousand_random_games() -> None:
+def test_two_thousand_random_games(seed: int) -> None:
     reasons: collections.Counter = collections.Counter()
-    for seed in range(16):
-        reasons += play_and_compare(Shogi(), 125, seed=100 + seed, sfen=cshogi.STARTING_SFEN if seed % 4 else BARE)
+    for number in range(16):
+        reasons += play_and_compare(Shogi(), 125, seed + 100 + number, sfen=cshogi.STARTING_SFEN if number % 4 else BARE)
     assert sum(reasons.values()) == 2000
     assert {"checkmate", "fourfold repetition", "move limit"} <= set(reasons), reasons

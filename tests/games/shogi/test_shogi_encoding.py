@@ -7,7 +7,7 @@ import functools
 import jax
 import numpy as np
 import pytest
-from shogi_perft import padded, part, programs, stack, turn_sfen
+from shogi_perft import BATCH, padded, part, programs, stack, turn_sfen
 
 from azero.games.shogi import moves, text
 from azero.games.shogi.rules import Shogi
@@ -26,7 +26,7 @@ def play(sfen: str, usi: str = ""):
     state = GAME.from_sfen(sfen)
     for move in usi.split():
         action = text.parse_usi(text.board_of_state(state), move)
-        state = part(programs(GAME)[0](padded(stack([state])), np.full(128, action, np.int32)), 0)
+        state = part(programs(GAME)[0](padded(stack([state])), np.full(BATCH, action, np.int32)), 0)
     return state
 
 
@@ -171,4 +171,4 @@ def test_the_two_sides_are_images_of_each_other(sfen: str) -> None:
         assert (first[:, :, 360] == 1 - second[:, :, 360]).all()
         same = [plane for plane in range(362) if plane != 360]
         np.testing.assert_array_equal(first[:, :, same], second[:, :, same])
-        states = step(states, np.full(128, rng.choice(np.flatnonzero(masks[0])), np.int32))
+        states = step(states, np.full(BATCH, rng.choice(np.flatnonzero(masks[0])), np.int32))

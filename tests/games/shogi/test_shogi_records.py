@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from needs import require_module
 
 from azero.games.shogi import csa, kif
 from azero.games.shogi.records import read_games
@@ -48,7 +49,7 @@ def test_there_and_back(sfen: str, seed: int) -> None:
 
 @pytest.mark.parametrize(("sfen", "seed"), GAMES)
 def test_cshogi_reads_what_is_written(sfen: str, seed: int) -> None:
-    cshogi = pytest.importorskip("cshogi")
+    cshogi = require_module("cshogi")
     from cshogi import CSA, KIF
 
     actions = random_game(sfen, seed)
@@ -61,7 +62,7 @@ def test_cshogi_reads_what_is_written(sfen: str, seed: int) -> None:
 
 
 def test_what_cshogi_writes_is_read(tmp_path) -> None:
-    cshogi = pytest.importorskip("cshogi")
+    cshogi = require_module("cshogi")
     from cshogi import CSA, KIF
 
     actions = random_game(START, 5)

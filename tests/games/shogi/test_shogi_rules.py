@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from shogi_perft import padded, part, programs, stack, turn_sfen
+from shogi_perft import BATCH, padded, part, programs, stack, turn_sfen
 
 from azero.games import make
 from azero.games.shogi import rules, text
@@ -29,7 +29,7 @@ def play(start, moves: str):
     for move in moves.split():
         assert not int(state.ending), f"over before {move}"
         action = text.parse_usi(text.board_of_state(state), move)
-        state = part(programs(GAME)[0](padded(stack([state])), np.full(128, action, np.int32)), 0)
+        state = part(programs(GAME)[0](padded(stack([state])), np.full(BATCH, action, np.int32)), 0)
     return state
 
 
@@ -192,7 +192,7 @@ def test_repetitions_count_as_far_back_as_the_option_says() -> None:
 
 def test_a_finished_game_stays_as_it_is() -> None:
     over = play("startpos", AROUND * 3)
-    again = part(programs(GAME)[0](padded(stack([over])), np.zeros(128, np.int32)), 0)
+    again = part(programs(GAME)[0](padded(stack([over])), np.zeros(BATCH, np.int32)), 0)
     jax.tree.map(np.testing.assert_array_equal, again, over)
 
 
