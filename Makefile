@@ -17,7 +17,7 @@ test: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # `make nightly` on each of PYTHONS, each with its own virtual environment.
 test-all:
@@ -32,7 +32,7 @@ nightly: export AZERO_TEST_KILLS ?= 20
 nightly: export HYPOTHESIS_PROFILE ?= nightly
 nightly: export XLA_FLAGS ?=
 nightly: $(VENV)/.installed-test
-	$(BIN)/pytest -n 2 --dist loadfile -m ''
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m ''
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -66,6 +66,33 @@ def shared_programs():
         yield
 
 
+@pytest.fixture
+def without_reports(monkeypatch):
+    """Runs of which only the checkpoints count write no report."""
+    monkeypatch.setattr("azero.experiments.run.write_report", lambda workdir: workdir)
+
+
+LONGEST = (
+    "experiments/test_run.py",
+    "games/test_contract.py",
+    "experiments/test_alphago2016_players.py",
+    "hosts/test_runs_of_several_processes.py",
+    "engines/test_clients.py",
+    "experiments/test_notebook.py",
+    "colab/test_notebooks.py",
+    "experiments/test_players_and_estimates.py",
+    "elastic/test_ray.py",
+    "elastic/test_elastic.py",
+)
+"""The files that take longest (`--durations=0`); they come first, so that the workers end together, with `--dist loadfile --no-loadscope-reorder`."""
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    place = {here / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
+
+
 def fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
     """In the nightly run: make a failure of a skip that something which the project declares would have prevented."""
     if IS_NIGHTLY and report.skipped and not hasattr(report, "wasxfail"):

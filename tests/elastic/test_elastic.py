@@ -25,7 +25,6 @@ from azero.pipelines.events import Evaluated, Event, IterationDone, Trained
 from azero.pipelines.loop import Loop, RunState
 from azero.play.trajectory import Games
 
-
 pytestmark = pytest.mark.usefixtures("shared_programs")
 
 
@@ -156,7 +155,7 @@ def test_the_gate_decides_while_learning_goes_on(win_rate, loop, workers, tmp_pa
     assert set(games["network"][:, 1].tolist()) == set(published)
 
 
-def test_the_one_program_goes_on_with_an_elastic_run_and_the_other_way_round(workers, tmp_path):
+def test_the_one_program_goes_on_with_an_elastic_run_and_the_other_way_round(workers, tmp_path, without_reports):
     """Games in flight of the one program wait in the checkpoint while workers play, and are ended after it."""
 
     def turn(iterations: int, conduct: Conduct | None) -> None:

@@ -45,12 +45,6 @@ def tiny(config: Config, iterations: int = 2) -> Config:
     )
 
 
-@pytest.fixture
-def without_reports(monkeypatch):
-    """Runs of which only the checkpoints count write no report."""
-    monkeypatch.setattr("azero.experiments.run.write_report", lambda workdir: workdir)
-
-
 def tictactoe(iterations: int = 2) -> Config:
     """Tiny tic-tac-toe with resignation: tests with these settings share their programs."""
     config = tiny(load("tictactoe").config, iterations)
