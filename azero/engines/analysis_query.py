@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from azero.engines.analysis_fields import QueryError, boolean_of, colour_of, integer_of, list_of, location_of, move_of, number_of, stones_of
-from azero.engines.kata_rules import TERRITORY, Rules, parse_rules
+from azero.engines.kata_rules import Rules, format_rules, parse_rules, read_rules
 from azero.games.go.text import format_vertex
 from azero.play.thinking import Restriction
 
@@ -17,12 +17,22 @@ if TYPE_CHECKING:
     from azero.play.player import Position
 
 PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
-_UNUSED = ("includeOwnership", "includeOwnershipStdev", "includeMovesOwnership", "includeMovesOwnershipStdev")
-"""What needs an ownership head, which the networks of the AlphaGo papers do not have."""
+_UNUSED = ("includeOwnershipStdev", "includeMovesOwnership", "includeMovesOwnershipStdev")
+"""What would need an ownership head, which the networks of the AlphaGo papers do not have."""
 _NOT_HERE = ("rootPolicyTemperature", "rootFpuReductionMax", "includeNoResultValue")
 """Fields that KataGo knows and this engine has no use for."""
 _KNOWN_GAME = ("id", "moves", "initialStones", "initialPlayer", "rules", "komi", "whiteHandicapBonus", "boardXSize", "boardYSize", "analyzeTurns")
-_KNOWN_SEARCH = ("maxVisits", "analysisPVLen", "includePolicy", "includePVVisits", "reportDuringSearchEvery", "allowMoves", "avoidMoves", "overrideSettings")
+_KNOWN_SEARCH = (
+    "maxVisits",
+    "analysisPVLen",
+    "includePolicy",
+    "includePVVisits",
+    "reportDuringSearchEvery",
+    "includeOwnership",
+    "allowMoves",
+    "avoidMoves",
+    "overrideSettings",
+)
 _KNOWN = frozenset((*_KNOWN_GAME, *_KNOWN_SEARCH, "priority", "priorities"))
 LARGEST_KOMI = 150.0
 """Points, as in KataGo."""
@@ -48,6 +58,7 @@ class Query:
     report_seconds: float | None = None
     pv_length: int = 15
     includes_policy: bool = False
+    includes_ownership: bool = False
     includes_line_visits: bool = False
     report_as: str = "BLACK"
     restriction: Restriction | None = None
@@ -123,7 +134,7 @@ def parse_query(fields: dict[str, Any], game: GoGame, defaults: Mapping[str, Any
     _read_turns(query, fields)
     for name in fields:
         if name in _UNUSED and fields[name] is True:
-            warnings.append((name, "The network has no ownership head; results come without ownership"))
+            warnings.append((name, "The network has no ownership head; results come without it (includeOwnership is answered by random games)"))
         elif name in _NOT_HERE and fields[name] not in (False, None):
             warnings.append((name, "Not supported by this engine; ignored"))
         elif name not in _KNOWN and name not in _UNUSED and name not in _NOT_HERE:
@@ -147,6 +158,8 @@ def _read_search(query: Query, fields: dict[str, Any], defaults: Mapping[str, An
         query.report_seconds = number_of(fields["reportDuringSearchEvery"], "reportDuringSearchEvery", 0.001, 1e6)
     if "includePolicy" in fields:
         query.includes_policy = boolean_of(fields, "includePolicy")
+    if "includeOwnership" in fields:
+        query.includes_ownership = boolean_of(fields, "includeOwnership")
     if "includePVVisits" in fields:
         query.includes_line_visits = boolean_of(fields, "includePVVisits")
     for kind in ("allow", "avoid"):
@@ -210,15 +223,13 @@ def _rules(fields: dict[str, Any], warnings: list[tuple[str, str]]) -> Rules:
     if not isinstance(given, str | dict):
         raise QueryError("rules", "Must specify rules, either as a string shorthand or a json object")
     bonus = {} if "whiteHandicapBonus" not in fields else {"whiteHandicapBonus": fields["whiteHandicapBonus"]}
-    territory = isinstance(given, str) and given.strip().lower() in TERRITORY
-    territory |= isinstance(given, dict) and (given.get("scoring", given.get("scoringRule")) == "TERRITORY" or given.get("tax", "NONE") != "NONE")
-    if territory:
-        warnings.append(("rules", "This engine counts area only; area scoring with simple ko is used instead"))
-        given = {"ko": "SIMPLE", "suicide": False}
     try:
-        rules = parse_rules(given, Rules(suicide=True))
+        wanted = read_rules(given, Rules(suicide=True))
     except ValueError as error:
         raise QueryError("rules", f"Could not parse rules: {error}") from error
+    rules = wanted.rules
+    if wanted.missing:
+        warnings.append(("rules", f"Not supported: {', '.join(wanted.missing)}; {format_rules(rules)} is used instead"))
     try:
         return parse_rules(bonus, rules)
     except ValueError as error:

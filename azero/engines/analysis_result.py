@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from azero.engines import go_status
 from azero.engines.analysis_query import Query, Turn
 from azero.engines.moves import win_rate
 from azero.games.go import setup
@@ -24,6 +26,7 @@ def format_result(turn: Turn, game: GoGame, position: Position, analysis: Analys
     query = turn.query
     # A lower bound of the side to move's is an upper one for the other side; KataGo turns it round in the same way.
     sign = {"SIDETOMOVE": 1, "BLACK": 1 if position.to_play == 0 else -1, "WHITE": -1 if position.to_play == 0 else 1}[query.report_as]
+    lead = score_lead(sign * analysis.value, game.board.size)
     this_hash, sym_hash = hashes(game.board, position.to_play, ko_point(position))
     answer: dict[str, Any] = {
         "id": query.name,
@@ -32,7 +35,10 @@ def format_result(turn: Turn, game: GoGame, position: Position, analysis: Analys
         "moveInfos": [_move_info(query, info, order, sign) for order, info in enumerate(analysis.moves)],
         "rootInfo": {
             "currentPlayer": "BW"[position.to_play],
+            "rawLead": score_lead(sign * analysis.raw_value, game.board.size),
             "rawWinrate": win_rate(sign * analysis.raw_value),
+            "scoreLead": lead,
+            "scoreSelfplay": lead,
             "symHash": sym_hash,
             "thisHash": this_hash,
             "utility": sign * analysis.value,
@@ -42,15 +48,36 @@ def format_result(turn: Turn, game: GoGame, position: Position, analysis: Analys
     }
     if query.includes_policy:
         answer["policy"] = [round(float(share), 9) if legal else -1 for share, legal in zip(analysis.raw_policy, position.legal, strict=True)]
+    if query.includes_ownership:
+        owners = go_status.owners_of(game.board)
+        sign = {"SIDETOMOVE": 1 if position.to_play == 0 else -1, "BLACK": 1, "WHITE": -1}[query.report_as]
+        answer["ownership"] = [round(sign * float(owner), 6) for owner in owners.reshape(-1)]
     return answer
 
 
+_LEAD_SCALE = 0.25
+"""Points of lead, per side of a square board, over which the odds of winning grow by e: 4.75 at 19x19, 2.25 at 9x9; a choice, not a measurement."""
+
+
+def score_lead(value: float, num_points: int) -> float:
+    """Return points that stand for a value in [-1, 1]: an estimate, since the networks of the papers predict who wins, not by how much.
+
+    It is the logistic curve's: no lead where the chances are even, a whole board at most.
+    """
+    rate = min(1 - 1e-9, max(1e-9, win_rate(value)))
+    return float(np.clip(_LEAD_SCALE * math.sqrt(num_points) * math.log(rate / (1 - rate)), -num_points, num_points))
+
+
 def _move_info(query: Query, info: MoveInfo, order: int, sign: int) -> dict[str, Any]:
+    lead = score_lead(sign * info.value, query.shape[0] * query.shape[1])
     answer = {
         "move": format_vertex(info.action, query.shape),
         "visits": info.visits,
         "winrate": win_rate(sign * info.value),
         "lcb": win_rate(sign * info.lcb),
+        "scoreLead": lead,
+        "scoreMean": lead,
+        "scoreSelfplay": lead,
         "utility": sign * info.value,
         "utilityLcb": sign * info.lcb,
         "prior": info.prior,

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 def format_game(game: GoGame, result: str = "") -> str:
     """Return the game as SGF FF[4]: set-up stones, handicap, moves in the order played; `result` as the RE property has it."""
     black, white = (tuple(np.flatnonzero(game.first_board.reshape(-1) == colour).tolist()) for colour in (1, -1))
-    superko, suicide = game.rules.superko, game.rules.suicide
     record = GameRecord(
         name="game",
         board_shape=(game.shape[0], game.shape[1]),
@@ -28,7 +27,7 @@ def format_game(game: GoGame, result: str = "") -> str:
         white_points=white,
         to_play=game.first_to_play,
         result=result,
-        rules="Tromp-Taylor" if superko == "positional" and suicide else f"ko:{superko} area:1 suicide:{int(suicide)}",
+        rules=sgf_write.rules_name(game.rules.superko, game.rules.suicide),
     )
     return sgf_write.format_game(record).rstrip("\n")
 

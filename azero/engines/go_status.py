@@ -60,9 +60,14 @@ class Status:
 
 def prepare(shape: tuple[int, int]) -> None:
     """Compile what judging a position on such a board may need."""
-    from azero.engines.go_playouts import count_ownership
+    owners_of(np.zeros(shape, np.int8))
 
-    count_ownership(np.zeros(shape, np.int8), _num_playouts(shape[0] * shape[1]))
+
+def owners_of(board: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return float32[H, W]: the mean owner of each point at the end of random games, 1 Black to -1 White."""
+    from azero.engines.go_playouts import count_ownership  # loads JAX, which the other commands of a GTP engine need not wait for
+
+    return count_ownership(board, _num_playouts(board.size), seed)
 
 
 def judge(board: np.ndarray, seed: int = 0) -> Status:
@@ -79,15 +84,13 @@ def _dead_stones(board: np.ndarray, seed: int) -> np.ndarray:
     """Return bool[H, W]: the dead stones."""
     if not board.any():
         return np.zeros(board.shape, bool)
-    from azero.engines.go_playouts import count_ownership  # loads JAX, which the other commands of a GTP engine need not wait for
-
     dead, alive = np.zeros(board.shape, bool), np.zeros(board.shape, bool)
     for colour in (1, -1):
         stones, enclosed = pass_alive(board, colour)
         alive |= stones
         dead |= enclosed & (board == -colour)
     if ((board != 0) & ~alive & ~dead).any():
-        kept = np.where(alive, 1.0, _kept_shares(board, count_ownership(board, _num_playouts(board.size), seed)))
+        kept = np.where(alive, 1.0, _kept_shares(board, owners_of(board, seed)))
         dead |= (board != 0) & (kept < DEAD_BELOW)
         _divide_large_regions(board, kept, dead)
         _kill_by_nakade(board, dead, alive)

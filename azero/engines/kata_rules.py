@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,8 +11,6 @@ if TYPE_CHECKING:
     from azero.games.go.rules import Superko
 
 Bonus = Literal["0", "N", "N-1"]
-_AREA = {"scoring": "AREA", "tax": "NONE", "hasButton": False}
-"""What this engine counts, and all that it counts."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +29,59 @@ class Rules:
         return {"0": 0, "N": num_handicap, "N-1": num_handicap - 1}[self.white_handicap_bonus]
 
 
+_AREA_ONLY = "this engine counts area, without tax and without button"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Rules as somebody wants them: the nearest that this engine plays, and what it does not have of them."""
+
+    rules: Rules
+    missing: tuple[str, ...] = ()
+    """Such as "scoring TERRITORY"."""
+
+
 SHORTHANDS = {
-    "tromp-taylor": Rules("positional", True),
-    "chinese": Rules("simple", False, "N"),
-    "chinese-ogs": Rules("positional", False, "N"),
-    "chinese-kgs": Rules("positional", False, "N"),
-    "aga": Rules("situational", False, "N-1"),
-    "bga": Rules("situational", False, "N-1"),
-    "new-zealand": Rules("situational", True),
+    "tromp-taylor": Wanted(Rules("positional", True)),
+    "chinese": Wanted(Rules("simple", False, "N")),
+    "chinese-ogs": Wanted(Rules("positional", False, "N")),
+    "chinese-kgs": Wanted(Rules("positional", False, "N")),
+    "aga": Wanted(Rules("situational", False, "N-1")),
+    "bga": Wanted(Rules("situational", False, "N-1")),
+    "french": Wanted(Rules("situational", False, "N-1")),
+    "new-zealand": Wanted(Rules("situational", True)),
+    "nz": Wanted(Rules("situational", True)),
+    "goe": Wanted(Rules("positional", True)),
+    "ing": Wanted(Rules("positional", True)),
+    "aga-button": Wanted(Rules("situational", False, "N-1"), ("hasButton true",)),
+    "stone-scoring": Wanted(Rules("simple", False), ("tax ALL",)),
+    "ancient-area": Wanted(Rules("simple", False), ("tax ALL",)),
+    "ancient-chinese": Wanted(Rules("simple", False), ("tax ALL",)),
+    "ancient-territory": Wanted(Rules("simple", False), ("scoring TERRITORY", "tax ALL")),
+    "japanese": Wanted(Rules("simple", False), ("scoring TERRITORY", "tax SEKI")),
+    "korean": Wanted(Rules("simple", False), ("scoring TERRITORY", "tax SEKI")),
 }
-TERRITORY = ("japanese", "korean", "stone-scoring", "aga-button")
-"""Shorthands whose way of counting this engine does not have."""
+"""KataGo's names (rules.cpp, parseRules); blanks, hyphens and underscores in them do not matter, nor do capitals."""
+_SHORT_NAMES = {name.replace("-", ""): wanted for name, wanted in SHORTHANDS.items()}
+_PLAYABLE = ", ".join(name for name, wanted in SHORTHANDS.items() if not wanted.missing)
+_FIELDS = {
+    "koRule": "ko",
+    "scoringRule": "scoring",
+    "score": "scoring",
+    "taxRule": "tax",
+    "sui": "suicide",
+    "multiStoneSuicideLegal": "suicide",
+    "button": "hasButton",
+    "whb": "whiteHandicapBonus",
+    "fpok": "friendlyPassOk",
+}
+"""Other names of the fields of KataGo's JSON, and those of its one-word form."""
+_WORD = re.compile(
+    r"(ko|scoring|score|tax|suicide|sui|button|whb|fpok)(SIMPLE|POSITIONAL|SITUATIONAL|SPIGHT|AREA|TERRITORY|NONE|SEKI|ALL|N-1|N|0|1)", re.IGNORECASE
+)
+"""A part of KataGo's one-word form of rules, such as koPOSITIONALscoreAREAtaxNONEsui0whbN."""
+_UNSUPPORTED = {"ko": ("SPIGHT",), "scoring": ("TERRITORY",), "tax": ("SEKI", "ALL"), "hasButton": ("TRUE", "1")}
+"""What KataGo plays and this engine does not."""
 
 
 def format_rules(rules: Rules) -> str:
@@ -58,25 +99,45 @@ def format_rules(rules: Rules) -> str:
 
 
 def parse_rules(given: str | dict[str, Any], current: Rules) -> Rules:
-    """Return the rules that a shorthand, JSON text or a JSON object names; what it leaves out stays as in `current`.
+    """Return the rules that a name, JSON text, KataGo's one-word form or a JSON object describes; what it leaves out stays as in `current`.
 
     Raises:
-      ValueError: it is not understood, or asks for what this engine has not; the text is quoted and the choices are named.
+      ValueError: it is not understood, or asks for what this engine does not have; the text is quoted and the choices are named.
+    """
+    wanted = read_rules(given, current)
+    if wanted.missing:
+        quoted = given.strip()[:80] if isinstance(given, str) else json.dumps(given)[:80]
+        raise ValueError(f"rules {quoted} are not supported ({', '.join(wanted.missing)}): {_AREA_ONLY}; it plays {_PLAYABLE}")
+    return wanted.rules
+
+
+def read_rules(given: str | dict[str, Any], current: Rules) -> Wanted:
+    """Return what is wanted; see `parse_rules`.
+
+    Raises:
+      ValueError: it is not understood.
     """
     if isinstance(given, str) and not given.strip().startswith("{"):
-        name = given.strip().lower().replace("_", "-")
-        if name in TERRITORY:
-            raise ValueError(f"rules {name!r} are not supported: this engine counts area only ({', '.join(SHORTHANDS)})")
-        if name not in SHORTHANDS:
+        known = _SHORT_NAMES.get(re.sub(r"[-_\s]", "", given.lower()))
+        if known is not None:
+            return known
+        if not re.fullmatch(f"({_WORD.pattern})+", given.strip(), re.IGNORECASE):
             raise ValueError(f"unknown rules {given.strip()[:80]!r}; the rules are: {', '.join(SHORTHANDS)}")
-        return SHORTHANDS[name]
-    try:
-        fields = json.loads(given) if isinstance(given, str) else given
-    except RecursionError:
-        raise ValueError("rules are one JSON object, not so many in each other") from None
+        fields: dict[str, Any] = {name.lower(): value for name, value in _WORD.findall(given)}
+    else:
+        try:
+            fields = json.loads(given) if isinstance(given, str) else given
+        except RecursionError:
+            raise ValueError("rules are one JSON object, not so many in each other") from None
+    missing = []
     for name, value in fields.items():
-        current = with_rule(current, name, value)
-    return current
+        field, text = _FIELDS.get(name, name), str(value).strip().upper()
+        if text in _UNSUPPORTED.get(field, ()):
+            missing.append(f"{field} {'true' if field == 'hasButton' else text}")
+            current = replace(current, superko="situational") if field == "ko" else current
+        else:
+            current = with_rule(current, name, value)
+    return Wanted(current, tuple(missing))
 
 
 def with_rule(rules: Rules, name: str, value: Any) -> Rules:
@@ -85,18 +146,17 @@ def with_rule(rules: Rules, name: str, value: Any) -> Rules:
     Raises:
       ValueError: there is no such field or value.
     """
-    text = str(value).strip()
-    if name in ("ko", "koRule") and text.lower() in ("simple", "positional", "situational"):
+    field, text = _FIELDS.get(name, name), str(value).strip().upper()
+    flag = {"TRUE": True, "1": True, "FALSE": False, "0": False}.get(text)
+    if field == "ko" and text in ("SIMPLE", "POSITIONAL", "SITUATIONAL"):
         return replace(rules, superko=text.lower())  # type: ignore[arg-type]
-    if name in ("suicide", "multiStoneSuicideLegal") and text.lower() in ("true", "false"):
-        return replace(rules, suicide=text.lower() == "true")
-    if name == "whiteHandicapBonus" and text in ("0", "N", "N-1"):
+    if field == "suicide" and flag is not None:
+        return replace(rules, suicide=flag)
+    if field == "whiteHandicapBonus" and text in ("0", "N", "N-1"):
         return replace(rules, white_handicap_bonus=text)  # type: ignore[arg-type]
-    if name == "friendlyPassOk" and text.lower() in ("true", "false"):
+    if field == "friendlyPassOk" and flag is not None:
         return rules  # says how players should pass, not what is legal
-    names = {"scoringRule": "scoring", "taxRule": "tax"}
-    field = names.get(name, name)
-    if field in _AREA and text.upper() == str(_AREA[field]).upper():
+    if (field, text) in (("scoring", "AREA"), ("tax", "NONE")) or (field == "hasButton" and flag is False):
         return rules
     allowed = "ko SIMPLE, POSITIONAL or SITUATIONAL; suicide; whiteHandicapBonus 0, N or N-1; scoring AREA; tax NONE; hasButton false"
-    raise ValueError(f"rule {name[:40]} = {text[:40]} is not supported; supported are {allowed}")
+    raise ValueError(f"rule {name[:40]} = {str(value).strip()[:40]} is not supported; supported are {allowed}")

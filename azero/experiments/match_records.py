@@ -13,7 +13,7 @@ from azero.games.chess.text import START as CHESS_START
 from azero.games.chess.text import board_of_fen, format_san
 from azero.games.game import Game
 from azero.games.go.sgf import GameRecord
-from azero.games.go.sgf_write import Note, format_game, format_result
+from azero.games.go.sgf_write import Note, format_game, format_result, rules_name
 from azero.games.go.text import format_vertex
 from azero.games.shogi import entering
 from azero.games.shogi.csa import format_csa
@@ -44,7 +44,7 @@ def match_sgf(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str,
         komi=rules.komi,
         moves=tuple((ply % 2, action) for ply, action in enumerate(game.actions)),
         result=format_result(game.rewards, _reason(game)),
-        rules=rules_name(rules),
+        rules=rules_name(rules.superko, rules.suicide),
         players=names if game.first_is_black else (names[1], names[0]),
         date=time.strftime("%Y-%m-%d"),
     )
@@ -85,12 +85,6 @@ def _lines(game: MatchGame, board: _AnyBoard, format_move: Callable[[_AnyBoard, 
         lines.append(names)
         board = board.after(decision.action)
     return lines
-
-
-def rules_name(rules: GameConfig) -> str:
-    """Return the RU property: area scoring and the rule of repetition."""
-    suicide = "" if rules.suicide else ", no suicide"
-    return "Tromp-Taylor" + suicide if rules.superko == "positional" else f"area scoring, {rules.superko} ko{suicide}"
 
 
 def _reason(game: MatchGame) -> str:

@@ -11,7 +11,7 @@ import pytest
 from uniform_thinker import UniformThinker
 
 from azero.engines.analysis import AnalysisEngine, serve
-from azero.engines.analysis_result import hashes
+from azero.engines.analysis_result import hashes, score_lead
 from azero.engines.go_game import GoGame
 
 QUERY: dict[str, Any] = {"id": "q", "moves": [["B", "C3"], ["W", "D4"]], "rules": "tromp-taylor", "komi": 6.5, "boardXSize": 5, "boardYSize": 5}
@@ -45,9 +45,10 @@ def test_a_query_is_answered_with_moves_and_root() -> None:
     assert (answer["id"], answer["isDuringSearch"], answer["turnNumber"]) == ("q", False, 2)
     root = answer["rootInfo"]
     assert root["currentPlayer"] == "B" and root["visits"] == 31 and root["winrate"] == 0.75 and root["utility"] == 0.5
-    assert set(root) == {"currentPlayer", "rawWinrate", "symHash", "thisHash", "utility", "visits", "winrate"} and len(root["thisHash"]) == 32
+    estimates = {"rawLead", "scoreLead", "scoreSelfplay"}
+    assert set(root) == {"currentPlayer", "rawWinrate", "symHash", "thisHash", "utility", "visits", "winrate", *estimates} and len(root["thisHash"]) == 32
     first = answer["moveInfos"][0]
-    assert set(first) == {"move", "visits", "winrate", "lcb", "utility", "utilityLcb", "prior", "order", "pv"}
+    assert set(first) == {"move", "visits", "winrate", "lcb", "utility", "utilityLcb", "prior", "order", "pv", "scoreLead", "scoreMean", "scoreSelfplay"}
     assert first["move"] == "A5" and first["pv"] == ["A5", "pass"] and first["winrate"] == 0.75 and first["lcb"] == pytest.approx(0.7) and first["visits"] == 2
     assert [info["order"] for info in answer["moveInfos"]] == list(range(24))
     policy = np.array(answer["policy"])
@@ -179,12 +180,29 @@ def test_what_is_no_query_is_an_error_and_the_engine_lives(line: str) -> None:
 
 
 def test_what_is_not_supported_is_a_warning_and_the_query_is_answered() -> None:
-    extras = {"includeOwnership": True, "includeMovesOwnership": False, "rootPolicyTemperature": 1.5, "colour": 3}
+    extras = {"includeMovesOwnership": True, "includeOwnershipStdev": False, "rootPolicyTemperature": 1.5, "colour": 3}
     *warnings, answer = Client().answers({**QUERY, **extras, "rules": "japanese", "overrideSettings": {"cpuct": 2, "maxPlayouts": 3}})
     fields = sorted(warning["field"] for warning in warnings)
-    assert fields == ["colour", "includeOwnership", "overrideSettings", "rootPolicyTemperature", "rules"]
+    assert fields == ["colour", "includeMovesOwnership", "overrideSettings", "rootPolicyTemperature", "rules"]
     assert all(set(warning) == {"warning", "field", "id"} for warning in warnings)
     assert answer["rootInfo"]["visits"] == 4 and "ownership" not in answer
+
+
+def test_the_lead_is_estimated_from_the_value_and_ownership_by_random_games() -> None:
+    """KaTrain reads scoreLead of the root and of every move, and 25 owners."""
+    (answer,) = Client(value=0.5).answers({**QUERY, "includeOwnership": True})
+    lead = answer["rootInfo"]["scoreLead"]
+    assert lead == pytest.approx(0.25 * 5 * np.log(3)) and all(info["scoreLead"] == lead for info in answer["moveInfos"])
+    assert len(answer["ownership"]) == 25 and all(-1 <= owner <= 1 for owner in answer["ownership"])
+    (white,) = Client(value=0.5).answers({**QUERY, "includeOwnership": True, "overrideSettings": {"reportAnalysisWinratesAs": "WHITE"}})
+    assert white["rootInfo"]["scoreLead"] == -lead and white["ownership"] == [-owner for owner in answer["ownership"]]
+    assert [score_lead(value, 25) for value in (-1.0, 0.0, 1.0)] == [-25.0, 0.0, 25.0]
+
+
+@pytest.mark.parametrize("rules", ["japanese", "stone_scoring", "ancient area", "aga-button", {"ko": "SIMPLE", "tax": "ALL"}, {"ko": "SPIGHT"}])
+def test_rules_that_cannot_be_played_are_replaced_with_a_warning(rules: Any) -> None:
+    warning, answer = Client().answers({**QUERY, "rules": rules})
+    assert warning["field"] == "rules" and '"scoring":"AREA"' in warning["warning"] and answer["moveInfos"]
 
 
 def test_actions_are_echoed() -> None:

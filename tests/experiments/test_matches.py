@@ -53,10 +53,10 @@ def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
     assert [side["name"] for side in facts["players"]] == ["corner", "pass"]
     records = [next(read_games(path)) for path in sorted((tmp_path / "match").glob("*.sgf"))]
     assert [(record.players, record.result, record.komi) for record in records[:2]] == [(("corner", "pass"), "B+8.5", 0.5), (("pass", "corner"), "W+0.5", 0.5)]
-    assert records[0].moves[0] == (0, 6) and records[0].rules == "Tromp-Taylor, no suicide"
+    assert records[0].moves[0] == (0, 6) and records[0].rules == "Chinese"
 
 
-@pytest.mark.parametrize(("suicide", "rules"), [(True, "Tromp-Taylor"), (False, "Tromp-Taylor, no suicide")])
+@pytest.mark.parametrize(("suicide", "rules"), [(True, "Tromp-Taylor"), (False, "Chinese")])
 def test_whether_suicide_is_legal_may_be_said(tmp_path: Path, suicide: bool, rules: str) -> None:
     """White's second stone in a black corner takes the liberty of the first."""
     (tmp_path / "openings.txt").write_text("B3 A3 B2 C1 A1 A2\n")

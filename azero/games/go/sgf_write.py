@@ -18,6 +18,16 @@ class Note:
     """other lines instead of this move, as actions; colours alternate from the move's own"""
 
 
+def rules_name(superko: str, suicide: bool) -> str:
+    """Return the RU property of area rules, as other programs read it: the nearest of the names that SGF, KataGo and KaTrain know.
+
+    Chinese rules are played with simple ko (KataGo) and with positional superko (KGS, OGS); so both are called that.
+    """
+    if not suicide:
+        return "AGA" if superko == "situational" else "Chinese"
+    return "Tromp-Taylor" if superko == "positional" else "NZ"
+
+
 def format_game(record: GameRecord, notes: Sequence[Note] = ()) -> str:
     """Return a game as SGF text. `notes` go with the moves, and may be fewer; without any the record's own comments are written.
 
