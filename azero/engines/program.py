@@ -31,6 +31,8 @@ ANSWER_CHARACTERS = 1 << 20
 """Longest answer to one question; KataGo's longest, a whole board's analysis with ownership, has some ten thousand."""
 SHOWN_CHARACTERS = 300
 """Of a line of the program's, what a message quotes."""
+SHOWN_COMPLAINTS = 3
+"""Last lines of standard error that a failure quotes."""
 QUIT_SECONDS = 2.0
 """Time a program gets to answer `quit` before it is killed."""
 
@@ -122,14 +124,15 @@ class Program:
         return line.decode("utf-8", errors="replace").strip()
 
     def fail(self, what: str) -> NoReturn:
-        """Kill the program and raise PlayerError with its exit status and last complaint."""
+        """Kill the program and raise PlayerError with its exit status and last complaints."""
         ended = self._process.poll()
         if ended is None and what.startswith("crashed"):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 ended = self._process.wait(QUIT_SECONDS)
         self._kill()
         status = "" if ended is None else f" (exit status {ended})"
-        complaint = f"; it said: {self._complaints[-1][:SHOWN_CHARACTERS]}" if self._complaints else ""
+        last = " / ".join(line[:SHOWN_CHARACTERS] for line in list(self._complaints)[-SHOWN_COMPLAINTS:])
+        complaint = f"; it said: {last}" if last else ""
         raise PlayerError(what + status + complaint)
 
     def close(self, ask_to_quit: Callable[[], object]) -> None:

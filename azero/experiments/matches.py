@@ -88,10 +88,23 @@ class _RunningMatch:
             return
         done = {game.number for game in self.games}
         for game in self._play([pairing for pairing in self.pairings if pairing.number not in done]):
+            if game.failed and len(game.actions) == game.num_opening_moves:
+                self._refuse_absent([*self.games, game])
             self.games.append(game)
             if self.directory is not None:
                 self.directory.add(game, self._record(game))
             self._look()
+        self._refuse_absent(self.games)
+
+    def _refuse_absent(self, games: Sequence[MatchGame]) -> None:
+        """Check that no side has failed in all of `games` before its first move.
+
+        Raises:
+          ValueError: one has: such games say nothing about anybody's strength.
+        """
+        for side in self.sides:
+            if games and all(game.failed == side.name and _is_silent(game) for game in games):
+                raise ValueError(f"no match: {side.name} ({side.text}) never played a move: {games[-1].ending}")
 
     def _record(self, game: MatchGame) -> tuple[str, str] | None:
         """Return suffix and text of a finished game; None for a game that nobody else has a format for."""
@@ -145,6 +158,12 @@ class _RunningMatch:
             words = (f"game {game.number}: {first.name} {outcome} as {colour}, {len(game.actions)} moves, {game.ending}", *game.remarks)
             self.console.print("; ".join(words), soft_wrap=True, markup=False)
             yield game
+
+
+def _is_silent(game: MatchGame) -> bool:
+    """Whether the side that failed did so before it had answered with any move; one that answers with an illegal move plays, and loses."""
+    # The side that moves first has moved when the other one fails after one ply.
+    return len(game.actions) - game.num_opening_moves <= 1 and "illegal move" not in game.ending
 
 
 def report_lines(first: str, second: str, summary: MatchSummary, movers: tuple[str, str]) -> list[str]:

@@ -51,8 +51,8 @@ def test_garbage_around_the_answer_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("mode", "ending"),
     [
-        ("crash", "script: crashed at 'genmove black' (exit status 3); it said: segmentation fault, more or less"),
-        ("silent", "script: no answer in time to 'genmove black'; it said: no license found"),
+        ("crash", "script: crashed at 'genmove black' (exit status 3); it said: starting / no license found / segmentation fault, more or less"),
+        ("silent", "script: no answer in time to 'genmove black'; it said: starting / no license found"),
         ("illegal", "script: illegal move: 'D4' is not a legal move here (move 1 of the game)"),
     ],
 )

@@ -99,7 +99,8 @@ def test_a_match_goes_on_where_it_stopped_and_no_other_may(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("mode", "ending"), [("crash", "crashed at 'genmove"), ("illegal", "illegal move: 'Z9' is not a legal move"), ("silent", "no answer in time to 'genmove")]
+    ("mode", "ending"),
+    [("late-crash", "crashed at 'genmove"), ("illegal", "illegal move: 'Z9' is not a legal move"), ("late-silent", "no answer in time to 'genmove")],
 )
 def test_failures_lose_and_are_named(tmp_path: Path, mode: str, ending: str) -> None:
     result, text = play(request("pass", mode, 2, timeout=1.0, workers=2, out=tmp_path))
@@ -107,6 +108,21 @@ def test_failures_lose_and_are_named(tmp_path: Path, mode: str, ending: str) -> 
     games = read_match_games(tmp_path)
     assert all(game.failed == mode and ending in game.ending for game in games)
     assert next(read_games(tmp_path / "game0002.sgf")).result == "W+F"
+
+
+@pytest.mark.parametrize(
+    ("mode", "how", "games"),
+    [
+        ("deaf", "no answer in time to 'boardsize 3'; it said: loading weights / no such file: weights.bin", 0),
+        ("crash", "crashed at 'genmove", 1),
+        ("silent", "no answer in time to 'genmove", 1),
+    ],
+)
+def test_a_side_that_never_plays_makes_no_match(tmp_path: Path, mode: str, how: str, games: int) -> None:
+    """It was once "2 wins, 100%" against a program that never answered boardsize."""
+    with pytest.raises(ValueError, match=f"no match: {mode} \\(gtp:.* {mode}\\) never played a move: {mode}: {how}"):
+        play(request("pass", mode, 2, timeout=0.5, out=tmp_path))
+    assert len(read_match_games(tmp_path)) == games and not list(tmp_path.glob("*result*"))
 
 
 def test_a_program_that_counts_otherwise_is_counted(tmp_path: Path) -> None:
