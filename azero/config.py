@@ -260,6 +260,8 @@ class LearnerConfig:
     """Steps over which the rate grows linearly from zero (the papers have none)."""
     l2: float = 1e-4
     """Weight of the squared parameters in the loss; with AdamW the decoupled weight decay (AGZ: 1e-4)."""
+    clip_norm: float | None = None
+    """Gradients whose norm over all parameters is larger are scaled down to it, before momentum; None is off (the papers have none)."""
     value_weight: float = 1.0
     """Weight of the value loss (AGZ: 1 in reinforcement learning, 0.01 in the supervised comparison)."""
     max_samples_per_position: float | None = None
@@ -273,7 +275,7 @@ class LearnerConfig:
         check_range(self, "learner", "batch_size", 1)
         check_range(self, "learner", "steps_per_iteration warmup_steps l2 value_weight", 0)
         check_range(self, "learner", "momentum", 0, 1)
-        check_range(self, "learner", "max_samples_per_position", 0, above=True)
+        check_range(self, "learner", "max_samples_per_position clip_norm", 0, above=True)
 
 
 @dataclass(frozen=True)

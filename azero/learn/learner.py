@@ -26,6 +26,9 @@ from azero.mesh import DATA_AXIS, batch_sharded, check_divides, replicated
 from azero.networks.network import Network
 from azero.types import Array, PyTree
 
+EXPLODED = 10.0
+"""A policy loss of so many times that of a network for which all moves are equally likely, in the mean over an iteration, is one that explodes (no source: an
+untrained network is at one, and learning lowers it)."""
 STEPS_AHEAD = 4
 """Steps that the host may start before an earlier one has ended. Without a limit the devices of one CPU wait for each other for ever: XLA lets each have 32 programs
 under way, and the thread that waits to start the next one is then missing to the device whose share of a gradient the others wait for (seen with jax 0.10.2)."""
@@ -120,6 +123,7 @@ class _PureFunctions(NamedTuple):
 
 def _pure_functions(config: LearnerConfig, network: Network, game: Game, loss_fn: LossFn) -> _PureFunctions:
     optimiser, schedule = make_optimiser(config), make_schedule(config)
+    clip = None if config.clip_norm is None else optax.clip_by_global_norm(config.clip_norm)
     planes_shape, num_actions = (*game.board_shape, game.num_planes), game.num_actions
     # AdamW decays the weights itself.
     penalty_weight = config.l2 if config.optimiser == "momentum" else 0.0
@@ -137,6 +141,8 @@ def _pure_functions(config: LearnerConfig, network: Network, game: Game, loss_fn
         return gradients, batch_stats, _metrics(loss, losses, l2, jnp.sqrt(squared_norm(gradients)), schedule(state.step))
 
     def move(state: TrainState, gradients: PyTree, batch_stats: PyTree) -> TrainState:
+        if clip is not None:  # it keeps nothing, so that the optimiser's state is the same with it and without: a run may begin to clip
+            gradients, _ = clip.update(gradients, optax.EmptyState())
         updates, opt_state = optimiser.update(gradients, state.opt_state, state.params)
         return TrainState(optax.apply_updates(state.params, updates), batch_stats, opt_state, state.step + 1)
 
@@ -176,7 +182,10 @@ def place_samples(mesh: Mesh, samples: Samples) -> Samples:
 class StepMetrics:
     """The metrics of several steps, as they are started; the host stays at most `STEPS_AHEAD` steps ahead of the devices."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_step: int = 0, num_actions: int | None = None) -> None:
+        """Begin after `first_step` training steps; `num_actions` are those of a policy that is learned by its cross-entropy, None where there is none."""
+        self._first_step = first_step
+        self._num_actions = num_actions
         self._steps: list[Metrics] = []
 
     def add(self, metrics: Metrics) -> None:
@@ -189,17 +198,24 @@ class StepMetrics:
         """Return the means over the steps, and the last learning rate. Host side; waits for the steps.
 
         Raises:
-          FloatingPointError: see `check_finite`.
+          FloatingPointError: a loss or gradient is not finite (see `check_finite`), or the loss explodes (see `EXPLODED`).
         """
         metrics = jax.tree.map(lambda *values: np.stack(values), *jax.device_get(self._steps))
-        check_finite(metrics)
+        check_finite(metrics, self._first_step)
         means = {name: float(np.mean(values)) for name, values in metrics.items() if name != "is_finite"}
+        uniform = np.log(self._num_actions) if self._num_actions else np.inf
+        if means["policy_loss"] > EXPLODED * uniform:
+            steps = f"{self._first_step + 1} to {self._first_step + len(self._steps)}"
+            raise FloatingPointError(
+                f"the loss explodes: policy_loss = {means['policy_loss']:.4g} in the mean over the steps {steps}, more than {EXPLODED:g} times the {uniform:.3g} "
+                "of a network for which all moves are equally likely"
+            )
         means["learning_rate"] = float(metrics["learning_rate"][-1])
         return means
 
 
-def check_finite(metrics: Metrics) -> None:
-    """Stop at the first loss or gradient that is not a number. Host side; waits for the step.
+def check_finite(metrics: Metrics, first_step: int = 0) -> None:
+    """Stop at the first loss or gradient that is not a number, of metrics that begin after `first_step` training steps. Host side; waits for the step.
 
     Raises:
       FloatingPointError: with the first such step (where `metrics` hold several) and the values of its metrics.
@@ -210,7 +226,26 @@ def check_finite(metrics: Metrics) -> None:
     first = int(np.argmin(finite))
     values = {name: float(np.atleast_1d(np.asarray(value))[first]) for name, value in metrics.items() if name != "is_finite"}
     listed = ", ".join(f"{name} = {value:g}" for name, value in values.items())
-    raise FloatingPointError(f"the loss is not finite at step {first + 1} of {finite.size} in this call: {listed}")
+    raise FloatingPointError(f"the loss is not finite at step {first_step + first + 1}: {listed}")
+
+
+def check_state(state: TrainState) -> None:
+    """Check that everything in a learner's state is finite: losses are those of before a step, so that what its last step made shows here. Host side; waits.
+
+    Raises:
+      FloatingPointError: something is not; the first such array is named, and the step.
+    """
+    if bool(_is_finite(state)):
+        return
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        if not np.isfinite(jax.device_get(leaf)).all():
+            raise FloatingPointError(f"after step {int(state.step)} the learner's {jax.tree_util.keystr(path, simple=True, separator='/')} is not finite")
+
+
+@jax.jit
+def _is_finite(tree: PyTree) -> Array:
+    """Return bool[]: whether all numbers in a tree are finite."""
+    return jax.tree.reduce(jnp.logical_and, jax.tree.map(lambda leaf: jnp.isfinite(leaf).all(), tree))
 
 
 def _loss(

@@ -257,7 +257,7 @@ class Loop:
         if steps == 0:
             return 0.0
         yield Phase("learning")
-        collected = StepMetrics()
+        collected = StepMetrics(int(state.train.step), self.game.num_actions)
         size = config.batch_size // jax.process_count()
         with state.replay.stream(self.config.run.seed, int(state.train.step), steps, size, functools.partial(place_samples, self.mesh)) as batches:
             for samples in batches:

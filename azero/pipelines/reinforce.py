@@ -173,7 +173,7 @@ class Reinforce:
         yield Phase("learning")
         size, total = self.config.learner.batch_size, len(moves.allowed)
         gradients = self.learner.no_gradients(state.train)
-        collected = StepMetrics()
+        collected = StepMetrics(int(state.train.step))
         for first in range(0, total, size):
             count = min(size, total - first)
             # One shape, one compilation: the last batch is filled up with moves that do not count.

@@ -73,8 +73,8 @@ class Supervised:
     def _learn(self, state: SupervisedState) -> Generator[SupervisedEvent, None, float]:
         config = self.config.learner
         yield Phase("learning")
-        collected = StepMetrics()
         first = int(state.train.step)
+        collected = StepMetrics(first, None if self.config.network.name == "value2016" else self.game.num_actions)
         place = functools.partial(place_samples, self.mesh)
         share = mesh_lib.share(config.batch_size)
         with self.replay.stream(self.config.run.seed, first, config.steps_per_iteration, config.batch_size, place, share) as batches:

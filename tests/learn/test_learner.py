@@ -15,7 +15,7 @@ import pytest
 
 from azero.config import LearnerConfig, NetworkConfig
 from azero.data.sample import Batch
-from azero.learn.learner import STEPS_AHEAD, Learner, StepMetrics, TrainState, check_finite, make_learner
+from azero.learn.learner import STEPS_AHEAD, Learner, StepMetrics, TrainState, check_finite, check_state, make_learner
 from azero.mesh import batch_sharded, make_mesh, put
 from azero.networks import make_network
 
@@ -137,8 +137,51 @@ def test_a_loss_that_is_not_finite_is_named() -> None:
     broken.value[3] = np.nan  # type: ignore[index]
     batches = jax.tree.map(lambda a, b: np.stack([a, b]), draw_batch(1), broken)
     _, metrics = learner.train_steps(learner.init(jax.random.key(0)), batches)
-    with pytest.raises(FloatingPointError, match=r"step 2 of 2 .*value_loss = nan"):
-        check_finite(metrics)
+    with pytest.raises(FloatingPointError, match=r"at step 42: .*value_loss = nan"):
+        check_finite(metrics, first_step=40)
+
+
+def test_a_state_that_is_not_finite_is_named_with_its_step() -> None:
+    learner = make()
+    state = learner.init(jax.random.key(0))
+    check_state(state)
+    kernel = state.params["value"]["value"]["kernel"]
+    state.params["value"]["value"]["kernel"] = kernel.at[0, 0].set(jnp.inf)
+    with pytest.raises(FloatingPointError, match=r"after step 0 the learner's params/value/value/kernel is not finite"):
+        check_state(state)
+
+
+def test_a_loss_that_explodes_is_told_from_one_that_is_high() -> None:
+    """362 moves: ln 362 is 5.89, and ten times that the limit."""
+
+    def means(policy_loss: float, num_actions: int | None) -> dict[str, float]:
+        steps = StepMetrics(100, num_actions)
+        for _ in range(2):
+            steps.add({"policy_loss": jnp.float32(policy_loss), "learning_rate": jnp.float32(1.0), "is_finite": jnp.bool_(True)})
+        return steps.means()
+
+    assert means(58.0, 362)["policy_loss"] == 58.0
+    assert means(1e9, None)["policy_loss"] == 1e9
+    with pytest.raises(FloatingPointError, match=r"the loss explodes: policy_loss = 59 in the mean over the steps 101 to 102, more than 10 times the 5.89"):
+        means(59.0, 362)
+
+
+def test_clipped_gradients_have_the_norm_that_is_set_and_the_state_keeps_its_form() -> None:
+    """The first step of momentum moves by rate x gradient, so that the move shows the gradient's norm; without a limit it is what the metrics say."""
+    moves = {}
+    for clip_norm in (None, 0.5):
+        learner = make(dataclasses.replace(CONFIG, clip_norm=clip_norm))
+        state = learner.init(jax.random.key(0))
+        before = jax.device_get(state.params)
+        form = jax.tree.structure(state)
+        state, metrics = learner.train_step(state, draw_batch(0))
+        assert jax.tree.structure(state) == form
+        change = jax.tree.map(lambda new, old: new - old, jax.device_get(state.params), before)
+        moves[clip_norm] = float(np.sqrt(sum(np.square(leaf).sum() for leaf in jax.tree.leaves(change)))) / float(metrics["learning_rate"])
+        norm = float(metrics["gradient_norm"])
+    assert norm > 0.5
+    assert moves[None] == pytest.approx(norm, rel=1e-3)
+    assert moves[0.5] == pytest.approx(0.5, rel=1e-3)
 
 
 def test_what_does_not_fit_is_refused() -> None:
