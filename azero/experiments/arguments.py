@@ -53,6 +53,9 @@ class Arguments:
     """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/)."""
     workdir: Path | None = None
     """Where the run lives: checkpoints, games, metrics, report. The same directory again continues the run. Default: runs/NAME."""
+    from_checkpoint: int | None = None
+    """Go back to this checkpoint, where learning has gone wrong since, and on from there with the settings given now. What was behind it is set aside. The same
+    command again continues."""
     data: Path | None = None
     """Experiments that learn from records: the directory of `azero data import`."""
     elastic: Annotated[ClusterOptions, tyro.conf.arg(name="")] = ClusterOptions()

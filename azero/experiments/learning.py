@@ -17,10 +17,11 @@ from azero.checkpoint import Checkpointer, export_network
 from azero.config import Config
 from azero.evaluate.rows import Row
 from azero.experiments.cluster import hold_workdir, note
+from azero.experiments.going_back import explain_divergence, go_back
 from azero.experiments.run import show_report
 from azero.experiments.stopping import StopRequest, stop_on_signals
 from azero.hosts import EXIT_INTERRUPTED, Line
-from azero.learn.learner import TrainState
+from azero.learn.learner import TrainState, check_state
 from azero.pipelines.events import Phase, Trained
 from azero.report import files
 from azero.report.metrics import MetricsWriter
@@ -65,6 +66,8 @@ def learn(
     keep: Callable[[S], None] = lambda state: None,
     meta: Callable[[S], dict[str, Any]] = lambda state: {},
     line: Line | None = None,
+    from_checkpoint: int | None = None,
+    command: str | None = None,
 ) -> int:
     """Start or continue the run of `loop` in `workdir`; return its exit status.
 
@@ -78,13 +81,17 @@ def learn(
       keep: puts that on disk, before every checkpoint.
       meta: facts for the checkpoint besides the number of steps.
       line: to the other processes of the run, where there are any.
+      from_checkpoint: the checkpoint to go back to; None is the newest.
+      command: that continues the run, to be told with --from-checkpoint where learning diverges; None where there is none.
 
     Raises:
       ValueError: another run is under way in `workdir`.
       CheckpointError: no checkpoint can be read, or one cannot be written.
-      FloatingPointError: the loss is no longer finite.
+      FloatingPointError: learning has diverged; the text says what can be done.
     """
     with hold_workdir(workdir):
+        if from_checkpoint is not None:
+            console.print(go_back(workdir, from_checkpoint, loop.config), style="yellow", markup=False)
         checkpointer = Checkpointer(workdir, loop.config)
         state = _restore(loop, checkpointer, console, resume)
         if mesh_lib.is_lead():
@@ -92,11 +99,12 @@ def learn(
             files.write_run(workdir, name, loop.config)
 
         def save() -> None:
+            check_state(state.train)
             keep(state)
             facts = {**meta(state), "steps": int(state.train.step)}
             checkpointer.save(state.iteration, {"train": state.train}, facts, info={"devices": jax.device_count()})
 
-        with stop_on_signals(workdir, line) as stop:
+        with stop_on_signals(workdir, line) as stop, explain_divergence(workdir, command, lambda: state.iteration):
             stop.is_saving = checkpointer.is_writing
             _iterate(loop, state, workdir, console, show, save, stop)
             checkpointer.close()

@@ -28,6 +28,7 @@ from azero.experiments.cluster import agree_on_settings, check_shared, describe_
 from azero.experiments.compilation import use_compilation_cache
 from azero.experiments.estimate import LIFETIME_SECONDS, estimate, mean_simulations
 from azero.experiments.experiment import Experiment
+from azero.experiments.going_back import explain_divergence, go_back
 from azero.experiments.saving import Saver, settle
 from azero.experiments.stopping import StopRequest, end_on_sigterm, stop_on_signals
 from azero.hosts import EXIT_INTERRUPTED, Line, end_process, say, together
@@ -53,9 +54,9 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
         if arguments.data is not None:
             raise ValueError(f"--data {arguments.data}: {experiment.name} learns from games of its own; sl19 and sl9 learn from records")
         if arguments.elastic.cluster is None:
-            return run(experiment, arguments.settings, arguments.workdir)
+            return run(experiment, arguments.settings, arguments.workdir, from_checkpoint=arguments.from_checkpoint)
         with _open_cluster(arguments.elastic) as conduct:
-            return run(experiment, arguments.settings, arguments.workdir, conduct=conduct)
+            return run(experiment, arguments.settings, arguments.workdir, conduct=conduct, from_checkpoint=arguments.from_checkpoint)
 
     end_with_status(start)
 
@@ -93,7 +94,14 @@ def _open_cluster(options: ClusterOptions) -> AbstractContextManager[Conduct]:
     return open_cluster(options)
 
 
-def run(experiment: Experiment, config: Config, workdir: Path, console: Console | None = None, conduct: Conduct | None = None) -> int:
+def run(
+    experiment: Experiment,
+    config: Config,
+    workdir: Path,
+    console: Console | None = None,
+    conduct: Conduct | None = None,
+    from_checkpoint: int | None = None,
+) -> int:
     """Start or continue the run in `workdir`; return its exit status.
 
     Args:
@@ -102,25 +110,29 @@ def run(experiment: Experiment, config: Config, workdir: Path, console: Console 
       workdir: the run's directory.
       console: where to say what happens; None is the standard output.
       conduct: how iterations come about; None is `Loop.iterate`, all in this process.
+      from_checkpoint: the checkpoint to go back to; None is the newest.
 
     Raises:
       ValueError: settings do not fit each other, the devices, or what is in `workdir`.
       CheckpointError: no checkpoint can be read, or one cannot be written.
       StorageError: the disk is full or cannot be written to.
-      FloatingPointError: the loss is no longer finite.
+      FloatingPointError: learning has diverged; the text says what can be done.
       OSError: the system refuses a file or a directory.
     """
     with together(config.run) as line:
-        return _run(experiment, agree_on_settings(config), workdir, line, console or make_console(quiet=not mesh_lib.is_lead()), conduct)
+        console = console or make_console(quiet=not mesh_lib.is_lead())
+        return _run(experiment, agree_on_settings(config), workdir, line, console, conduct, from_checkpoint)
 
 
-def _run(experiment: Experiment, config: Config, workdir: Path, line: Line, console: Console, conduct: Conduct | None) -> int:
+def _run(experiment: Experiment, config: Config, workdir: Path, line: Line, console: Console, conduct: Conduct | None, from_checkpoint: int | None) -> int:
     if conduct is not None and jax.process_count() > 1:
         raise ValueError("--cluster hires workers for one process, and this run has several; start one, or leave --cluster out")
     use_compilation_cache()
     mesh = mesh_lib.make_mesh()
     _announce(experiment, config, workdir, console)
     with hold_workdir(workdir):
+        if from_checkpoint is not None:
+            console.print(go_back(workdir, from_checkpoint, config), style="yellow", markup=False)
         return _run_in(experiment, config, workdir, mesh, line, console, conduct)
 
 
@@ -141,6 +153,7 @@ def _run_in(experiment: Experiment, config: Config, workdir: Path, mesh: Mesh, l
         files.write_config(workdir, loop.config)
         files.write_run(workdir, experiment.name, loop.config)
     with stop_on_signals(workdir, line) as stop, contextlib.ExitStack() as crew:
+        crew.enter_context(explain_divergence(workdir, f"azero train {experiment.name} --workdir {workdir}", lambda: state.iteration))
         iterate = loop.iterate if conduct is None else crew.enter_context(conduct(loop, state, stop))
         finished = _iterate(loop, iterate, state, saver, workdir, stop, console)
     return _conclude(finished, state, workdir, console)

@@ -17,6 +17,7 @@ from azero.data.division import deal_shards, forget_processes
 from azero.data.files import write_atomic
 from azero.data.shard import ShardName
 from azero.games import make
+from azero.learn.learner import check_state
 from azero.networks import choose
 from azero.networks.rollout import NUM_GROUPS
 from azero.pipelines.loop import START_POSITIONS, Loop, RunState
@@ -124,8 +125,10 @@ class Saver:
 
         Raises:
           CheckpointError: the save before this one failed.
+          FloatingPointError: the learner's state is not finite; the checkpoints stay those before it.
         """
         self._checkpointer.wait()
+        check_state(state.train)
         cursors = self._checkpointer.cursors()
         if cursors:
             state.replay.prune(min(cursor["first_shard"] for cursor in cursors))

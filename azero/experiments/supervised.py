@@ -40,31 +40,41 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
             raise ValueError(f"--cluster {arguments.elastic.cluster}: {experiment.name} learns from records and plays no games")
         if arguments.data is None:
             raise ValueError(f"{experiment.name} learns from records: --data DIR names a data set (azero data import PATHS --out DIR makes one)")
-        return run(experiment, arguments.settings, arguments.workdir, arguments.data)
+        return run(experiment, arguments.settings, arguments.workdir, arguments.data, from_checkpoint=arguments.from_checkpoint)
 
     end_with_status(start)
 
 
-def run(experiment: Experiment, config: Config, workdir: Path, data: Path, console: Console | None = None) -> int:
-    """Start or continue the run in `workdir` on the data set in `data`; return its exit status.
+def run(experiment: Experiment, config: Config, workdir: Path, data: Path, console: Console | None = None, from_checkpoint: int | None = None) -> int:
+    """Start or continue the run in `workdir` on the data set in `data`, from the newest checkpoint or an earlier one; return its exit status.
 
     Raises:
       ValueError: settings do not fit each other, the devices, the data, or what is in `workdir`.
       CheckpointError: no checkpoint can be read, or one cannot be written.
-      FloatingPointError: the loss is no longer finite.
+      FloatingPointError: learning has diverged; the text says what can be done.
     """
     with together(config.run) as line:
-        return _run(experiment, agree_on_settings(config), workdir, data, line, console or make_console(quiet=not mesh_lib.is_lead()))
+        return _run(experiment, agree_on_settings(config), workdir, data, line, console or make_console(quiet=not mesh_lib.is_lead()), from_checkpoint)
 
 
-def _run(experiment: Experiment, config: Config, workdir: Path, data: Path, line: Line, console: Console) -> int:
+def _run(experiment: Experiment, config: Config, workdir: Path, data: Path, line: Line, console: Console, from_checkpoint: int | None) -> int:
     use_compilation_cache()
     console.print(Text.assemble((experiment.name, "bold"), f"  {experiment.title}"))
     console.print(f"devices: {describe_devices()}; working directory: {workdir}")
-    return learn_from_records(experiment.name, config, workdir, data, console, line)
+    command = f"azero train {experiment.name} --workdir {workdir} --data {data}"
+    return learn_from_records(experiment.name, config, workdir, data, console, line, from_checkpoint, command)
 
 
-def learn_from_records(name: str, config: Config, workdir: Path, data: Path, console: Console, line: Line | None = None) -> int:
+def learn_from_records(
+    name: str,
+    config: Config,
+    workdir: Path,
+    data: Path,
+    console: Console,
+    line: Line | None = None,
+    from_checkpoint: int | None = None,
+    command: str | None = None,
+) -> int:
     """Start or continue the run `name` in `workdir`, as `run` does once the devices are there."""
     with working("preparing the run", console):
         dataset = Dataset.open(data)
@@ -86,7 +96,8 @@ def learn_from_records(name: str, config: Config, workdir: Path, data: Path, con
                 return _row(config, event)
         raise TypeError(f"unknown event {event}")
 
-    return learn(loop, name, workdir, console, show, meta=lambda state: {"games": loop.replay.num_games}, line=line)
+    meta = {"games": loop.replay.num_games}
+    return learn(loop, name, workdir, console, show, meta=lambda state: meta, line=line, from_checkpoint=from_checkpoint, command=command)
 
 
 def describe(accuracy: Accuracy, predicts_moves: bool = True) -> str:

@@ -49,7 +49,9 @@ class MetricsWriter:
         except (OSError, StorageError) as error:
             if not self._has_failed:
                 reason = describe_system_error(error) if isinstance(error, OSError) else error
-                self._warnings.append(f"the record in {self._workdir} cannot be written: {reason}. The run goes on, and rows that cannot be written are left out")
+                self._warnings.append(
+                    f"the record in {self._workdir} cannot be written: {reason}. The run goes on, and rows that cannot be written are left out"
+                )
             self._has_failed = True
 
     def take_warnings(self) -> list[str]:

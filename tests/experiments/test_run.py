@@ -5,16 +5,19 @@ import functools
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 from rich.console import Console
 
-from azero.checkpoint import list_checkpoints
+from azero.checkpoint import list_checkpoints, load_variables
 from azero.config import CheckpointConfig, Config, RunConfig
 from azero.data.holding import LOCK, hold
 from azero.evaluate.rows import read_rows
@@ -312,6 +315,70 @@ def test_two_runs_in_one_working_directory_at_once_are_refused(tmp_path):
     with hold(tmp_path), pytest.raises(ValueError, match=rf"is in use by process {os.getpid()}; two at once would overwrite"):
         quiet_run("tictactoe", tiny(load("tictactoe").config), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+
+
+def ungated(iterations: int, rate: float = 1e-2) -> Config:
+    """Tic-tac-toe without matches, every checkpoint kept."""
+    config = tiny(load("tictactoe").config, iterations)
+    return dataclasses.replace(
+        config,
+        learner=dataclasses.replace(config.learner, learning_rate=((0, rate),)),
+        evaluation=dataclasses.replace(config.evaluation, every=0),
+        checkpoint=CheckpointConfig(every=1, keep=10),
+    )
+
+
+def said(config: Config, workdir: Path, from_checkpoint: int) -> str:
+    console = Console(record=True, width=400)
+    assert run(load("tictactoe"), config, workdir, console, from_checkpoint=from_checkpoint) == 0
+    return console.export_text()
+
+
+def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(tmp_path):
+    config = ungated(4)
+    quiet_run("tictactoe", config, tmp_path)
+    first = digests(tmp_path)
+    shards = {path.name for path in (tmp_path / "replay").glob("*.shard")}
+    with pytest.raises(ValueError, match=rf"--from-checkpoint 7: there is no such checkpoint in {tmp_path}; the checkpoints are: 1, 2, 3, 4"):
+        said(config, tmp_path, 7)
+    # With other settings it takes another way.
+    assert "gone back to checkpoint 2: checkpoints 3, 4 and" in said(ungated(4, rate=1e-3), tmp_path, 2)
+    second = digests(tmp_path)
+    assert [first[number] == second[number] for number in (1, 2, 3, 4)] == [True, True, False, False]
+    aside = tmp_path / "set-aside" / "after-2"
+    assert sorted(path.name for path in (aside / "checkpoints" / "steps").iterdir()) == ["3", "4"]
+    assert len(read_rows(aside / "metrics.jsonl")) == 4
+    assert sorted(path.name for path in (aside / "samples").iterdir()) == ["3.json", "4.json"]
+    kept = {path.name for path in (aside / "replay").iterdir()}
+    assert kept and kept < shards
+    assert [row["iteration"] for row in read_rows(tmp_path / "metrics.jsonl")] == [1, 2, 3, 4]
+    # The same command again continues; with the first settings again the run ends as it did at first.
+    assert "went back to checkpoint 2 with these settings before" in said(ungated(4, rate=1e-3), tmp_path, 2)
+    assert digests(tmp_path) == second
+    said(config, tmp_path, 2)
+    assert digests(tmp_path) == first
+    assert (tmp_path / "set-aside" / "after-2-2").is_dir()
+
+
+@pytest.mark.parametrize("rate", [1e30, 1e3])
+def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(rate, tmp_path):
+    """At the first rate numbers overflow, at the second the loss explodes."""
+    quiet_run("tictactoe", ungated(2), tmp_path)
+    good = digests(tmp_path)
+    with pytest.raises(FloatingPointError) as error:
+        quiet_run("tictactoe", ungated(8, rate), tmp_path)
+    text = str(error.value)
+    assert re.match(r"learning has diverged in iteration \d: .*step", text)
+    assert f"azero train tictactoe --workdir {tmp_path} --from-checkpoint " in text and "--learner.clip-norm 1" in text
+    kept = digests(tmp_path)
+    assert all(kept[number] == digest for number, digest in good.items())
+    for number in kept:
+        variables, _ = load_variables(tmp_path, number)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(variables))
+    calm = ungated(4)
+    clipped = dataclasses.replace(calm, learner=dataclasses.replace(calm.learner, clip_norm=1.0))
+    said(clipped, tmp_path, 2)
+    assert max(digests(tmp_path)) == 4
 
 
 def test_damaged_settings_of_a_run_are_named(tmp_path):
