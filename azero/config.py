@@ -59,7 +59,8 @@ class GameConfig:
     max_moves: int | None = None
     """Moves after which the game is scored or drawn; None is the game's own number (Go: 2 x points, AGZ: 722; chess and shogi: 512, AZ; their small relatives: 256)."""
     entering_king: bool = True
-    """Shogi: the side to move wins as soon as it could declare an entering king by the 27-point rule."""
+    """Shogi: the side to move wins as soon as it could declare an entering king by the 27-point rule, as in play between programs today. AlphaZero's matches had no such
+    rule (AZ: Elmo's EnteringKingRule was NoEnteringKing)."""
     repetition_moves: int | None = None
     """Shogi: a position that comes back is a repetition if it was there at most so many moves ago; each one costs a state four bytes. None is 192; max-moves is the
     whole game, as the rules have it."""
@@ -102,11 +103,12 @@ class NetworkConfig:
     """Which network: AlphaGo Zero's; the policy or the value network of AlphaGo in 2016, which read only blocks (AG16: 12), filters (192) and value-hidden (256);
     or its linear rollout or tree policy, which read only pattern-bits."""
     blocks: int = 20
-    """Blocks of the tower; the first one is the single convolution, so "20 blocks" has 19 residual blocks (AGZ)."""
+    """Blocks of the tower; the first one is a single convolution, so "20 blocks" has 19 residual blocks, 39 convolutions (AGZ)."""
     filters: int = 256
     """Filters of every 3x3 convolution (AGZ: 256)."""
-    tower: Literal["res", "conv"] = "res"
-    """Residual or plain convolutional blocks (AGZ Figure 4)."""
+    tower: Literal["res", "conv", "plain"] = "res"
+    """res: residual blocks of two convolutions (AGZ). conv: the same without their skip connections. plain: a convolution a block; the networks without
+    residual blocks of AGZ Figure 4 have 12 of them."""
     heads: Literal["dual", "sep"] = "dual"
     """One tower for both heads, or a tower each (AGZ Figure 4)."""
     policy_head: Literal["linear", "planes"] = "linear"

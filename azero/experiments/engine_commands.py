@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
     from azero.engines.move_game import MoveGame
 
+from azero.experiments.match_request import Search
+
 
 def gtp(
     checkpoint: Path | None = None,
     random_net: str | None = None,
     player: str | None = None,
     iteration: int | None = None,
+    search: Search | None = None,
     visits: int | None = 400,
     seconds: float | None = None,
     ponder: bool = False,
@@ -30,6 +33,7 @@ def gtp(
       random_net: instead of a checkpoint: the untrained network of an experiment, such as go9, to try a program out.
       player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
       iteration: the checkpoint; default the newest.
+      search: engine (tuned for one game, the default), trained (the search that the run's own matches have), or alphago_zero, alphazero or gumbel by name.
       visits: visits per move at most; None leaves it to the clock.
       seconds: seconds per move at most.
       ponder: think in the opponent's time.
@@ -44,7 +48,7 @@ def gtp(
         def load(give: Callable[[GoGame], None]) -> None:
             from azero.experiments.serve import Source, load_go
 
-            give(load_go(Source(checkpoint, iteration, random_net, player), settings, is_interrupted)[1])
+            give(load_go(Source(checkpoint, iteration, random_net, player, search), settings, is_interrupted)[1])
 
         return GtpEngine(Background(load), settings, write)
 
@@ -52,31 +56,37 @@ def gtp(
         serve(make_engine, stdin, stdout)
 
 
-def uci(checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, visits: int | None = None) -> None:
+def uci(
+    checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, search: Search | None = None, visits: int | None = None
+) -> None:
     """Speak the Universal Chess Interface on standard input and output: for Cute Chess, Arena, BanksiaGUI, lichess-bot and other programs.
 
     Args:
       checkpoint: a run's directory; its network plays chess.
       random_net: instead of a checkpoint: an untrained network to try a program out, chess or "chess?blocks=2&filters=32" for a small one.
       iteration: the checkpoint; default the newest.
+      search: engine (tuned for one game, the default), trained (the search that the run's own matches have), or alphago_zero, alphazero or gumbel by name.
       visits: visits per move at most, infinite analysis left out; default what the program's clock allows.
     """
-    _serve_moves("uci", checkpoint, random_net, iteration, visits)
+    _serve_moves("uci", checkpoint, random_net, iteration, search, visits)
 
 
-def usi(checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, visits: int | None = None) -> None:
+def usi(
+    checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, search: Search | None = None, visits: int | None = None
+) -> None:
     """Speak the Universal Shogi Interface on standard input and output: for ShogiGUI, Shogidokoro and other programs.
 
     Args:
       checkpoint: a run's directory; its network plays shogi.
       random_net: instead of a checkpoint: an untrained network to try a program out, shogi or "shogi?blocks=2&filters=32" for a small one.
       iteration: the checkpoint; default the newest.
+      search: engine (tuned for one game, the default), trained (the search that the run's own matches have), or alphago_zero, alphazero or gumbel by name.
       visits: visits per move at most, infinite analysis left out; default what the program's clock allows.
     """
-    _serve_moves("usi", checkpoint, random_net, iteration, visits)
+    _serve_moves("usi", checkpoint, random_net, iteration, search, visits)
 
 
-def _serve_moves(protocol: str, checkpoint: Path | None, random_net: str | None, iteration: int | None, visits: int | None) -> None:
+def _serve_moves(protocol: str, checkpoint: Path | None, random_net: str | None, iteration: int | None, search: Search | None, visits: int | None) -> None:
     from azero.engines.background import Background
     from azero.engines.lines import LineReader, LineWriter
     from azero.engines.uci import UCI
@@ -86,7 +96,7 @@ def _serve_moves(protocol: str, checkpoint: Path | None, random_net: str | None,
     def load(give: Callable[[MoveGame], None]) -> None:
         from azero.experiments.serve import Source, load_moves
 
-        give(load_moves(protocol, Source(checkpoint, iteration, random_net), visits))
+        give(load_moves(protocol, Source(checkpoint, iteration, random_net, search=search), visits))
 
     with _protocol() as (stdin, stdout):
         lines, write = LineReader(stdin, LONGEST_LINE), LineWriter(stdout)
@@ -98,6 +108,7 @@ def analysis(
     random_net: str | None = None,
     player: str | None = None,
     iteration: int | None = None,
+    search: Search | None = None,
     visits: int = 400,
     quit_without_waiting: bool = False,
 ) -> None:
@@ -110,6 +121,7 @@ def analysis(
       random_net: instead of a checkpoint: the untrained network of an experiment, such as go9.
       player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
       iteration: the checkpoint; default the newest.
+      search: engine (tuned for one game, the default), trained (the search that the run's own matches have), or alphago_zero, alphazero or gumbel by name.
       visits: visits of queries that do not say.
       quit_without_waiting: at the end of the input drop what is still open.
     """
@@ -122,7 +134,7 @@ def analysis(
             from azero.experiments.serve import Source, load_go
 
             settings = Settings(visits=visits)
-            spec, game = load_go(Source(checkpoint, iteration, random_net, player), settings, lambda: False)
+            spec, game = load_go(Source(checkpoint, iteration, random_net, player, search), settings, lambda: False)
             engine.describe(spec.name, settings.visits or visits)
             give(game)
 
@@ -138,6 +150,7 @@ def play(
     random_net: str | None = None,
     player: str | None = None,
     iteration: int | None = None,
+    search: Search | None = None,
     visits: int = 400,
     colour: str = "first",
     komi: float | None = None,
@@ -149,13 +162,14 @@ def play(
       random_net: instead of a checkpoint: the untrained network of an experiment, such as go9 or tictactoe.
       player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
       iteration: the checkpoint; default the newest.
+      search: engine (tuned for one game, the default), trained (the search that the run's own matches have), or alphago_zero, alphazero or gumbel by name.
       visits: visits per move; more is stronger and slower.
       colour: yours: black or white as the game has them (in chess White moves first), or first or second.
       komi: points for White in Go; default the checkpoint's.
     """
     from azero.experiments.serve import Source, play_in_terminal
 
-    play_in_terminal(Source(checkpoint, iteration, random_net, player), visits, colour, komi)
+    play_in_terminal(Source(checkpoint, iteration, random_net, player, search), visits, colour, komi)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from azero.games.go.text import format_vertex
 from azero.games.shogi import entering
 from azero.games.shogi.csa import format_csa
 from azero.games.shogi.csa import format_move as format_csa_move
+from azero.games.shogi.rules import Shogi
 from azero.games.shogi.sfen import START as SHOGI_START
 from azero.games.shogi.text import Board, board_of_sfen
 from azero.play.player import Decision
@@ -139,7 +140,7 @@ def _csa_ending(game: MatchGame, rules: Game) -> str:
         return "%TSUMI"
     declared = entering.has_entered(board.position, board.frame[-1] * 0 + (0xFFFFFFFF if board.is_white else 0))
     # Whoever gave check all the time has lost by a fourfold repetition.
-    return "%KACHI" if declared[0] and not board.is_check else loser
+    return "%KACHI" if isinstance(rules, Shogi) and rules.entering_king and declared[0] and not board.is_check else loser
 
 
 MatchRecord = Callable[[MatchGame, GameConfig, Game, tuple[str, str]], str]

@@ -10,6 +10,9 @@ from typing import Annotated, Any, Literal
 
 from tyro.constructors import PrimitiveConstructorSpec
 
+Search = Literal["trained", "engine", "alphago_zero", "alphazero", "gumbel"]
+"""Searches that the name of a network's player may say: that of its run's own matches, the tuned one of engines, or a rule, which has the run's constants."""
+
 
 def _two_numbers(words: list[str]) -> tuple[float, float]:
     """Return the numbers of "0,10".
@@ -35,7 +38,8 @@ class MatchRequest:
     """Play a match between two players and print the score with its 95% interval."""
 
     first: str
-    """A player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, no iteration is the newest), "random-net:EXPERIMENT",
+    """A player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, no iteration is the newest; search=engine plays with
+    the settings of engines, search=alphago_zero, alphazero or gumbel by that rule, and without it a network plays as in its run's matches), "random-net:EXPERIMENT",
     "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800&lambda=0.5" (AlphaGo of 2016), "gtp:PROGRAM ARGUMENTS" ({seed} in an argument becomes the seed plus
     the number of the game), "uci:stockfish?skill=0&nodes=1000", "usi:fairy-stockfish?elo=1350&movetime=50" (also depth=N, option.NAME=VALUE), or
     "gnushogi:gnushogi?depth=2"."""
@@ -53,6 +57,8 @@ class MatchRequest:
     """Go: points per side; default the first network's, 19 where both players are programs."""
     suicide: bool | None = None
     """Go: whether a move may take the mover's own stones; default as the first network learned, not where both players are programs. A program has to know."""
+    entering_king: bool | None = None
+    """Shogi: whether a player wins who may declare an entering king by the 27-point rule; default as the first network learned, yes where both are programs."""
     seed: int = 0
     """Seed of every draw."""
     openings: Path | None = None

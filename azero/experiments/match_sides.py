@@ -10,13 +10,24 @@ from typing import Any
 from azero.config import Config, GameConfig
 from azero.engines.external_match import MakePlayer
 from azero.engines.program import find_program
+from azero.experiments.match_records import rules_name
 from azero.experiments.match_request import MatchRequest
-from azero.experiments.players import CheckpointSpec, ThinkerSettings, ThinkerSpec, load_any_thinker, parse_player, resolve
+from azero.experiments.players import (
+    ENGINE,
+    TRAINED,
+    CheckpointSpec,
+    NetworkSpec,
+    ThinkerSettings,
+    ThinkerSpec,
+    load_any_thinker,
+    parse_player,
+    resolve,
+    with_search,
+)
 from azero.experiments.programs import GnuShogiSpec, ProgramSpec, program_maker
 from azero.games import Game, make
 from azero.pipelines.programs import match_settings
 from azero.play.player import Player, Position
-from azero.play.thinking import Limits
 from azero.play.tree_player import PlayStyle
 
 
@@ -33,7 +44,15 @@ class Side:
     @property
     def facts(self) -> dict[str, Any]:
         """What match.json says of it."""
-        return {"name": self.name, "player": self.text, "iteration": self.spec.iteration if isinstance(self.spec, CheckpointSpec) else None}
+        facts = {"name": self.name, "player": self.text, "iteration": self.spec.iteration if isinstance(self.spec, CheckpointSpec) else None}
+        if not isinstance(self.spec, NetworkSpec):
+            return facts
+        return facts | {"visits": self.spec.visits, "search": self.spec.search if self.spec.visits else None}
+
+
+def plays_at_once(sides: Sequence[Side], has_start_positions: bool) -> bool:
+    """Whether the match is one of many games at once: between two networks with the searches of their runs, from the beginning of the game."""
+    return not has_start_positions and all(isinstance(side.spec, NetworkSpec) and side.spec.search != ENGINE for side in sides)
 
 
 def read_sides(request: MatchRequest) -> tuple[Side, ...]:
@@ -50,6 +69,9 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
         spec = parse_player(text)
         if isinstance(spec, ThinkerSpec):
             resolved, config = resolve(spec)
+            resolved = with_search(resolved, config, TRAINED)
+            if isinstance(resolved, NetworkSpec) and resolved.visits is None:
+                resolved = dataclasses.replace(resolved, visits=match_settings(config).num_simulations)
             specs, configs = [*specs, resolved], [*configs, config]
         else:
             find_program(spec.command[0])
@@ -62,11 +84,17 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
     return tuple(Side(*side) for side in zip(texts, specs, configs, names, strict=True))
 
 
-def as_before(side: Side, facts: dict[str, Any]) -> Side:
-    """Return the player as it was when the match began: the newest checkpoint of that day."""
-    if not isinstance(side.spec, CheckpointSpec):
+def as_before(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
+    """Return the player as it was when the match began: the newest checkpoint of that day.
+
+    Matches of former versions do not say which search their networks played. It was the run's in many games at once, and else the engine's; `was_at_once` says which.
+    """
+    if not isinstance(side.spec, NetworkSpec):
         return side
-    return dataclasses.replace(side, spec=dataclasses.replace(side.spec, iteration=facts["iteration"]), name=facts["name"])
+    spec = side.spec if was_at_once or "search" in facts else dataclasses.replace(side.spec, search=ENGINE)
+    if isinstance(spec, CheckpointSpec):
+        spec = dataclasses.replace(spec, iteration=facts["iteration"])
+    return dataclasses.replace(side, spec=spec, name=facts["name"])
 
 
 def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
@@ -83,6 +111,10 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
         rules = _go_rules(request, rules)
     elif (request.komi, request.size, request.suicide) != (None, None, None):
         raise ValueError(f"size, komi and suicide are settings of Go, not of {name}")
+    if request.entering_king is not None:
+        if name != "shogi":
+            raise ValueError(f"entering-king is a setting of shogi, not of {name}")
+        rules = dataclasses.replace(rules, entering_king=request.entering_king)
     board = make(rules.name, **rules.options())
     for side in sides:
         if isinstance(side.spec, ThinkerSpec):
@@ -93,6 +125,17 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
         elif side.spec.game != board.name or (board.name == "go" and len(set(board.board_shape)) != 1):
             raise ValueError(f"{side.name} plays {'Go on a square board' if side.spec.game == 'go' else side.spec.game}, not {board.name} on {_by(board)}")
     return rules
+
+
+def describe_rules(rules: GameConfig) -> str:
+    """Return what the games are played by, for people."""
+    board = make(rules.name, **rules.options())
+    words = [f"{board.name} on {_by(board)}"]
+    if rules.name == "go":
+        words += [f"komi {rules.komi:g}", rules_name(rules)]
+    if rules.name == "shogi":
+        words.append(f"{'with' if rules.entering_king else 'without'} an entering-king rule{' (27 points)' if rules.entering_king else ''}")
+    return ", ".join([*words, f"at most {board.max_moves} moves"])
 
 
 def _go_rules(request: MatchRequest, trained: GameConfig) -> GameConfig:
@@ -124,8 +167,7 @@ def player_maker(side: Side, request: MatchRequest, rules: GameConfig, worker: i
     """Return what makes the side's player of a game for one thread; a network's is loaded once and keeps its tree to itself."""
     if not isinstance(side.spec, ThinkerSpec):
         return program_maker(side.spec, side.name, rules, request.timeout, request.seed)
-    assert side.config is not None
-    style = PlayStyle(limits=Limits(visits=match_settings(side.config).num_simulations), temperature_moves=request.temperature_moves)
+    style = PlayStyle(temperature_moves=request.temperature_moves)
     player = load_any_thinker(side.spec, rules, ThinkerSettings(style=style, seed=request.seed + worker))
     player.name = side.name
     player.warm_up(Position.start(make(rules.name, **rules.options())))

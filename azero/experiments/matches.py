@@ -17,7 +17,7 @@ from azero.experiments.batched_match import PAIRS_PER_ROUND, PAIRS_PER_TESTED_RO
 from azero.experiments.match_directory import MatchDirectory
 from azero.experiments.match_records import RECORDS
 from azero.experiments.match_request import MatchRequest
-from azero.experiments.match_sides import Side, as_before, match_rules, player_maker, read_sides, refuse_unplaced
+from azero.experiments.match_sides import Side, as_before, describe_rules, match_rules, player_maker, plays_at_once, read_sides, refuse_unplaced
 from azero.experiments.openings import draw_pairings
 from azero.experiments.players import NetworkSpec
 from azero.games import make
@@ -45,7 +45,8 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
         if request.out is not None:
             directory = MatchDirectory(request.out, request.command, [side.facts for side in sides])
             stack.callback(directory.close)
-            sides = tuple(as_before(side, facts) for side, facts in zip(sides, directory.players, strict=True))
+            at_once = plays_at_once(sides, request.start_positions is not None)
+            sides = tuple(as_before(side, facts, at_once) for side, facts in zip(sides, directory.players, strict=True))
         match = _RunningMatch(request, sides, rules, pairings, directory, console)
         try:
             match.run()
@@ -86,6 +87,7 @@ class _RunningMatch:
             self.console.print(f"{len(self.games)} of {self.request.games} games are in {self.request.out}", soft_wrap=True)
         if self._is_over():
             return
+        self.console.print(f"{self.sides[0].name} against {self.sides[1].name}: {describe_rules(self.rules)}", soft_wrap=True, markup=False, highlight=False)
         done = {game.number for game in self.games}
         for game in self._play([pairing for pairing in self.pairings if pairing.number not in done]):
             if game.failed and len(game.actions) == game.num_opening_moves:
@@ -142,7 +144,8 @@ class _RunningMatch:
 
     def _play(self, pairings: Sequence[Pairing]) -> Iterator[MatchGame]:
         first, second = self.sides
-        if isinstance(first.spec, NetworkSpec) and isinstance(second.spec, NetworkSpec) and self.request.start_positions is None:
+        if plays_at_once(self.sides, self.request.start_positions is not None):
+            assert isinstance(first.spec, NetworkSpec) and isinstance(second.spec, NetworkSpec)
             per_round = PAIRS_PER_ROUND if self.request.sprt is None else PAIRS_PER_TESTED_ROUND
             draws, seed = self.request.temperature_moves, self.request.seed
             rounds = play_rounds(

@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args
 from urllib.parse import parse_qsl
 
 import jax
 
 from azero.checkpoint import load_settings, load_variables
-from azero.config import Config, GameConfig
+from azero.config import Config, GameConfig, SearchConfig
 from azero.experiments.alphago2016 import FORM as APV_FORM
 from azero.experiments.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
 from azero.experiments.experiment import load
+from azero.experiments.match_request import Search
 from azero.experiments.programs import FORMS as PROGRAM_FORMS
 from azero.experiments.programs import ProgramSpec, parse_program
 from azero.games import Game, make
@@ -27,9 +28,15 @@ from azero.search.evaluator import Symmetries
 from azero.search.leaf import turned_network_leaf
 from azero.search.parallel import TreeSettings
 from azero.search.policy import make_policy
+from azero.search.selection import Gumbel, rule_of
 from azero.types import PyTree
 
-FORMS = f'"checkpoint:WORKDIR?visits=64&iteration=100", "random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {APV_FORM}, {PROGRAM_FORMS}'
+FORMS = f""""checkpoint:WORKDIR?visits=64&iteration=100&search=engine", "random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32",
+{APV_FORM}, {PROGRAM_FORMS}""".replace("\n", " ")
+_NETWORKS = ("checkpoint", "random-net")
+ENGINE: Search = "engine"
+TRAINED: Search = "trained"
+SEARCHES: tuple[str, ...] = get_args(Search)
 
 
 @dataclass(frozen=True)
@@ -41,14 +48,13 @@ class CheckpointSpec:
     """None is the newest."""
     visits: int | None = None
     """Simulations per move; 0 is the raw policy, None is as in the run's matches."""
+    search: str | None = None
+    """One of SEARCHES, or the name of the run's own (`with_search`); None is TRAINED in matches and ENGINE in engines."""
 
     @property
     def name(self) -> str:
         """How results call it."""
-        parts = [self.workdir.name]
-        parts += [] if self.iteration is None else [f"iteration {self.iteration}"]
-        parts += [] if self.visits is None else [f"{self.visits} visits"]
-        return ", ".join(parts)
+        return ", ".join([self.workdir.name, *([] if self.iteration is None else [f"iteration {self.iteration}"]), *_search_words(self)])
 
 
 @dataclass(frozen=True)
@@ -63,11 +69,13 @@ class RandomNetSpec:
     blocks: int | None = None
     """Another size than the experiment's, so that programs can be tried out on a small machine."""
     filters: int | None = None
+    search: str | None = None
+    """As in `CheckpointSpec`."""
 
     @property
     def name(self) -> str:
         """How results call it."""
-        return f"random {self.experiment}" + ("" if self.visits is None else f", {self.visits} visits")
+        return ", ".join([f"random {self.experiment}", *_search_words(self)])
 
     @property
     def config(self) -> Config:
@@ -81,6 +89,12 @@ class RandomNetSpec:
         return dataclasses.replace(config, network=dataclasses.replace(config.network, **sizes))
 
 
+def _search_words(spec: NetworkSpec) -> list[str]:
+    """Return what a name says of the search: without visits there is none."""
+    words = [] if spec.visits is None else [f"{spec.visits} visits"]
+    return words if spec.search is None or spec.visits == 0 else [*words, spec.search]
+
+
 NetworkSpec = CheckpointSpec | RandomNetSpec
 """A player with a network of ours."""
 ThinkerSpec = NetworkSpec | ApvSpec
@@ -92,7 +106,7 @@ class ThinkerSettings:
     """How a network plays with one tree for its game."""
 
     tree: TreeSettings | None = None
-    """None is the default, looking at leaves in a random symmetry if the network was trained so, else as they are."""
+    """None is as the search of the player's name has it (`tree_settings`), by default an engine's."""
     style: PlayStyle = field(default_factory=PlayStyle)
     """The visits of a player's name come before those of `style.limits`."""
     seed: int = 0
@@ -121,22 +135,30 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
         return apv
     kind, _, rest = text.partition(":")
     name, _, query = rest.partition("?")
-    if not name or kind not in ("checkpoint", "random-net"):
+    if not name or kind not in _NETWORKS:
         raise ValueError(f"{text!r} is not a player; a player is {FORMS}")
     if kind == "checkpoint":
-        return CheckpointSpec(Path(name), **_numbers(text, query, ("visits", "iteration")))
-    return RandomNetSpec(name, **_numbers(text, query, ("visits", "seed", "blocks", "filters")))
+        return CheckpointSpec(Path(name), **_options(text, query, ("visits", "iteration")))
+    return RandomNetSpec(name, **_options(text, query, ("visits", "seed", "blocks", "filters")))
 
 
-def _numbers(text: str, query: str, allowed: tuple[str, ...]) -> dict[str, int]:
-    """Return the numbers in the query of the player's name `text`."""
-    numbers: dict[str, int] = {}
+def is_network(text: str) -> bool:
+    """Whether the player that `text` names is a single network of ours."""
+    return text.partition(":")[0] in _NETWORKS
+
+
+def _options(text: str, query: str, numbers: tuple[str, ...]) -> dict[str, Any]:
+    """Return the options in the query of the player's name `text`: its `numbers`, and its search."""
+    options: dict[str, Any] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if name not in allowed or not value.isdigit():
-            wanted = " and ".join(f"{known}=NUMBER" for known in allowed)
+        if name == "search" and value in SEARCHES:
+            options[name] = value
+        elif name in numbers and value.isdigit():
+            options[name] = int(value)
+        else:
+            wanted = " and ".join([*(f"{known}=NUMBER" for known in numbers), f"search={'|'.join(SEARCHES)}"])
             raise ValueError(f"{name}={value} in {text!r} is not understood; a {text.partition(':')[0]} takes {wanted}")
-        numbers[name] = int(value)
-    return numbers
+    return options
 
 
 def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
@@ -156,6 +178,55 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
     return dataclasses.replace(spec, iteration=iteration), config
 
 
+def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
+    """Return the player with its search named: by its rule where it is the run's own. AlphaGo of 2016 has but one.
+
+    Args:
+      spec: the player.
+      config: the settings that it was made with.
+      default: the search of a player that names none.
+    """
+    if isinstance(spec, ApvSpec):
+        return spec
+    search = spec.search or default
+    return dataclasses.replace(spec, search=_rule_name(config.search) if search == TRAINED else search)
+
+
+def _rule_name(config: SearchConfig) -> str:
+    """Return what results call a run's own search."""
+    return config.puct_form if config.name in ("puct", "mctx_puct") else config.name
+
+
+def search_settings(config: Config, search: str) -> SearchConfig:
+    """Return the settings of a search other than ENGINE: the run's in matches, by the rule that `search` names."""
+    settings: SearchConfig = match_settings(config)
+    if search in (TRAINED, _rule_name(settings)):
+        return settings
+    return dataclasses.replace(settings, name="gumbel") if search == "gumbel" else dataclasses.replace(settings, name="puct", puct_form=search)  # type: ignore[arg-type]
+
+
+def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings:
+    """Return how one tree searches as `search` says: as an engine, or as the search of many games at once does.
+
+    Raises:
+      ValueError: the search plays many games at once and no single one.
+    """
+    symmetry = _symmetry(config)
+    if search == ENGINE:
+        return TreeSettings(symmetry=symmetry)
+    settings = search_settings(config, search)
+    rule = rule_of(settings, num_actions)
+    return TreeSettings(
+        batch=rule.max_considered if isinstance(rule, Gumbel) else 1,  # the considered moves have subtrees of their own
+        rule=rule,
+        symmetry=symmetry,
+        cache_size=0 if symmetry == "random" else TreeSettings.cache_size,  # every leaf has a symmetry of its own
+        keeps_tree=False,
+        edge_width=settings.edge_width,
+        max_depth=settings.max_depth,
+    )
+
+
 def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
     """Load a network as a player of its own game, or of `rules` (another komi), that searches many games at once.
 
@@ -165,7 +236,7 @@ def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
     """
     config, game, network, params = _load(spec, rules)
     leaf = match_leaf(config, game, network)
-    settings = match_settings(config)
+    settings = search_settings(config, spec.search or TRAINED)
     if spec.visits == 0:
         search = make_policy(game, leaf)
     else:
@@ -191,12 +262,13 @@ def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: T
       ValueError: there is no such directory or experiment, or `rules` is of another game or board.
     """
     config, game, network, params = _load(spec, rules)
-    tree = settings.tree or TreeSettings(symmetry=_symmetry(config))
-    style = settings.style
+    search = spec.search or ENGINE
+    tree = settings.tree or tree_settings(config, search, game.num_actions)
+    style = settings.style if search == ENGINE else dataclasses.replace(settings.style, choice="visits")
     if spec.visits is not None:
         style = dataclasses.replace(style, limits=dataclasses.replace(style.limits, visits=spec.visits))
     leaf = sparing_eyes(config, game, turned_network_leaf(game, network.infer))
-    return TreePlayer(game, leaf, params, settings=tree, style=style, name=spec.name, seed=settings.seed)
+    return TreePlayer(game, leaf, params, settings=tree, style=style, name=with_search(spec, config, ENGINE).name, seed=settings.seed)
 
 
 def _symmetry(config: Config) -> Symmetries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -14,6 +15,7 @@ from azero.evaluate.elo import Draws, EloFit, PairResult, fit_elo
 from azero.evaluate.match_games import summarise
 from azero.evaluate.rows import read_rows, to_plain
 from azero.experiments.match_directory import MATCH, read_match, read_match_games
+from azero.experiments.players import is_network, parse_player
 from azero.play.score import MatchResult
 from azero.report.files import EVENTS
 from azero.report.plots import save_ratings
@@ -96,8 +98,23 @@ def _of_match(directory: Path) -> list[MatchOutcome]:
     games = read_match_games(directory)
     if not games:
         return []
-    players = [f"{side['player']} {side['iteration'] or ''}".strip() for side in (first, second)]
+    players = [_identity(side, match) for side in (first, second)]
     return [MatchOutcome((first["name"], second["name"]), (players[0], players[1]), summarise(games).result)]
+
+
+def _identity(side: dict[str, Any], match: dict[str, Any]) -> str:
+    """Return what tells a player of a match from every other one: its command, its checkpoint, and its search.
+
+    Matches of former versions do not say the search. Between two networks it was the run's own, in many games at once; in all others it was an engine's.
+    Without visits there is none.
+    """
+    words = [side["player"], side["iteration"]]
+    if side.get("search") is not None:
+        words += [f"{side['visits']} visits", side["search"]]
+    elif is_network(side["player"]) and parse_player(side["player"]).visits != 0:
+        at_once = all(is_network(other["player"]) for other in match["players"]) and not match["command"].get("start_positions")
+        words.append("(search not recorded: many games at once)" if at_once else "(search not recorded: one tree for each game)")
+    return " ".join(str(word) for word in words if word is not None)
 
 
 def _of_run(directory: Path) -> list[MatchOutcome]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +20,9 @@ from azero.engines.session import Session
 from azero.engines.terminal import Terminal
 from azero.engines.uci import UCI
 from azero.engines.usi import USI
-from azero.experiments.players import CheckpointSpec, RandomNetSpec, ThinkerSpec, load_any_thinker, parse_player, resolve
+from azero.experiments.alphago2016 import ApvSpec
+from azero.experiments.match_request import Search
+from azero.experiments.players import ENGINE, CheckpointSpec, RandomNetSpec, ThinkerSpec, load_any_thinker, parse_player, resolve
 from azero.games import Game, make
 from azero.games.game import side_names
 from azero.games.go.rules import Go
@@ -37,6 +40,8 @@ class Source:
     iteration: int | None = None
     random_net: str | None = None
     player: str | None = None
+    search: Search | None = None
+    """None is the engine's, or what the player's name says."""
 
     def spec(self) -> ThinkerSpec:
         """Return the player among those of `azero.experiments.players`.
@@ -55,14 +60,14 @@ class Source:
                 raise ValueError("--iteration is that of a checkpoint; a random network has none")
             spec = parse_player(f"random-net:{self.random_net}")
             assert isinstance(spec, RandomNetSpec)
-            return spec
+            return spec if self.search is None else dataclasses.replace(spec, search=self.search)
         if not self.checkpoint.is_dir():
             raise ValueError(f"there is no directory {self.checkpoint}")
-        return CheckpointSpec(self.checkpoint, self.iteration)
+        return CheckpointSpec(self.checkpoint, self.iteration, search=self.search)
 
     def _named(self, player: str) -> ThinkerSpec:
-        if self.iteration is not None:
-            raise ValueError("--iteration is that of a checkpoint; a player's name says its own")
+        if self.iteration is not None or self.search is not None:
+            raise ValueError("--iteration and --search are those of a checkpoint; a player's name says its own")
         spec = parse_player(player)
         if not isinstance(spec, ThinkerSpec):
             raise ValueError(f"{player!r} is a program, which speaks for itself; name a player of ours")
@@ -81,7 +86,7 @@ def load_go(source: Source, settings: Settings, is_interrupted: Callable[[], boo
     game = make(config.name, **config.options())
     if not isinstance(game, Go):
         raise ValueError(f"{spec.name} plays {game.name}; this protocol is for Go (azero play plays every game)")
-    say(f"azero: loading {spec.name} ...")
+    _say_loading(spec)
     rules = Rules(game.superko, game.suicide)
     table = GoGame(lambda game: load_any_thinker(spec, _config_of(game)), game.board_shape, komi=game.komi, rules=rules, is_interrupted=is_interrupted)
     table.begin_to_prepare()
@@ -105,7 +110,7 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
     if dialect is None or dialect.name != protocol:
         wanted = next(name for name, known in PROTOCOLS.items() if known.name == protocol)
         raise ValueError(f"{spec.name} plays {config.name}; {protocol} is for {wanted}")
-    say(f"azero: loading {spec.name} ...")
+    _say_loading(spec)
     # The papers' 512 moves end games of self-play, not a game with people.
     table = MoveGame(make(config.name, max_moves=MOST_MOVES), lambda game: load_any_thinker(spec, _config_of(game)))
     table.begin_to_prepare()
@@ -158,6 +163,11 @@ def side_of(colour: str, game: Game) -> int:
         if colour.lower() in names:
             return names.index(colour.lower())
     raise ValueError(f"--colour {colour}: allowed are first, second, black and white")
+
+
+def _say_loading(spec: ThinkerSpec) -> None:
+    search = "" if isinstance(spec, ApvSpec) or spec.search is not None else f", {ENGINE}"
+    say(f"azero: loading {spec.name}{search} ...")
 
 
 def _read_plain(prompt: str) -> str:

@@ -15,7 +15,7 @@ from azero.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
     name="sl9",
-    title="a 4-block net learning from 9x9 games of an expert: dual|sep x res|conv on one data set (--network.heads, --network.tower)",
+    title="a 4-block net learning from 9x9 games of an expert: dual|sep x res|conv|plain on one data set (--network.heads, --network.tower)",
     config=Config(
         game=GameConfig(name="go", size=(9,), komi=7.0, suicide=True),  # the rules of the games: Tromp-Taylor
         network=NetworkConfig(blocks=4, filters=32, value_hidden=64),

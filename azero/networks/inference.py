@@ -97,7 +97,9 @@ def _layer(convolve: Callable[[Array, Array], Array], params: PyTree, x: Array) 
 
 def _tower(layers: PyTree, x: Array, layer: Callable[[PyTree, Array], Array], is_residual: bool, turn: int) -> Array:
     def block(x: Array, params: PyTree) -> tuple[Array, None]:
-        y = layer(params["second"], jax.nn.relu(layer(params["first"], x)).astype(x.dtype))
+        y = layer(params["first"], x)
+        if "second" in params:
+            y = layer(params["second"], jax.nn.relu(y).astype(x.dtype))
         if is_residual:
             y = y + x.astype(jnp.float32)
         return jax.nn.relu(y).astype(x.dtype), None

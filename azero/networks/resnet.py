@@ -1,4 +1,4 @@
-"""AlphaGo Zero's towers and heads in Flax Linen: dual|sep x res|conv from one definition.
+"""AlphaGo Zero's towers and heads in Flax Linen: dual|sep x res|conv|plain from one definition.
 
 Source: AGZ (Nature 550) methods, 'Neural network architecture', and Figure 4.
 Parameters, batch-norm statistics and heads are float32; the towers compute in `dtype`.
@@ -51,7 +51,7 @@ class ConvolutionNorm(nn.Module):
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions, with a skip connection ('res') or without ('conv')."""
+    """Two 3x3 convolutions, with a skip connection ('res') or without ('conv'), or one alone ('plain')."""
 
     config: NetworkConfig
     dtype: Any
@@ -60,7 +60,8 @@ class Block(nn.Module):
     @nn.compact
     def __call__(self, x: Array) -> tuple[Array, None]:
         y = ConvolutionNorm(self.config, self.config.filters, 3, self.dtype, self.is_training, name="first")(x)
-        y = ConvolutionNorm(self.config, self.config.filters, 3, self.dtype, self.is_training, name="second")(nn.relu(y).astype(self.dtype))
+        if self.config.tower != "plain":
+            y = ConvolutionNorm(self.config, self.config.filters, 3, self.dtype, self.is_training, name="second")(nn.relu(y).astype(self.dtype))
         if self.config.tower == "res":
             y = y + x.astype(jnp.float32)
         return nn.relu(y).astype(self.dtype), None

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -17,12 +17,13 @@ from azero.games.game import Game, Scored
 from azero.play.clock import LAG_SECONDS, Clock
 from azero.play.player import RESIGN, Decision, Move, Position
 from azero.play.thinking import Analysis, Limits, Restriction, analysis_of_finished, check_same_board
-from azero.play.verdict import CHOICES, describe_moves
+from azero.play.verdict import CHOICES, describe_moves, order_moves
 from azero.search.evaluator import Evaluator
 from azero.search.leaf import TurnedLeafFn
 from azero.search.node import Node, merge, restrict
 from azero.search.packed import PackedRules
 from azero.search.parallel import ParallelTree, TreeSettings
+from azero.search.selection import Gumbel
 from azero.types import PyTree
 
 _NODE_BYTES = 2_000
@@ -38,9 +39,11 @@ class PlayStyle:
     limits: Limits = field(default_factory=lambda: Limits(visits=800))  # AZ: 800
     """For every move; a clock adds its own time limit."""
     choice: Literal["lcb", "visits"] = "lcb"
-    """The move with the best lower confidence bound among those with enough visits (as Leela Zero and KataGo), or the most visited one."""
+    """The move with the best lower confidence bound among those with enough visits (as Leela Zero and KataGo), or the most visited one. The Gumbel search has a
+    choice of its own, the winner of sequential halving."""
     temperature_moves: int = 0
-    """Moves at the start of the game, of both sides, that are drawn in proportion to visits ** (1 / temperature)."""
+    """Moves at the start of the game, of both sides, that are drawn in proportion to visits ** (1 / temperature), by the Gumbel search to its
+    improved policy ** (1 / temperature)."""
     temperature: float = 1.0
     """See temperature_moves."""
     resign_threshold: float | None = None
@@ -169,7 +172,7 @@ class TreePlayer:
         first_visits = root.total_visits
 
         def analyse() -> Analysis:
-            moves = describe_moves(root, whole.evaluation, self.style.choice)
+            moves = describe_moves(root, whole.evaluation, self._order(root))
             policy = whole.evaluation.policy(position.game.num_actions)
             spent = time.perf_counter() - began
             playouts, depth = root.total_visits - first_visits, tree.sum_depths / max(1, tree.num_descents)
@@ -181,7 +184,7 @@ class TreePlayer:
                 shown = time.perf_counter()
                 on_progress(analyse())
 
-        _search(tree, root, limits, began, should_stop, tell, lambda: self._width)
+        _search(tree, root, self._rounds(root, limits), limits, began, should_stop, tell, lambda: self._width)
         if root is not whole:
             tree.root = merge(whole, root)
         analysis = analyse()
@@ -221,20 +224,40 @@ class TreePlayer:
         self._tree = ParallelTree(self._rules, self.evaluator, self._settings)
         self._actions = ()
 
+    def _order(self, root: Node) -> list[int]:
+        """Return the tried moves of `root`, the one to play first."""
+        rule = self._settings.rule
+        return rule.order(root) if isinstance(rule, Gumbel) else order_moves(root, self.style.choice)
+
+    def _rounds(self, root: Node, limits: Limits) -> _Rounds | None:
+        """Return what is to be visited from `root`, where the rule plans that ahead."""
+        rule = self._settings.rule
+        if not isinstance(rule, Gumbel):
+            return None
+        count = limits.visits if limits.visits is not None else limits.playouts
+        return _Rounds(rule.rounds(root, count, lambda: self._width), is_all=count is not None)
+
     def _place(self, position: Position, restriction: Restriction | None) -> tuple[ParallelTree, Node, Node]:
         """Make `position` the root of a tree; return the tree, the root with all its moves, and the root with those alone that are left."""
         left = position.legal if restriction is None else restriction.first_moves(position)
         if not left.any():
             raise ValueError(f"no legal move is left to search after {len(position.actions)} moves")
+        if not self._settings.keeps_tree:
+            self._tree.clear()
         if restriction is not None and restriction.is_deep:
             tree, follows = self._tree_apart(restriction), False
         else:
-            tree, follows = self._tree, position.actions[: len(self._actions)] == self._actions
+            tree, follows = self._tree, self._settings.keeps_tree and position.actions[: len(self._actions)] == self._actions
         tree.move_to(position.state, position.legal, position.actions[len(self._actions) :] if follows else None)
         if tree is self._tree:
             self._actions = position.actions
         whole = tree.root
         assert whole is not None
+        actions, width = whole.evaluation.actions, self._settings.edge_width
+        if width is not None and left.sum() > width:
+            most_probable = actions[left[actions]][:width]
+            left = np.zeros_like(left)
+            left[most_probable] = True
         return tree, whole, whole if np.array_equal(left, position.legal) else restrict(whole, left)
 
     def _tree_apart(self, restriction: Restriction) -> ParallelTree:
@@ -256,9 +279,13 @@ class TreePlayer:
     def _pick(self, analysis: Analysis, num_moves: int) -> int:
         """Return the move to play; where nothing has been searched, the network's most probable one."""
         if num_moves < self.style.temperature_moves:
-            moves = [move.action for move in analysis.moves] or np.flatnonzero(analysis.raw_policy).tolist()
-            counts = np.array([move.visits for move in analysis.moves] or analysis.raw_policy[moves], np.float64)
-            weights = (counts / counts.max()) ** (1.0 / self.style.temperature)
+            root, rule = self._tree.root, self._settings.rule
+            if isinstance(rule, Gumbel) and analysis.moves and root is not None:
+                moves, shares = root.evaluation.actions.tolist(), rule.improved_policy(root)
+            else:
+                moves = [move.action for move in analysis.moves] or np.flatnonzero(analysis.raw_policy).tolist()
+                shares = np.array([move.visits for move in analysis.moves] or analysis.raw_policy[moves], np.float64)
+            weights = (shares / shares.max()) ** (1.0 / self.style.temperature)
             return int(self._random.choice(moves, p=weights / weights.sum()))
         return analysis.moves[0].action if analysis.moves else int(analysis.raw_policy.argmax())
 
@@ -274,14 +301,36 @@ class TreePlayer:
         return bool(lead > root.total_visits / elapsed * (seconds - elapsed))
 
 
+class _Rounds(NamedTuple):
+    """A search that is planned ahead."""
+
+    edges: Iterator[list[int]]
+    """Of the root, batch by batch."""
+    is_all: bool
+    """Whether the search ends with them; else it goes on by the rule."""
+
+
 def _search(
-    tree: ParallelTree, root: Node, limits: Limits, began: float, should_stop: Callable[[], bool], tell: Callable[[], None], width: Callable[[], int]
+    tree: ParallelTree,
+    root: Node,
+    rounds: _Rounds | None,
+    limits: Limits,
+    began: float,
+    should_stop: Callable[[], bool],
+    tell: Callable[[], None],
+    width: Callable[[], int],
 ) -> None:
-    """Search from `root` until a limit is met, at most `width()` leaves at a time, `tell` being called after every batch. `seconds` run since `began`."""
+    """Search from `root` until a limit is met or nothing of `rounds` is left, at most `width()` leaves at a time, `tell` being called after every batch.
+
+    `seconds` run since `began`.
+    """
     first_visits = root.total_visits
     while (most := _remaining(limits, root.total_visits, first_visits)) > 0:
         batch_began = time.perf_counter()
-        if tree.search(min(most, width()), root) == 0:
+        edges = None if rounds is None else next(rounds.edges, None)
+        if edges is None and rounds is not None and rounds.is_all:
+            return
+        if tree.search(min(most, width() if edges is None else len(edges)), root, edges) == 0:
             _log.warning("the tree is full with %d positions: the search stops (max-nodes sets its size)", tree.num_nodes)
             return
         tell()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,12 +50,12 @@ def order_moves(node: Node, choice: str) -> list[int]:
     return sorted(by_visits, key=lambda edge: (not enough[edge], -lower[edge] if enough[edge] else 0.0))
 
 
-def describe_moves(node: Node, evaluation: Evaluation, choice: str) -> tuple[MoveInfo, ...]:
-    """Return what the tree says of the node's tried moves, the one to play first; `evaluation` has the priors among all legal moves."""
+def describe_moves(node: Node, evaluation: Evaluation, order: Sequence[int]) -> tuple[MoveInfo, ...]:
+    """Return what the tree says of the node's tried moves in the given order; `evaluation` has the priors among all legal moves."""
     bounds = bounds_of(node)
     prior_of = dict(zip(evaluation.actions.tolist(), evaluation.priors.tolist(), strict=True))
     infos = []
-    for edge in order_moves(node, choice):
+    for edge in order:
         action = int(node.evaluation.actions[edge])
         value, lower = float(bounds.values[edge]), float(bounds.lower[edge])
         infos.append(MoveInfo(action, int(node.visits[edge]), value, prior_of[action], lower, *principal_variation(node, edge)))

@@ -46,6 +46,13 @@ class Evaluation(NamedTuple):
         even = np.full(priors.shape, 1 / max(1, len(priors)), np.float32)
         return Evaluation(actions, priors / total if total > 0 else even, self.value)
 
+    def narrowed(self, width: int | None) -> Evaluation:
+        """Return the same for the `width` most probable moves alone; None is all."""
+        if width is None or len(self.actions) <= width:
+            return self
+        priors = self.priors[:width]
+        return Evaluation(self.actions[:width], priors / max(float(priors.sum()), 1e-30), self.value)
+
 
 class Counts(NamedTuple):
     """What the leaf has been asked so far."""

@@ -1,25 +1,23 @@
 """One tree for one game, on the host: many leaves per call of the network by virtual loss, kept from move to move.
 
-PUCT as in AlphaZero. A descent that waits for its evaluation counts as a visit that was lost (AlphaGo 2016, methods: virtual loss), so that the next descent of
-the same batch goes elsewhere; the backup takes the loss back and adds what the leaf said.
+The rule that chooses edges is passed in (`azero.search.selection`). A descent that waits for its evaluation counts as a visit that was lost (AlphaGo 2016,
+methods: virtual loss), so that the next descent of the same batch goes elsewhere; the backup takes the loss back and adds what the leaf said.
 """
 
 from __future__ import annotations
 
-import math
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from azero.search.evaluator import Evaluator, Symmetries
 from azero.search.node import Ending, Node, count_nodes, restrict
 from azero.search.packed import PackedRules
+from azero.search.selection import ENGINE, Gumbel, Rule
 from azero.types import PyTree
-
-_UNVISITED_VALUES = {"loss": -1.0, "draw": 0.0}
 
 
 @dataclass(frozen=True)
@@ -28,25 +26,26 @@ class TreeSettings:
 
     batch: int = 8
     """Leaves per call of the network. More are faster and look at worse moves."""
-    c_base: float = 19652.0
-    """c = log((N + base + 1) / base) + init (AZ pseudocode)."""
-    c_init: float = 1.25
-    """See c_base; for values in [0, 1], as published; the search doubles it (AZ pseudocode)."""
-    unvisited: Literal["reduction", "loss", "draw"] = "reduction"
-    """Value of a move never tried: the node's own less a reduction that grows with the probability already explored (KG), a loss (AZ), or a draw (AGZ)."""
-    reduction: float = 0.2
-    """reduction: the value is V - reduction sqrt(P explored) (KG: 0.2)."""
+    rule: Rule = ENGINE
+    """Chooses the edges."""
     symmetry: Symmetries = "random"
     """How the network looks at a leaf: in a random symmetry (AGZ), the mean over all, or as it is (AZ)."""
     max_nodes: int = 400_000
     """The search stops when the tree has so many positions; at 19x19 one takes 2.3 KB (measured)."""
     cache_size: int = 20_000
     """Evaluations remembered beside the tree, for positions that come again."""
+    keeps_tree: bool = True
+    """Whether a search goes on with what earlier ones found. The searches of self-play begin anew at every move, and Gumbel's plan of visits has to."""
+    edge_width: int | None = None
+    """See `SearchConfig.edge_width`."""
+    max_depth: int | None = None
+    """See `SearchConfig.max_depth`."""
 
     def __post_init__(self) -> None:
-        for name, allowed in (("unvisited", ("reduction", *_UNVISITED_VALUES)), ("symmetry", typing.get_args(Symmetries))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}")
+        if self.symmetry not in typing.get_args(Symmetries):
+            raise ValueError(f"symmetry is one of {', '.join(typing.get_args(Symmetries))}, not {self.symmetry!r}")
+        if self.keeps_tree and isinstance(self.rule, Gumbel):
+            raise ValueError("keeps-tree: a Gumbel search begins anew at every move")
         for name, least in (("batch", 1), ("max_nodes", 1), ("cache_size", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name.replace('_', '-')} is at least {least}, not {getattr(self, name)}")
@@ -132,12 +131,13 @@ class ParallelTree:
             node = None if edge is None else node.children[edge]
         return node if isinstance(node, Node) else None
 
-    def search(self, most: int, root: Node | None = None) -> int:
+    def search(self, most: int, root: Node | None = None, edges: Sequence[int] | None = None) -> int:
         """Search one batch from the root: at most `most` playouts and at most `settings.batch`.
 
         Args:
           most: at least one.
           root: a copy of the root with fewer moves (`restrict`), for a search among those alone.
+          edges: of the root, one for each playout, in place of those that the rule chooses there.
 
         Returns:
           Playouts made; zero if and only if the tree is full. Where an error (or the keyboard) interrupts the batch, the tree is forgotten.
@@ -148,17 +148,17 @@ class ParallelTree:
         if self.is_full:
             return 0
         try:
-            return self._search_batch(start, most)
+            return self._search_batch(start, most if edges is None else min(most, len(edges)), edges)
         except BaseException:
             self.clear()  # losses of descents that will not end would stay in it
             raise
 
-    def _search_batch(self, start: Node, most: int) -> int:
+    def _search_batch(self, start: Node, most: int, edges: Sequence[int] | None) -> int:
         waiting: list[_Descent] = []
         in_vain: list[_Descent] = []
         done, batch = 0, min(most, self._settings.batch, self._settings.max_nodes - self.num_nodes)
         while len(waiting) + done < batch and len(in_vain) < batch:
-            descent = self._descend(start)
+            descent = self._descend(start, None if edges is None else edges[len(waiting) + done])
             if descent.end is None and not descent.is_new:
                 in_vain.append(descent)
                 continue
@@ -179,11 +179,11 @@ class ParallelTree:
         self.sum_depths += depth
         self.deepest = max(self.deepest, depth)
 
-    def _descend(self, node: Node) -> _Descent:
+    def _descend(self, node: Node, first_edge: int | None) -> _Descent:
         """Follow the rule from `node` to an edge without a node behind it, and count a lost visit on every edge of the way."""
         path: list[tuple[Node, int]] = []
         while True:
-            edge = self._select(node)
+            edge = first_edge if first_edge is not None and not path else self._settings.rule.select(node)
             is_new = edge == node.tried
             if is_new:
                 node.add_edge()
@@ -195,24 +195,9 @@ class ParallelTree:
             child = node.children[edge]
             if not isinstance(child, Node):
                 return _Descent(path, is_new, child)
+            if len(path) == self._settings.max_depth:
+                return _Descent(path, is_new, Ending(child.evaluation.value * _sign(child.position.to_play)))
             node = child
-
-    def _select(self, node: Node) -> int:
-        """Return the edge with the highest Q + U; `node.tried` is the best one never tried."""
-        settings, tried, priors = self._settings, node.tried, node.evaluation.priors
-        parent_visits = 1 + node.total_visits
-        # Twice the published c, because values are in [-1, 1] here and in [0, 1] there.
-        scale = 2.0 * (math.log((parent_visits + settings.c_base + 1.0) / settings.c_base) + settings.c_init) * math.sqrt(parent_visits)
-        if tried == 0:
-            return 0
-        visits = node.visits[:tried]
-        scores = node.sums[:tried] / visits + scale * priors[:tried] / (1.0 + visits)
-        best = int(scores.argmax())
-        if tried == len(priors):
-            return best
-        reduced = settings.unvisited == "reduction"
-        fresh = node.value - settings.reduction * math.sqrt(node.explored) if reduced else _UNVISITED_VALUES[settings.unvisited]
-        return tried if fresh + scale * float(priors[tried]) > scores[best] else best
 
     def _expand(self, descents: list[_Descent]) -> None:
         """Play the last moves of `descents`, evaluate what arises, hang it into the tree and back it up."""
@@ -228,7 +213,7 @@ class ParallelTree:
                 node.children[edge] = Ending(position.result)
                 _back_up(descent.path, position.result)
                 continue
-            evaluation = next(evaluations)
+            evaluation = next(evaluations).narrowed(self._settings.edge_width)
             if self._left_moves is not None:
                 evaluation = evaluation.among(self._left_moves(position.to_play, len(descent.path)))
             value = evaluation.value * _sign(position.to_play)

@@ -4,22 +4,29 @@ import dataclasses
 import io
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 from rich.console import Console
 
+from azero.checkpoint.exported import write_exported
 from azero.data.holding import LOCK, hold
 from azero.evaluate.arena import evaluation_row
 from azero.evaluate.rows import RowFile, read_rows
+from azero.experiments.experiment import load
 from azero.experiments.match_directory import read_match, read_match_games
 from azero.experiments.match_request import MatchRequest
+from azero.experiments.match_sides import as_before, read_sides
 from azero.experiments.matches import play_match
 from azero.experiments.openings import read_openings
+from azero.experiments.players import RandomNetSpec
 from azero.experiments.ratings import rate, read_results
 from azero.games import make
 from azero.games.go.sgf import read_games
+from azero.networks import make_network
 from azero.play.score import MatchResult, Tally
 
 SCRIPT = Path(__file__).parents[1] / "engines" / "scripted_go.py"
@@ -196,8 +203,8 @@ def test_mistakes_are_named(settings: dict[str, object], message: str) -> None:
 
 def test_boards_that_do_not_fit_are_named_before_anything_is_written(tmp_path: Path) -> None:
     for first, second, settings, message in [
-        ("random-net:go5", "random-net:go7", {}, "random go7 plays go on 7x7, not go on 5x5"),
-        ("random-net:go5", program("pass"), {"size": 9}, "random go5 plays go on 5x5, not go on 9x9"),
+        ("random-net:go5", "random-net:go7", {}, "random go7, 32 visits, gumbel plays go on 7x7, not go on 5x5"),
+        ("random-net:go5", program("pass"), {"size": 9}, "random go5, 16 visits, gumbel plays go on 5x5, not go on 9x9"),
         ("random-net:tictactoe", program("pass"), {}, "plays Go on a square board, not tictactoe on 3x3"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -258,6 +265,75 @@ def test_one_name_for_two_players_is_taken_apart(tmp_path: Path) -> None:
     play(request("corner", "corner", 2, first_name="corner", second_name="same", out=tmp_path / "two"))
     names = {rating.name for rating in rate([tmp_path], {}, console=Console(file=io.StringIO())).ratings}
     assert names == {"corner", program("pass"), program("corner")}
+
+
+def test_a_name_says_the_search_and_is_played_against_everybody() -> None:
+    request = MatchRequest("random-net:go9?visits=8", program("pass"), 2)
+    names = {}
+    for first in ("random-net:go9?visits=8", "random-net:go9?visits=8&search=trained", "random-net:go9?search=engine", "random-net:go9?visits=0"):
+        side, _ = read_sides(dataclasses.replace(request, first=first))
+        assert side.name == read_sides(dataclasses.replace(request, first=first, second="random-net:go9?seed=1"))[0].name
+        names[first] = side.name
+    assert list(names.values()) == ["random go9, 8 visits, alphazero"] * 2 + ["random go9, 64 visits, engine", "random go9, 0 visits"]
+    assert side.facts == {"name": "random go9, 0 visits", "player": "random-net:go9?visits=0", "iteration": None, "visits": 0, "search": None}
+    with pytest.raises(ValueError, match=r"search=best in .* takes .*search=trained.engine.alphago_zero"):
+        read_sides(dataclasses.replace(request, first="random-net:go9?search=best"))
+
+
+def small_checkpoint(path: Path, seed: int) -> Path:
+    """A network that looks at every position as it is, so that a match without temperature is always the same."""
+    config = load("tictactoe").config
+    config = dataclasses.replace(config, search=dataclasses.replace(config.search, random_symmetry=False, max_considered=5))
+    game = make("tictactoe")
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    write_exported(path, network.init(jax.random.key(seed)), 1, config)
+    return path
+
+
+def test_one_tree_for_each_game_plays_the_games_of_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (small_checkpoint(tmp_path / name, seed) for seed, name in enumerate("ab"))
+    (tmp_path / "openings.txt").write_text("a1 b2\nb2 a3 c1\n")
+    settings = {"games": 4, "temperature_moves": 0, "openings": tmp_path / "openings.txt"}
+    players = [f"checkpoint:{path}?visits=12&search=alphago_zero" for path in (first, second)]
+    played = []
+    for at_once in (True, False):
+        monkeypatch.setattr("azero.experiments.matches.plays_at_once", lambda *_, at_once=at_once: at_once)
+        play(MatchRequest(*players, out=tmp_path / str(at_once), **settings))  # type: ignore[arg-type]
+        games = sorted(read_match_games(tmp_path / str(at_once)), key=lambda game: game.number)
+        played.append([(game.actions, game.rewards, [decision.visits for decision in game.decisions]) for game in games])
+    assert played[0] == played[1] and len(played[0]) == 4
+
+
+def test_matches_of_former_versions_are_not_merged_with_new_ones(tmp_path: Path) -> None:
+    first, second = (small_checkpoint(tmp_path / name, seed) for seed, name in enumerate("ab"))
+    new, old, tree = (tmp_path / "matches" / name for name in ("new", "old", "tree"))
+    play(MatchRequest(f"checkpoint:{first}?visits=4", f"checkpoint:{second}?visits=4", 2, first_name="a", second_name="b", out=new))
+    for path in (old, tree):
+        shutil.copytree(new, path)
+        facts = json.loads((path / "match.json").read_text())
+        facts["players"] = [{name: side[name] for name in ("name", "player", "iteration")} for side in facts["players"]]
+        if path == tree:
+            facts["players"][1] |= {"name": "c", "player": "gtp:somebody"}
+        (path / "match.json").write_text(json.dumps(facts))
+    identity = f"checkpoint:{first}?visits=4 1"
+    assert {outcome.players[0] for outcome in read_results(tmp_path / "matches")} == {
+        f"{identity} 4 visits gumbel",
+        f"{identity} (search not recorded: many games at once)",
+        f"{identity} (search not recorded: one tree for each game)",
+    }
+    assert [outcome.names for outcome in read_results(old)] == [("a", "b")], "alone they are shown as they are"
+    with pytest.raises(ValueError, match="no games connect"):
+        rate([tmp_path / "matches"], {}, console=Console(file=io.StringIO()))
+
+
+def test_a_match_of_a_former_version_goes_on_as_it_was_played() -> None:
+    request = MatchRequest("random-net:go9?visits=8", program("pass"), 2)
+    side, other = read_sides(request)
+    old = {"name": "net", "player": request.first, "iteration": None}
+    went_on = as_before(side, old, was_at_once=False)
+    assert isinstance(went_on.spec, RandomNetSpec) and (went_on.spec.search, went_on.name) == ("engine", "net")
+    assert as_before(side, old, was_at_once=True).spec == side.spec == as_before(side, side.facts, was_at_once=False).spec
+    assert as_before(other, other.facts, was_at_once=False) == other
 
 
 def test_directories_without_games_are_named(tmp_path: Path) -> None:

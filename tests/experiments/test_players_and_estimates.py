@@ -10,23 +10,26 @@ import numpy as np
 import pytest
 
 from azero.checkpoint.exported import write_exported
-from azero.config import Config, GameConfig
+from azero.config import Config, GameConfig, SearchConfig
 from azero.experiments.doctor import examine
 from azero.experiments.estimate import estimate, mean_simulations
 from azero.experiments.experiment import load
-from azero.experiments.players import CheckpointSpec, RandomNetSpec, ThinkerSettings, load_player, load_thinker, parse_player
+from azero.experiments.players import CheckpointSpec, RandomNetSpec, ThinkerSettings, load_player, load_thinker, parse_player, tree_settings
 from azero.experiments.programs import GtpSpec
+from azero.experiments.serve import Source
 from azero.games import make
 from azero.networks import make_network
 from azero.play.clock import Clock
 from azero.play.player import Position
 from azero.search.parallel import TreeSettings
+from azero.search.selection import Gumbel, Puct
 
 
 def test_players_are_parsed():
     assert parse_player("checkpoint:runs/go5?visits=64&iteration=20") == CheckpointSpec(
         workdir=parse_player("checkpoint:runs/go5").workdir, iteration=20, visits=64
     )
+    assert parse_player("checkpoint:runs/go5?search=engine") == dataclasses.replace(parse_player("checkpoint:runs/go5"), search="engine")
     assert parse_player('gtp:gnugo --mode gtp --level "10"') == GtpSpec(("gnugo", "--mode", "gtp", "--level", "10"))
 
 
@@ -100,11 +103,30 @@ def test_networks_that_have_learned_nothing_are_players():
         load_thinker(RandomNetSpec("go99"))
 
 
+def test_every_engine_plays_a_network_by_the_search_that_is_named():
+    """AlphaGo Zero's rule for one that learned by it, AlphaZero's, Gumbel's with its own constants, and the engine's where nothing is said."""
+    plain = load_thinker(RandomNetSpec("tictactoe"))
+    assert plain._settings == TreeSettings(symmetry="random") and plain.style.choice == "lcb" and plain.name == "random tictactoe, engine"
+    for search, rule in [
+        ("alphago_zero", Puct("alphago_zero", c_puct=1.5, unvisited="draw")),
+        ("alphazero", Puct("alphazero", unvisited="loss")),
+        ("gumbel", Gumbel(num_simulations=16, max_considered=9)),
+        ("trained", Gumbel(num_simulations=16, max_considered=9)),
+    ]:
+        spec = Source(random_net="tictactoe", search=search).spec()
+        assert spec == Source(random_net=f"tictactoe?search={search}").spec() == Source(player=f"random-net:tictactoe?search={search}").spec()
+        thinker = load_thinker(spec)
+        assert thinker._settings.rule == rule and not thinker._settings.keeps_tree and thinker._settings.cache_size == 0
+        assert thinker.style.choice == "visits" and thinker.name == f"random tictactoe, {'gumbel' if search == 'trained' else search}"
+    with pytest.raises(ValueError, match="mctx_gumbel searches many games at once"):
+        tree_settings(dataclasses.replace(load("tictactoe").config, search=SearchConfig(name="mctx_gumbel")), "trained", 9)
+
+
 def test_a_thinker_plays_under_other_rules_on_its_own_board():
     spec = RandomNetSpec("go5", visits=12)
     rules = dataclasses.replace(load("go5").config.game, komi=0.5, superko="situational")
     thinker = load_thinker(spec, rules, ThinkerSettings(TreeSettings(batch=1)))
-    assert thinker.game.komi == 0.5 and thinker.game.superko == "situational" and thinker.name == "random go5, 12 visits"
+    assert thinker.game.komi == 0.5 and thinker.game.superko == "situational" and thinker.name == "random go5, 12 visits, engine"
     position = Position.start(thinker.game)
     assert thinker.think(position, thinker.style.limits).visits == 12
     assert position.legal[thinker.choose(position, Clock()).action]

@@ -66,7 +66,7 @@ def test_bfloat16_agrees_to_2e_2(convolution: str) -> None:
     assert max(differences(dataclasses.replace(CONFIG, convolution=convolution, inference_dtype="bfloat16"), 5, 16)) < 2e-2
 
 
-@pytest.mark.parametrize(("tower", "heads", "blocks"), [*itertools.product(["res", "conv"], ["dual", "sep"], [2]), ("res", "dual", 1)])
+@pytest.mark.parametrize(("tower", "heads", "blocks"), [*itertools.product(["res", "conv"], ["dual", "sep"], [2]), ("plain", "dual", 4), ("res", "dual", 1)])
 def test_every_kind_of_net_folds(tower: str, heads: str, blocks: int) -> None:
     assert max(differences(dataclasses.replace(CONFIG, tower=tower, heads=heads, blocks=blocks), 5, 8)) < 1e-5
 

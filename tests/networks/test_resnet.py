@@ -81,6 +81,18 @@ def test_published_sizes(blocks: int, tower_layers: int, parameters: int) -> Non
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(params))
 
 
+@pytest.mark.parametrize("heads", ["dual", "sep"])
+def test_the_plain_tower_of_figure_4_has_12_convolutions(heads: str) -> None:
+    """Twelve convolutional blocks, each of 256 filters, batch norm and a ReLU (AGZ methods, 'Neural network architecture comparison'): AlphaGo Lee's depth."""
+    params = abstract(NetworkConfig(tower="plain", heads=heads, blocks=12, filters=256))["params"]  # type: ignore[arg-type]
+    towers = {name: tower for name, tower in params.items() if name.endswith("tower")}
+    weights = 9 * 17 * 256 + 11 * 9 * 256 * 256 + 12 * 2 * 256
+    assert len(towers) == (1 if heads == "dual" else 2)
+    for tower in towers.values():
+        assert count_layers(tower) == 12 and sum(leaf.size for leaf in jax.tree.leaves(tower)) == weights
+    assert count_layers(abstract(dataclasses.replace(SMALL, tower="conv"))["params"]["tower"]) == 5, "stored networks keep their depth"
+
+
 def test_figure_4_nets_have_the_same_towers() -> None:
     for tower in ("res", "conv"):
         dual = abstract(dataclasses.replace(SMALL, tower=tower))["params"]

@@ -18,6 +18,7 @@ from azero.search.node import Ending, count_nodes, merge, restrict
 from azero.search.node import Node as TreeNode
 from azero.search.packed import PackedRules
 from azero.search.parallel import ParallelTree, TreeSettings
+from azero.search.selection import Puct
 
 C_BASE, C_INIT, REDUCTION = 40.0, 1.25, 0.3  # a small base, so that its logarithm matters
 
@@ -43,7 +44,7 @@ def test_one_leaf_at_a_time_equals_plain_python(unvisited: Any, extra_turns: boo
     leaf = random_leaf(game)
     reference = Reference(game, leaf)
     rule = plain_rule(unvisited, C_BASE, C_INIT, REDUCTION)
-    tree = make_tree(game, unturned_leaf(leaf), batch=1, unvisited=unvisited, c_base=C_BASE, c_init=C_INIT, reduction=REDUCTION)
+    tree = make_tree(game, unturned_leaf(leaf), batch=1, rule=Puct(c_base=C_BASE, c_init=C_INIT, unvisited=unvisited, reduction=REDUCTION))
     sizes = []
     for seed in range(4):
         state = game.init(seed)
@@ -293,7 +294,9 @@ def test_one_program_serves_all_rules_and_the_host_says_what_it_says(superko: st
     assert packed._compiled(game.general())[1]._cache_size() == 1
 
 
-@pytest.mark.parametrize("changes", [{"batch": 0}, {"max_nodes": 0}, {"unvisited": "win"}, {"symmetry": "all"}])
+@pytest.mark.parametrize("changes", [{"batch": 0}, {"max_nodes": 0}, {"symmetry": "all"}])
 def test_settings_out_of_range_are_named(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=str(next(iter(changes.values())))):
         TreeSettings(**changes)
+    with pytest.raises(ValueError, match="unvisited is one of reduction, loss, draw, not 'win'"):
+        Puct(unvisited="win")  # type: ignore[arg-type]
