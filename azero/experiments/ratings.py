@@ -15,7 +15,7 @@ from azero.evaluate.elo import Draws, EloFit, PairResult, fit_elo
 from azero.evaluate.match_games import summarise
 from azero.evaluate.rows import read_rows, to_plain
 from azero.experiments.match_directory import MATCH, read_match, read_match_games
-from azero.experiments.players import is_network, parse_player
+from azero.experiments.players import is_network
 from azero.play.score import MatchResult
 from azero.report.files import EVENTS
 from azero.report.plots import save_ratings
@@ -111,7 +111,7 @@ def _identity(side: dict[str, Any], match: dict[str, Any]) -> str:
     words = [side["player"], side["iteration"]]
     if side.get("search") is not None:
         words += [f"{side['visits']} visits", side["search"]]
-    elif is_network(side["player"]) and parse_player(side["player"]).visits != 0:
+    elif is_network(side["player"]) and "visits=0" not in side["player"]:
         at_once = all(is_network(other["player"]) for other in match["players"]) and not match["command"].get("start_positions")
         words.append("(search not recorded: many games at once)" if at_once else "(search not recorded: one tree for each game)")
     return " ".join(str(word) for word in words if word is not None)
