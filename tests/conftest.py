@@ -30,7 +30,7 @@ def seed() -> int:
 MOST_MAPS = 20_000
 """Memory maps of a process from which on compiled programs are let go; Linux allows 65,530 (vm.max_map_count)."""
 
-import azero  # noqa: F401 - adds its own flag to XLA_FLAGS, before JAX reads them
+import azero  # noqa: E402, F401 - adds its own flag to XLA_FLAGS, before JAX reads them
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -9,7 +9,8 @@ from typing import Literal
 from azero.config import Config
 
 NAMES = (
-    "tictactoe", "go5", "go5_gated", "go7", "go9", "go9_gumbel", "go19", "go19_40b", "go19_alphazero", "minichess", "animal_shogi", "chess", "chess_endings", "shogi", "sl19", "sl9",
+    "tictactoe", "go5", "go5_gated", "go7", "go9", "go9_gumbel", "go19", "go19_40b", "go19_alphazero",
+    "minichess", "animal_shogi", "chess", "chess_endings", "shogi", "sl19", "sl9",
 )  # fmt: skip
 """The experiments: each is a module of this package with a value `EXPERIMENT`."""
 
