@@ -215,11 +215,9 @@ class SelfplayConfig:
     """Playout-cap randomisation (KG): simulations of the fast moves; None is off."""
     full_search_probability: float = 0.25
     """Playout-cap randomisation (KG): share of moves that get the full search and become policy targets."""
-    policy_slots: int = 48
-    """Most probable moves kept per policy target in the replay (all of them where the game has no more)."""
 
     def __post_init__(self) -> None:
-        check_range(self, "selfplay", "num_games search_batch moves_per_dispatch dispatches_per_iteration resign_min_games fast_simulations policy_slots", 1)
+        check_range(self, "selfplay", "num_games search_batch moves_per_dispatch dispatches_per_iteration resign_min_games fast_simulations", 1)
         check_range(self, "selfplay", "temperature_moves random_moves", 0)
         check_range(self, "selfplay", "random_share resign_false_positives resign_disabled full_search_probability", 0, 1)
 
@@ -379,12 +377,12 @@ def from_dict(data: dict[str, Any], base: None = None, source: str = "settings")
 @overload
 def from_dict(data: dict[str, Any], base: C, source: str = "settings") -> C: ...
 def from_dict(data: dict[str, Any], base: Any = None, source: str = "settings") -> Any:
-    """Return `base` (or the defaults of `Config`) with the keys of `data` replaced.
+    """Return `base` (or the defaults of `Config`) with the keys of `data` replaced; settings that are no more, as runs of before have them, are left out.
 
     Raises:
       ValueError: a key is unknown (the nearest one is named) or a value has the wrong type; `source` and the key are quoted.
     """
-    return _overlay(base if base is not None else Config(), data, "", source)
+    return _overlay(base if base is not None else Config(), _without_retired(data), "", source)
 
 
 def load_overlay(path: Path, base: C) -> C:
@@ -395,7 +393,7 @@ def load_overlay(path: Path, base: C) -> C:
     """
     data = _read_toml(path)
     data.pop("about", None)
-    return from_dict(data, base, source=str(path))
+    return typing.cast(C, _overlay(base, data, "", str(path)))
 
 
 def overlay_experiments(path: Path) -> list[str]:
@@ -421,11 +419,22 @@ def config_hash(config: Any) -> str:
     return hashlib.sha256(json.dumps(to_dict(config), sort_keys=True).encode()).hexdigest()[:12]
 
 
+_RETIRED = {"selfplay.policy_slots": "policy targets hold every move that the search visits"}
+"""Settings that are no more, and why."""
+
+
+def _without_retired(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    kept = {key: value for key, value in data.items() if f"{prefix}{key}" not in _RETIRED}
+    return {key: _without_retired(value, f"{prefix}{key}.") if isinstance(value, dict) else value for key, value in kept.items()}
+
+
 def _overlay(base: Any, data: dict[str, Any], prefix: str, source: str) -> Any:
     hints = typing.get_type_hints(type(base))
     changes: dict[str, Any] = {}
     for key, value in data.items():
         name = key.replace("-", "_")
+        if name not in hints and f"{prefix}{name}" in _RETIRED:
+            raise ValueError(f"{source}: there is no setting {prefix}{key} any more, for {_RETIRED[f'{prefix}{name}']}; take the line out")
         if name not in hints:
             nearest = difflib.get_close_matches(name, hints, n=1, cutoff=0.0)[0]
             raise ValueError(f"{source}: unknown key {prefix}{key}; the nearest one is {prefix}{nearest}")

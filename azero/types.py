@@ -2,7 +2,7 @@
 
 Shape letters
     B games in a batch, T plies (or learning steps), N nodes of a tree, A actions, H W C board planes, D devices, K moves of one dispatch,
-    F words of a packed frame, S slots of a sparse policy.
+    F words of a packed frame, S moves that a policy target has room for.
 
 Conventions
     mask       True where something is allowed.

@@ -72,6 +72,16 @@ def test_a_missing_overlay_is_named(tmp_path):
         load_overlay(tmp_path / "nowhere.toml", Config())
 
 
+def test_a_setting_that_is_no_more_is_named_in_an_overlay_and_left_out_of_what_was_stored(tmp_path):
+    settings = to_dict(Config())
+    settings["selfplay"]["policy_slots"] = 48
+    assert from_dict(settings) == Config()
+    path = tmp_path / "overlay.toml"
+    path.write_text("[selfplay]\npolicy-slots = 48\n")
+    with pytest.raises(ValueError, match=r"overlay.toml: there is no setting selfplay.policy-slots any more, for policy targets hold every move .*; take the line out"):
+        load_overlay(path, Config())
+
+
 def test_the_command_line_wins_over_the_overlay_and_the_overlay_over_the_experiment():
     experiment = load("go9")
     arguments = parse_arguments(experiment, ["--config", str(CONFIGS[0]), "--search.num-simulations", "7", "--workdir", "w"])

@@ -21,33 +21,36 @@ from azero.games import make
 from azero.games.game import Game
 from azero.learn.learner import make_learner, place_samples
 from azero.networks import make_network, resolve
+from azero.play.targets import policy_room, words_of
 from azero.play.trajectory import Assembler, Games, Step
 
 COMMAND = "azero bench replay"
 
-_SLOTS = 48
-"""Policy slots per position (`selfplay.policy_slots`)."""
+VISITED = {"19x19": 60, "19x19, first networks": 340, "5x5": 15}
+"""Moves of a policy target on average, by line: what a search visits (docs/training.md)."""
 _CHUNK = (16, 256)
 """Moves and games of one chunk from the devices."""
 
 
-def bench_configs() -> list[Config]:
-    """Return the measured boards with nets that learn faster than those of the experiments, so that the learner's waiting is overstated."""
+def bench_configs() -> dict[str, Config]:
+    """Return what is measured, with nets that learn faster than those of the experiments, so that the learner's waiting is overstated."""
     small = NetworkConfig(blocks=2, filters=32, value_hidden=32)
-    return [
-        Config(game=GameConfig(size=(19,)), network=small, learner=LearnerConfig(batch_size=256)),
-        Config(game=GameConfig(size=(5,)), network=small, learner=LearnerConfig(batch_size=512)),
-    ]
+    large = Config(game=GameConfig(size=(19,)), network=small, learner=LearnerConfig(batch_size=256))
+    return {
+        "19x19": large,
+        "19x19, first networks": large,
+        "5x5": Config(game=GameConfig(size=(5,)), network=small, learner=LearnerConfig(batch_size=512)),
+    }
 
 
 def run(positions: int = 200_000, steps: int = 40) -> list[dict[str, Any]]:
-    """Measure the replay on each board.
+    """Measure the replay for each line of `VISITED`.
 
     Args:
       positions: how many positions to put in.
       steps: how many learning steps to take.
     """
-    return [_measure(config, positions, steps) for config in bench_configs()]
+    return [_measure(name, config, positions, steps) for name, config in bench_configs().items()]
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -59,17 +62,18 @@ def main(arguments: Sequence[str] = ()) -> None:
     if arguments:
         raise ValueError(f"{COMMAND} takes no arguments, not {' '.join(arguments)}")
     for row in run():
-        print(f"{row['board']}: {row['bytes per position']} bytes a position ({row['bytes on disk']:.1f} on disk)")
+        bytes_each = f"{row['bytes per position']:.0f} bytes a position ({row['bytes on disk']:.1f} on disk)"
+        print(f"{row['board']}: {bytes_each}, policy targets of {VISITED[row['board']]} moves on average")
         for name in ("assembled", "added", "sampled from memory", "sampled from files", "unpacked"):
             print(f"  {name:<20} {row[name]:>12,.0f} positions/s")
         print(f"  the learner waits {row['learner waits']:.1%} of its time at {row['learned']:,.0f} positions/s, batch {row['batch']}")
 
 
-def _measure(config: Config, positions: int, steps: int) -> dict[str, Any]:
+def _measure(name: str, config: Config, positions: int, steps: int) -> dict[str, Any]:
     game = make(config.game.name, **config.game.options())
     size = config.learner.batch_size
     random = np.random.default_rng(0)
-    chunks = [random_chunk(random, game, *_CHUNK) for _ in range(8)]
+    chunks = [random_chunk(random, game, *_CHUNK, VISITED[name]) for _ in range(8)]
     assembled_s, finished = _assemble(chunks, positions)
     count = sum(len(games.action) for games in finished)
     with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +87,7 @@ def _measure(config: Config, positions: int, steps: int) -> dict[str, Any]:
         dense = _per_second(lambda _: jax.block_until_ready(unpack(game, samples)), size)
         learned, waits = _learn(config, game, replay, steps)
     return {
-        "board": "x".join(map(str, game.board_shape)),
+        "board": name,
         "bytes per position": replay.bytes_per_position,
         "bytes on disk": on_disk,
         "assembled": count / assembled_s,
@@ -97,16 +101,19 @@ def _measure(config: Config, positions: int, steps: int) -> dict[str, Any]:
     }
 
 
-def random_chunk(random: np.random.Generator, game: Game, moves: int, games: int) -> Step:
-    """Return a chunk of random numbers as self-play would send it; games end at the usual length, once per point of the board on average."""
-    shape, slots = (moves, games), min(_SLOTS, game.num_actions)
+def random_chunk(random: np.random.Generator, game: Game, moves: int, games: int, visited: float = 20.0) -> Step:
+    """Return a chunk of random numbers as self-play would send it.
+
+    Games end at the usual length, once per point of the board on average; so many moves of a position are `visited` on average.
+    """
+    shape, slots = (moves, games), policy_room(game)
+    visits = np.where(random.random((*shape, slots)) < visited / slots, random.integers(1, 100, (*shape, slots)), 0).astype(np.uint16)
     finished = random.random(shape) < 2.0 / game.max_moves
     return Step(
         frame=random.integers(0, 2**32, (*shape, game.frame_words), np.uint32),
         to_play=random.integers(0, 2, shape, np.uint8),
         action=random.integers(0, game.num_actions, shape, np.int16),
-        policy_index=np.broadcast_to(np.arange(slots, dtype=np.int16), (*shape, slots)),
-        policy_weight=random.random((*shape, slots)).astype(np.float16),
+        policy=words_of(np.broadcast_to(np.arange(slots), visits.shape), visits),
         is_target=np.ones(shape, bool),
         root_value=random.uniform(-1, 1, shape).astype(np.float16),
         best_child_value=random.uniform(-1, 1, shape).astype(np.float16),
@@ -152,7 +159,7 @@ def _learn(config: Config, game: Game, replay: Replay, steps: int) -> tuple[floa
 
 
 def _open(directory: Path, game: Game, state: dict[str, int] | None, memory: int | None = None) -> Replay:
-    return Replay.open(directory, game, ReplayConfig(), _SLOTS, state, memory=memory)
+    return Replay.open(directory, game, ReplayConfig(), policy_room(game), state, memory=memory)
 
 
 def _per_second(call: Callable[[int], Any], size: int, seconds: float = 1.0) -> float:

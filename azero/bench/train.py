@@ -29,6 +29,7 @@ from azero.experiments.estimate import PEAK_FLOPS, evaluation_flops, peak_of
 from azero.games import Game, make
 from azero.learn.learner import Metrics, StepMetrics, TrainState, make_learner
 from azero.networks import Network, make_network, resolve
+from azero.play.targets import policy_room, policy_words
 from azero.report.progress import working
 from azero.types import Array, PyTree
 
@@ -172,13 +173,11 @@ def mid_game_samples(game: Game, batch: int, key: Array) -> Samples:
     games_key, value_key, symmetry_key = jax.random.split(key, 3)
     states = spread_games(engine_of(game), batch, game.num_actions - 1, games_key)
     legal = jax.vmap(game.legal_action_mask)(states)
-    weights, actions = jax.lax.top_k(legal.astype(jnp.float32), min(48, game.num_actions))
     frames = jax.vmap(game.pack_frame)(states)
     return Samples(
         frames=jnp.repeat(frames[:, None], game.num_frames, axis=1),
         to_play=jax.vmap(game.to_play)(states).astype(jnp.uint8),
-        policy_index=jnp.where(weights > 0, actions, -1).astype(jnp.int16),
-        policy_weight=weights.astype(jnp.float16),
+        policy=policy_words(legal.astype(jnp.int32), policy_room(game)),
         is_target=jnp.ones(batch, bool),
         value=jax.random.rademacher(value_key, (batch,), jnp.float32),
         symmetry=jax.random.randint(symmetry_key, (batch,), 0, game.num_symmetries).astype(jnp.uint8),

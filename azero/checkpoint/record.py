@@ -31,7 +31,6 @@ _FIXED = (
     "network.value_hidden",
     "network.batch_norm_epsilon",
     "selfplay.num_games",
-    "selfplay.policy_slots",
     "learner.optimiser",
 )
 """Settings, or tables of them, that give arrays their shapes or their meaning. All others may change when a run goes on."""

@@ -17,7 +17,7 @@ from azero.data.filters import Filters, Fractions
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.recorded import SLOTS
 from azero.data.replay import Replay
-from azero.data.shard import pack_games, read_shard, row_dtype, shard_path, write_shard
+from azero.data.shard import pack_games, read_shard, row_dtype, shard_path, with_margin, write_shard
 from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.play.trajectory import Games, HostArray
@@ -126,20 +126,19 @@ class Dataset:
           DamagedFileError: a shard is missing or damaged.
         """
         game = self.game()
-        dtype = row_dtype(game.frame_words, SLOTS)
         shards: list[HostArray] = []
         for record in self.shards(split):
             if most is not None and sum(map(len, shards)) >= most * self.rows_per_position:
                 break
-            shards.append(read_shard(self.directory / split / record.file, record.sha256, game.name, dtype)[0])
-        return np.concatenate(shards) if shards else np.zeros(0, dtype)
+            shards.append(read_shard(self.directory / split / record.file, record.sha256, game.name, game.frame_words, SLOTS)[0].rows)
+        return np.concatenate(shards) if shards else np.zeros(0, row_dtype(game.frame_words))
 
     def positions(self, rows: HostArray) -> HostArray:
         """Return int64[P]: which of whole games' rows [T] are positions to learn from."""
         return np.arange(self.rows_per_position - 1, len(rows), self.rows_per_position, dtype=np.int64)
 
     def append(self, split: str, rows: HostArray, games: Games, sources: Sequence[str]) -> None:
-        """Add games to a split as one shard; after a crash it is either whole or not there. `sources` say where the games come from.
+        """Add games without policy targets to a split as one shard; after a crash it is either whole or not there. `sources` say where the games come from.
 
         Raises:
           StorageError: the disk is full or cannot be written to.
@@ -150,7 +149,8 @@ class Dataset:
         number = max(manifest.records, default=-1) + 1
         path = shard_path(directory, 0, number)
         facts = {"game": "go", "shard": number, "process": 0, "split": split, "sources": list(sources)}
-        manifest.append(ShardRecord(number, path.name, len(games.length), len(rows), write_shard(path, rows, pack_games(games), facts)))
+        digest = write_shard(path, with_margin(rows, games.policy, SLOTS), pack_games(games), facts)
+        manifest.append(ShardRecord(number, path.name, len(games.length), len(rows), digest))
 
     def sources(self, split: str, shard: int) -> list[str]:
         """Return where the games of a shard come from.

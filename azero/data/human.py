@@ -23,8 +23,8 @@ from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, read_header, wr
 from azero.data.filters import SPLITS, Filters, Fractions
 from azero.data.identity import game_key
 from azero.data.manifest import ShardRecord
-from azero.data.recorded import GROUP, Replayed, Tally, as_games, replay_group
-from azero.data.shard import pack_games, pack_rows, parse_shard_path, shard_path, write_shard
+from azero.data.recorded import GROUP, SLOTS, Replayed, Tally, as_games, replay_group
+from azero.data.shard import pack_games, pack_positions, parse_shard_path, shard_path, write_shard
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, read_games
 from azero.games.go.sgf_files import SUFFIXES
@@ -202,12 +202,12 @@ class _Writer:
     def write(self, games: list[tuple[bytes, GameRecord, HostArray]]) -> int:
         """Write games as one shard, and return how many positions they have."""
         packed = as_games([(record, frames) for _, record, frames in games], self._num_games)
-        rows = pack_rows(packed)
+        positions = pack_positions(packed, SLOTS)
         path = shard_path(self._directory, 0, self._next)
         facts: dict[str, Any] = {"game": "go", "shard": self._next, "process": 0, "split": self._split}
         facts |= {"sources": [record.name for _, record, _ in games], "keys": [key.hex() for key, _, _ in games]}
-        digest = write_shard(path, rows, pack_games(packed), facts)
-        self._manifest.append(ShardRecord(self._next, path.name, len(games), len(rows), digest))
+        digest = write_shard(path, positions, pack_games(packed), facts)
+        self._manifest.append(ShardRecord(self._next, path.name, len(games), len(positions.rows), digest))
         self._next += 1
         self._num_games += len(games)
-        return len(rows)
+        return len(positions.rows)

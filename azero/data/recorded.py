@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from azero.data.shard import pack_rows, row_dtype
+from azero.data.shard import pack_positions, row_dtype
 from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord
 from azero.games.go.text import format_vertex
+from azero.play.targets import words_of
 from azero.play.trajectory import NO_NETWORK, Games, HostArray
 
 SLOTS = 1
-"""Policy slots of a position: the move that was played."""
+"""Moves of a policy target: the one that was played."""
 GROUP = 128
 """Games replayed side by side (`azero.games.batching.PIECE`)."""
 _CHUNK = 64
@@ -95,7 +96,7 @@ def pack_records(records: Sequence[GameRecord], game: Go, tally: Tally) -> HostA
             tally.leave_out(record.name, "against the rules", result.problem)
         else:
             sound.append((record, result.frames))
-    return pack_rows(as_games(sound, 0)) if sound else np.zeros(0, row_dtype(game.frame_words, SLOTS))
+    return pack_positions(as_games(sound, 0), SLOTS).rows if sound else np.zeros(0, row_dtype(game.frame_words))
 
 
 def _setup_problem(game: Go, record: GameRecord) -> str:
@@ -127,8 +128,7 @@ def as_games(games: Sequence[tuple[GameRecord, HostArray]], first_number: int) -
         frame=np.concatenate([frames for _, frames in games]),
         to_play=moves[:, 0].astype(np.uint8),
         action=action,
-        policy_index=action[:, None],
-        policy_weight=np.ones((rows, SLOTS), np.float16),
+        policy_count=np.full(rows, SLOTS, np.int32),
         is_target=np.ones(rows, bool),
         root_value=np.zeros(rows, np.float16),
         best_child_value=np.zeros(rows, np.float16),
@@ -138,4 +138,5 @@ def as_games(games: Sequence[tuple[GameRecord, HostArray]], first_number: int) -
         can_resign=np.ones(len(games), bool),
         number=first_number + np.arange(len(games), dtype=np.int64),
         network=np.full((len(games), 2), NO_NETWORK, np.int32),
+        policy=words_of(action, np.ones(rows, np.uint16)),
     )

@@ -19,10 +19,11 @@ from azero.config import ReplayConfig
 from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, StorageError
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.sample import Samples
-from azero.data.shard import Shard, ShardName, is_target, pack_games, pack_rows, parse_shard_path, read_shard, row_dtype, shard_path, write_shard
+from azero.data.shard import Positions, Shard, ShardName, is_target, pack_games, pack_positions, parse_shard_path, read_shard, shard_path, write_shard
 from azero.data.stream import Stream
-from azero.data.window import Snapshot, Window, copy_rows
+from azero.data.window import Gathered, Snapshot, Window, copy_rows
 from azero.games.game import Game
+from azero.play.targets import words_of
 from azero.play.trajectory import Games, HostArray
 
 T = TypeVar("T")
@@ -44,11 +45,11 @@ class Replay:
         self._game = game
         self._config = config
         self._process = process_index
-        self._dtype = row_dtype(game.frame_words, min(slots, game.num_actions))
-        self._window = Window(self._dtype, _default_memory() if memory is None else memory)
+        self._slots = slots
+        self._window = Window(game.frame_words, slots, _default_memory() if memory is None else memory)
         self._next = 0
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="shards")
-        self._pending: Future[tuple[Shard, HostArray]] | None = None
+        self._pending: Future[tuple[Shard, Positions]] | None = None
         self._warnings: list[str] = []
         self._manifest = Manifest(manifest_path(self.directory, process_index))
 
@@ -75,7 +76,7 @@ class Replay:
           directory: where the shards are; made if need be.
           game: the rules, for the layout of a position.
           config: size of the window, symmetries, batches ahead.
-          slots: policy slots of a position (`selfplay.policy_slots`).
+          slots: the most moves of a policy target (`azero.play.targets.policy_room`).
           state: from `state_dict`.
           process_index: which process of the run this is.
           inherited: shards, oldest first, that become this process's own after those of `state`: the run had another number of processes. They are copied,
@@ -121,9 +122,10 @@ class Replay:
         return self.num_positions >= max(1, self._config.min_positions)
 
     @property
-    def bytes_per_position(self) -> int:
-        """Bytes of a position, in memory and on disk."""
-        return self._dtype.itemsize
+    def bytes_per_position(self) -> float:
+        """Bytes of a position of the window, in memory and on disk, on average; 0 while there is none."""
+        self._settle()
+        return self._window.num_bytes / max(1, sum(shard.num_rows for shard in self._window.shards))
 
     def take_warnings(self) -> list[str]:
         """Return what went wrong since the last call without stopping the run, a line each."""
@@ -138,14 +140,13 @@ class Replay:
         Raises:
           StorageError: the shard before this one could not be written (disk full, ...). That is also raised by whichever call comes first after an `add`; the
             replay is then as it was before that `add`.
-          ValueError: the positions are of another layout.
+          ValueError: the positions are of another game.
         """
         self._settle()
         if not len(games.length):
             return
-        layout = row_dtype(games.frame.shape[1], games.policy_index.shape[1])
-        if layout != self._dtype:
-            raise ValueError(f"positions of {layout.itemsize} bytes do not fit a replay of {self._dtype.itemsize}-byte positions")
+        if games.frame.shape[1] != self._game.frame_words:
+            raise ValueError(f"boards of {4 * games.frame.shape[1]} bytes do not fit a replay of {4 * self._game.frame_words}-byte boards")
         self._pending = self._pool.submit(self._write, self._next, games)
 
     def sample(self, seed: int, step: int, batch_size: int) -> Samples:
@@ -197,22 +198,21 @@ class Replay:
         position = window.first + every * drawn + every - 1
         symmetries = self._game.num_symmetries if self._config.symmetries else 1
         symmetry = random.integers(0, symmetries, batch_size, np.uint8)
-        rows, frames = self._window.gather(window, position[share], self._game.num_frames)
-        return _samples_of(rows, frames, symmetry[share])
+        return _samples_of(self._window.gather(window, position[share], self._game.num_frames), symmetry[share])
 
-    def _write(self, index: int, games: Games) -> tuple[Shard, HostArray]:
-        rows = pack_rows(games)
-        return self._put(index, rows, pack_games(games)), rows
+    def _write(self, index: int, games: Games) -> tuple[Shard, Positions]:
+        positions = pack_positions(games, self._slots)
+        return self._put(index, positions, pack_games(games)), positions
 
     def _settle(self) -> None:
         """Wait for the shard that is being written, and take it into the window."""
         pending, self._pending = self._pending, None
         if pending is not None:
-            shard, rows = pending.result()
-            self._window.add(shard, rows, self._config.window_games)
+            shard, positions = pending.result()
+            self._window.add(shard, positions, self._config.window_games)
             self._next += 1
             self._num_games += len(shard.lengths)
-            self._num_positions += len(rows)
+            self._num_positions += shard.num_rows
 
     def _load(self, state: dict[str, int], progress: Callable[[int, int], None] | None) -> None:
         """Read the shards that `state` names into the window, several at a time, checksums verified."""
@@ -238,33 +238,34 @@ class Replay:
         for process, index in names:
             record = manifests[process].records.get(index)
             try:
-                rows, games = read_shard(shard_path(self.directory, process, index), record and record.sha256, self._game.name, self._dtype)
+                path = shard_path(self.directory, process, index)
+                positions, games = read_shard(path, record and record.sha256, self._game.name, self._game.frame_words, self._slots)
             except DamagedFileError as error:
                 self._warnings.append(f"left out shard {index} of process {process} of the replay: {error}")
                 continue
-            self._window.add(self._put(self._next, rows, games), rows, self._config.window_games)
+            self._window.add(self._put(self._next, positions, games), positions, self._config.window_games)
             self._next += 1
 
-    def _put(self, index: int, rows: HostArray, games: HostArray) -> Shard:
+    def _put(self, index: int, positions: Positions, games: HostArray) -> Shard:
         """Write a shard and its line in the manifest; either both are there in the end, or neither."""
         path = shard_path(self.directory, self._process, index)
-        digest = write_shard(path, rows, games, {"game": self._game.name, "shard": index, "process": self._process})
+        digest = write_shard(path, positions, games, {"game": self._game.name, "shard": index, "process": self._process})
         try:
-            self._manifest.append(ShardRecord(index, path.name, len(games), len(rows), digest))
+            self._manifest.append(ShardRecord(index, path.name, len(games), len(positions.rows), digest))
         except StorageError:
             path.unlink()
             raise
-        return Shard(index, path, np.ascontiguousarray(games["length"]), len(rows))
+        return _shard_of(index, path, positions, games)
 
-    def _read(self, index: int) -> tuple[Shard, HostArray] | str:
-        """Return a shard and its rows, or what is wrong with it."""
+    def _read(self, index: int) -> tuple[Shard, Positions] | str:
+        """Return a shard and its positions, or what is wrong with it."""
         path = shard_path(self.directory, self._process, index)
         record = self._manifest.records.get(index)
         try:
-            rows, games = read_shard(path, record and record.sha256, self._game.name, self._dtype)
+            positions, games = read_shard(path, record and record.sha256, self._game.name, self._game.frame_words, self._slots)
         except DamagedFileError as error:
             return str(error)
-        return Shard(index, path, np.ascontiguousarray(games["length"]), len(rows)), rows
+        return _shard_of(index, path, positions, games), positions
 
     def _remove(self, gone: Callable[[int], bool]) -> None:
         """Delete this process's shards whose index is `gone`, and what was left half written. The manifest goes first: it never names a deleted shard."""
@@ -278,22 +279,26 @@ class Replay:
             path.unlink(missing_ok=True)
 
 
+def _shard_of(index: int, path: Path, positions: Positions, games: HostArray) -> Shard:
+    return Shard(index, path, np.ascontiguousarray(games["length"]), len(positions.rows), int(positions.rows["policy_count"].sum(dtype=np.int64)))
+
+
 def samples_at(rows: HostArray, position: HostArray, num_frames: int) -> Samples:
-    """Return the samples at `position` int64[B] of packed rows [T] that begin with a game's first position, unturned."""
+    """Return the samples at `position` int64[B] of packed rows [T] that begin with a game's first position, unturned; the policy target is the move played."""
     chosen = np.empty(len(position), rows.dtype)
     frames = np.empty((len(position), num_frames, *rows.dtype["frame"].shape), np.uint32)
     copy_rows(rows, position, chosen, frames, slice(None))
-    return _samples_of(chosen, frames, np.zeros(len(position), np.uint8))
+    policy = words_of(chosen["action"], np.ones(len(chosen), np.uint16))
+    return _samples_of(Gathered(chosen, frames, policy[:, None]), np.zeros(len(position), np.uint8))
 
 
-def _samples_of(rows: HostArray, frames: HostArray, symmetry: HostArray) -> Samples:
+def _samples_of(found: Gathered, symmetry: HostArray) -> Samples:
     return Samples(
-        frames=frames,
-        to_play=np.ascontiguousarray(rows["to_play"]),
-        policy_index=np.ascontiguousarray(rows["policy_index"]),
-        policy_weight=np.ascontiguousarray(rows["policy_weight"]),
-        is_target=is_target(rows),
-        value=rows["value"].astype(np.float32),
+        frames=found.frames,
+        to_play=np.ascontiguousarray(found.rows["to_play"]),
+        policy=found.policy,
+        is_target=is_target(found.rows),
+        value=found.rows["value"].astype(np.float32),
         symmetry=symmetry,
     )
 

@@ -9,20 +9,19 @@ import jax
 import jax.numpy as jnp
 
 from azero.games.game import Game
+from azero.play.targets import dense_policy
 from azero.types import Array
 
 
 class Samples(NamedTuple):
-    """Packed positions as the host sends them: about 1 KB each at 19x19."""
+    """Packed positions as the host sends them: 2.2 KB each at 19x19, so that there is room for every move."""
 
     frames: Any
     """uint32[B, num_frames, F]: the position and those before it, newest first, zeros before the start of the game."""
     to_play: Any
     """uint8[B]: the side to move, 0 or 1."""
-    policy_index: Any
-    """int16[B, S]: actions of the policy target, -1 in empty slots."""
-    policy_weight: Any
-    """float16[B, S]: their weights."""
+    policy: Any
+    """uint32[B, S]: the words of the policy target (`azero.play.targets`), 0 in places left over."""
     is_target: Any
     """bool[B]: whether there is a policy target."""
     value: Any
@@ -44,17 +43,6 @@ class Batch(NamedTuple):
     """bool[B, A]: the moves that the policy chose from; None where nothing asks for them."""
 
 
-def dense_policy(index: Array, weight: Array, num_actions: int) -> Array:
-    """Return float32[A], the weights of a sparse policy (int16[S], -1 in empty slots; float16[S]) over all actions, summing to one, or zero if it is empty."""
-    slots = index.shape[0]
-    # Empty slots go to places of their own beyond the end, so that every place is written once and the order of writing cannot matter.
-    place = jnp.where(index >= 0, index.astype(jnp.int32), num_actions + jnp.arange(slots, dtype=jnp.int32))
-    weight = jnp.where(index >= 0, weight.astype(jnp.float32), 0.0)
-    total = jnp.sum(weight)
-    share = weight / jnp.where(total > 0, total, 1.0)
-    return jnp.zeros(num_actions, jnp.float32).at[place].set(share, mode="drop", unique_indices=True)
-
-
 @functools.partial(jax.jit, static_argnames=("game",))
 def unpack(game: Game, samples: Samples) -> Batch:
     """Turn packed samples into planes, dense policy targets and values, each position in its own symmetry."""
@@ -62,7 +50,7 @@ def unpack(game: Game, samples: Samples) -> Batch:
     def one(sample: Samples) -> Batch:
         symmetry = sample.symmetry.astype(jnp.int32)
         planes = game.observe_frames(sample.frames, sample.to_play.astype(jnp.int32))
-        weights = dense_policy(sample.policy_index, sample.policy_weight, game.num_actions) * sample.is_target
+        weights = dense_policy(sample.policy, game.num_actions) * sample.is_target
         return Batch(game.transform_planes(planes, symmetry), game.transform_policy(weights, symmetry), sample.value.astype(jnp.float32))
 
     return jax.vmap(one)(samples)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from azero.data.recorded import SLOTS
-from azero.data.shard import pack_rows
+from azero.data.shard import pack_positions
 from azero.play.policy_games import Decorrelated, Trace
 from azero.play.trajectory import NO_NETWORK, Games, HostArray
 
@@ -22,7 +22,7 @@ def pack_decorrelated(games: Decorrelated, first_number: int) -> tuple[HostArray
     packed = _without_targets(
         frames.reshape(-1, frames.shape[-1]), to_play.reshape(-1), np.full(len(taken), num_frames, np.int32), games.rewards[taken], first_number
     )
-    rows = pack_rows(packed)
+    rows = pack_positions(packed, SLOTS).rows
     rows["ply"][num_frames - 1 :: num_frames] = games.ply[taken]
     return rows, packed
 
@@ -33,7 +33,7 @@ def pack_whole(trace: Trace, actions: HostArray, rewards: HostArray, first_numbe
     frames = np.concatenate([trace.frames[:length, game] for game, length in enumerate(lengths)])
     ply = np.concatenate([np.arange(length) for length in lengths])
     packed = _without_targets(frames, (ply % 2).astype(np.uint8), lengths, np.stack([rewards, -rewards], axis=1), first_number)
-    return pack_rows(packed), packed
+    return pack_positions(packed, SLOTS).rows, packed
 
 
 def _without_targets(frames: HostArray, to_play: HostArray, length: HostArray, rewards: HostArray, first_number: int) -> Games:
@@ -43,8 +43,7 @@ def _without_targets(frames: HostArray, to_play: HostArray, length: HostArray, r
         frame=frames,
         to_play=to_play,
         action=np.full(rows, -1, np.int16),
-        policy_index=np.full((rows, SLOTS), -1, np.int16),
-        policy_weight=np.zeros((rows, SLOTS), np.float16),
+        policy_count=np.zeros(rows, np.int32),
         is_target=np.zeros(rows, bool),
         root_value=np.zeros(rows, np.float16),
         best_child_value=np.zeros(rows, np.float16),
@@ -54,4 +53,5 @@ def _without_targets(frames: HostArray, to_play: HostArray, length: HostArray, r
         can_resign=np.zeros(games, bool),
         number=first_number + np.arange(games, dtype=np.int64),
         network=np.full((games, 2), NO_NETWORK, np.int32),
+        policy=np.zeros(0, np.uint32),
     )

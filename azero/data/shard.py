@@ -1,7 +1,7 @@
-"""One iteration's finished games as a file, and the packed row of one position.
+"""One iteration's finished games as a file, the packed row of one position, and the words of its policy target.
 
-A row holds all that a sample needs of its own position, the result included; the history comes from the rows before it, which are the same game's: 296 bytes
-for 19x19 Go with 48 policy slots.
+A row holds all that a sample needs of its own position, the result included; the history comes from the rows before it, which are the same game's: 112 bytes for
+19x19 Go. The policy targets of all positions lie one behind the other, 4 bytes for each move that the search visited (`azero.play.targets`).
 """
 
 from __future__ import annotations
@@ -11,21 +11,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from azero.data.files import DamagedFileError, read_arrays, write_arrays
+from azero.data.files import DamagedFileError, map_array, read_arrays, write_arrays
+from azero.play.targets import words_of
 from azero.play.trajectory import Games, HostArray
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the row and of the shard file."""
+_SCHEMA_OF_SLOTS = 1
+"""That of shards whose rows hold so many of the most probable moves each, as int16 and float16; they are read as they are."""
 _IS_TARGET = 1  # bit of `flags` in a row
 _RESIGNED, _CAN_RESIGN = 1, 2  # bits of `flags` in a game
 
 
-def row_dtype(frame_words: int, slots: int) -> np.dtype[Any]:
+def row_dtype(frame_words: int) -> np.dtype[Any]:
     """Return the layout of one position, a multiple of 4 bytes with the frame in front."""
     fields: list[tuple[Any, ...]] = [
         ("frame", "<u4", (frame_words,)),
-        ("policy_index", "<i2", (slots,)),
-        ("policy_weight", "<f2", (slots,)),
+        ("policy_start", "<u4"),  # where the words of the policy target begin among those of the shard
+        ("policy_count", "<u4"),
         ("value", "<f2"),  # result of the game for the side to move; +1, 0 and -1 are exact
         ("action", "<i2"),
         ("ply", "<u2"),
@@ -52,6 +55,17 @@ class Shard(NamedTuple):
     lengths: HostArray
     """int32[G]: moves of each game."""
     num_rows: int
+    num_words: int
+    """Of all policy targets."""
+
+
+class Positions(NamedTuple):
+    """Packed positions."""
+
+    rows: HostArray
+    """[T] of `row_dtype`"""
+    policy: HostArray
+    """uint32[E]: the words of their policy targets, and behind them as many as a target can have, which are 0"""
 
 
 def shard_path(directory: Path, process_index: int, index: int) -> Path:
@@ -65,22 +79,37 @@ def parse_shard_path(path: Path) -> tuple[int, int]:
     return int(process), int(index)
 
 
-def pack_rows(games: Games) -> HostArray:
-    """Return the positions of `games` as packed rows [T].
+def pack_positions(games: Games, slots: int) -> Positions:
+    """Return the positions of `games`, whose policy targets have at most `slots` moves.
 
     Raises:
-      ValueError: a game is longer than a row's ply counter can say.
+      ValueError: a game is longer than a row's ply counter can say, or a target has more moves.
     """
     if games.length.max(initial=0) > np.iinfo(np.uint16).max:
         raise ValueError(f"a game of {games.length.max()} moves; the replay stores games of up to {np.iinfo(np.uint16).max}")
+    if games.policy_count.max(initial=0) > slots:
+        raise ValueError(f"a policy target of {games.policy_count.max()} moves does not fit a replay of targets of up to {slots}")
     game = np.repeat(np.arange(len(games.length)), games.length)
-    rows = np.zeros(len(game), row_dtype(games.frame.shape[1], games.policy_index.shape[1]))
-    for name in ("frame", "policy_index", "policy_weight", "action", "to_play"):
+    rows = np.zeros(len(game), row_dtype(games.frame.shape[1]))
+    for name in ("frame", "policy_count", "action", "to_play"):
         rows[name] = getattr(games, name)
+    rows["policy_start"] = np.cumsum(games.policy_count) - games.policy_count
     rows["value"] = games.result[game, games.to_play]
     rows["ply"] = np.arange(len(game)) - games.starts[game]
     rows["flags"] = games.is_target * _IS_TARGET
-    return rows
+    return Positions(rows, np.concatenate([games.policy, np.zeros(slots, np.uint32)]))
+
+
+def upgrade(rows: HostArray, slots: int) -> Positions:
+    """Return positions [T] of a shard of the older schema as those of today's."""
+    words = words_of(rows["policy_index"], rows["policy_weight"])
+    is_word = (words != 0) & is_target(rows)[:, None]
+    new = np.zeros(len(rows), row_dtype(rows.dtype["frame"].shape[0]))
+    for name in ("frame", "value", "action", "ply", "to_play", "flags"):
+        new[name] = rows[name]
+    new["policy_count"] = is_word.sum(axis=1)
+    new["policy_start"] = np.cumsum(new["policy_count"]) - new["policy_count"]
+    return Positions(new, np.concatenate([words[is_word], np.zeros(slots, np.uint32)]))
 
 
 def is_target(rows: HostArray) -> HostArray:
@@ -97,24 +126,45 @@ def pack_games(games: Games) -> HostArray:
     return table
 
 
-def write_shard(path: Path, rows: HostArray, games: HostArray, facts: dict[str, Any]) -> str:
-    """Write packed rows [T] and the entries of their games [G]; return the checksum that stands for the whole file.
+def write_shard(path: Path, positions: Positions, games: HostArray, facts: dict[str, Any]) -> str:
+    """Write packed positions [T] and the entries of their games [G]; return the checksum that stands for the whole file.
 
     Raises:
       StorageError: see `azero.data.files.write_atomic`.
     """
-    return write_arrays(path, {"rows": rows, "games": games}, {**facts, "schema": SCHEMA})
+    return write_arrays(path, {**positions._asdict(), "games": games}, {**facts, "schema": SCHEMA})
 
 
-def read_shard(path: Path, expected: str | None, game: str, dtype: np.dtype[Any]) -> tuple[HostArray, HostArray]:
-    """Return (rows [T], games [G]) of a shard, its checksums verified.
+def read_shard(path: Path, expected: str | None, game: str, frame_words: int, slots: int) -> tuple[Positions, HostArray]:
+    """Return (positions [T], games [G]) of a shard, of this schema or the older one, its checksums verified; `slots` is the most moves of a policy target.
 
     Raises:
       DamagedFileError: missing, torn or changed; of another schema, game or layout of rows.
     """
     arrays, facts = read_arrays(path, expected)
-    if facts.get("schema") != SCHEMA:
-        raise DamagedFileError(f"{path} has schema {facts.get('schema')}; this version reads schema {SCHEMA}")
-    if facts["game"] != game or arrays["rows"].dtype != dtype:
-        raise DamagedFileError(f"{path} holds {arrays['rows'].dtype.itemsize}-byte positions of {facts['game']}, not {dtype.itemsize}-byte positions of {game}")
-    return arrays["rows"], arrays["games"]
+    if facts.get("schema") not in (SCHEMA, _SCHEMA_OF_SLOTS):
+        raise DamagedFileError(f"{path} has schema {facts.get('schema')}; this version reads schema {_SCHEMA_OF_SLOTS} and {SCHEMA}")
+    words = arrays["rows"].dtype["frame"].shape[0]
+    if facts["game"] != game or words != frame_words:
+        raise DamagedFileError(f"{path} holds {4 * words}-byte boards of {facts['game']}, not {4 * frame_words}-byte boards of {game}")
+    if facts["schema"] == _SCHEMA_OF_SLOTS:
+        return upgrade(arrays["rows"], slots), arrays["games"]
+    return with_margin(arrays["rows"], arrays["policy"], slots), arrays["games"]
+
+
+def map_shard(shard: Shard, slots: int) -> Positions | HostArray:
+    """Return the positions of a shard, memory-mapped; of the older schema its rows, which `upgrade` reads.
+
+    Raises:
+      DamagedFileError: see `azero.data.files.read_header`.
+    """
+    rows = map_array(shard.path, "rows")
+    if "policy_index" in (rows.dtype.names or ()):
+        return rows
+    return with_margin(rows, map_array(shard.path, "policy"), slots)
+
+
+def with_margin(rows: HostArray, policy: HostArray, slots: int) -> Positions:
+    """Return positions whose policy targets are followed by at least `slots` words, as they are in all shards of a game with so many."""
+    end = int(rows["policy_start"][-1]) + int(rows["policy_count"][-1]) if len(rows) else 0
+    return Positions(rows, policy if len(policy) >= end + slots else np.concatenate([policy[:end], np.zeros(slots, np.uint32)]))

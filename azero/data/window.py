@@ -1,11 +1,12 @@
-"""The positions of the window: the newest in a ring in memory, the older ones memory-mapped from their shards.
+"""The positions of the window: the newest in rings in memory, the older ones memory-mapped from their shards.
 
-Positions are numbered as they come in. A position is read from the ring while it is there, else from its shard; both hold the same bytes, so what a sample
-returns never depends on how much memory there is.
+Positions are numbered as they come in, and so are the words of their policy targets. A position is read from the rings while it is there, else from its shard;
+both hold the same bytes, so what a sample returns never depends on how much memory there is.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -13,14 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from azero.data.files import map_array
-from azero.data.shard import Shard
+from azero.data.shard import Positions, Shard, map_shard, row_dtype, upgrade
 from azero.play.trajectory import HostArray
 
 _MAX_MAPS = 400
 """Shards mapped at a time; each holds a file descriptor, and a process usually has 1,024."""
 _FIRST_CAPACITY = 1 << 14
-"""Positions that the ring starts with; it doubles as needed."""
+"""Positions, or words, that a ring starts with; it doubles as needed."""
+_SLACK = 1.25
+"""A ring may be so much larger than its share of the memory before it gives some back to the other one."""
 
 
 class Snapshot(NamedTuple):
@@ -29,29 +31,43 @@ class Snapshot(NamedTuple):
     shards: tuple[Shard, ...]
     shard_first: HostArray
     """int64[shards]: number of each shard's first position."""
+    word_first: HostArray
+    """int64[shards]: number of each shard's first word of a policy target."""
     first: int
     last: int
+
+
+class Gathered(NamedTuple):
+    """Positions as they were asked for."""
+
+    rows: HostArray
+    """[B] of `row_dtype`"""
+    frames: HostArray
+    """uint32[B, num_frames, F]: the newest first, zeros before the start of the game"""
+    policy: HostArray
+    """uint32[B, S]: the words of the policy target, zeros behind them"""
 
 
 class Window:
     """Positions of the newest games."""
 
-    def __init__(self, dtype: np.dtype[Any], memory: int) -> None:
+    def __init__(self, frame_words: int, slots: int, memory: int) -> None:
         """Start empty.
 
         Args:
-          dtype: layout of a position (`row_dtype`).
-          memory: bytes the ring may take.
+          frame_words: words of a frame.
+          slots: the most moves of a policy target.
+          memory: bytes the rings may take.
         """
-        self._dtype = dtype
-        self._max_capacity = max(_FIRST_CAPACITY, memory // dtype.itemsize)
-        self._ring = np.zeros(_FIRST_CAPACITY, dtype)
+        self._slots = slots
+        self._memory = memory
+        self._rows = _Ring(row_dtype(frame_words), 0)
+        self._words = _Ring(np.dtype(np.uint32), slots)
         self._shards: list[Shard] = []
         self._shard_first: list[int] = []
+        self._word_first: list[int] = []
         self._first = 0
-        self._last = 0
-        self._hot = 0
-        self._maps: OrderedDict[int, HostArray] = OrderedDict()
+        self._maps: OrderedDict[int, Positions | HostArray] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -60,90 +76,161 @@ class Window:
         return sum(len(shard.lengths) for shard in self._shards)
 
     @property
+    def num_bytes(self) -> int:
+        """Bytes of all positions in the shards of the window."""
+        return sum(shard.num_rows * self._rows.dtype.itemsize + shard.num_words * self._words.dtype.itemsize for shard in self._shards)
+
+    @property
     def shards(self) -> Sequence[Shard]:
         """The shards that hold the window, oldest first."""
         return self._shards
 
-    def add(self, shard: Shard, rows: HostArray, max_games: int) -> None:
+    def add(self, shard: Shard, positions: Positions, max_games: int) -> None:
         """Add the positions of a new shard, and let go of those of all but the newest `max_games` games."""
         with self._lock:
             self._shards.append(shard)
-            self._shard_first.append(self._last)
-            self._push(rows)
+            self._shard_first.append(self._rows.last)
+            self._word_first.append(self._words.last)
+            self._push(positions.rows, positions.policy[: shard.num_words])
             surplus = self.num_games - max_games
             while surplus >= len(self._shards[0].lengths):
                 surplus -= len(self._shards[0].lengths)
                 dropped = self._shards.pop(0)
-                del self._shard_first[0]
+                del self._shard_first[0], self._word_first[0]
                 self._maps.pop(dropped.number, None)
             self._first = self._shard_first[0] + int(self._shards[0].lengths[: max(0, surplus)].sum())
 
     def snapshot(self) -> Snapshot:
         """Return the window as it is now."""
         with self._lock:
-            return Snapshot(tuple(self._shards), np.asarray(self._shard_first, np.int64), self._first, self._last)
+            shard_first, word_first = (np.asarray(numbers, np.int64) for numbers in (self._shard_first, self._word_first))
+            return Snapshot(tuple(self._shards), shard_first, word_first, self._first, self._rows.last)
 
-    def gather(self, window: Snapshot, position: HostArray, num_frames: int) -> tuple[HostArray, HostArray]:
-        """Return rows [B] at `position` int64[B] and their newest frames uint32[B, num_frames, F], zeros before the start of the game.
+    def gather(self, window: Snapshot, position: HostArray, num_frames: int) -> Gathered:
+        """Return the positions int64[B].
 
         Raises:
           DamagedFileError: a shard that is not in memory has gone.
         """
-        rows = np.empty(len(position), self._dtype)
-        frames = np.empty((len(position), num_frames, *self._dtype["frame"].shape), np.uint32)
+        rows = np.empty(len(position), self._rows.dtype)
+        frames = np.empty((len(position), num_frames, *rows.dtype["frame"].shape), np.uint32)
+        policy = np.empty((len(position), self._slots), np.uint32)
+        owner = np.searchsorted(window.shard_first, position, side="right") - 1
         with self._lock:
-            # A position is read from the ring only if its whole history is there too.
-            hot = position - (num_frames - 1) >= self._hot
-            if self._hot <= window.first:
-                hot[:] = True
-            if hot.all():
-                copy_rows(self._ring, position, rows, frames, slice(None))
-                return rows, frames
-            copy_rows(self._ring, position[hot], rows, frames, np.flatnonzero(hot))
+            # A position is read from the rings only if its whole history is there too.
+            hot = np.full(len(position), self._rows.first <= window.first) | (position - (num_frames - 1) >= self._rows.first)
+            here = _chosen(hot)
+            copy_rows(self._rows.items, position[here], rows, frames, here)
+            word = window.word_first[owner] + rows["policy_start"]
+            hot &= word >= self._words.first
+            here = _chosen(hot)
+            copy_policy(self._words.items, word[here] % self._words.capacity, rows["policy_count"][here], policy, here)
             cold = np.flatnonzero(~hot)
-            owner = np.searchsorted(window.shard_first, position[cold], side="right") - 1
-            for which in np.unique(owner):
-                members = cold[owner == which]
-                copy_rows(self._map(window.shards[which]), position[members] - window.shard_first[which], rows, frames, members)
-        return rows, frames
+            for which in np.unique(owner[cold]):
+                members = cold[owner[cold] == which]
+                self._read(window.shards[which], position[members] - window.shard_first[which], rows, frames, policy, members)
+        return Gathered(rows, frames, policy)
 
-    def _push(self, rows: HostArray) -> None:
-        """Append rows to the ring, which forgets its oldest when it has no more room."""
-        needed = self._last + len(rows) - max(self._first, self._hot)
-        capacity = len(self._ring)
-        while capacity < min(needed, self._max_capacity):
-            capacity = min(2 * capacity, self._max_capacity)
-        if capacity > len(self._ring):
-            kept = np.arange(max(self._hot, self._last - len(self._ring)), self._last)
-            ring = np.zeros(capacity, self._dtype)
-            ring[kept % capacity] = self._ring[kept % len(self._ring)]
-            self._ring = ring
-        self._last += len(rows)
-        rows = rows[-capacity:]
-        at = (self._last - len(rows)) % capacity
-        head = min(len(rows), capacity - at)
-        self._ring[at : at + head] = rows[:head]
-        self._ring[: len(rows) - head] = rows[head:]
-        self._hot = max(self._hot, self._last - capacity)
+    def _read(self, shard: Shard, position: HostArray, rows: HostArray, frames: HostArray, policy: HostArray, where: HostArray) -> None:
+        """Copy positions of a shard, which are counted from its first one, from its file."""
+        source = self._map(shard)
+        if isinstance(source, Positions):
+            copy_rows(source.rows, position, rows, frames, where)
+        else:
+            copy_history(source, position, frames, where)
+            source = upgrade(source[position], self._slots)
+            rows[where] = source.rows
+        copy_policy(source.policy, rows["policy_start"][where], rows["policy_count"][where], policy, where)
 
-    def _map(self, shard: Shard) -> HostArray:
-        """Return the rows of a shard, mapped; the least recently used map makes room."""
-        rows = self._maps.pop(shard.number, None)
-        if rows is None:
-            rows = map_array(shard.path, "rows")
+    def _push(self, rows: HostArray, words: HostArray) -> None:
+        """Append to the rings, each of which has its share of the memory: as much as its part of the window would take."""
+        kept = self._first, self._word_first[0]
+        bytes_wanted = [
+            (ring.last + len(new) - first) * ring.dtype.itemsize for ring, new, first in zip((self._rows, self._words), (rows, words), kept, strict=True)
+        ]
+        for ring, new, first, wanted in zip((self._rows, self._words), (rows, words), kept, bytes_wanted, strict=True):
+            ring.push(new, first, int(self._memory * wanted / max(1, sum(bytes_wanted))) // ring.dtype.itemsize)
+
+    def _map(self, shard: Shard) -> Positions | HostArray:
+        """Return the positions of a shard, mapped; the least recently used map makes room."""
+        found = self._maps.pop(shard.number, None)
+        if found is None:
+            found = map_shard(shard, self._slots)
             if len(self._maps) >= _MAX_MAPS:
                 self._maps.popitem(last=False)
-        self._maps[shard.number] = rows
-        return rows
+        self._maps[shard.number] = found
+        return found
+
+
+class _Ring:
+    """The newest of an endless row of items: item i at i % capacity. Behind them stand the first `margin` once more, so that no stretch of so many is cut in two."""
+
+    def __init__(self, dtype: np.dtype[Any], margin: int) -> None:
+        self.dtype = dtype
+        self._margin = margin
+        self.first = self.last = 0
+        self.items = np.zeros(_FIRST_CAPACITY + margin, dtype)
+
+    @property
+    def capacity(self) -> int:
+        """Items that there is room for."""
+        return len(self.items) - self._margin
+
+    def push(self, new: HostArray, wanted: int, most: int) -> None:
+        """Append items; of the older ones those from number `wanted` on are kept as far as `most` items allow."""
+        most, capacity = max(_FIRST_CAPACITY, most), self.capacity
+        needed = self.last + len(new) - max(self.first, wanted)
+        while capacity < min(needed, most):
+            capacity = min(2 * capacity, most)
+        self._resize(capacity if capacity <= _SLACK * most else most)
+        self.last += len(new)
+        new = new[-self.capacity :]
+        at = (self.last - len(new)) % self.capacity
+        head = min(len(new), self.capacity - at)
+        self.items[at : at + head] = new[:head]
+        self.items[: len(new) - head] = new[head:]
+        self.items[self.capacity :] = self.items[: self._margin]
+        self.first = max(self.first, self.last - self.capacity)
+
+    def _resize(self, capacity: int) -> None:
+        if capacity == self.capacity:
+            return
+        kept = np.arange(max(self.first, self.last - capacity), self.last)
+        items = np.zeros(capacity + self._margin, self.dtype)
+        items[kept % capacity] = self.items[kept % self.capacity]
+        self.items, self.first = items, max(self.first, self.last - capacity)
+
+
+def _chosen(mask: HostArray) -> Any:
+    """Return what picks the places where bool[B] holds; all of them as a slice, which is faster."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
 def copy_rows(source: HostArray, position: HostArray, rows: HostArray, frames: HostArray, where: Any) -> None:
     """Copy the rows at `position` of `source` and their history into `rows[where]` and `frames[where]`; positions wrap around the end of `source`."""
     words = source.view(np.uint32).reshape(len(source), -1)
-    here = position % len(source)
-    rows.view(np.uint32).reshape(len(rows), -1)[where] = words[here]
+    rows.view(np.uint32).reshape(len(rows), -1)[where] = words[position % len(source)]
+    copy_history(source, position, frames, where)
+
+
+def copy_history(source: HostArray, position: HostArray, frames: HostArray, where: Any) -> None:
+    """Copy the frames at `position` of `source`, which begins its rows with them, and those before into `frames[where]`, zeros before the start of the game."""
+    words = source.view(np.uint32).reshape(len(source), -1)
     back = np.arange(frames.shape[1])
     history = words[:, : frames.shape[2]][(position[:, None] - back) % len(source)]
-    ply = source["ply"][here]
-    history *= (back <= ply[:, None])[:, :, None]
+    history *= (back <= source["ply"][position % len(source)][:, None])[:, :, None]
     frames[where] = history
+
+
+def copy_policy(source: HostArray, start: HostArray, count: HostArray, policy: HostArray, where: Any) -> None:
+    """Copy stretches of `count` words from `start` on into `policy[where]`, with zeros behind them; behind `source`'s last word there are as many as a row has."""
+    slots = policy.shape[1]
+    rows = np.lib.stride_tricks.sliding_window_view(source, slots)[start]
+    rows &= _masks(slots)[count]
+    policy[where] = rows
+
+
+@functools.lru_cache(maxsize=4)
+def _masks(slots: int) -> HostArray:
+    """Return uint32[S + 1, S]: row n has all bits set in its first n words. (To take such rows is three times as fast as to compare and multiply.)"""
+    return np.tri(slots + 1, slots, -1, dtype=np.uint32) * np.uint32(0xFFFFFFFF)

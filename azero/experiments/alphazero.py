@@ -67,7 +67,6 @@ def published(
             dispatches_per_iteration=dispatches_per_iteration,
             temperature_moves=30,  # AZ pseudocode: num_sampling_moves
             resign=False,  # the pseudocode plays games to the end
-            policy_slots=64,  # moves that 800 simulations visit
         ),
         replay=ReplayConfig(window_games=1_000_000, min_positions=1_000_000, symmetries=False),  # AZ pseudocode: window_size; AZ: no augmentation
         learner=LearnerConfig(

@@ -12,8 +12,8 @@ from azero.data.dataset import Dataset
 from azero.data.filters import SPLITS
 from azero.data.holding import hold
 from azero.data.human import LEFT_OUT, find_records, import_games
-from azero.data.recorded import Tally
-from azero.data.shard import is_target, read_shard, row_dtype, shard_path
+from azero.data.recorded import SLOTS, Tally
+from azero.data.shard import is_target, read_shard, shard_path
 from azero.experiments.requests import ImportRequest, ShowRequest
 from azero.games.go.replaying import boards_of
 from azero.games.go.sgf import estimate_games
@@ -92,7 +92,8 @@ def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> 
     shards, game = dataset.shards(split), dataset.game()
     weights = np.asarray([shard.positions for shard in shards], float)
     record = shards[int(random.choice(len(shards), p=weights / weights.sum()))]
-    rows, games = read_shard(shard_path(dataset.directory / split, 0, record.shard), record.sha256, game.name, row_dtype(game.frame_words, 1))
+    path = shard_path(dataset.directory / split, 0, record.shard)
+    (rows, _), games = read_shard(path, record.sha256, game.name, game.frame_words, SLOTS)
     place = int(random.choice(dataset.positions(rows)))
     row, number = rows[place], int(np.searchsorted(np.cumsum(games["length"]), place, side="right"))
     board = boards_of(row["frame"], game.num_points).reshape(game.board_shape)

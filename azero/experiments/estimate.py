@@ -12,9 +12,11 @@ import jax.numpy as jnp
 
 from azero.compiler.topology import CHIPS
 from azero.config import Config
+from azero.data.shard import row_dtype
 from azero.games import make
 from azero.networks import make_network
 from azero.pipelines.alphago import AlphaGoConfig, stage_config
+from azero.play.targets import policy_room
 from azero.search import tree_bytes
 from azero.types import PyTree
 
@@ -81,8 +83,9 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
     local_games = max(1, config.selfplay.num_games // jax.device_count())
     at_once = min(local_games, config.selfplay.search_batch or local_games)
     per_game = plays * tree_bytes(config.search.num_simulations, game, config.search.edge_width)
-    slots = min(config.selfplay.policy_slots, game.num_actions)
-    per_position = 4 * game.frame_words + 4 * slots + 12
+    # A visit is one more move at most, and a game has so many.
+    moves = min(policy_room(game), config.search.num_simulations)
+    per_position = row_dtype(game.frame_words).itemsize + 4 * moves
     return Estimate(
         flops=flops,
         flops_per_second=device_flops(),

@@ -15,9 +15,10 @@ import numpy as np
 from azero.config import Config, from_dict
 from azero.console import make_console
 from azero.data.files import StorageError
-from azero.data.shard import parse_shard_path, read_shard, row_dtype
+from azero.data.shard import parse_shard_path, read_shard
 from azero.evaluate.chess_openings import OPENINGS, games_reaching
 from azero.games import make
+from azero.play.targets import policy_room
 from azero.report.files import CONFIG
 from azero.report.tables import Cell, make_table
 
@@ -46,12 +47,11 @@ def count_openings(workdir: Path, parts: int = PARTS) -> tuple[np.ndarray, np.nd
     if not paths:
         raise ValueError(f"{workdir} has no games in its replay")
     game = make("chess")
-    dtype = row_dtype(game.frame_words, min(config.selfplay.policy_slots, game.num_actions))
     chunks = np.array_split(np.arange(len(paths)), min(parts, len(paths)))
     reached, games = np.zeros((len(chunks), len(OPENINGS)), np.int64), np.zeros(len(chunks), np.int64)
     for part, chunk in enumerate(chunks):
         for index in chunk:
-            rows, table = read_shard(paths[index], None, "chess", dtype)
+            (rows, _), table = read_shard(paths[index], None, "chess", game.frame_words, policy_room(game))
             number = np.repeat(np.arange(len(table)), table["length"])
             reached[part] += games_reaching(rows["frame"], number, len(table))
             games[part] += len(table)

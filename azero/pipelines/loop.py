@@ -32,6 +32,7 @@ from azero.pipelines.events import Evaluated, Event, IterationDone, MatchSkipped
 from azero.pipelines.programs import PLAY, START, Programs, iteration_key
 from azero.play.score import MatchResult
 from azero.play.selfplay import Carry, to_host
+from azero.play.targets import policy_room
 from azero.play.trajectory import NO_NETWORK, Assembler, Games
 from azero.types import PyTree
 
@@ -174,7 +175,7 @@ class Loop:
             self.workdir / "replay",
             self.game,
             _share_of(config.replay, jax.process_count()),
-            config.selfplay.policy_slots,
+            policy_room(self.game),
             state=cursor,
             process_index=jax.process_index(),
             inherited=inherited,
@@ -198,13 +199,11 @@ class Loop:
     def sample_shapes(self) -> Samples:
         """Return the shapes of one batch as the replay gives it."""
         count, game = self.config.learner.batch_size, self.game
-        slots = min(self.config.selfplay.policy_slots, game.num_actions)
         shape = jax.ShapeDtypeStruct
         return Samples(
             frames=shape((count, game.num_frames, game.frame_words), np.uint32),
             to_play=shape((count,), np.uint8),
-            policy_index=shape((count, slots), np.int16),
-            policy_weight=shape((count, slots), np.float16),
+            policy=shape((count, policy_room(game)), np.uint32),
             is_target=shape((count,), np.bool_),
             value=shape((count,), np.float32),
             symmetry=shape((count,), np.uint8),

@@ -22,6 +22,7 @@ from azero.play.score import MatchResult
 from azero.play.selfplay import make_selfplay
 from azero.search import LeafFn, make_search
 from azero.search.leaf import AnyLeafFn, averaged_network_leaf, last_resort_leaf, network_leaf
+from azero.search.table import TEACH_VISITS
 from azero.types import Array, PyTree
 
 # What keys are folded with, so that the draws of different parts never coincide: an iteration's key with one of the first two,
@@ -48,7 +49,8 @@ class Programs:
         search = make_search(config.search, self.game, leaf)
         fast = config.selfplay.fast_simulations
         fast_search = None if fast is None else make_search(dataclasses.replace(config.search, num_simulations=fast, dirichlet_fraction=0.0), self.game, leaf)
-        self.selfplay = make_selfplay(config.selfplay, self.game, search, fast_search, mesh)
+        most_visits = config.search.num_simulations if config.search.name in TEACH_VISITS else None
+        self.selfplay = make_selfplay(config.selfplay, self.game, search, fast_search, mesh, most_visits)
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
         self._match = self._make_match() if self.plays_matches else None
         self._are_equal = jax.jit(_are_equal, out_shardings=mesh_lib.replicated(mesh))

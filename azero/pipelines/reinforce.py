@@ -31,6 +31,7 @@ from azero.networks import make_network
 from azero.pipelines.events import Phase, PolicyImproved, ReinforceEvent, Trained
 from azero.play.match import MatchGames, make_match
 from azero.play.policy_games import Trace, make_tracer
+from azero.play.targets import words_of
 from azero.play.trajectory import HostArray
 from azero.search.leaf import network_leaf
 from azero.search.policy import make_policy
@@ -98,8 +99,7 @@ def own_moves(games: MatchGames, trace: Trace, num_frames: int) -> Moves:
     samples = Samples(
         frames=frames.astype(np.uint32),
         to_play=(ply % 2).astype(np.uint8),
-        policy_index=games.actions[game, ply].astype(np.int16)[:, None],
-        policy_weight=np.ones((count, 1), np.float16),
+        policy=words_of(games.actions[game, ply], np.ones(count, np.uint16))[:, None],
         is_target=np.ones(count, bool),
         value=games.rewards[game].astype(np.float32),
         symmetry=np.zeros(count, np.uint8),  # the policy chose in the position as it was

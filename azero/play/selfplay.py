@@ -17,8 +17,9 @@ from jax.sharding import Mesh, PartitionSpec
 from azero import mesh as mesh_lib
 from azero.config import SelfplayConfig
 from azero.games.game import Game
+from azero.play.targets import MAX_VISITS, policy_room, policy_words
 from azero.play.temperature import choose
-from azero.play.trajectory import Step, sparse_policy
+from azero.play.trajectory import Step
 from azero.search.search import SearchFn, SearchOutput
 from azero.types import Array, PyTree
 
@@ -46,7 +47,7 @@ class Selfplay(NamedTuple):
     """
 
 
-def make_selfplay(config: SelfplayConfig, game: Game, search: SearchFn, fast_search: SearchFn | None, mesh: Mesh) -> Selfplay:
+def make_selfplay(config: SelfplayConfig, game: Game, search: SearchFn, fast_search: SearchFn | None, mesh: Mesh, most_visits: int | None = None) -> Selfplay:
     """Make the compiled programs of self-play.
 
     Args:
@@ -55,10 +56,14 @@ def make_selfplay(config: SelfplayConfig, game: Game, search: SearchFn, fast_sea
       search: the full search of one batch of positions.
       fast_search: the smaller search of playout-cap randomisation (KG section 3.1), or None.
       mesh: the devices over which the games are spread.
+      most_visits: the simulations of a full search whose visits are the policy target, which are kept as they are; None is a target of the search's own
+        (`SearchOutput.weights`).
 
     Raises:
-      ValueError: the games do not divide over the devices.
+      ValueError: the games do not divide over the devices, or a search has more simulations than a target can count.
     """
+    if most_visits is not None and most_visits > MAX_VISITS:
+        raise ValueError(f"search.num-simulations = {most_visits}: the policy targets of self-play count at most {MAX_VISITS:,} visits")
     mesh_lib.check_divides(config.num_games, mesh, "selfplay.num-games")
     local_games = config.num_games // mesh.size
     if config.search_batch is not None and local_games > config.search_batch and local_games % config.search_batch:
@@ -76,7 +81,7 @@ def make_selfplay(config: SelfplayConfig, game: Game, search: SearchFn, fast_sea
         keys = jax.random.split(jax.random.fold_in(key, jax.lax.axis_index(axis)), config.moves_per_dispatch)
 
         def move(carry: Carry, move_key: Array) -> tuple[Carry, Step]:
-            return _move(config, game, search, fast_search, params, carry, move_key, threshold, starts)
+            return _move(config, game, search, fast_search, most_visits, params, carry, move_key, threshold, starts)
 
         return jax.lax.scan(move, carry, keys)
 
@@ -106,6 +111,7 @@ def _move(
     game: Game,
     search: SearchFn,
     fast_search: SearchFn | None,
+    most_visits: int | None,
     params: PyTree,
     carry: Carry,
     key: Array,
@@ -128,13 +134,13 @@ def _move(
     resign_rewards = jnp.where(loser_is_first, jnp.float32(-1.0), jnp.float32(1.0))
     rewards = jnp.where(resigned[:, None], resign_rewards, jax.vmap(game.rewards)(stepped))
 
-    index, weight = sparse_policy(output.weights, config.policy_slots)
+    room = policy_room(game)
+    policy = policy_words(output.weights, room) if most_visits is None else policy_words(output.visits, min(room, most_visits))
     step = Step(
         frame=jax.vmap(game.pack_frame)(carry.states),
         to_play=to_play.astype(jnp.uint8),
         action=jnp.where(resigned, -1, action).astype(jnp.int16),
-        policy_index=index,
-        policy_weight=weight,
+        policy=policy,
         is_target=jnp.broadcast_to(is_full, finished.shape),
         root_value=output.value.astype(jnp.float16),
         best_child_value=output.best_child_value.astype(jnp.float16),

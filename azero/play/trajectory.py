@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from azero.types import Array
+from azero.play.targets import spans, words_of
 
 HostArray = np.ndarray[Any, np.dtype[Any]]
 """An array in the host's memory."""
@@ -32,10 +30,8 @@ class Step(NamedTuple):
     """uint8[...]: who makes the move, 0 or 1."""
     action: Any
     """int16[...]: the move."""
-    policy_index: Any
-    """int16[..., S]: actions of the sparse policy target, -1 in empty slots."""
-    policy_weight: Any
-    """float16[..., S]: their weights, zero in empty slots; they sum to one up to rounding."""
+    policy: Any
+    """uint32[..., S]: the policy target, a word for each move that has a share of it (`azero.play.targets`), 0 in places left over."""
     is_target: Any
     """bool[...]: the search was a full one, so the policy is a target."""
     root_value: Any
@@ -61,10 +57,8 @@ class Games(NamedTuple):
     """uint8[T]"""
     action: HostArray
     """int16[T]"""
-    policy_index: HostArray
-    """int16[T, S]"""
-    policy_weight: HostArray
-    """float16[T, S]"""
+    policy_count: HostArray
+    """int32[T]: moves of the policy target; 0 where the position is none."""
     is_target: HostArray
     """bool[T]"""
     root_value: HostArray
@@ -83,6 +77,8 @@ class Games(NamedTuple):
     """int64[G]: running number of the game among all that this process finished, from 0."""
     network: HostArray
     """int32[G, 2]: the networks that played the first and the last move, by the iteration after which they stood; `NO_NETWORK` in games of people."""
+    policy: HostArray
+    """uint32[E]: the words of all policy targets, position after position."""
 
     @property
     def starts(self) -> HostArray:
@@ -90,36 +86,28 @@ class Games(NamedTuple):
         return np.cumsum(self.length, dtype=np.int64) - self.length
 
 
-_COLUMNS = Games._fields[:8]
-"""The fields that `Step` and `Games` share: one row per position."""
+_COLUMNS = Games._fields[:7]
+"""The fields with one row per position. The `Assembler` keeps them, and makes `policy_count` of the `policy` of a `Step`."""
 
-
-def sparse_policy(weights: Array, slots: int) -> tuple[Array, Array]:
-    """Keep the `slots` largest weights of each policy, renormalised.
-
-    Args:
-      weights: float32[..., A], non-negative.
-      slots: how many to keep; all of them where there are no more actions.
-
-    Returns:
-      (int16[..., S], float16[..., S]) with S = min(slots, A), largest first; index -1 and weight 0 where a slot is empty.
-    """
-    values, index = jax.lax.top_k(weights, min(slots, weights.shape[-1]))
-    total = jnp.sum(values, axis=-1, keepdims=True)
-    share = (values / jnp.where(total > 0, total, 1.0)).astype(jnp.float16)
-    return jnp.where(share > 0, index, -1).astype(jnp.int16), share
+_START = "policy_start"
+"""The `Assembler`'s own column: where the words of a position begin."""
+_FEW_WORDS = 1 << 16
+"""So many may always lie about."""
 
 
 def select_games(games: Games, chosen: HostArray) -> Games:
     """Return the games where bool[G] `chosen` holds."""
     rows = np.repeat(chosen, games.length)
-    return Games(*(column[rows if name in _COLUMNS else chosen] for name, column in zip(Games._fields, games, strict=True)))
+    words = np.repeat(rows, games.policy_count)
+    kept = {name: getattr(games, name)[rows if name in _COLUMNS else chosen] for name in Games._fields if name != "policy"}
+    return Games(**kept, policy=games.policy[words])
 
 
 class Assembler:
     """Joins chunks of moves into finished games.
 
     All slots share one time axis. A slot's unfinished game covers the times from its start up to now, so the ring is as long as the longest unfinished game.
+    The words of policy targets lie beside it, one stretch for each position; those of finished games are cleared away when they are most of them.
     """
 
     def __init__(self, num_slots: int) -> None:
@@ -130,6 +118,7 @@ class Assembler:
         self._network = np.full(num_slots, NO_NETWORK, np.int32)
         self._capacity = 0
         self._columns: dict[str, HostArray] = {}
+        self._clear_policy()
 
     @property
     def num_pending(self) -> int:
@@ -142,7 +131,7 @@ class Assembler:
         num_moves, num_slots = chunk.finished.shape
         assert num_slots == self.num_slots, f"a chunk of {num_slots} games for {self.num_slots} slots"
         self._network = np.where(self._start == self._now, np.int32(network), self._network)
-        self._append(chunk, num_moves)
+        self._append(self._unpack(chunk), num_moves)
         move, slot = np.nonzero(chunk.finished)
         first, last = self._spans(move, slot, num_moves)
         first_network = np.where(first >= self._now - num_moves, np.int32(network), self._network[slot])
@@ -151,8 +140,13 @@ class Assembler:
         begin = np.cumsum(length, dtype=np.int64) - length
         row = np.arange(int(length.sum()), dtype=np.int64)
         flat = (row + np.repeat(first - begin, length)) % max(1, self._capacity) * num_slots + np.repeat(slot, length)
+        columns = {name: _rows(column)[flat] for name, column in self._columns.items()}
+        policy = self._policy[spans(columns.pop(_START), columns["policy_count"])]
+        self._num_live -= len(policy)
+        self._sweep()
         return Games(
-            **{name: _rows(self._columns[name])[flat] for name in _COLUMNS},
+            **columns,
+            policy=policy,
             length=length,
             result=chunk.rewards[move, slot],
             resigned=chunk.resigned[move, slot],
@@ -173,15 +167,18 @@ class Assembler:
         state: dict[str, HostArray] = {"length": length, "num_games": np.asarray(self.num_games, np.int64), "network": self._network}
         if self._columns:
             flat = self._pending_rows(length)
-            state |= {f"column.{name}": _rows(column)[flat] for name, column in self._columns.items()}
+            columns = {name: _rows(column)[flat] for name, column in self._columns.items()}
+            state["policy"] = self._policy[spans(columns.pop(_START), columns["policy_count"])]
+            state |= {f"column.{name}": column for name, column in columns.items()}
         return state
 
-    def load_state_dict(self, state: dict[str, HostArray]) -> None:
+    def load_state_dict(self, state: Mapping[str, HostArray]) -> None:
         """Continue from what `state_dict` returned.
 
         Raises:
           ValueError: the state is of another number of slots.
         """
+        state = _with_words(state)
         length = state["length"].astype(np.int64)
         if len(length) != self.num_slots:
             raise ValueError(f"the games in flight are those of {len(length)} slots, not of {self.num_slots}")
@@ -191,6 +188,11 @@ class Assembler:
         self._start = self._now - length
         self._columns, self._capacity = {}, 0
         columns = {name.removeprefix("column."): column for name, column in state.items() if name.startswith("column.")}
+        self._clear_policy()
+        if columns:
+            self._policy = state["policy"]
+            self._num_words = self._num_live = len(self._policy)
+            columns[_START] = _starts(columns["policy_count"])
         self._grow({name: (column.shape[1:], column.dtype) for name, column in columns.items()}, self._now)
         flat = self._pending_rows(length) if columns else None
         for name, column in columns.items():
@@ -202,6 +204,7 @@ class Assembler:
 
         Games are numbered on from the highest number of all, so that no process gives a number twice.
         """
+        states = [_with_words(state) for state in states]
         length = np.concatenate([state["length"] for state in states])
         bounds = np.concatenate([[0], np.cumsum(length)])
         rows = slice(int(bounds[first]), int(bounds[last]))
@@ -210,7 +213,11 @@ class Assembler:
         unknown = [np.full(len(state["length"]), NO_NETWORK, np.int32) for state in states]  # older checkpoints do not say
         network = np.concatenate([state.get("network", none) for state, none in zip(states, unknown, strict=True)])
         divided = {"length": length[first:last], "num_games": number, "network": network[first:last]}
-        return divided | {name: np.concatenate([state[name] for state in states])[rows] for name in columns}
+        divided |= {name: np.concatenate([state[name] for state in states])[rows] for name in columns}
+        if columns:
+            ends = np.concatenate([[0], np.cumsum(np.concatenate([state["column.policy_count"] for state in states]), dtype=np.int64)])
+            divided["policy"] = np.concatenate([state["policy"] for state in states])[ends[rows.start] : ends[rows.stop]]
+        return divided
 
     def _pending_rows(self, length: HostArray) -> HostArray:
         """Return the rows of the flattened ring that hold the unfinished games, slot by slot."""
@@ -218,14 +225,39 @@ class Assembler:
         time = np.arange(int(length.sum()), dtype=np.int64) + np.repeat(self._start - begin, length)
         return time % max(1, self._capacity) * self.num_slots + np.repeat(np.arange(self.num_slots), length)
 
-    def _append(self, chunk: Step, num_moves: int) -> None:
+    def _unpack(self, chunk: Step) -> dict[str, HostArray]:
+        """Return the columns of a chunk, and put the words of its policy targets behind those that are there."""
+        is_word = (chunk.policy != 0) & chunk.is_target[..., None]
+        words, count = chunk.policy[is_word], is_word.sum(axis=-1, dtype=np.int32)
+        end = self._num_words + len(words)
+        if end > len(self._policy):
+            self._policy = np.concatenate([self._policy[: self._num_words], np.empty(max(end, 2 * len(self._policy)) - self._num_words, np.uint32)])
+        self._policy[self._num_words : end] = words
+        start = self._num_words + _starts(count.reshape(-1)).reshape(count.shape)
+        self._num_words, self._num_live = end, self._num_live + len(words)
+        return {name: getattr(chunk, name) for name in _COLUMNS if name != "policy_count"} | {"policy_count": count, _START: start}
+
+    def _clear_policy(self) -> None:
+        self._policy = np.zeros(0, np.uint32)
+        self._num_words = self._num_live = 0
+
+    def _sweep(self) -> None:
+        """Clear away the words of finished games where they are most of all."""
+        if self._num_words > max(_FEW_WORDS, 2 * self._num_live):
+            flat = self._pending_rows(self._now - self._start)
+            start, count = (_rows(self._columns[name]) for name in (_START, "policy_count"))
+            self._policy = self._policy[spans(start[flat], count[flat])]
+            start[flat] = _starts(count[flat])
+            self._num_words = len(self._policy)
+
+    def _append(self, chunk: dict[str, HostArray], num_moves: int) -> None:
         needed = self._now + num_moves - int(self._start.min(initial=self._now))
         if needed > self._capacity:
-            self._grow({name: (getattr(chunk, name).shape[2:], getattr(chunk, name).dtype) for name in _COLUMNS}, needed)
+            self._grow({name: (column.shape[2:], column.dtype) for name, column in chunk.items()}, needed)
         at = self._now % self._capacity
         head = min(num_moves, self._capacity - at)
         for name, column in self._columns.items():
-            moves = getattr(chunk, name)
+            moves = chunk[name]
             column[at : at + head] = moves[:head]
             column[: num_moves - head] = moves[head:]
         self._now += num_moves
@@ -258,3 +290,18 @@ class Assembler:
 def _rows(column: HostArray) -> HostArray:
     """View [T, B, ...] as [T * B, ...]."""
     return column.reshape(-1, *column.shape[2:])
+
+
+def _starts(count: HostArray) -> HostArray:
+    """Return int64[...]: where stretches of `count` items begin that lie one behind the other."""
+    return np.cumsum(count, dtype=np.int64) - count
+
+
+def _with_words(state: Mapping[str, HostArray]) -> Mapping[str, HostArray]:
+    """Return the state of an `Assembler` with its policies as words: older checkpoints have the 48 most probable moves of each as int16 and float16."""
+    if "column.policy_index" not in state:
+        return state
+    words = words_of(state["column.policy_index"], state["column.policy_weight"])
+    is_word = (words != 0) & state["column.is_target"][:, None]
+    rest = {name: column for name, column in state.items() if name not in ("column.policy_index", "column.policy_weight")}
+    return rest | {"column.policy_count": is_word.sum(axis=-1, dtype=np.int32), "policy": words[is_word]}

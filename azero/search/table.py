@@ -29,3 +29,6 @@ SEARCHES: dict[str, Callable[[SearchConfig, Game, LeafFn], SearchFn]] = {
     "mctx_puct": _make_mctx_puct,
     "mctx_gumbel": _make_mctx_gumbel,
 }
+
+TEACH_VISITS = ("puct", "mctx_puct")
+"""Searches whose policy target is the distribution of their visits."""

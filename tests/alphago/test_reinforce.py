@@ -24,6 +24,7 @@ from azero.networks.network import Network
 from azero.pipelines.reinforce import Baseline, Reinforce, own_moves
 from azero.play.match import MatchGames
 from azero.play.policy_games import Trace
+from azero.play.targets import split_words, words_of
 
 NETWORK = NetworkConfig(name="policy2016", blocks=1, filters=2, value_hidden=4, convolution="xla", train_dtype="float32", inference_dtype="float32")
 CONFIG = Config(
@@ -79,7 +80,7 @@ def test_only_moves_of_the_learner_count_and_carry_its_result():
     games = MatchGames(np.array([1.0, -1.0], np.float32), np.array([3, 2], np.int32), actions, np.zeros((2, 4), np.float32), np.array([True, False]))
     frames = np.arange(8, dtype=np.uint32).reshape(4, 2, 1) + 1
     moves = own_moves(games, Trace(frames, np.ones((4, 2, 10), bool)), num_frames=3).samples
-    assert moves.policy_index[:, 0].tolist() == [3, 4, 7] and moves.value.tolist() == [1.0, -1.0, 1.0] and moves.to_play.tolist() == [0, 1, 0]
+    assert split_words(moves.policy[:, 0])[0].tolist() == [3, 4, 7] and moves.value.tolist() == [1.0, -1.0, 1.0] and moves.to_play.tolist() == [0, 1, 0]
     assert moves.frames[:, :, 0].tolist() == [[1, 0, 0], [4, 2, 0], [5, 3, 1]], "the newest position first, nothing before the start"
 
 
@@ -129,8 +130,7 @@ def test_a_baseline_takes_the_value_network_off_the_result(whole, start):
     samples = Samples(
         frames=np.zeros((8, 8, 2), np.uint32),
         to_play=np.zeros(8, np.uint8),
-        policy_index=np.zeros((8, 1), np.int16),
-        policy_weight=np.ones((8, 1), np.float16),
+        policy=words_of(np.zeros((8, 1), int), np.ones((8, 1), np.uint16)),
         is_target=np.ones(8, bool),
         value=np.array([1.0, -1.0] * 4, np.float32),
         symmetry=np.zeros(8, np.uint8),

@@ -9,12 +9,13 @@ import numpy as np
 
 from azero.config import CheckpointConfig, Config
 from azero.data.replay import Replay
-from azero.data.shard import read_shard, row_dtype, shard_path
+from azero.data.shard import read_shard, shard_path
 from azero.experiments.experiment import load
 from azero.games import Game, make
 from azero.pipelines.elastic import Worker
 from azero.pipelines.loop import Challenge
 from azero.play.score import MatchResult
+from azero.play.targets import policy_room
 from azero.play.trajectory import Games, HostArray
 from azero.types import PyTree
 
@@ -80,9 +81,11 @@ class CrewHere:
 def stored(replay: Replay, game: Game) -> tuple[HostArray, HostArray]:
     """Return the rows and the games of all shards of a tic-tac-toe run, oldest first, their checksums verified."""
     cursor = replay.state_dict()
-    dtype = row_dtype(game.frame_words, game.num_actions)
-    shards = [read_shard(shard_path(replay.directory, 0, index), None, game.name, dtype) for index in range(cursor["first_shard"], cursor["next_shard"])]
-    return np.concatenate([rows for rows, _ in shards]), np.concatenate([games for _, games in shards])
+    shards = [
+        read_shard(shard_path(replay.directory, 0, index), None, game.name, game.frame_words, policy_room(game))
+        for index in range(cursor["first_shard"], cursor["next_shard"])
+    ]
+    return np.concatenate([positions.rows for positions, _ in shards]), np.concatenate([games for _, games in shards])
 
 
 def check_whole(rows: HostArray, games: HostArray) -> None:

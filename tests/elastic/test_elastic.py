@@ -17,7 +17,7 @@ from small_run import CrewHere, check_whole, small, stored, with_evaluation
 
 from azero import mesh as mesh_lib
 from azero.config import Config
-from azero.data.shard import pack_rows
+from azero.data.shard import pack_positions
 from azero.experiments.experiment import load
 from azero.experiments.run import Conduct, main, run
 from azero.pipelines.elastic import Elastic, Worker
@@ -75,7 +75,7 @@ def test_a_worker_sends_whole_games_and_the_networks_that_played_them(loop, work
     table = np.zeros(len(whole.length), [("number", "<i8"), ("length", "<i4"), ("result", "<f4", (2,))])
     for name in table.dtype.names or ():
         table[name] = getattr(whole, name)
-    check_whole(pack_rows(whole), table)
+    check_whole(pack_positions(whole, 9).rows, table)
 
 
 def test_draws_belong_to_the_worker(loop, workers):

@@ -25,8 +25,7 @@ def games(first: int, count: int) -> Games:
         frame=rows[:, None],
         to_play=np.tile(np.array([0, 1], np.uint8), count),
         action=np.zeros(size, np.int16),
-        policy_index=np.zeros((size, 3), np.int16),
-        policy_weight=np.ones((size, 3), np.float16),
+        policy_count=np.ones(size, np.int32),
         is_target=np.ones(size, bool),
         root_value=np.zeros(size, np.float16),
         best_child_value=np.zeros(size, np.float16),
@@ -36,6 +35,7 @@ def games(first: int, count: int) -> Games:
         can_resign=np.zeros(count, bool),
         number=np.arange(first, first + count, dtype=np.int64),
         network=np.ones((count, 2), np.int32),
+        policy=rows + 1,
     )
 
 
@@ -109,16 +109,16 @@ def chunk(slots: range, moves: int, time: int, finished: bool) -> Step:
     frame = np.asarray([[[100 * slot + time + move] for slot in slots] for move in range(moves)], np.uint32)
     ends = np.zeros(shape, bool)
     ends[-1] = finished
-    zeros = np.zeros((*shape, 3), np.float16)
+    zeros = np.zeros(shape, np.float16)
+    policy = np.concatenate([frame[..., :1] + 1] * 3, axis=-1) * (np.arange(3) < 1 + frame % 3)
     return Step(
         frame=frame,
         to_play=np.zeros(shape, np.uint8),
         action=np.zeros(shape, np.int16),
-        policy_index=zeros.astype(np.int16),
-        policy_weight=zeros,
+        policy=policy.astype(np.uint32),
         is_target=np.ones(shape, bool),
-        root_value=zeros[..., 0],
-        best_child_value=zeros[..., 0],
+        root_value=zeros,
+        best_child_value=zeros,
         finished=ends,
         resigned=np.zeros(shape, bool),
         rewards=np.zeros((*shape, 2), np.float32),
@@ -144,6 +144,8 @@ def test_games_in_flight_end_as_they_would_have(before: int, now: int) -> None:
         assembler.load_state_dict(Assembler.divide_anew(states, mine.start, mine.stop))
         done = assembler.add(chunk(mine, 2, 3, True), 9)
         ended += [rows[:, 0].tolist() for rows in np.split(done.frame, done.starts[1:])]
+        assert done.policy_count.tolist() == (1 + done.frame[:, 0] % 3).tolist()
+        assert done.policy.tolist() == np.repeat(done.frame[:, 0] + 1, done.policy_count).tolist()
         began = [5 + slot * before // slots for slot in mine]
         assert sorted(done.network.tolist()) == sorted([network, 9] for network in began), "who played the first move of each game is known"
         assert done.number.min() == 1, "each process of before has finished one game, number 0"

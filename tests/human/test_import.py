@@ -27,6 +27,7 @@ from azero.experiments.datasets import run_import, show
 from azero.experiments.requests import ImportRequest, ShowRequest
 from azero.games.go.replaying import boards_of
 from azero.games.go.sgf import parse_games, read_games
+from azero.play.targets import split_words
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_positions_are_those_of_another_program(mixed):
         for row, (colour, action) in zip(rows[first:end], record.moves, strict=True):
             theirs = [{"b": 1, "w": -1, None: 0}[cell] for line in board.board for cell in line]
             assert boards_of(row["frame"], 81).tolist() == theirs
-            assert (row["to_play"], row["policy_index"][0], row["value"]) == (colour, action, winner if colour == 0 else -winner)
+            assert (row["to_play"], row["action"], row["value"]) == (colour, action, winner if colour == 0 else -winner)
             if action < 81:
                 board.play(*divmod(action, 9), "bw"[colour])
 
@@ -72,7 +73,7 @@ def test_the_learner_samples_a_split(mixed):
     replay = dataset.open_split("train", dataset.game(), ReplayConfig())
     assert (replay.num_games, replay.num_positions) == (tally.games["train"], tally.positions["train"])
     samples = replay.sample(0, 0, 16)
-    assert samples.policy_index.shape == (16, 1) and (samples.policy_weight == 1).all() and samples.is_target.all()
+    assert samples.policy.shape == (16, 1) and (split_words(samples.policy)[1] == 1).all() and samples.is_target.all()
     with pytest.raises(ValueError, match="holds games on"):
         dataset.open_split("train", Dataset(dataset.directory, Filters(size=(5,)), HALVES).game(), ReplayConfig())
 

@@ -9,6 +9,7 @@ from azero import mesh as mesh_lib
 from azero.config import SelfplayConfig
 from azero.games import make
 from azero.play.selfplay import in_waves, make_selfplay, to_host
+from azero.play.targets import split_words
 from azero.play.trajectory import Assembler
 from azero.search.search import SearchOutput
 
@@ -105,7 +106,7 @@ def test_strays_are_legal_and_end_with_the_opening():
         for ply, action in enumerate(chunk.action[:5, slot]):  # no game ends before
             legal = np.asarray(GAME.legal_action_mask(state))
             assert legal[action]
-            assert chunk.policy_index[ply, slot, 0] == np.argmax(legal)  # what is learned is the search's
+            assert split_words(chunk.policy[ply, slot])[0].tolist() == [a if a == np.argmax(legal) else -1 for a in range(9)]  # what is learned is the search's
             strays[ply] += action != np.argmax(legal)
             state = GAME.step(state, jnp.int32(action))
     assert (strays[:3] > 10).all() and (strays[:3] < 50).all() and not strays[3:].any()

@@ -12,6 +12,7 @@ import numpy as np
 from azero.config import ReplayConfig
 from azero.data.replay import Replay
 from azero.data.sample import Samples
+from azero.play.targets import words_of
 from azero.play.trajectory import Games, Step
 
 
@@ -46,16 +47,17 @@ def random_games(random: np.random.Generator, lengths: list[int], frame_words: i
     ply = np.concatenate([np.arange(n) for n in lengths])
     frame = random.integers(0, 2**32, (total, frame_words), np.uint32)
     frame[:, 0] = 1000 * (np.repeat(number, length) + 1) + ply
-    index = np.argsort(random.random((total, actions)), axis=1)[:, :slots].astype(np.int16)
-    weight = random.dirichlet(np.ones(index.shape[1]), total).astype(np.float16)
+    is_target = random.random(total) < 0.5
+    count = np.where(is_target, random.integers(1, min(slots, actions) + 1, total), 0).astype(np.int32)
+    index = np.argsort(random.random((total, actions)), axis=1).astype(np.int16)
+    chosen = np.arange(actions) < count[:, None]
     winner = random.integers(0, 2, len(length))
     return Games(
         frame=frame,
         to_play=(ply % 2).astype(np.uint8),
         action=index[:, 0],
-        policy_index=index,
-        policy_weight=weight,
-        is_target=random.random(total) < 0.5,
+        policy_count=count,
+        is_target=is_target,
         root_value=random.uniform(-1, 1, total).astype(np.float16),
         best_child_value=random.uniform(-1, 1, total).astype(np.float16),
         length=length,
@@ -64,7 +66,14 @@ def random_games(random: np.random.Generator, lengths: list[int], frame_words: i
         can_resign=random.random(len(length)) < 0.9,
         number=number,
         network=np.sort(random.integers(0, 1000, (len(length), 2), np.int32), axis=1),
+        policy=random_words(random, index[chosen]),
     )
+
+
+def random_words(random: np.random.Generator, action: np.ndarray) -> np.ndarray:
+    """Make words with these actions: some with visits, some with shares."""
+    visits, shares = random.integers(1, 1 << 16, action.shape, np.uint16), random.uniform(0.01, 1, action.shape).astype(np.float16)
+    return np.where(random.random(action.shape) < 0.5, words_of(action, visits), words_of(action, shares))
 
 
 def random_chunk(random: np.random.Generator, moves: int, slots: int, finish: float, frame_words: int = 1, policy_slots: int = 6) -> Step:
@@ -74,8 +83,7 @@ def random_chunk(random: np.random.Generator, moves: int, slots: int, finish: fl
         frame=random.integers(0, 2**32, (*shape, frame_words), np.uint32),
         to_play=random.integers(0, 2, shape, np.uint8),
         action=random.integers(0, 6, shape, np.int16),
-        policy_index=random.integers(-1, 6, (*shape, policy_slots), np.int16),
-        policy_weight=random.random((*shape, policy_slots)).astype(np.float16),
+        policy=random_words(random, random.integers(-1, 6, (*shape, policy_slots), np.int16)),
         is_target=random.random(shape) < 0.5,
         root_value=random.random(shape).astype(np.float16),
         best_child_value=random.random(shape).astype(np.float16),

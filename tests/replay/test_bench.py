@@ -10,7 +10,8 @@ from azero.bench import replay
 @pytest.mark.slow
 def test_figures() -> None:
     for row in replay.run(positions=20_000, steps=2):
-        assert row["bytes per position"] <= 300
-        assert row["bytes on disk"] <= 310  # small shards: headers weigh more
+        frame = 96 if row["board"].startswith("19x19") else 8
+        assert row["bytes per position"] == pytest.approx(16 + frame + 4 * replay.VISITED[row["board"]], rel=0.02)
+        assert row["bytes on disk"] <= row["bytes per position"] + 40  # small shards: headers weigh more
         assert row["sampled from memory"] > row["sampled from files"] / 2
         assert 0 <= row["learner waits"] <= 1

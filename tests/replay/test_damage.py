@@ -28,6 +28,7 @@ def tear(path: Path, keep: int) -> None:
 
 DAMAGES = {
     "flipped in the rows": (lambda path: flip(path, 2000), "checksum of 'rows'"),
+    "flipped in the policies": (lambda path: flip(path, path.stat().st_size - 400), "checksum of 'policy'"),
     "flipped in the games": (lambda path: flip(path, path.stat().st_size - 80), "checksum of 'games'"),
     "flipped in the header": (lambda path: flip(path, 60), "checksum of its header"),
     "flipped in the magic": (lambda path: flip(path, 0), "begins with"),

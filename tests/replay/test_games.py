@@ -13,6 +13,7 @@ from azero.config import ReplayConfig
 from azero.data.replay import Replay
 from azero.data.sample import unpack
 from azero.games import make
+from azero.play.targets import split_words, words_of
 from azero.play.trajectory import Games
 
 
@@ -30,8 +31,7 @@ def play(game: Any, seed: int, max_plies: int) -> tuple[Games, Any]:
         frame=np.stack([pack(state) for state in states]),
         to_play=np.asarray([to_play(state) for state in states], np.uint8),
         action=action,
-        policy_index=action[:, None],
-        policy_weight=np.ones((length, 1), np.float16),
+        policy_count=np.ones(length, np.int32),
         is_target=np.ones(length, bool),
         root_value=np.zeros(length, np.float16),
         best_child_value=np.zeros(length, np.float16),
@@ -41,6 +41,7 @@ def play(game: Any, seed: int, max_plies: int) -> tuple[Games, Any]:
         can_resign=np.ones(1, bool),
         number=np.zeros(1, np.int64),
         network=np.zeros((1, 2), np.int32),
+        policy=words_of(action, np.ones(length, np.uint16)),
     )
     return games, jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
@@ -63,7 +64,7 @@ def test_batches_show_the_positions_of_the_games(tmp_path: Any, options: dict[st
     symmetry = samples.symmetry.astype(np.int32)
     planes = jax.vmap(lambda state, which: game.transform_planes(game.observe(state), which))(here, symmetry)
     np.testing.assert_array_equal(np.asarray(batch.planes, np.float32), np.asarray(planes, np.float32))
-    policy = jax.vmap(game.transform_policy)(jax.nn.one_hot(samples.policy_index[:, 0], game.num_actions), symmetry)
+    policy = jax.vmap(game.transform_policy)(jax.nn.one_hot(split_words(samples.policy)[0][:, 0], game.num_actions), symmetry)
     np.testing.assert_array_equal(batch.weights, policy)
     np.testing.assert_array_equal(batch.value, np.where(samples.to_play == 0, 1.0, -1.0))
     assert len(np.unique(symmetry)) == game.num_symmetries

@@ -13,6 +13,7 @@ from replay_games import GAME, Strip, assert_equal, fill, open_replay, random_ga
 from azero.config import ReplayConfig
 from azero.data.replay import Replay
 from azero.data.sample import unpack
+from azero.play.targets import split_words, words_of
 
 
 def test_uniform_over_positions(tmp_path: Path) -> None:
@@ -56,7 +57,10 @@ def test_history_targets_and_borders(tmp_path: Path, memory: int, monkeypatch: p
         history = [games.frame[row - back, 0] if back <= ply else 0 for back in range(8)]
         assert samples.frames[at, :, 0].tolist() == history
         assert samples.value[at] == value
-        for name in ("to_play", "policy_index", "policy_weight", "is_target"):
+        end = int(games.policy_count[: row + 1].sum())
+        words = games.policy[end - games.policy_count[row] : end]
+        assert samples.policy[at].tolist() == words.tolist() + [0] * (6 - len(words))
+        for name in ("to_play", "is_target"):
             np.testing.assert_array_equal(getattr(samples, name)[at], getattr(games, name)[row])
 
 
@@ -69,7 +73,9 @@ def test_memory_does_not_show_in_the_samples(tmp_path: Path, monkeypatch: pytest
             fill(replay, 1)
         for replay in replays[1:]:
             assert_equal(replay.sample(3, step, 300), replays[0].sample(3, step, 300))
-    assert len(replays[0]._window._ring) == 64 < len(replays[1]._window._ring) < len(replays[2]._window._ring) < 2048
+    rings = [replay._window for replay in replays]
+    assert rings[0]._rows.capacity == 64 < rings[1]._rows.capacity < rings[2]._rows.capacity < 2048
+    assert rings[0]._words.capacity == 64 < rings[1]._words.capacity < rings[2]._words.capacity < 4096
 
 
 def test_window_is_counted_in_games(tmp_path: Path) -> None:
@@ -162,13 +168,14 @@ def test_processes_share_a_directory(tmp_path: Path) -> None:
     assert (again[0].sample(0, 0, 30).frames != again[1].sample(0, 0, 30).frames).any()
 
 
-def test_position_of_a_19x19_board_fits_in_300_bytes(tmp_path: Path) -> None:
+def test_position_of_a_19x19_board_takes_112_bytes_and_4_for_each_move_visited(tmp_path: Path) -> None:
     game: Any = Strip(frame_words=24, num_actions=362)
-    replay = Replay.open(tmp_path, game, ReplayConfig(), slots=48)
-    replay.add(random_games(np.random.default_rng(0), [200] * 10, 24, 362, 48))
+    replay = Replay.open(tmp_path, game, ReplayConfig(), slots=362)
+    games = random_games(np.random.default_rng(0), [200] * 10, 24, 362, 362)
+    replay.add(games)
     on_disk = sum(path.stat().st_size for path in tmp_path.glob("games*")) / 2000
-    assert replay.bytes_per_position == 296
-    assert on_disk <= 300
+    assert replay.bytes_per_position == 112 + 4 * games.policy_count.mean()
+    assert on_disk <= replay.bytes_per_position + 4
 
 
 def test_is_ready_after_enough_positions(tmp_path: Path) -> None:
@@ -181,8 +188,12 @@ def test_is_ready_after_enough_positions(tmp_path: Path) -> None:
 
 
 def test_other_layout_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="do not fit a replay of"):
-        open_replay(tmp_path).add(random_games(np.random.default_rng(0), [3], slots=4))
+    replay = open_replay(tmp_path)
+    with pytest.raises(ValueError, match="boards of 8 bytes do not fit a replay of 4-byte boards"):
+        replay.add(random_games(np.random.default_rng(0), [3], frame_words=2))
+    replay.add(random_games(np.random.default_rng(0), [40], actions=9, slots=9))
+    with pytest.raises(ValueError, match="a policy target of 9 moves does not fit a replay of targets of up to 6"):
+        replay.state_dict()
 
 
 def test_unpack_scatters_and_turns(tmp_path: Path) -> None:
@@ -193,7 +204,8 @@ def test_unpack_scatters_and_turns(tmp_path: Path) -> None:
     assert (batch.planes.shape, batch.weights.shape) == ((64, 1, 5, 9), (64, 6))
     for at in range(64):
         dense = np.zeros(6)
-        dense[samples.policy_index[at]] = samples.policy_weight[at] / samples.policy_weight[at].astype(np.float32).sum()
+        action, weight = split_words(samples.policy[at])
+        dense[action[action >= 0]] = weight[action >= 0] / max(1e-9, weight.sum())
         cells = (samples.frames[at, 0, 0] >> np.arange(5, dtype=np.uint32)) & 1
         if samples.symmetry[at]:
             dense, cells = np.concatenate([dense[4::-1], dense[5:]]), cells[::-1]
@@ -206,10 +218,9 @@ def test_unpack_scatters_and_turns(tmp_path: Path) -> None:
 def test_unpack_leaves_out_empty_slots(tmp_path: Path) -> None:
     replay = open_replay(tmp_path)
     games = random_games(np.random.default_rng(0), [1])
-    index = np.asarray([[4, 1, -1, -1, -1, -1]], np.int16)
-    weight = np.asarray([[0.6, 0.2, 0, 0, 0, 0]], np.float16)
-    replay.add(games._replace(policy_index=index, policy_weight=weight, is_target=np.ones(1, bool)))
+    words = words_of(np.asarray([4, 1]), np.asarray([0.6, 0.2], np.float16))
+    replay.add(games._replace(policy=words, policy_count=np.asarray([2], np.int32), is_target=np.ones(1, bool)))
     samples = replay.sample(0, 0, 1)._replace(symmetry=np.zeros(1, np.uint8))
     np.testing.assert_allclose(unpack(GAME, samples).weights, [[0, 0.25, 0, 0, 0.75, 0]], atol=1e-3)
-    nothing = samples._replace(policy_index=np.full((1, 6), -1, np.int16))
+    nothing = samples._replace(policy=np.zeros((1, 6), np.uint32))
     assert not jax.device_get(unpack(GAME, nothing).weights).any()

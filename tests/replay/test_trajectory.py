@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from replay_games import random_chunk
 
-from azero.play.trajectory import NO_NETWORK, Assembler, Games, Step, sparse_policy
+from azero.play.targets import split_words, words_of
+from azero.play.trajectory import NO_NETWORK, Assembler, Games, Step
+
+COLUMNS = Games._fields[:7]
 
 
 class SlowAssembler:
@@ -23,7 +25,10 @@ class SlowAssembler:
         done = []
         for move in range(chunk.finished.shape[0]):
             for slot, plies in enumerate(self.open):
-                plies.append({name: getattr(chunk, name)[move, slot] for name in Games._fields[:8]})
+                ply = {name: getattr(chunk, name)[move, slot] for name in COLUMNS if name != "policy_count"}
+                words = chunk.policy[move, slot]
+                words = words[words != 0] if ply["is_target"] else words[:0]
+                plies.append(ply | {"policy": words, "policy_count": len(words)})
                 self.networks[slot].append(network)
                 if chunk.finished[move, slot]:
                     span = (self.networks[slot][0], self.networks[slot][-1])
@@ -37,19 +42,23 @@ def assert_same(games: Games, expected: list[tuple[list[dict[str, Any]], Any]]) 
     assert games.length.tolist() == [len(plies) for plies, _ in expected]
     for game, start in enumerate(games.starts):
         plies, (result, resigned, can_resign, span) = expected[game]
-        for name in Games._fields[:8]:
+        for name in COLUMNS:
             rows = getattr(games, name)[start : start + len(plies)]
             np.testing.assert_array_equal(rows, np.stack([ply[name] for ply in plies]), err_msg=name)
+        words = [word for ply in plies for word in ply["policy"]]
+        end = int(games.policy_count[: start + len(plies)].sum())
+        assert games.policy[end - len(words) : end].tolist() == words
         np.testing.assert_array_equal(games.result[game], result)
         assert (games.resigned[game], games.can_resign[game]) == (resigned, can_resign)
         assert tuple(games.network[game]) == span, "the networks of the first and the last move"
 
 
 @pytest.mark.parametrize(("moves", "finish"), [(1, 0.2), (4, 0.05), (16, 0.3), (7, 0.9)])
-def test_agrees_with_a_loop(moves: int, finish: float) -> None:
+def test_agrees_with_a_loop(moves: int, finish: float, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(moves)
     fast, slow = Assembler(6), SlowAssembler(6)
     count = 0
+    monkeypatch.setattr("azero.play.trajectory._FEW_WORDS", 20)
     for network in range(25):
         chunk = random_chunk(random, moves, 6, finish)
         games = fast.add(chunk, network)
@@ -57,6 +66,8 @@ def test_agrees_with_a_loop(moves: int, finish: float) -> None:
         assert games.number.tolist() == list(range(count, count + len(games.length)))
         count += len(games.length)
         assert fast.num_pending == sum(map(len, slow.open))
+        live = sum(len(ply["policy"]) for plies in slow.open for ply in plies)
+        assert fast._num_live == live and fast._num_words <= max(20, 2 * live)
     assert count > 10
 
 
@@ -106,11 +117,26 @@ def test_memory_follows_the_longest_unfinished_game() -> None:
     assert assembler._capacity <= 8
 
 
-def test_sparse_policy_keeps_the_largest_and_renormalises() -> None:
-    weights = jnp.asarray([[0.0, 0.5, 0.25, 0.25 - 1e-3, 1e-3], [0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]], jnp.float32)
-    index, share = sparse_policy(weights, 3)
-    assert (index.dtype, share.dtype) == (jnp.int16, jnp.float16)
-    assert index.tolist() == [[1, 2, 3], [2, -1, -1], [-1, -1, -1]]
-    np.testing.assert_allclose(share.sum(axis=1), [1, 1, 0], atol=1e-3)
-    np.testing.assert_allclose(share[0], np.asarray([0.5, 0.25, 0.249]) / 0.999, atol=1e-3)
-    assert sparse_policy(weights, 99)[0].shape == (3, 5)
+def test_state_of_an_older_checkpoint_has_its_policies_as_words() -> None:
+    """Checkpoints of before have the most probable moves of every position, targets or not, in columns of their own."""
+    chunk = random_chunk(np.random.default_rng(5), 4, 3, 0.0)._replace(is_target=np.ones((4, 3), bool))
+    assembler, resumed, divided = Assembler(3), Assembler(3), Assembler(3)
+    assembler.add(chunk._replace(policy=words_of(*as_slots(chunk.policy))), network=1)
+    state = assembler.state_dict()
+    rows = state.pop("policy"), state.pop("column.policy_count")
+    index, weight = np.full((12, 6), -1, np.int16), np.zeros((12, 6), np.float16)
+    place = np.repeat(np.arange(12), rows[1]), np.concatenate([np.arange(count) for count in rows[1]])
+    action, share = split_words(rows[0])
+    index[place], weight[place] = action, share.astype(np.float16)
+    older = state | {"column.policy_index": index, "column.policy_weight": weight}
+    resumed.load_state_dict(older)
+    divided.load_state_dict(Assembler.divide_anew([older], 0, 3))
+    for name, value in assembler.state_dict().items():
+        np.testing.assert_array_equal(resumed.state_dict()[name], value, err_msg=name)
+        np.testing.assert_array_equal(divided.state_dict()[name], value, err_msg=name)
+
+
+def as_slots(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return actions and float16 weights, as they were stored before."""
+    action, _ = split_words(words)
+    return action, np.linspace(0.1, 0.9, action.size).reshape(action.shape).astype(np.float16)
