@@ -78,7 +78,9 @@ def test_a_setting_that_is_no_more_is_named_in_an_overlay_and_left_out_of_what_w
     assert from_dict(settings) == Config()
     path = tmp_path / "overlay.toml"
     path.write_text("[selfplay]\npolicy-slots = 48\n")
-    with pytest.raises(ValueError, match=r"overlay.toml: there is no setting selfplay.policy-slots any more, for policy targets hold every move .*; take the line out"):
+    with pytest.raises(
+        ValueError, match=r"overlay.toml: there is no setting selfplay.policy-slots any more, for policy targets hold every move .*; take the line out"
+    ):
         load_overlay(path, Config())
 
 

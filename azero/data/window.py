@@ -225,7 +225,8 @@ def copy_history(source: HostArray, position: HostArray, frames: HostArray, wher
 def copy_policy(source: HostArray, start: HostArray, count: HostArray, policy: HostArray, where: Any) -> None:
     """Copy stretches of `count` words from `start` on into `policy[where]`, with zeros behind them; behind `source`'s last word there are as many as a row has."""
     slots = policy.shape[1]
-    rows = np.lib.stride_tricks.sliding_window_view(source, slots)[start]
+    stretches: HostArray = np.ndarray((len(source) - slots + 1, slots), np.uint32, source.data, strides=(4, 4))  # of every start one, all in the same memory
+    rows = stretches[start]
     rows &= _masks(slots)[count]
     policy[where] = rows
 

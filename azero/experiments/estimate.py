@@ -41,6 +41,8 @@ UNKNOWN_ACCELERATOR = 100e12
 """FLOP/s for an accelerator that is not in the table."""
 MOVES_PER_POINT = 1.2
 """Length of a game that policies play until nothing but eyes is left (a planning figure)."""
+VISITED_MOVES = 64
+"""Moves of a policy target on average over a run (a planning figure; first networks visit up to all, see docs/training.md)."""
 LIFETIME_SECONDS = 30 * 24 * 3600.0
 """Longer than this, a start says what the run would take (AlphaGo Zero's own long run took 40 days on its machines)."""
 
@@ -83,9 +85,7 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
     local_games = max(1, config.selfplay.num_games // jax.device_count())
     at_once = min(local_games, config.selfplay.search_batch or local_games)
     per_game = plays * tree_bytes(config.search.num_simulations, game, config.search.edge_width)
-    # A visit is one more move at most, and a game has so many.
-    moves = min(policy_room(game), config.search.num_simulations)
-    per_position = row_dtype(game.frame_words).itemsize + 4 * moves
+    per_position = row_dtype(game.frame_words).itemsize + 4 * min(VISITED_MOVES, policy_room(game), config.search.num_simulations)
     return Estimate(
         flops=flops,
         flops_per_second=device_flops(),
