@@ -14,6 +14,7 @@ from azero.evaluate.match_games import MatchGame
 from azero.experiments.match_directory import read_match_games
 from azero.experiments.match_records import RECORDS, match_csa
 from azero.experiments.match_request import MatchRequest
+from azero.experiments.match_sides import describe_rules, match_rules, read_sides
 from azero.experiments.matches import play_match
 from azero.experiments.openings import draw_openings, read_openings, read_starts, stronger_side
 from azero.experiments.players import RandomNetSpec, parse_player
@@ -55,6 +56,7 @@ def test_programs_play_and_every_game_is_written(tmp_path: Path, game: str) -> N
     result, text = play(wanted)
     assert result == MatchResult(first=Tally(wins=1), second=Tally(wins=1))
     assert f"game 1: good won as {'White' if game == 'chess' else 'Black'}, 1 moves, resign resigns" in text
+    assert ("good against resign: shogi on 9x9, with an entering-king rule (27 points), at most 512 moves\n" in text) == (game == "shogi")
     assert play(wanted)[1].startswith("2 of 2 games are in"), "a match that is over goes on with nothing"
     files = sorted(tmp_path.glob("game0*"))
     if game == "chess":
@@ -95,6 +97,23 @@ def test_endings_of_shogi_in_csa() -> None:
     assert ending(mate.actions, 1.0) == "%TSUMI" and around.is_over and ending(around.actions, 0.0) == "%SENNICHITE"
     assert ending(mate.actions[:4], 1.0, "b resigns") == "%TORYO" and ending(mate.actions[:4], 1.0) == "%-ILLEGAL_ACTION", "perpetual check"
     assert ending(mate.actions[:4], -1.0, "a: crashed", "a") == "%+ILLEGAL_ACTION"
+
+
+@pytest.mark.parametrize(
+    ("first", "wanted", "rule"),
+    [
+        ("usi", None, "with an entering-king rule (27 points)"),
+        ("usi", False, "without an entering-king rule"),
+        ("random-net:shogi?blocks=1&filters=8", None, "without an entering-king rule"),  # as AlphaZero's matches
+        ("random-net:shogi?blocks=1&filters=8", True, "with an entering-king rule (27 points)"),
+    ],
+)
+def test_a_match_says_whether_an_entering_king_wins(first: str, wanted: bool | None, rule: str) -> None:
+    good = f"usi:{sys.executable} {SCRIPT} good"
+    match = MatchRequest(good if first == "usi" else first, good, 2, entering_king=wanted)
+    rules = match_rules(match, read_sides(match))
+    assert describe_rules(rules) == f"shogi on 9x9, {rule}, at most 512 moves" and rules.entering_king == rule.startswith("with ")
+    assert make("shogi", **rules.options()).entering_king == rules.entering_king  # type: ignore[attr-defined]
 
 
 def test_openings_come_from_collections_and_from_lines(tmp_path: Path) -> None:
@@ -216,6 +235,7 @@ def test_programs_by_name() -> None:
         ({"first": "uci:"}, "'uci:' is not a player; a player is"),
         ({"game": "shogi"}, "plays chess, not shogi on 9x9"),
         ({"komi": 0.5}, "size, komi and suicide are settings of Go, not of chess"),
+        ({"entering_king": True}, "entering-king is a setting of shogi, not of chess"),
         ({"random_plies": 0}, "random-plies is at least 1"),
         ({"random_plies": 1, "start_positions": Path("x.txt")}, "start-positions takes the place of openings"),
         ({"first_side": "stronger"}, "first-side needs start-positions"),
