@@ -73,6 +73,6 @@ def _meet_gnu_go(workdir: Path, console: Console) -> None:
         (True, "capturing", "told our rules, and to capture all that is dead before it passes"),
     ):
         console.print(f"\nagainst GNU Go level {GNU_GO_LEVEL} {remark}; the referee counts areas, every stone on the board alive:", soft_wrap=True)
-        player, program = f"checkpoint:{workdir}?visits={VISITS}", f"gtp:{' '.join(gnu_go_command(GNU_GO_LEVEL, our_rules))}"
-        out = workdir / f"gnugo-{word}-{iteration}"
+        player, program = f"checkpoint:{workdir}?visits={VISITS}&search=engine", f"gtp:{' '.join(gnu_go_command(GNU_GO_LEVEL, our_rules))}"
+        out = workdir / f"gnugo-{word}-{iteration}-engine"
         play_match(MatchRequest(player, program, GNU_GO_GAMES, temperature_moves=0, out=out), console)
