@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from azero.play.player import Position
 
 PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
-_UNUSED = ("includeOwnershipStdev", "includeMovesOwnership", "includeMovesOwnershipStdev")
+_UNUSED = ("includeOwnershipStdev", "includeMovesOwnershipStdev")
 """What would need an ownership head, which the networks of the AlphaGo papers do not have."""
 _NOT_HERE = ("rootPolicyTemperature", "rootFpuReductionMax", "includeNoResultValue")
 """Fields that KataGo knows and this engine has no use for."""
@@ -29,6 +29,7 @@ _KNOWN_SEARCH = (
     "includePVVisits",
     "reportDuringSearchEvery",
     "includeOwnership",
+    "includeMovesOwnership",
     "allowMoves",
     "avoidMoves",
     "overrideSettings",
@@ -59,6 +60,7 @@ class Query:
     pv_length: int = 15
     includes_policy: bool = False
     includes_ownership: bool = False
+    includes_moves_ownership: bool = False
     includes_line_visits: bool = False
     report_as: str = "BLACK"
     restriction: Restriction | None = None
@@ -160,6 +162,8 @@ def _read_search(query: Query, fields: dict[str, Any], defaults: Mapping[str, An
         query.includes_policy = boolean_of(fields, "includePolicy")
     if "includeOwnership" in fields:
         query.includes_ownership = boolean_of(fields, "includeOwnership")
+    if "includeMovesOwnership" in fields:
+        query.includes_moves_ownership = boolean_of(fields, "includeMovesOwnership")
     if "includePVVisits" in fields:
         query.includes_line_visits = boolean_of(fields, "includePVVisits")
     for kind in ("allow", "avoid"):

@@ -30,6 +30,8 @@ class Notation:
     """What stands before a position in text: fen or sfen."""
     parse_state: Callable[[Game, str], PyTree]
     """Returns the state that a position in text describes; ValueError says what is wrong with it."""
+    parse_board: Callable[[str], Any]
+    """Returns the board of a position in text; of no text the usual first one."""
     board_of: Callable[[PyTree], Any]
     """Returns the board of a state; it has `after(action)`."""
     names: Callable[[Any], dict[str, int]]
@@ -68,6 +70,7 @@ NOTATIONS = {
         protocol="uci",
         keyword="fen",
         parse_state=lambda game, text: cast(Chess, game).from_fen(_with_counts(text)),
+        parse_board=lambda text: chess_text.board_of_fen(_with_counts(text) if text else Chess.fen),
         board_of=chess_text.board_of_state,
         names=lambda board: cast(chess_text.Board, board).uci,
         format_move=chess_text.format_uci,
@@ -77,6 +80,7 @@ NOTATIONS = {
         protocol="usi",
         keyword="sfen",
         parse_state=lambda game, text: cast(Shogi, game).from_sfen(text),
+        parse_board=lambda text: shogi_text.board_of_sfen(text or Shogi.sfen),
         board_of=shogi_text.board_of_state,
         names=lambda board: cast(shogi_text.Board, board).usi,
         format_move=shogi_text.format_usi,
@@ -84,6 +88,24 @@ NOTATIONS = {
     ),
 }
 """By the name of the game."""
+
+
+def first_legal_move(protocol: str, words: Sequence[str]) -> str | None:
+    """Return a legal move in the position that the words of `position` describe, None where there is none; nothing is compiled for it.
+
+    Raises:
+      ValueError: there is no such position, or a move is not legal.
+    """
+    keyword, notation = next((known.keyword, known) for known in NOTATIONS.values() if known.protocol == protocol)
+    cut = words.index("moves") if "moves" in words else len(words)
+    text = " ".join(words[1:cut]) if words[:1] == [keyword] else ""
+    board = notation.parse_board(text)
+    for name in words[cut + 1 :]:
+        names = notation.names(board)
+        if name not in names:
+            raise ValueError(f"{name[:20]!r} is not a legal move in {notation.format_position(board)}")
+        board = board.after(names[name])
+    return next(iter(notation.names(board)), None)
 
 
 def going_on(position: Position) -> Position | None:

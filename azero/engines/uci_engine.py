@@ -81,6 +81,8 @@ class Engine:
         self._megabytes: int | None = None
         self._untold: list[str] | None = None
         """The words of a `position` that came before the game was made."""
+        self._told: list[str] = [START]
+        """The words of the last `position`."""
         self._search: SearchControl | None = None
         self._is_lost = False
         """The last position was refused: there is nothing to think about until another one comes."""
@@ -180,7 +182,7 @@ class Engine:
         self._say("readyok")
 
     def _new_game(self, words: list[str]) -> None:
-        self._untold = None
+        self._untold, self._told = None, [START]
         if not self.is_starting:
             self.game.new_game()
         self._is_lost = False
@@ -192,7 +194,7 @@ class Engine:
             self._set_up(words)
 
     def _set_up(self, words: list[str]) -> None:
-        self._untold = None
+        self._untold, self._told = None, words
         self._is_lost = True
         keyword = self.game.notation.keyword
         cut = words.index("moves") if "moves" in words else len(words)
@@ -239,18 +241,19 @@ class Engine:
         )
         self._search = search
         try:
-            answer = self._search_and_answer(words, search)
+            line = self._search_and_answer(words, search)
         finally:
             self._search = None
-        if answer is not None:
-            self._say(answer)
+        if line is not None:
+            self._say(line)
 
     def _search_and_answer(self, words: list[str], search: SearchControl) -> str | None:
         """Search, and return the line that ends it when it may be given; None where nobody waits for one any more."""
         from azero.engines.notation import going_on
 
-        if not self._wait(search, lambda: not self.is_starting):
-            return None
+        patience = min((share for side in self.dialect.sides if (share := _patience(parse_go(words, side))) is not None), default=None)
+        if not self._wait(search, lambda: not self.is_starting, patience):
+            return self._answer_unprepared()
         if self._untold is not None:
             self._carry_out(self._set_up, ["position", *self._untold])
         if self._is_lost:
@@ -263,8 +266,8 @@ class Engine:
         position = going_on(self.game.position)
         seconds = None if position is None else request.thinking_seconds(position, self.options[self.dialect.overhead] / 1000)
         search.limit(seconds, is_endless=request.is_infinite or (not request.is_limited and self._visits is None))
-        if not self._wait(search, self.game.session.can_think):
-            return None
+        if not self._wait(search, self.game.session.can_think, patience):
+            return self._answer_unprepared()
         if self._megabytes != self.options[self.dialect.memory]:
             self._megabytes = self.options[self.dialect.memory]
             self.game.session.thinker.limit_memory(self._megabytes)
@@ -272,14 +275,29 @@ class Engine:
         search.wait()
         return answer
 
-    def _wait(self, search: SearchControl, is_over: Callable[[], bool]) -> bool:
-        """Carry out the lines that come until something is over; False where the engine is to end first."""
+    def _wait(self, search: SearchControl, is_over: Callable[[], bool], patience: float | None) -> bool:
+        """Carry out the lines that come until something is over; False where an answer is due first, or none any more."""
         while not is_over():
             search.should_stop()
-            if self._has_quit or self._write.is_closed:
+            if self._has_quit or self._write.is_closed or search.is_stopped or (patience is not None and search.is_over_after(patience)):
                 return False
             time.sleep(WAIT_SECONDS)
         return True
+
+    def _answer_unprepared(self) -> str | None:
+        """Return an answer without a network, for a search that must end before it is ready: a legal move, which loses no game by itself as silence does."""
+        if self._has_quit or self._write.is_closed:
+            return None
+        from azero.engines.notation import first_legal_move
+
+        words = self._untold if self._untold is not None else self._told
+        try:
+            name = first_legal_move(self.dialect.name, words)
+        except ValueError as error:
+            self._tell(f"position: {error}")
+            name = None
+        self._tell("the network is still being loaded and compiled: this is any legal move")
+        return f"bestmove {name or self.dialect.no_move}"
 
     def _answer(self, position: Position | None, request: GoRequest, search: SearchControl) -> str:
         """Search and return the line that ends it."""
@@ -331,3 +349,9 @@ class Engine:
     def _score(self, value: float) -> str:
         shares = " wdl {} {} {}".format(*win_draw_loss(value)) if self.options[SHOW_WDL] else ""
         return f"cp {self.dialect.centipawns(value)}{shares}"
+
+
+def _patience(request: GoRequest) -> float | None:
+    """Return how long a search waits for its network: the time it was given, or half of what is left on the clock; None is as long as it takes."""
+    left = request.clock.limit_seconds
+    return request.seconds if left is None else left / 2

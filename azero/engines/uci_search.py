@@ -55,6 +55,15 @@ class SearchControl:
         self._seconds, self._is_endless = seconds, is_endless
         self._waits |= is_endless
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether `stop` has come."""
+        return self._is_stopped
+
+    def is_over_after(self, seconds: float) -> bool:
+        """Whether a search that need not wait for `stop` or `ponderhit` has had so much time."""
+        return not self._waits and time.perf_counter() - self._began > seconds
+
     def ponderhit(self) -> None:
         """The expected move has been played: the limits hold from now on."""
         self._waits = self._is_endless

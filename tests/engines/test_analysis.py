@@ -180,10 +180,10 @@ def test_what_is_no_query_is_an_error_and_the_engine_lives(line: str) -> None:
 
 
 def test_what_is_not_supported_is_a_warning_and_the_query_is_answered() -> None:
-    extras = {"includeMovesOwnership": True, "includeOwnershipStdev": False, "rootPolicyTemperature": 1.5, "colour": 3}
+    extras = {"includeOwnershipStdev": True, "includeMovesOwnershipStdev": False, "rootPolicyTemperature": 1.5, "colour": 3}
     *warnings, answer = Client().answers({**QUERY, **extras, "rules": "japanese", "overrideSettings": {"cpuct": 2, "maxPlayouts": 3}})
     fields = sorted(warning["field"] for warning in warnings)
-    assert fields == ["colour", "includeMovesOwnership", "overrideSettings", "rootPolicyTemperature", "rules"]
+    assert fields == ["colour", "includeOwnershipStdev", "overrideSettings", "rootPolicyTemperature", "rules"]
     assert all(set(warning) == {"warning", "field", "id"} for warning in warnings)
     assert answer["rootInfo"]["visits"] == 4 and "ownership" not in answer
 
@@ -194,6 +194,9 @@ def test_the_lead_is_estimated_from_the_value_and_ownership_by_random_games() ->
     lead = answer["rootInfo"]["scoreLead"]
     assert lead == pytest.approx(0.25 * 5 * np.log(3)) and all(info["scoreLead"] == lead for info in answer["moveInfos"])
     assert len(answer["ownership"]) == 25 and all(-1 <= owner <= 1 for owner in answer["ownership"])
+    (moves,) = Client(value=0.5).answers({**QUERY, "includeMovesOwnership": True})
+    first = moves["moveInfos"][0]
+    assert "ownership" not in moves and first["move"] == "A5" and first["ownership"] == [1, *answer["ownership"][1:]]
     (white,) = Client(value=0.5).answers({**QUERY, "includeOwnership": True, "overrideSettings": {"reportAnalysisWinratesAs": "WHITE"}})
     assert white["rootInfo"]["scoreLead"] == -lead and white["ownership"] == [-owner for owner in answer["ownership"]]
     assert [score_lead(value, 25) for value in (-1.0, 0.0, 1.0)] == [-25.0, 0.0, 25.0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -103,17 +103,16 @@ def step(game: Go, state: GoState, action: int) -> GoState:
     if _is_over(game, state):
         return state
     num_moves, to_play = int(state.num_moves) + 1, int(state.to_play)
-    frame, atari, sums = state.frames[0], state.atari, np.asarray(state.sums)[:, 0]
+    frame, atari, sums = np.asarray(state.frames)[0], np.asarray(state.atari), np.asarray(state.sums)[:, 0]
     if action < game.num_points:
         frame, atari, sums = _place(game, state, action)
-    frames = np.concatenate([np.asarray(frame)[None], np.asarray(state.frames)[:-1]])
-    history = state.history
+    frames = np.concatenate([frame[None], np.asarray(state.frames)[:-1]])
+    history = None if state.history is None else np.array(state.history)
     if history is not None:
-        history = np.array(history)
         history[:, num_moves] = sums
     return state.replace(  # type: ignore[attr-defined]
         frames=frames,
-        atari=np.asarray(atari),
+        atari=atari,
         sums=np.concatenate([sums[:, None], np.asarray(state.sums)[:, :-1]], axis=1),
         history=history,
         to_play=np.int32(1 - to_play),
@@ -136,7 +135,7 @@ def _is_over(game: Go, state: GoState) -> bool:
     return int(state.num_passes) >= 2 or int(state.num_moves) >= game.max_moves
 
 
-def _set_of(words: np.ndarray) -> int:
+def _set_of(words: Any) -> int:
     return int.from_bytes(np.asarray(words).astype("<u4").tobytes(), "little")
 
 
