@@ -320,7 +320,7 @@ class Engine:
         return f"bestmove {names[0]}" + (f" ponder {names[1]}" if len(names) > 1 else "")
 
     def _think(self, position: Position, request: GoRequest, search: SearchControl, restriction: Restriction | None) -> Analysis:
-        bounds = [bound for bound in (request.nodes, None if request.is_infinite else self._visits) if bound is not None]
+        bounds = [bound for bound in (request.most_visits, None if request.is_infinite else self._visits) if bound is not None]
 
         def report(analysis: Analysis) -> None:
             search.depth = analysis.depth

@@ -17,8 +17,10 @@ START = "startpos"
 OWN_MOVES = 20
 """The main time is shared out over so many own moves (AZ, methods, "Evaluation": a twentieth of the remaining time for each)."""
 _LARGEST = 10**12
+MATE_VISITS = 1000
+"""Visits for each move of `go mate`: the tree of a network proves nothing, so its search has to end some time; a choice."""
 _FLAGS = ("infinite", "ponder")
-_NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "byoyomi", "nodes", "depth")
+_NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "byoyomi", "nodes", "depth", "mate")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class GoRequest:
     """movetime"""
     nodes: int | None = None
     depth: int | None = None
+    mate: int | None = None
+    """Moves within which a mate is looked for."""
     is_infinite: bool = False
     ponders: bool = False
     """The search goes on until ponderhit, and then within its limits."""
@@ -42,7 +46,13 @@ class GoRequest:
     @property
     def is_limited(self) -> bool:
         """Whether anything ends the search by itself."""
-        return any(limit is not None for limit in (self.seconds, self.nodes, self.depth, self.clock.limit_seconds))
+        return any(limit is not None for limit in (self.seconds, self.nodes, self.depth, self.mate, self.clock.limit_seconds))
+
+    @property
+    def most_visits(self) -> int | None:
+        """Visits at which the search ends, None where nothing sets them; a mate is looked for with so many for each of its moves."""
+        bounds = [bound for bound in (self.nodes, None if self.mate is None else max(1, self.mate) * MATE_VISITS) if bound is not None]
+        return min(bounds, default=None)
 
     def thinking_seconds(self, position: Position, lag_seconds: float) -> float | None:
         """Return how long to think about `position`; None is without limit."""
@@ -83,6 +93,7 @@ def parse_go(words: Sequence[str], side: str) -> GoRequest:
         seconds=numbers["movetime"] / 1000 if "movetime" in numbers else None,
         nodes=numbers.get("nodes"),
         depth=numbers.get("depth"),
+        mate=numbers.get("mate"),
         is_infinite="infinite" in flags,
         ponders="ponder" in flags,
         names=tuple(names),

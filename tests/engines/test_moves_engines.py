@@ -150,6 +150,13 @@ def test_clocks_are_those_of_the_side_to_move() -> None:
     assert (request.names, request.nodes, request.seconds, request.depth, request.ponders) == (("e2e4", "d2d4"), 5, 0.25, 3, True)
 
 
+def test_a_search_for_a_mate_ends() -> None:
+    """`go mate 2` was once passed over, and the search went on until `stop`."""
+    request = parse_go(["mate", "2"], "w")
+    assert request.is_limited and request.most_visits == 2000 and parse_go(["mate", "9", "nodes", "50"], "w").most_visits == 50 and not request.unknown
+    assert "bestmove" in MovesInProcess("chess", visits=None).ask("go mate 1")
+
+
 def test_an_endless_search_waits_for_stop_and_the_clock_begins_at_ponderhit() -> None:
     def control(seconds: float, *, is_endless: bool, ponders: bool) -> SearchControl:
         reader = LineReader(io.BytesIO())
