@@ -94,6 +94,9 @@ class MatchSummary:
     """Games whose score a program counted differently."""
     repeats: int
     """Games whose moves all repeat an earlier one's."""
+    different: MatchResult
+    """The result of the games without those that repeat an earlier one with the same colours. Players that draw nothing at random play one game as often as they are
+    asked to."""
 
 
 def summarise(games: Sequence[MatchGame]) -> MatchSummary:
@@ -101,12 +104,14 @@ def summarise(games: Sequence[MatchGame]) -> MatchSummary:
     keys: list[Sequence[Hashable]] = [
         (("pair", game.pair) if game.opening is None else ("opening", game.opening), ("moves", game.start, game.actions)) for game in games
     ]
+    different = {(game.start, game.actions, game.first_is_black): game for game in reversed(games)}
     return MatchSummary(
-        MatchResult(_tally([game.reward for game in games if game.first_is_black]), _tally([game.reward for game in games if not game.first_is_black])),
+        _result(games),
         paired_score([game.reward for game in games], keys),
         dict(Counter(game.failed for game in games if game.failed)),
         sum(bool(game.disagreement) for game in games),
         len(games) - len({(game.start, game.actions) for game in games}),
+        _result(list(different.values())),
     )
 
 
@@ -119,6 +124,10 @@ def complete_pairs(games: Sequence[MatchGame]) -> list[float]:
     while len(points.get(len(pairs), ())) == 2:
         pairs.append(sum(points[len(pairs)]) / 2)
     return pairs
+
+
+def _result(games: Sequence[MatchGame]) -> MatchResult:
+    return MatchResult(_tally([game.reward for game in games if game.first_is_black]), _tally([game.reward for game in games if not game.first_is_black]))
 
 
 def _tally(rewards: Sequence[float]) -> Tally:

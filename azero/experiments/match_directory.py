@@ -114,6 +114,7 @@ class MatchDirectory:
                 "failures": summary.failures,
                 "score_disagreements": summary.disagreements,
                 "repeated_games": summary.repeats,
+                "different_games": dataclasses.asdict(summary.different.total),
                 "sprt": verdict,
             }
         )

@@ -184,5 +184,10 @@ def report_lines(first: str, second: str, summary: MatchSummary, movers: tuple[s
         lines.append(f"Elo difference {elo_difference(score.score):+.0f} ({low} to {high})")
     lines += [f"{count} games lost by a failure of {name}" for name, count in summary.failures.items()]
     lines += [f"{summary.disagreements} games whose score a program counts differently"] if summary.disagreements else []
-    lines += [f"{summary.repeats} games repeat an earlier one move by move: openings or temperature moves make them differ"] if summary.repeats else []
+    if summary.repeats:
+        alone = summary.different.total
+        lines += [
+            f"{summary.repeats} games repeat an earlier one move by move: openings or temperature moves make them differ. The {alone.games} different games alone: "
+            f"{alone.wins} wins, {alone.draws} draws, {alone.losses} losses: {100 * alone.score:.1f}%"
+        ]
     return lines

@@ -99,7 +99,10 @@ def _of_match(directory: Path) -> list[MatchOutcome]:
     if not games:
         return []
     players = [_identity(side, match) for side in (first, second)]
-    return [MatchOutcome((first["name"], second["name"]), (players[0], players[1]), summarise(games).result)]
+    # Where moves are drawn, games that happen to be the same are still as many games; without that they are one game.
+    summary = summarise(games)
+    result = summary.result if match["command"].get("temperature_moves", 1) else summary.different
+    return [MatchOutcome((first["name"], second["name"]), (players[0], players[1]), result)]
 
 
 def _identity(side: dict[str, Any], match: dict[str, Any]) -> str:

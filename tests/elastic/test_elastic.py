@@ -21,7 +21,7 @@ from azero.data.shard import pack_positions
 from azero.experiments.experiment import load
 from azero.experiments.run import Conduct, main, run
 from azero.pipelines.elastic import Elastic, Worker
-from azero.pipelines.events import Evaluated, Event, IterationDone, Trained
+from azero.pipelines.events import Evaluated, Event, IterationDone, MatchSkipped, Trained
 from azero.pipelines.loop import Loop, RunState
 from azero.play.trajectory import Games
 
@@ -31,7 +31,8 @@ pytestmark = pytest.mark.usefixtures("shared_programs")
 @pytest.fixture(scope="module")
 def workers() -> list[Worker]:
     """Workers for all tests; their games run on from test to test, as they do from iteration to iteration."""
-    return [Worker(small(), None, jax.default_backend(), 0, number) for number in range(2)]
+    config = with_evaluation(small(), every=2, gate=True)  # with matches, for the tests that have them
+    return [Worker(config, None, jax.default_backend(), 0, number) for number in range(2)]
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +154,16 @@ def test_the_gate_decides_while_learning_goes_on(win_rate, loop, workers, tmp_pa
         assert not promoted
     _, games = stored(state.replay, loop.game)
     assert set(games["network"][:, 1].tolist()) == set(published)
+
+
+def test_no_match_is_started_before_anything_is_learned(loop, workers, tmp_path):
+    gated = other(loop, with_evaluation(loop.config, every=2, gate=True))
+    gated = other(gated, dataclasses.replace(gated.config, learner=dataclasses.replace(gated.config.learner, max_samples_per_position=1e-9)))
+    state = fresh(gated, tmp_path)
+    crew = CrewHere(workers)
+    events = iterations(Elastic(gated, crew, never), state, 2)
+    assert [event for event in events if isinstance(event, MatchSkipped)] == [MatchSkipped(2, 0, "nothing has been learned yet")]
+    assert not crew.challenges
 
 
 def test_the_one_program_goes_on_with_an_elastic_run_and_the_other_way_round(workers, tmp_path, without_reports):
