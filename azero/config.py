@@ -337,6 +337,8 @@ class RunConfig:
     """Several hosts: found from the cluster (auto), required (on), or not looked for (off)."""
     coordinator: str | None = None
     """Several hosts that JAX does not find by itself: HOST:PORT of process 0, a free port of it."""
+    coordinator_bind: str | None = None
+    """Address that process 0 listens on where it is not HOST, as behind a router that changes addresses; never more than what is named."""
     num_processes: int | None = None
     """With coordinator: how many processes there are; None is what Slurm or Open MPI says."""
     process_id: int | None = None

@@ -29,7 +29,7 @@ def agree_on_settings(config: Config) -> Config:
     Raises:
       ValueError: it is not; the settings that differ from the lead's are named.
     """
-    config = dataclasses.replace(config, run=dataclasses.replace(config.run, coordinator=None, num_processes=None, process_id=None))
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, coordinator=None, coordinator_bind=None, num_processes=None, process_id=None))
     if jax.process_count() > 1:
         leads = json.loads(mesh_lib.from_lead(json.dumps(to_dict(config))))
         changes = show_changes(leads, to_dict(config), f"{{name}} = {{before}} in process 0, {{now}} in process {jax.process_index()}")

@@ -119,7 +119,7 @@ def run(
       FloatingPointError: learning has diverged; the text says what can be done.
       OSError: the system refuses a file or a directory.
     """
-    with together(config.run) as line:
+    with together(config.run, workdir) as line:
         console = console or make_console(quiet=not mesh_lib.is_lead())
         return _run(experiment, agree_on_settings(config), workdir, line, console, conduct, from_checkpoint)
 

@@ -53,7 +53,7 @@ def run(experiment: Experiment, config: Config, workdir: Path, data: Path, conso
       CheckpointError: no checkpoint can be read, or one cannot be written.
       FloatingPointError: learning has diverged; the text says what can be done.
     """
-    with together(config.run) as line:
+    with together(config.run, workdir) as line:
         return _run(experiment, agree_on_settings(config), workdir, data, line, console or make_console(quiet=not mesh_lib.is_lead()), from_checkpoint)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import signal
 import threading
 import time
@@ -20,6 +21,7 @@ from azero import mesh as mesh_lib
 from azero.config import RunConfig
 from azero.hosts import rendezvous
 from azero.hosts.line import EXIT_INTERRUPTED, Line, end_process, progress, say
+from azero.hosts.token import lead_token, other_token
 
 _MISTAKES = (ValueError, FloatingPointError, OSError, KeyboardInterrupt)
 """Exceptions whose text tells a person all; of others the traceback is printed."""
@@ -32,14 +34,14 @@ _LAUNCHERS = (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_
 
 
 @contextlib.contextmanager
-def together(settings: RunConfig) -> Iterator[Line]:
+def together(settings: RunConfig, workdir: Path) -> Iterator[Line]:
     """Join the other processes of the run, where there are any, and end with them: when one fails or dies, all say so and stop. Call before anything touches a
     device.
 
     Raises:
       ValueError: the processes cannot be joined; the text says why.
     """
-    line = join(settings)
+    line = join(settings, workdir)
     line.watch()
     try:
         yield line
@@ -54,8 +56,8 @@ def together(settings: RunConfig) -> Iterator[Line]:
     line.leave()
 
 
-def join(settings: RunConfig) -> Line:
-    """Join the other processes of the run; a run of one process gets a line without connections.
+def join(settings: RunConfig, workdir: Path) -> Line:
+    """Join the other processes of the run; a run of one process gets a line without connections. The token is in `workdir`, if not in the environment.
 
     Raises:
       ValueError: they cannot be joined: settings that do not fit each other, a wrong address, a process that does not come or comes twice.
@@ -69,7 +71,7 @@ def join(settings: RunConfig) -> Line:
             raise ValueError("run.coordinator, run.num-processes and run.process-id need run.distributed auto or on")
         return Line(0, {}, {})
     if settings.coordinator is not None:
-        return _join_at(settings, settings.coordinator)
+        return _join_at(settings, settings.coordinator, workdir)
     if told != (None, None, None):
         raise ValueError("run.num-processes and run.process-id need run.coordinator, the HOST:PORT of process 0")
     if settings.distributed == "auto" and not in_cluster(os.environ):
@@ -77,20 +79,33 @@ def join(settings: RunConfig) -> Line:
     return _join_detected(settings)
 
 
-def _join_at(settings: RunConfig, coordinator: str) -> Line:
+def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> Line:
     """Join at the address that the settings name: meet there first, then start JAX's runtime on the same port."""
-    address = _parse_address(coordinator)
+    host, port = _parse_address(coordinator)
+    bind = settings.coordinator_bind or host
     count, process, local = _numbers(settings, os.environ)
     began = time.monotonic()
     seconds = settings.join_seconds
-    line = rendezvous.gather(rendezvous.listen(address[1]), count, seconds) if process == 0 else rendezvous.meet([address], process, count, seconds)
+    if process == 0:
+        token = lead_token(workdir)
+        line = rendezvous.gather(rendezvous.listen(bind, port), count, seconds, token)
+    else:
+        line = rendezvous.meet([(host, port)], process, count, seconds, lambda: other_token(workdir, process))
     left = max(10, int(seconds - (time.monotonic() - began)))
-    _initialize(left, coordinator_address=coordinator, num_processes=count, process_id=process, local_device_ids=local, cluster_detection_method="deactivate")
+    _initialize(
+        left,
+        coordinator_address=coordinator,
+        coordinator_bind_address=f"[{bind}]:{port}" if ":" in bind else f"{bind}:{port}",
+        num_processes=count,
+        process_id=process,
+        local_device_ids=local,
+        cluster_detection_method="deactivate",
+    )
     return line
 
 
 def _join_detected(settings: RunConfig) -> Line:
-    """Join as JAX finds the cluster by itself, and open the line afterwards, at an address that the lead tells through JAX."""
+    """Join as JAX finds the cluster by itself, and open the line afterwards, at an address and with a token that the lead tells through JAX."""
     with progress("joining the other processes, as JAX finds them"):
         _initialize(settings.join_seconds)
     count = jax.process_count()
@@ -98,11 +113,19 @@ def _join_detected(settings: RunConfig) -> Line:
         return Line(0, {}, {})
     try:
         if mesh_lib.is_lead():
-            listener = rendezvous.listen(0)
-            mesh_lib.from_lead(json.dumps(rendezvous.own_addresses(listener.getsockname()[1])))
-            return rendezvous.gather(listener, count, _LINE_SECONDS)
-        addresses = [(str(host), int(port)) for host, port in json.loads(mesh_lib.from_lead(""))]
-        return rendezvous.meet(addresses, jax.process_index(), count, _LINE_SECONDS)
+            token = secrets.token_hex(32)
+            try:
+                listener = rendezvous.listen(rendezvous.own_address(), 0)
+            except ValueError:
+                mesh_lib.from_lead("[]")
+                raise
+            mesh_lib.from_lead(json.dumps([token, *listener.getsockname()[:2]]))
+            return rendezvous.gather(listener, count, _LINE_SECONDS, token)
+        told = json.loads(mesh_lib.from_lead(""))
+        if not told:
+            raise ValueError("process 0 cannot listen for the others")
+        token, host, port = told
+        return rendezvous.meet([(str(host), int(port))], jax.process_index(), count, _LINE_SECONDS, lambda: token)
     except ValueError as error:
         say(f"azero: {error}. The run goes on, but the end of a process will be noticed only by JAX, after a minute or more")
         return Line(jax.process_index(), {}, {})

@@ -25,9 +25,16 @@ EXIT_INTERRUPTED = 75
 (EX_TEMPFAIL of sysexits.h)."""
 NEWS_SECONDS = 3.0
 """How long a process that fails waits to hear that another one failed first: the system closes a connection within milliseconds."""
+BEAT_SECONDS = 5.0
+"""Each process says so often that it is alive, from a thread of its own that compiling and computing do not stop."""
+HUNG_SECONDS = 120.0
+"""A process that was heard of and then says nothing for so long is taken for stopped: the others would wait for it for ever."""
+_SEND_SECONDS = 5.0
+"""A message of a few bytes that the system does not take within this time is not sent: the other end has not read for long."""
 _KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 """A machine that is gone without a word is noticed after 15 + 4 x 15 seconds."""
 _CHUNK = 1 << 16
+_CONTINUES = "The same command continues the run from its last checkpoint"
 
 Message = dict[str, Any]
 
@@ -76,23 +83,33 @@ class Line:
                         send(connection, message)
 
     def _watch(self) -> None:
-        with selectors.DefaultSelector() as selector:
+        heard: dict[int, float] = {}
+        """When each process last said something; none before its first beat, for it may still be starting."""
+        with selectors.DefaultSelector() as selector, beating(lambda: self._send({"beat": True}), BEAT_SECONDS):
             for process, connection in self._connections.items():
-                connection.settimeout(None)
+                connection.settimeout(_SEND_SECONDS)
                 selector.register(connection, selectors.EVENT_READ, (process, bytearray()))
             while selector.get_map():
-                for key, _ in selector.select():
+                for key, _ in selector.select(BEAT_SECONDS):
                     process, buffer = key.data
-                    message = _next_message(key.fileobj, buffer)
+                    message = next_message(key.fileobj, buffer)
+                    while message is not None and "beat" in message:
+                        heard[process] = time.monotonic()
+                        message = _take_message(buffer)
                     if message is None:
                         continue
                     selector.unregister(key.fileobj)
+                    heard.pop(process, None)
                     if self._is_over.is_set() or "bye" in message:
                         continue
                     if "end" in message:
                         self._end(int(message["process"]), process, str(message["end"]), int(message["status"]))
                     else:
-                        self._end(process, process, "it has gone. The same command continues the run from its last checkpoint", EXIT_INTERRUPTED)
+                        self._end(process, process, f"it has gone. {_CONTINUES}", EXIT_INTERRUPTED)
+                for process, when in list(heard.items()):
+                    if time.monotonic() - when > HUNG_SECONDS and not self._is_over.is_set():
+                        del heard[process]
+                        self._end(process, process, f"it has said nothing for {HUNG_SECONDS:g} s, as if it were stopped. {_CONTINUES}", EXIT_INTERRUPTED)
 
     def _end(self, ended: int, heard_from: int, reason: str, status: int) -> None:
         """Pass on that process `ended` has ended the run, and end this one."""
@@ -141,13 +158,13 @@ def receive(connection: socket.socket, seconds: float) -> Message | None:
     while time.monotonic() < end:
         connection.settimeout(max(0.05, end - time.monotonic()))
         with contextlib.suppress(TimeoutError):
-            message = _next_message(connection, buffer, at_once=1)
+            message = next_message(connection, buffer, at_once=1)
             if message is not None:
                 return message
     return None
 
 
-def _next_message(connection: Any, buffer: bytearray, at_once: int = _CHUNK) -> Message | None:
+def next_message(connection: Any, buffer: bytearray, at_once: int = _CHUNK) -> Message | None:
     """Read what is there into `buffer`; return the message it completes, None while it is not complete, {} at the end of the connection or where it is none."""
     try:
         content = connection.recv(at_once)
@@ -158,11 +175,16 @@ def _next_message(connection: Any, buffer: bytearray, at_once: int = _CHUNK) -> 
     buffer += content
     if not content or len(buffer) > _CHUNK:
         return {}
+    return _take_message(buffer)
+
+
+def _take_message(buffer: bytearray) -> Message | None:
+    """Return the first message in `buffer` and take it out; None if it is not complete, {} if it is none."""
     line, newline, rest = bytes(buffer).partition(b"\n")
     if not newline:
         return None
     buffer[:] = rest
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         message = json.loads(line)
         return message if isinstance(message, dict) else {}
     return {}

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 from host_processes import command, finish, free_port, launch
 
 from azero.config import RunConfig
-from azero.hosts import cluster, rendezvous
+from azero.hosts import cluster, rendezvous, token
+from azero.hosts import line as line_module
 from azero.hosts.cluster import in_cluster, join
-from azero.hosts.line import Line, receive
+from azero.hosts.line import Line, receive, send
 
 
 @pytest.fixture
@@ -31,12 +35,15 @@ def together() -> Any:
         yield start
 
 
-def lead(port: int, count: int, seconds: float = 20.0) -> Callable[[], Line]:
-    return lambda: rendezvous.gather(rendezvous.listen(port), count, seconds)
+TOKEN = "the token of the run"
 
 
-def other(port: int, process: int, count: int, seconds: float = 20.0) -> Callable[[], Line]:
-    return lambda: rendezvous.meet([("127.0.0.1", port)], process, count, seconds)
+def lead(port: int, count: int, seconds: float = 20.0, token: str = TOKEN) -> Callable[[], Line]:
+    return lambda: rendezvous.gather(rendezvous.listen("127.0.0.1", port), count, seconds, token)
+
+
+def other(port: int, process: int, count: int, seconds: float = 20.0, token: str = TOKEN) -> Callable[[], Line]:
+    return lambda: rendezvous.meet([("127.0.0.1", port)], process, count, seconds, lambda: token)
 
 
 def test_all_meet_in_any_order_and_hear_of_each_other(together: Any) -> None:
@@ -77,7 +84,7 @@ def test_an_address_where_nobody_or_somebody_else_listens(together: Any) -> None
     with pytest.raises(ValueError, match=r"process 1 cannot reach process 0 at 127.0.0.1:\d+ within 1 s: Connection refused; is the address right"):
         other(free_port(), 1, 2, 1.0)()
     with pytest.raises(ValueError, match=r"process 1 cannot reach process 0 at no.such.host.invalid:7000"):
-        rendezvous.meet([("no.such.host.invalid", 7000)], 1, 2, 1.0)
+        rendezvous.meet([("no.such.host.invalid", 7000)], 1, 2, 1.0, lambda: TOKEN)
     assert time.monotonic() - began < 20
     with socket.create_server(("127.0.0.1", 0)) as stranger:
 
@@ -89,19 +96,105 @@ def test_an_address_where_nobody_or_somebody_else_listens(together: Any) -> None
         together(greet)
         with pytest.raises(ValueError, match="is not process 0 of this run"):
             other(stranger.getsockname()[1], 1, 2)()
-        with pytest.raises(ValueError, match=r"process 0 cannot listen on port \d+: .*; take another port"):
-            rendezvous.listen(stranger.getsockname()[1])
+        with pytest.raises(ValueError, match=r"process 0 cannot listen on port \d+ of 127\.0\.0\.1: .*; take another port"):
+            rendezvous.listen("127.0.0.1", stranger.getsockname()[1])
 
 
 def test_who_connects_and_says_nothing_sensible_is_passed_over(together: Any) -> None:
-    listener = rendezvous.listen(0)
+    listener = rendezvous.listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    [first] = together(lambda: rendezvous.gather(listener, 2, 20.0))
+    [first] = together(lambda: rendezvous.gather(listener, 2, 20.0, TOKEN))
+    silent = [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(rendezvous.MOST_PENDING + 3)]
     for content in (b"GET / HTTP/1.1\r\n\r\n", b"[1, 2]\n", b'{"process": 1}\n', b""):
         with socket.create_connection(("127.0.0.1", port), timeout=5) as scanner:
             scanner.sendall(content)
     [one] = together(other(port, 1, 2))
+    assert one.result(timeout=4) is not None and first.result(timeout=4) is not None, "who says nothing does not keep the others waiting"
+    for connection in silent:
+        connection.close()
+
+
+@pytest.mark.parametrize("wrong", ["", "another token"])
+def test_a_process_without_the_token_is_refused_in_one_line_and_the_rest_meets(wrong: str, together: Any) -> None:
+    port = free_port()
+    first, stranger = together(lead(port, 2), other(port, 1, 2, token=wrong))
+    with pytest.raises(
+        ValueError, match="process 1 has no token, or another one than process 0: one working directory for all, or the same AZERO_TOKEN"
+    ) as error:
+        stranger.result(timeout=20)
+    assert "\n" not in str(error.value)
+    [one] = together(other(port, 1, 2))
     assert one.result(timeout=20) is not None and first.result(timeout=20) is not None
+
+
+def test_a_lead_without_the_token_is_not_believed(together: Any) -> None:
+    """Somebody else listens at the address, who does all that the lead does but has no token."""
+    with socket.create_server(("127.0.0.1", 0)) as impostor:
+
+        def pretend() -> None:
+            connection, _ = impostor.accept()
+            with connection:
+                send(connection, {"nonce": "0"})
+                receive(connection, 5.0)
+                send(connection, {"go": True, "proof": "0" * 64})
+
+        together(pretend)
+        with pytest.raises(ValueError, match="is not process 0 of this run"):
+            other(impostor.getsockname()[1], 1, 2)()
+
+
+def test_only_the_named_address_is_listened_on() -> None:
+    with rendezvous.listen("127.0.0.1", 0) as listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
+    with pytest.raises(ValueError, match=r"process 0 cannot listen on port \d+ of 192\.0\.2\.1: .*; name an address of this host in run\.coordinator-bind"):
+        rendezvous.listen("192.0.2.1", free_port())
+
+
+def test_the_token_is_a_file_that_only_its_owner_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZERO_TOKEN", raising=False)
+    made = token.lead_token(tmp_path / "run")
+    assert len(made) == 64 and (tmp_path / "run" / ".token").stat().st_mode & 0o777 == 0o600
+    assert token.lead_token(tmp_path / "run") == made == token.other_token(tmp_path / "run", 1)
+    monkeypatch.setattr(token, "_SEEN_SECONDS", 0.1)
+    with pytest.raises(ValueError, match=r"process 1 finds no token: .*elsewhere/\.token is not there; give a --workdir that all hosts share"):
+        token.other_token(tmp_path / "elsewhere", 1)
+    monkeypatch.setenv("AZERO_TOKEN", "said")
+    assert token.lead_token(tmp_path / "other") == "said" == token.other_token(tmp_path / "other", 1) and not (tmp_path / "other").exists()
+
+
+STOPPED = """
+import sys, time
+from azero.hosts import line, rendezvous
+line.BEAT_SECONDS = 0.1
+rendezvous.meet([("127.0.0.1", int(sys.argv[1]))], 1, 2, 60.0, lambda: "the token of the run").watch()
+print("here", flush=True)
+time.sleep(100)
+"""
+
+
+def test_a_process_that_is_stopped_ends_the_run(together: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """SIGSTOP: its connection stays open, and only its beats are missing."""
+    monkeypatch.setattr(line_module, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(line_module, "HUNG_SECONDS", 1.0)
+    ended: list[int] = []
+    monkeypatch.setattr(line_module, "end_process", ended.append)
+    port = free_port()
+    [first] = together(lead(port, 2, 60.0))
+    process = launch([sys.executable, "-c", STOPPED, str(port)])
+    try:
+        line = first.result(timeout=60)
+        line.watch()
+        assert process.stdout is not None and process.stdout.readline() == "here\n"
+        time.sleep(1.5)
+        assert not ended, "it beats"
+        process.send_signal(signal.SIGSTOP)
+        end = time.monotonic() + 20
+        while not ended and time.monotonic() < end:
+            time.sleep(0.05)
+        assert ended == [line_module.EXIT_INTERRUPTED]
+        assert "process 1 (" in (said := capfd.readouterr().err) and "it has said nothing for 1 s, as if it were stopped" in said
+    finally:
+        process.kill()
 
 
 MISTAKES = [
@@ -115,9 +208,9 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("settings", "words"), MISTAKES)
-def test_settings_that_do_not_fit(settings: dict[str, Any], words: str) -> None:
+def test_settings_that_do_not_fit(settings: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
-        join(RunConfig(**settings))
+        join(RunConfig(**settings), tmp_path)
 
 
 def test_a_process_alone_ends_with_a_line(tmp_path: Any) -> None:

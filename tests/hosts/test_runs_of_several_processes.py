@@ -141,7 +141,8 @@ def test_a_life_of_a_run(gate: list[str], tmp_path: Path) -> None:
         pytest.param(["--learner.batch-size", "16"], "learner.batch-size = 8 in process 0, 16 in process 1", marks=pytest.mark.slow),
     ],
 )
-def test_processes_that_do_not_fit_each_other_stop_with_a_line(flags: list[str], words: str, tmp_path: Path) -> None:
+def test_processes_that_do_not_fit_each_other_stop_with_a_line(flags: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZERO_TOKEN", "what they have in common")
     flags = [str(tmp_path / "other") if flag == "OTHER" else flag for flag in flags]
     for status, output, error in finish(launch_all(command(tmp_path / "run"), command(tmp_path / "run", *flags)), 60):
         assert status == 2
