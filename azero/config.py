@@ -128,7 +128,8 @@ class NetworkConfig:
     inference_dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """Compute type of the tower in self-play and evaluation."""
     convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
-    """How 3x3 convolutions are computed: XLA's own, matrix products over rows (CPUs with bf16 units), minimal filtering (other CPUs), or by measurement."""
+    """How 3x3 convolutions are computed: XLA's own, matrix products over rows (CPUs with bf16 units), minimal filtering (other CPUs), or by shape and kind of
+    processor. A run keeps what it began with."""
     pattern_bits: int = 16
     """rollout2016, tree2016: a table of patterns has 2 to this power weights (AG16: 69,338 and 32,207 weights)."""
     batch_norm_momentum: float = 0.95

@@ -20,7 +20,7 @@ from azero.data.sample import unpack
 from azero.games import make
 from azero.games.game import Game
 from azero.learn.learner import make_learner, place_samples
-from azero.networks import make_network, resolve
+from azero.networks import make_network
 from azero.play.targets import policy_room, words_of
 from azero.play.trajectory import Assembler, Games, Step
 
@@ -141,7 +141,7 @@ def _assemble(chunks: list[Step], positions: int) -> tuple[float, list[Games]]:
 def _learn(config: Config, game: Game, replay: Replay, steps: int) -> tuple[float, float]:
     """Return positions/s of the learner fed by the replay, and the share of the time it waited for batches."""
     mesh = mesh_lib.make_mesh(jax.devices()[:1])
-    network = make_network(resolve(config.network), game.board_shape, game.num_planes, game.num_actions)
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
     learner = make_learner(dataclasses.replace(config.learner, learning_rate=((0, 1e-3),)), network, game, mesh)
     size = config.learner.batch_size
 

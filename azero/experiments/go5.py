@@ -21,7 +21,7 @@ EXPERIMENT = Experiment(
         # With best play White loses by 25 points. By the result alone all its moves are then as bad; half of the reward in points teaches it to resist
         # (experiments/go5-margin: 10, with another seed 6, instead of 0 of 10 games as White against GNU Go).
         game=GameConfig(name="go", size=(5,), komi=0.5, margin_weight=0.5),
-        # A fixed convolution, so that one machine comes to one net: measuring at start-up may choose another one on a busy day.
+        # A fixed convolution, so that machines with and without bf16 units come to one net.
         network=NetworkConfig(blocks=4, filters=32, value_hidden=64, train_dtype="float32", inference_dtype="float32", convolution="winograd"),
         search=SearchConfig(name="gumbel", num_simulations=16, max_considered=16),
         selfplay=SelfplayConfig(

@@ -18,7 +18,7 @@ from azero.data.files import write_atomic
 from azero.data.shard import ShardName
 from azero.games import make
 from azero.learn.learner import check_state
-from azero.networks import choose
+from azero.networks import resolve
 from azero.networks.rollout import NUM_GROUPS
 from azero.pipelines.loop import START_POSITIONS, Loop, RunState
 from azero.play.trajectory import Assembler, HostArray
@@ -30,9 +30,9 @@ _ASSEMBLER = "assembler."
 
 
 def settle(config: Config, workdir: Path) -> Config:
-    """Return `config` with what it leaves open decided, by the lead for all hosts: as the run in `workdir` decided it before, else by measuring.
+    """Return `config` with what it leaves open decided, by the lead for all hosts: as the run in `workdir` decided it before, else by `resolve`.
 
-    A run must not change how it computes when it is continued, or it would not end as one that was never stopped; and two hosts must not measure differently.
+    A run must not change how it computes when it is continued, or it would not end as one that was never stopped; and hosts with different processors must compute alike.
     """
     settled = json.dumps(to_dict(_settle(config, workdir))) if mesh_lib.is_lead() else ""
     return from_dict(json.loads(mesh_lib.from_lead(settled)))
@@ -49,7 +49,7 @@ def _settle(config: Config, workdir: Path) -> Config:
     if network.name in NUM_GROUPS:
         config = _without_symmetries(config)
     game = make(config.game.name, **config.game.options())
-    return dataclasses.replace(config, network=choose(network, game.board_shape, game.num_planes, game.num_actions).config)
+    return dataclasses.replace(config, network=resolve(network, game.board_shape))
 
 
 def _without_symmetries(config: Config) -> Config:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -29,21 +28,13 @@ ARCHITECTURES_2016 = {"policy2016": alphago2016.policy_network, "value2016": alp
 """The convolutional networks of 2016 by name."""
 
 
-class Choice(NamedTuple):
-    """Settings with "auto" settled by measuring."""
-
-    config: NetworkConfig
-    positions_per_second: dict[str, float]
-    """What was measured, by "convolution dtype"; empty where there was nothing to choose."""
-
-
 def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int, platform: str | None = None) -> Network:
     """Make the network of `config` for planes [B, *board_shape, num_planes] and `num_actions` moves.
 
     `config` goes through `resolve` first. `platform` is what it will run on, "cpu", "gpu" or "tpu"; default what there is here.
     """
     platform = platform or jax.default_backend()
-    config = resolve(config, platform)
+    config = resolve(config, board_shape, platform)
     piece = piece_size(config, board_shape) if platform == "cpu" else None
     if config.name in rollout.NUM_GROUPS:
         return rollout.linear_network(config, board_shape, num_planes, num_actions)
@@ -74,54 +65,36 @@ def piece_size(config: NetworkConfig, board_shape: tuple[int, int]) -> int:
     return 1 << max(0, round(np.log2(_PIECE_BYTES / position_bytes)))
 
 
-def resolve(config: NetworkConfig, platform: str | None = None) -> NetworkConfig:
-    """Return `config` without "auto", by the kind of device alone: `platform`, or what there is here.
+def resolve(config: NetworkConfig, board_shape: tuple[int, int], platform: str | None = None) -> NetworkConfig:
+    """Return `config` without "auto": the convolution, and the compute types that it needs, by shape and kind of processor, so that equal machines compute alike.
 
-    GPUs and TPUs take XLA's convolution. CPUs with bf16 units take matrix products, other CPUs minimal filtering, which needs float32: with it both
-    compute types are float32, whatever the settings say.
+    `platform` is "cpu", "gpu" or "tpu"; default what there is here. GPUs and TPUs take XLA's convolution, CPUs what `_cpu_convolution` says. Minimal filtering needs
+    float32: with it both compute types are float32, whatever the settings say.
     """
     convolution = config.convolution
     if convolution == "auto":
         on_cpu = (platform or jax.default_backend()) == "cpu"
-        convolution = ("dots" if has_bf16_units() and config.inference_dtype == "bfloat16" else "winograd") if on_cpu else "xla"
+        convolution = _cpu_convolution(config, board_shape) if on_cpu else "xla"
     if convolution == "winograd":
         return dataclasses.replace(config, convolution="winograd", train_dtype="float32", inference_dtype="float32")
     return dataclasses.replace(config, convolution=convolution)
 
 
-def choose(config: NetworkConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int) -> Choice:
-    """Settle "auto" by measuring the candidates of this CPU on a net of the same width and two blocks (one to three seconds).
+def _cpu_convolution(config: NetworkConfig, board_shape: tuple[int, int]) -> Literal["dots", "winograd"]:
+    """Return the convolution of CPUs by instruction set, compute type and shape, from `azero bench network` (docs/speed.md).
 
-    XLA's convolution is no candidate on a CPU: its gradient is several times slower there than that of the other two. Elsewhere nothing is measured.
+    | processor | inference in | points x filters | convolution |
+    |---|---|---|---|
+    | with bf16 units (AMX, AVX512_BF16, Arm's bf16) | bfloat16 | all | dots |
+    | with them | float32 | all | winograd |
+    | AVX-512, AVX2, Arm and others without | either | all | winograd |
+
+    XLA's own is never taken: its gradient is several times slower than that of the other two.
     """
-    if config.convolution != "auto" or jax.default_backend() != "cpu":
-        return Choice(resolve(config), {})
-    products_dtype = config.inference_dtype if has_bf16_units() else "float32"
-    candidates = [
-        resolve(dataclasses.replace(config, convolution="winograd")),
-        dataclasses.replace(config, convolution="dots", inference_dtype=products_dtype, train_dtype=products_dtype),
-    ]
-    rates = [_measure(candidate, board_shape, num_planes, num_actions) for candidate in candidates]
-    names = [f"{candidate.convolution} {candidate.inference_dtype}" for candidate in candidates]
-    return Choice(candidates[int(np.argmax(rates))], dict(zip(names, rates, strict=True)))
+    return "dots" if config.inference_dtype == "bfloat16" and has_bf16_units() else "winograd"
 
 
 def has_bf16_units() -> bool:
     """Return whether this machine's CPU multiplies bf16 matrices in hardware, as far as Linux says so."""
     cpuinfo = Path("/proc/cpuinfo")
     return cpuinfo.exists() and bool(_BF16_FLAGS & set(cpuinfo.read_text(encoding="utf-8").split()))
-
-
-def _measure(config: NetworkConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int) -> float:
-    """Return positions/s of the inference path of a two-block net."""
-    network = make_network(dataclasses.replace(config, name="alphago_zero", blocks=2, heads="dual"), board_shape, num_planes, num_actions)
-    batch = 4 * piece_size(config, board_shape)
-    planes = jnp.zeros((batch, *board_shape, num_planes), jnp.float32)
-    folded = jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0))
-    infer = jax.jit(network.infer).lower(folded, planes).compile()
-    seconds = []
-    for _ in range(8):
-        start = time.perf_counter()
-        jax.block_until_ready(infer(folded, planes))
-        seconds.append(time.perf_counter() - start)
-    return batch / min(seconds)

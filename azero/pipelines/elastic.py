@@ -22,7 +22,7 @@ from azero import mesh as mesh_lib
 from azero.config import Config
 from azero.evaluate.resign import NEVER
 from azero.games import make
-from azero.networks import choose
+from azero.networks import resolve
 from azero.pipelines.events import Event, MatchSkipped, Phase
 from azero.pipelines.loop import Challenge, Loop, RunState, Tally
 from azero.pipelines.programs import WORKER, Programs
@@ -201,5 +201,4 @@ def _fit_to_devices(config: Config, platform: str) -> Config:
     if jax.default_backend() == platform:
         return config
     game = make(config.game.name, **config.game.options())
-    chosen = choose(dataclasses.replace(config.network, convolution="auto"), game.board_shape, game.num_planes, game.num_actions)
-    return dataclasses.replace(config, network=chosen.config)
+    return dataclasses.replace(config, network=resolve(dataclasses.replace(config.network, convolution="auto"), game.board_shape))

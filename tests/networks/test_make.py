@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from azero.config import NetworkConfig
-from azero.networks import choose, make, resolve
+from azero.networks import make, resolve
 from azero.networks.make import piece_size
 
 SMALL = NetworkConfig(blocks=4, filters=8)
@@ -13,34 +13,24 @@ SMALL = NetworkConfig(blocks=4, filters=8)
 
 def test_cpu_without_bf16_units_takes_minimal_filtering_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make, "has_bf16_units", lambda: False)
-    resolved = resolve(SMALL)
+    resolved = resolve(SMALL, (9, 9))
     assert (resolved.convolution, resolved.train_dtype, resolved.inference_dtype) == ("winograd", "float32", "float32")
 
 
 def test_cpu_with_bf16_units_takes_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make, "has_bf16_units", lambda: True)
-    assert (resolve(SMALL).convolution, resolve(SMALL).inference_dtype) == ("dots", "bfloat16")
-    assert resolve(dataclasses.replace(SMALL, inference_dtype="float32")).convolution == "winograd"
+    assert (resolve(SMALL, (9, 9)).convolution, resolve(SMALL, (9, 9)).inference_dtype) == ("dots", "bfloat16")
+    assert resolve(dataclasses.replace(SMALL, inference_dtype="float32"), (9, 9)).convolution == "winograd"
 
 
 def test_accelerators_take_xla(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make.jax, "default_backend", lambda: "tpu")
-    assert resolve(SMALL) == dataclasses.replace(SMALL, convolution="xla")
-    assert choose(SMALL, (5, 5), 17, 26).positions_per_second == {}
+    assert resolve(SMALL, (9, 9)) == dataclasses.replace(SMALL, convolution="xla")
 
 
 def test_settings_are_taken_as_given() -> None:
     given = dataclasses.replace(SMALL, convolution="dots")
-    assert resolve(given) == given
-    assert choose(given, (5, 5), 17, 26).config == given
-
-
-def test_measuring_takes_the_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make, "has_bf16_units", lambda: False)
-    choice = choose(SMALL, (3, 3), 17, 10)
-    assert set(choice.positions_per_second) == {"winograd float32", "dots float32"}
-    assert f"{choice.config.convolution} {choice.config.inference_dtype}" == max(choice.positions_per_second, key=choice.positions_per_second.__getitem__)
-    assert choice.config == resolve(dataclasses.replace(choice.config, blocks=4))
+    assert resolve(given, (9, 9)) == given
 
 
 def test_pieces_fit_the_cache() -> None:
