@@ -161,7 +161,11 @@ class PlannedPrograms:
 
     def match(self) -> Program:
         """Return a chunk of moves of the matches between two players of the run."""
-        return Program("match", lambda: self._loop.programs.trace_match().lower(), (self._train, self._other, self._carry, self._starts))
+        return Program("match", lambda: self.trace_match().lower(), (self._train, self._other, self._carry, self._starts))
+
+    def trace_match(self) -> Any:
+        """Return the same program before it is lowered (jax.stages.Traced)."""
+        return self._loop.programs.trace_match()
 
     @property
     def local_search_batch(self) -> int:

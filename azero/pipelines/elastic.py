@@ -89,7 +89,6 @@ class Worker:
         """
         mesh = mesh_lib.make_mesh()
         self._programs = Programs(_fit_to_devices(config, platform), mesh)
-        self._programs.trace_match()
         self._starts = None if starts is None else jax.device_put(starts, mesh_lib.replicated(mesh))
         root = jax.random.fold_in(jax.random.key(config.run.seed), WORKER)
         games_key, self._key = jax.random.split(jax.random.fold_in(jax.random.fold_in(root, iteration), number))

@@ -1,5 +1,10 @@
 """Costs read from programs compiled for this CPU: hand counts of products, convolutions, loops and slices, and collectives."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,3 +54,27 @@ def test_collectives_are_found():
     total = jax.shard_map(lambda x: jax.lax.psum(x, mesh_lib.DATA_AXIS), mesh=mesh, in_specs=split, out_specs=PartitionSpec())
     text = jax.jit(total).lower(np.zeros(mesh.size, np.float32)).compile().as_text()
     assert len(parse(text).collectives()) == (1 if mesh.size > 1 else 0)
+
+
+GATES_OF_GO19 = """
+import jax, sys
+from pathlib import Path
+from azero.config import load_overlay
+from azero.experiments.experiment import load
+from azero.mesh import make_mesh
+from azero.pipelines.programs import Programs
+
+published = load("go19").config
+for config in (published, load_overlay(Path(sys.argv[1]), published)):
+    for devices in (16, 32, 64, 128, 256):
+        programs = Programs(config, make_mesh(jax.devices()[:devices]))
+print(programs.match_games, programs.trace_match().in_avals[0][2].ply.shape)
+"""
+
+
+def test_the_gate_of_go19_is_built_on_16_to_256_devices():
+    """400 games divide over none of them. On 256 there are 200 pairs of games, filled up to one pair a device."""
+    overlay = Path(__file__).parents[2] / "configs" / "pod.toml"
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "256"}
+    done = subprocess.run([sys.executable, "-c", GATES_OF_GO19, str(overlay)], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "400 (256,)\n", done.stderr

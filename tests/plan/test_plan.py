@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from azero.compiler.compiled import compile_program
 from azero.compiler.cost import module_cost
 from azero.compiler.hlo import COLLECTIVES
 from azero.compiler.topology import parse_topology, topology_devices
-from azero.config import Config, NetworkConfig
+from azero.config import Config, NetworkConfig, load_overlay
 from azero.experiments.estimate import evaluation_flops
 from azero.experiments.experiment import load
 from azero.experiments.fitting import fit, usable_bytes
@@ -66,7 +67,7 @@ def silently(what: str) -> contextlib.AbstractContextManager[None]:
 def check_properties(compiled: Compiled) -> None:
     """Check what every experiment is held to, whatever the slice."""
     programs, found = compiled
-    for name in ("fold", "self-play", "game step", "unpack"):
+    for name in ("fold", "self-play", "game step", "unpack", *(["match"] if "match" in found else [])):
         assert not set(found[name].counts) & set(COLLECTIVES), f"{name} has collectives: {found[name].counts}"
     assert found["game step"].counts["scatter"] == 0
     learner = found["train step"]
@@ -90,6 +91,20 @@ def test_by_hand_is_what_the_layers_say(name: str) -> None:
     params = jax.eval_shape(network.init, jax.random.key(0))["params"]
     counted = by_hand(math.prod(game.board_shape), game.num_planes, game.num_actions, config.network)
     assert evaluation_flops(params, game.board_shape) == pytest.approx(counted, rel=0.002), "all but biases and batch norms"
+
+
+@needs_compiler
+@pytest.mark.parametrize("overlay", [None, "pod"])
+def test_the_gate_of_400_games_is_built_on_every_slice(overlay: str | None) -> None:
+    """400 games divide over none of these slices; a gate that cannot be built ends a plan, and a run before its first iteration."""
+    config = load("go19").config
+    if overlay is not None:
+        config = load_overlay(Path(__file__).parents[2] / "configs" / f"{overlay}.toml", config)
+    for topology, devices in (("v5e:4x4", 16), ("v5e:4x8", 32), ("v5e:8x8", 64), ("v5e:8x16", 128), ("v5e:16x16", 256)):
+        programs = PlannedPrograms(config, parse_topology(topology))
+        assert (programs.mesh.size, programs.in_order()[-1].name) == (devices, "match")
+    carry = programs.trace_match().in_avals[0][2]
+    assert carry.ply.shape == (256,), "200 pairs of games, filled up to one a device"
 
 
 @needs_compiler
