@@ -10,7 +10,6 @@ from typing import Any
 from azero.config import Config, GameConfig
 from azero.engines.external_match import MakePlayer
 from azero.engines.program import find_program
-from azero.experiments.match_records import rules_name
 from azero.experiments.match_request import MatchRequest
 from azero.experiments.players import (
     ENGINE,
@@ -26,6 +25,7 @@ from azero.experiments.players import (
 )
 from azero.experiments.programs import GnuShogiSpec, ProgramSpec, program_maker
 from azero.games import Game, make
+from azero.games.go.sgf_write import rules_name
 from azero.pipelines.programs import match_settings
 from azero.play.player import Player, Position
 from azero.play.tree_player import PlayStyle
@@ -132,7 +132,7 @@ def describe_rules(rules: GameConfig) -> str:
     board = make(rules.name, **rules.options())
     words = [f"{board.name} on {_by(board)}"]
     if rules.name == "go":
-        words += [f"komi {rules.komi:g}", rules_name(rules)]
+        words += [f"komi {rules.komi:g}", rules_name(rules.superko, rules.suicide)]
     if rules.name == "shogi":
         words.append(f"{'with' if rules.entering_king else 'without'} an entering-king rule{' (27 points)' if rules.entering_king else ''}")
     return ", ".join([*words, f"at most {board.max_moves} moves"])
