@@ -25,7 +25,6 @@ from azero.experiments.players import (
 )
 from azero.experiments.programs import GnuShogiSpec, ProgramSpec, program_maker
 from azero.games import Game, make
-from azero.games.go.sgf_write import rules_name
 from azero.pipelines.programs import match_settings
 from azero.play.player import Player, Position
 from azero.play.tree_player import PlayStyle
@@ -132,7 +131,8 @@ def describe_rules(rules: GameConfig) -> str:
     board = make(rules.name, **rules.options())
     words = [f"{board.name} on {_by(board)}"]
     if rules.name == "go":
-        words += [f"komi {rules.komi:g}", rules_name(rules.superko, rules.suicide)]
+        repetition = "simple ko" if rules.superko == "simple" else f"{rules.superko} superko"
+        words += [f"area scoring, komi {rules.komi:g}", repetition, "suicide" if rules.suicide else "no suicide"]
     if rules.name == "shogi":
         words.append(f"{'with' if rules.entering_king else 'without'} an entering-king rule{' (27 points)' if rules.entering_king else ''}")
     return ", ".join([*words, f"at most {board.max_moves} moves"])

@@ -52,6 +52,7 @@ def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
     # Whoever has Black wins if it is "corner", which puts a stone on the board; else White wins by the komi.
     result, text = play(request("corner", "pass", workers=2, out=tmp_path / "match"))
     assert result == MatchResult(first=Tally(wins=2), second=Tally(wins=2))
+    assert text.startswith("corner against pass: go on 3x3, area scoring, komi 0.5, positional superko, no suicide, at most 18 moves\n")
     assert "corner against pass: 4 wins, 0 draws, 0 losses: 100.0% (no interval: all games are of one group)" in text
     assert "2 games repeat an earlier one" in text and "The 2 different games alone: 2 wins, 0 draws, 0 losses: 100.0%" in text
     facts = read_match(tmp_path / "match")
