@@ -114,7 +114,7 @@ def analysis(
 ) -> None:
     """Speak KataGo's JSON analysis protocol on standard input and output: one query a line in, one result a line out.
 
-    Winrates are Black's unless a query's overrideSettings name another reportAnalysisWinratesAs (WHITE, SIDETOMOVE). There is no score or ownership.
+    Winrates are Black's unless a query's overrideSettings name another reportAnalysisWinratesAs (WHITE, SIDETOMOVE). Leads and ownership are estimates.
 
     Args:
       checkpoint: a run's directory; its network analyses the board it was trained on.
