@@ -1,6 +1,5 @@
 """Settings of the test session: CPU only, eight virtual devices, a persistent compilation cache, strict promotion; seeds; skips that are failures at night."""
 
-import copy
 import dataclasses
 import functools
 import os
@@ -18,6 +17,8 @@ import jax
 import pytest
 from needs import IS_NIGHTLY, NOT_HERE
 
+import azero  # noqa: F401 - adds its own flag to XLA_FLAGS, before JAX reads them
+
 SEED = int(os.environ.get("AZERO_TEST_SEED", "0"))
 
 
@@ -29,8 +30,6 @@ def seed() -> int:
 
 MOST_MAPS = 20_000
 """Memory maps of a process from which on compiled programs are let go; Linux allows 65,530 (vm.max_map_count)."""
-
-import azero  # noqa: E402, F401 - adds its own flag to XLA_FLAGS, before JAX reads them
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -44,25 +43,20 @@ def release_programs():
 
 @pytest.fixture(scope="module")
 def shared_programs():
-    """Let the runs of a module that have the same settings share their compiled programs; each run has its own loop, state and files."""
-    from azero.config import CheckpointConfig, RunConfig
-    from azero.pipelines import loop
+    """Let the runs of a module share the programs that their settings have in common; each run has its own loop, state and files."""
+    from azero.config import CheckpointConfig, ReplayConfig, RunConfig
+    from azero.pipelines import loop, programs
 
-    make_learner, make_programs = functools.cache(loop.make_learner), functools.cache(loop.Programs)
+    match_leaf = functools.cache(programs.match_leaf)
 
-    @functools.cache
-    def programs(config, mesh):
-        """The programs do not depend on the seed; what is around them does."""
-        made = copy.copy(make_programs(dataclasses.replace(config, run=RunConfig()), mesh))
-        made.config = config
-        return made
-
-    def without_length(config, mesh):
-        return programs(dataclasses.replace(config, run=RunConfig(seed=config.run.seed), checkpoint=CheckpointConfig()), mesh)
+    def leaf_of_matches(config, game, network):
+        return match_leaf(dataclasses.replace(config, replay=ReplayConfig(), checkpoint=CheckpointConfig(), run=RunConfig()), game, network)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "make_learner", make_learner)
-        patch.setattr(loop, "Programs", without_length)
+        for name in ("make_network", "network_leaf", "make_search", "make_selfplay", "make_match"):
+            patch.setattr(programs, name, functools.cache(getattr(programs, name)))
+        patch.setattr(programs, "match_leaf", leaf_of_matches)
+        patch.setattr(loop, "make_learner", functools.cache(loop.make_learner))
         yield
 
 

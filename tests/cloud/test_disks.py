@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from needs import NOT_HERE, not_here
 
 from azero.cloud import scripts
 from azero.cloud.requests import Storage
@@ -116,7 +117,7 @@ def _loop_devices() -> bool:
     return os.geteuid() == 0 and subprocess.run(["losetup", "--find"], capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.skipif(not _loop_devices(), reason="loop devices need root and the kernel's module")
+@pytest.mark.skipif(not _loop_devices(), reason=f"{NOT_HERE}loop devices need root and the kernel's module")
 def test_real_block_devices(machine):
     """A loop device is formatted once, mounted with what is on it from then on, and left alone where its file system is unknown."""
     image = machine.disk()
@@ -125,7 +126,7 @@ def test_real_block_devices(machine):
     runs = machine.folder / "runs"
     attached = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=False)
     if attached.returncode:
-        pytest.skip(f"no loop device: {attached.stderr.strip()}")
+        not_here(f"no loop device: {attached.stderr.strip()}")
     device = attached.stdout.strip()
     link = machine.folder / "by-id" / "google-runs"
     link.unlink()

@@ -12,7 +12,7 @@ from azero.cli import main
 from azero.engines import lines
 
 COMMAND = [sys.executable, "-m", "azero.cli"]
-NETWORK = ["--random-net", "go5"]
+NETWORK = ["--random-net", "go5?blocks=1&filters=8"]
 
 
 def _environment() -> dict[str, str]:

@@ -17,7 +17,7 @@ SMALL = ("--config", str(Path(__file__).parents[2] / "configs" / "smoke.toml"))
 def in_a_notebook(monkeypatch):
     """One device is enough, and what is shown is kept."""
     monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "1")
-    monkeypatch.setattr(notebook, "SHOWN_SECONDS", 0.5)
+    monkeypatch.setattr(notebook, "SHOWN_SECONDS", 2.0)
 
 
 def iterations(workdir) -> list[int]:

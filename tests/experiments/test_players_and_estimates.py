@@ -123,7 +123,7 @@ def test_every_engine_plays_a_network_by_the_search_that_is_named():
 
 
 def test_a_thinker_plays_under_other_rules_on_its_own_board():
-    spec = RandomNetSpec("go5", visits=12)
+    spec = RandomNetSpec("go5", visits=12, blocks=1, filters=8)
     rules = dataclasses.replace(load("go5").config.game, komi=0.5, superko="situational")
     thinker = load_thinker(spec, rules, ThinkerSettings(TreeSettings(batch=1)))
     assert thinker.game.komi == 0.5 and thinker.game.superko == "situational" and thinker.name == "random go5, 12 visits, engine"

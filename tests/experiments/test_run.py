@@ -101,7 +101,7 @@ def test_k_and_k_iterations_equal_2k_bit_for_bit(gate, tmp_path, without_reports
 
 def gated(every: int = 2, win_rate: float = 0.55, games: int = 10) -> Config:
     """Tic-tac-toe with AlphaGo Zero's gate and fewer games than the eight devices can be filled with."""
-    config = tiny(load("tictactoe").config, iterations=4)
+    config = tictactoe(iterations=4)
     evaluation = dataclasses.replace(config.evaluation, every=every, gate=True, gate_games=games, gate_win_rate=win_rate)
     return dataclasses.replace(config, evaluation=evaluation, checkpoint=CheckpointConfig(every=4, keep=3))
 
@@ -110,7 +110,7 @@ def events(workdir: Path) -> list[dict]:
     return read_rows(workdir / "events.jsonl")
 
 
-def test_a_gate_of_a_number_of_games_that_does_not_divide_is_passed(tmp_path):
+def test_a_gate_of_a_number_of_games_that_does_not_divide_is_passed(tmp_path, without_reports):
     assert quiet_run("tictactoe", gated(win_rate=0.0), tmp_path) == 0
     rows = [row for row in events(tmp_path) if row["kind"] == "evaluation"]
     assert [(row["iteration"], row["opponent_iteration"], row["passed"]) for row in rows] == [(2, 0, True), (4, 2, True)]
@@ -129,7 +129,7 @@ def test_a_gated_run_on_many_devices_passes_its_gate(devices, tmp_path):
     assert (row["iteration"], sum(row["first"]), sum(row["second"]), row["passed"]) == (2, 5, 5, True)
 
 
-def test_the_first_checkpoint_is_written_before_the_first_match(tmp_path, monkeypatch):
+def test_the_first_checkpoint_is_written_before_the_first_match(tmp_path, monkeypatch, without_reports):
     """A match that ends the run leaves a checkpoint, and from there the run ends as if nothing had happened."""
     quiet_run("tictactoe", gated(), tmp_path / "calm")
 
@@ -152,7 +152,7 @@ def without_time(row: dict) -> dict:
     return {key: value for key, value in row.items() if key != "time"}
 
 
-def test_no_match_is_played_before_anything_is_learned_or_between_equal_networks(tmp_path):
+def test_no_match_is_played_before_anything_is_learned_or_between_equal_networks(tmp_path, without_reports):
     """The window is filled in the third iteration, from which on nothing is learned either: a rate of samples so low that it makes no step."""
     config = gated(every=1)
     config = dataclasses.replace(config, replay=dataclasses.replace(config.replay, min_positions=10_000))
@@ -319,7 +319,7 @@ def test_two_runs_in_one_working_directory_at_once_are_refused(tmp_path):
 
 def ungated(iterations: int, rate: float = 1e-2) -> Config:
     """Tic-tac-toe without matches, every checkpoint kept."""
-    config = tiny(load("tictactoe").config, iterations)
+    config = tictactoe(iterations)
     return dataclasses.replace(
         config,
         learner=dataclasses.replace(config.learner, learning_rate=((0, rate),)),
@@ -334,7 +334,7 @@ def said(config: Config, workdir: Path, from_checkpoint: int) -> str:
     return console.export_text()
 
 
-def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(tmp_path):
+def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(tmp_path, without_reports):
     config = ungated(4)
     quiet_run("tictactoe", config, tmp_path)
     first = digests(tmp_path)
@@ -361,7 +361,7 @@ def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(tmp_p
 
 
 @pytest.mark.parametrize("rate", [1e30, 1e3])
-def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(rate, tmp_path):
+def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(rate, tmp_path, without_reports):
     """At the first rate numbers overflow, at the second the loss explodes."""
     quiet_run("tictactoe", ungated(2), tmp_path)
     good = digests(tmp_path)

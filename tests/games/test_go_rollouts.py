@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from needs import require_module
 
 from azero.bench.rules import check_rollouts, compare_rollouts
 from azero.games import bits
@@ -168,7 +169,7 @@ def test_the_leaf_gives_the_points_for_the_side_to_move():
 
 def test_rollouts_from_real_positions_play_by_the_rules_of_sgfmill():
     """All moves; most rollouts begin right after a ko was taken."""
-    pytest.importorskip("sgfmill")
+    require_module("sgfmill")
     games = [[action for _, action in record.moves] for record in read_games(RECORDS)]
     found = compare_rollouts(9, games, 256, after_ko=0.9)
     assert (found.rollouts, found.illegal) == (256, []) and found.after_ko >= 230 and found.moves > 15_000
@@ -177,6 +178,6 @@ def test_rollouts_from_real_positions_play_by_the_rules_of_sgfmill():
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [None, *sorted(SHARED.glob("*9*.sgf.gz"))], ids=lambda path: path.name if path else "random")
 def test_ten_thousand_rollouts_after_ko_captures(path):
-    pytest.importorskip("sgfmill")
+    require_module("sgfmill")
     lines = list(check_rollouts([path] if path else [], 10_000))
     assert lines and all("rollouts with a forbidden move: 0, as their first one: 0" in line for line in lines), lines
