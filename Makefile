@@ -8,7 +8,7 @@ DEMO_DIR ?= runs/demo
 export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
 
-.PHONY: demo test test-all nightly lint format notebooks install clean
+.PHONY: demo test test-all nightly clients lint format notebooks install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/azero demo --workdir $(DEMO_DIR)
@@ -31,8 +31,23 @@ nightly: export AZERO_TEST_SEED ?= $(shell date +%Y%m%d)
 nightly: export AZERO_TEST_KILLS ?= 20
 nightly: export HYPOTHESIS_PROFILE ?= nightly
 nightly: export XLA_FLAGS ?=
+nightly: export AZERO_KATRAIN_PYTHON ?= $(CURDIR)/.katrain/bin/python
+nightly: export AZERO_SABAKI_MODULES ?= $(CURDIR)/.sabaki/node_modules
 nightly: $(VENV)/.installed-test
+	-$(MAKE) --no-print-directory clients
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m ''
+
+# The programs of others that tests/clients meets, each in a place of its own.
+clients: .katrain/.installed .sabaki/.installed
+
+.katrain/.installed: tests/clients/requirements-katrain.txt
+	$(PYTHON) -m venv .katrain
+	.katrain/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+.sabaki/.installed:
+	npm install --silent --prefix .sabaki @sabaki/gtp@3.0.0
+	@touch $@
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -61,4 +76,4 @@ $(VENV)/.installed-test: $(VENV)/.python pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) $(addprefix $(VENV)-,$(PYTHONS)) .jax_cache runs
+	rm -rf $(VENV) $(addprefix $(VENV)-,$(PYTHONS)) .katrain .sabaki .jax_cache runs

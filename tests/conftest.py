@@ -15,7 +15,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu
 
 import jax
 import pytest
-from needs import IS_NIGHTLY, NOT_HERE
+from needs import fail_if_skipped
 
 import azero  # noqa: F401 - adds its own flag to XLA_FLAGS, before JAX reads them
 
@@ -85,15 +85,6 @@ def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     place = {here / name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
-
-
-def fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """In the nightly run: make a failure of a skip that something which the project declares would have prevented."""
-    if IS_NIGHTLY and report.skipped and not hasattr(report, "wasxfail"):
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        if not reason.removeprefix("Skipped: ").startswith(NOT_HERE):
-            report.outcome = "failed"
-            report.longrepr = f"skipped in the nightly run: {reason}"
 
 
 @pytest.hookimpl(wrapper=True)

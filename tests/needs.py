@@ -51,3 +51,12 @@ def is_declared(package: str) -> bool:
     lines = importlib.metadata.requires("azero") or []
     wanted = [Requirement(line) for line in lines]
     return any(one.name == package and (one.marker is None or one.marker.evaluate({"extra": "test"})) for one in wanted)
+
+
+def fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """In the nightly run: make a failure of a skip that something which the project declares would have prevented."""
+    if IS_NIGHTLY and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if not reason.removeprefix("Skipped: ").startswith(NOT_HERE):
+            report.outcome = "failed"
+            report.longrepr = f"skipped in the nightly run: {reason}"

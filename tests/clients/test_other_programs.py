@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from needs import require_module
 
 HERE = Path(__file__).parent
 AZERO = [sys.executable, "-m", "azero.cli"]
@@ -77,8 +78,8 @@ def test_katagos_example_of_queries(environment) -> None:
 
 def test_python_chess_with_its_own_limits(environment) -> None:
     """Its default is ten seconds for every answer, and for a move ten beyond the move's time."""
-    chess = pytest.importorskip("chess")
-    engines = pytest.importorskip("chess.engine")
+    chess = require_module("chess")
+    engines = require_module("chess.engine")
     with engines.SimpleEngine.popen_uci([*AZERO, "uci", "--random-net", f"chess?{TINY}"], env=environment) as engine:
         engine.ping()
         board = chess.Board()
@@ -89,7 +90,7 @@ def test_python_chess_with_its_own_limits(environment) -> None:
 
 
 def test_cshogi_with_its_own_limits(environment, tmp_path: Path) -> None:
-    usi = pytest.importorskip("cshogi.usi")
+    usi = require_module("cshogi.usi")
     script = tmp_path / "engine.sh"
     script.write_text(f"#!/bin/sh\nexec {' '.join(AZERO)} usi --random-net 'shogi?{TINY}'\n")
     script.chmod(0o755)
