@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from azero import mesh as mesh_lib
@@ -13,6 +13,7 @@ from azero.checkpoint import store
 from azero.config import Config, config_hash
 from azero.data.files import DamagedFileError, write_atomic
 from azero.data.shard import parse_shard_path
+from azero.experiments.stopping import StopRequest
 from azero.report.files import EVENTS, METRICS, SAMPLES
 
 SET_ASIDE = "set-aside"
@@ -103,19 +104,20 @@ def _move(path: Path, directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def explain_divergence(workdir: Path, command: str | None, iteration: Callable[[], int]) -> Iterator[None]:
+def explain_divergence(workdir: Path, command: str | None, stop: StopRequest) -> Iterator[None]:
     """Say of a FloatingPointError in which iteration it came, and how the run can go on.
 
     Args:
       workdir: the run's directory.
       command: that continues the run and takes --from-checkpoint; None where there is none.
-      iteration: returns how many iterations are done.
+      stop: says what the run is doing.
     """
     try:
         yield
     except FloatingPointError as error:
+        stop.await_save()
         iterations = store.list_iterations(store.root_directory(workdir))
-        what = f"learning has diverged in iteration {iteration() + 1}: {error}. Nothing of it was saved, and the same command would come to the same"
+        what = f"learning has diverged in {stop.doing}: {error}. Nothing of it was saved, and the same command would come to the same"
         if not iterations:
             raise FloatingPointError(f"{what}; there is no checkpoint yet, so begin anew: a lower --learner.learning-rate, or --learner.clip-norm 1") from error
         # The newest may be on its way to where the loss went.

@@ -104,7 +104,7 @@ def learn(
             facts = {**meta(state), "steps": int(state.train.step)}
             checkpointer.save(state.iteration, {"train": state.train}, facts, info={"devices": jax.device_count()})
 
-        with stop_on_signals(workdir, line) as stop, explain_divergence(workdir, command, lambda: state.iteration):
+        with stop_on_signals(workdir, line) as stop, explain_divergence(workdir, command, stop):
             stop.is_saving = checkpointer.is_writing
             _iterate(loop, state, workdir, console, show, save, stop)
             checkpointer.close()

@@ -153,7 +153,7 @@ def _run_in(experiment: Experiment, config: Config, workdir: Path, mesh: Mesh, l
         files.write_config(workdir, loop.config)
         files.write_run(workdir, experiment.name, loop.config)
     with stop_on_signals(workdir, line) as stop, contextlib.ExitStack() as crew:
-        crew.enter_context(explain_divergence(workdir, f"azero train {experiment.name} --workdir {workdir}", lambda: state.iteration))
+        crew.enter_context(explain_divergence(workdir, f"azero train {experiment.name} --workdir {workdir}", stop))
         iterate = loop.iterate if conduct is None else crew.enter_context(conduct(loop, state, stop))
         finished = _iterate(loop, iterate, state, saver, workdir, stop, console)
     return _conclude(finished, state, workdir, console)

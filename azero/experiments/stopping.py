@@ -33,6 +33,11 @@ class StopRequest:
         self.is_ending = False
         """Whether the run has stopped and saves; it ends by itself."""
 
+    def await_save(self) -> None:
+        """Wait until a checkpoint that is being written is on disk, or the run ends by itself."""
+        while self.is_saving() and not self.is_ending:
+            time.sleep(_LOOK_SECONDS)
+
     def agree(self) -> bool:
         """Return whether any host has been asked to stop, so that the run ends here; every host asks at the same moment."""
         self.is_ending = mesh_lib.smallest(-int(self.is_set)) < 0
@@ -55,8 +60,7 @@ def stop_on_signals(workdir: Path, line: Line | None = None) -> Iterator[StopReq
         os._exit(EXIT_INTERRUPTED)
 
     def give_up() -> None:
-        while stop.is_saving() and not stop.is_ending:
-            time.sleep(_LOOK_SECONDS)
+        stop.await_save()
         if not stop.is_ending:
             end(f"did not end within {GRACE_SECONDS:.0f} s")
 

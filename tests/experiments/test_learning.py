@@ -1,0 +1,72 @@
+"""The driver of the stages that learn without a replay, on a loop that counts: what diverges is not saved, and a run goes back."""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax.numpy as jnp
+import pytest
+from rich.console import Console
+
+from azero.checkpoint import list_checkpoints
+from azero.config import CheckpointConfig, Config, GameConfig, RunConfig
+from azero.experiments import learning
+from azero.learn.learner import TrainState
+
+
+@dataclasses.dataclass
+class State:
+    train: TrainState
+    iteration: int = 0
+
+
+class Counting:
+    """Adds `rate` to its one weight in every iteration, and overflows in iteration `overflows_in`."""
+
+    config = Config(game=GameConfig(size=(5,)), run=RunConfig(iterations=4), checkpoint=CheckpointConfig(every=1, keep=10))
+
+    def __init__(self, rate: float = 1.0, overflows_in: int = 0) -> None:
+        self.rate = rate
+        self.overflows_in = overflows_in
+
+    def fresh_state(self) -> State:
+        return State(TrainState({"weight": jnp.zeros(())}, {"mean": jnp.zeros(())}, {"trace": jnp.zeros(())}, jnp.int32(0)))
+
+    def iterate(self, state: State) -> Iterator[object]:
+        state.iteration += 1
+        rate = jnp.inf if state.iteration == self.overflows_in else self.rate
+        state.train = state.train.replace(params={"weight": state.train.params["weight"] + rate}, step=state.train.step + 1)
+        yield from ()
+
+
+def learn(loop: Counting, workdir: Path, from_checkpoint: int | None = None, command: str | None = None) -> str:
+    console = Console(record=True, width=400)
+    assert learning.learn(loop, "counting", workdir, console, lambda event, progress: {}, from_checkpoint=from_checkpoint, command=command) == 0
+    return console.export_text()
+
+
+@pytest.fixture(autouse=True)
+def without_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "export_network", lambda workdir, path: path)
+
+
+def test_what_overflows_is_not_saved_and_the_message_says_where_and_how_to_go_on(tmp_path: Path) -> None:
+    with pytest.raises(FloatingPointError) as error:
+        learn(Counting(overflows_in=3), tmp_path, command="azero train sl9 --data games")
+    text = str(error.value)
+    assert "after step 3 the learner's params/weight is not finite" in text and "in iteration 3" in text
+    assert "there are 1, 2" in text and "azero train sl9 --data games --from-checkpoint 1" in text
+    assert [row.iteration for row in list_checkpoints(tmp_path)] == [1, 2]
+    with pytest.raises(FloatingPointError, match=r"remove the checkpoints behind 1 from .*steps"):
+        learn(Counting(overflows_in=3), tmp_path)
+    with pytest.raises(FloatingPointError, match=r"there is no checkpoint yet, so begin anew"):
+        learn(Counting(overflows_in=1), tmp_path / "new")
+
+
+def test_a_run_without_a_replay_goes_back(tmp_path: Path) -> None:
+    learn(Counting(), tmp_path)
+    first = {row.iteration: row.digest for row in list_checkpoints(tmp_path)}
+    assert "gone back to checkpoint 2: checkpoints 3, 4 and 0 shards" in learn(Counting(rate=2.0), tmp_path, from_checkpoint=2)
+    second = {row.iteration: row.digest for row in list_checkpoints(tmp_path)}
+    assert [first[number] == second[number] for number in (1, 2, 3, 4)] == [True, True, False, False]
+    assert sorted(path.name for path in (tmp_path / "set-aside" / "after-2" / "checkpoints" / "hosts").iterdir()) == ["3.p000.host", "4.p000.host"]
