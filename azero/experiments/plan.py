@@ -27,6 +27,8 @@ from azero.experiments.planning import Finding, PlannedPrograms, findings
 from azero.report.progress import working
 from azero.report.tables import facts_table, format_bytes, format_count, format_duration, make_table
 
+_COLUMNS = 5
+"""Programs side by side in a table."""
 DESCRIPTION = """Say what an experiment needs on a slice of TPUs, before it is rented: memory, time, games a day, days, a price.
 
 Its programs are compiled by the TPU compiler on this machine, which needs no TPU. The experiment's own settings may follow, as in
@@ -183,8 +185,10 @@ def print_plan(plan: Plan, arguments: PlanArguments, console: Console) -> None:
     """Print the plan as tables."""
     usable = usable_bytes(plan.topology)
     memory_title = f"{plan.experiment} on {plan.topology.name}: memory of one device"
-    console.print(_programs_table(memory_title, plan, lambda finding: _memory_facts(finding, plan.topology.chip.device_hbm)))
-    console.print(_programs_table("Work of one device, each program once", plan, _work_facts))
+    for table in _programs_tables(memory_title, plan, lambda finding: _memory_facts(finding, plan.topology.chip.device_hbm)):
+        console.print(table)
+    for table in _programs_tables("Work of one device, each program once", plan, _work_facts):
+        console.print(table)
     console.print(facts_table("What a run would do", _outlook_facts(plan, arguments)))
     for line in plan.outlook.assumptions:
         console.print(f"  - {line}", highlight=False)
@@ -196,11 +200,15 @@ def print_plan(plan: Plan, arguments: PlanArguments, console: Console) -> None:
         )
 
 
-def _programs_table(title: str, plan: Plan, describe: Callable[[Finding], dict[str, str]]) -> Table:
-    """Return a table with a column for each program, which five of them fill on a terminal of 80 characters, and a row for each fact."""
-    described = {name: describe(finding) for name, finding in plan.programs.items()}
-    rows = [(label, *(facts[label] for facts in described.values())) for label in next(iter(described.values()))]
-    return make_table(title, ("", *described), rows)
+def _programs_tables(title: str, plan: Plan, describe: Callable[[Finding], dict[str, str]]) -> list[Table]:
+    """Return tables with a column for each program, five to a table, which fill a terminal of 80 characters, and a row for each fact."""
+    described = [(name, describe(finding)) for name, finding in plan.programs.items()]
+    tables = []
+    for first in range(0, len(described), _COLUMNS):
+        part = described[first : first + _COLUMNS]
+        rows = [(label, *(facts[label] for _, facts in part)) for label in part[0][1]]
+        tables.append(make_table(title if first == 0 else "", ("", *(name for name, _ in part)), rows))
+    return tables
 
 
 def _memory_facts(finding: Finding, device_hbm: float) -> dict[str, str]:
