@@ -26,7 +26,7 @@ from azero.play.trajectory import Assembler, Games, Step
 
 COMMAND = "azero bench replay"
 
-VISITED = {"19x19": 60, "19x19, first networks": 340, "5x5": 15}
+VISITED = {"19x19": 73, "19x19, first networks": 300, "5x5": 15}
 """Moves of a policy target on average, by line: what a search visits (docs/training.md)."""
 _CHUNK = (16, 256)
 """Moves and games of one chunk from the devices."""
