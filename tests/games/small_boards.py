@@ -76,7 +76,7 @@ def compare_with_pgx(
     env = require_module("pgx").make(name)
     theirs, step_theirs = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), batch)), jax.jit(jax.vmap(env.step))
     step, look = verbs(game)
-    states, rng = copies(game.init(), batch), np.random.default_rng([5, seed])
+    states, rng = copies(game.init(), batch), np.random.default_rng(5 + seed)
     followed, compared = np.ones(batch, bool), 0
     for _ in range(60):
         masks, endings, _ = map(np.asarray, look(states))

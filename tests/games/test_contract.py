@@ -63,7 +63,7 @@ def _run(index: int, seed: int) -> Run:
         action = jnp.argmax(jnp.where(legal, jax.random.uniform(jax.random.key(word), legal.shape), -1.0)).astype(jnp.int32)
         return game.step(state, action), action
 
-    rng = np.random.default_rng([index, seed])
+    rng = np.random.default_rng(index + seed)
     state = jax.tree.map(lambda a: jnp.broadcast_to(a[None], (NUM_GAMES, *a.shape)), game.init())
     states, actions = [state], []
     for _ in range(game.max_moves + 2):

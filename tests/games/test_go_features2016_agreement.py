@@ -70,7 +70,7 @@ def random_games(states, key):
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["random", "people"])
 def test_agreement_with_the_plain_version(source: str, seed: int) -> None:
-    rng = np.random.default_rng([6, seed])
+    rng = np.random.default_rng(6 + seed)
     begin = jax.vmap(lambda _: GAME.init())(np.arange(BATCH))
     observe = jax.jit(jax.vmap(GAME.observe_frames))
     people = human_games() if source == "people" else None
