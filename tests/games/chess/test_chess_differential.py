@@ -65,9 +65,8 @@ def play_and_compare(game: Chess, count: int, seed: int, fen: str = chess.STARTI
 def test_random_games(seed: int) -> None:
     reasons = play_and_compare(Chess(), GAMES_AT_ONCE, seed + 1)
     assert sum(reasons.values()) == GAMES_AT_ONCE
-    assert seed or {"checkmate", "insufficient material", "fifty moves", "threefold repetition"} <= set(reasons), (
-        reasons
-    )  # of so few games, those of other seeds may lack one
+    # Of so few games, those of other seeds may lack an ending.
+    assert seed or {"checkmate", "insufficient material", "fifty moves", "threefold repetition"} <= set(reasons), reasons
 
 
 def test_a_shorter_limit_of_moves(seed: int) -> None:
