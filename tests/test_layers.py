@@ -12,6 +12,7 @@ ORDER = [
     "console",
     "config",
     "mesh",
+    "memory",
     "compiler",
     "hosts",
     "games",

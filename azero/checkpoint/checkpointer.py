@@ -6,6 +6,7 @@ whatever happens to a byte afterwards is noticed when it is read. All arrays are
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -32,7 +33,7 @@ from azero.checkpoint.record import (
     show_type,
 )
 from azero.config import Config
-from azero.data.files import DamagedFileError, write_arrays
+from azero.data.files import DamagedFileError, sync_directory, write_arrays
 from azero.play.trajectory import HostArray
 from azero.types import PyTree
 
@@ -77,11 +78,13 @@ class Checkpointer:
         try:
             for part in (store.steps_directory(self.directory), store.host_path(self.directory, 0, 0).parent):
                 part.mkdir(parents=True, exist_ok=True)
+            sync_directory(self.directory)
+            sync_directory(self.directory.parent)
             if self._process == 0:
                 store.remove_unfinished(self.directory)
             _all_agree(True)  # nobody looks at what is being removed
             with store.quiet():  # Orbax reads files of its own, of all checkpoints, that nothing here rests on
-                self._manager = _make_manager(store.steps_directory(self.directory), config)
+                self._manager = _make_manager(store.steps_directory(self.directory))
         except OSError as error:
             raise CheckpointError(f"cannot use {self.directory} for checkpoints: {error.strerror or error}") from error
 
@@ -191,6 +194,10 @@ class Checkpointer:
             if _all_agree(restored is not None) and restored is not None:
                 self._set_aside([other for other in iterations if other > iteration])
                 self._warnings += [f"{problem}; going back to checkpoint {iteration}" for problem in problems]
+                if self._process == 0:
+                    with contextlib.suppress(OSError):  # the next save does it
+                        self._retire(iteration)
+                self._remove_host_files(iteration)
                 return restored
         if iterations:
             raise CheckpointError(f"no checkpoint in {self.directory} is whole: {'; '.join(problems) or 'another process could not read its own'}")
@@ -259,12 +266,27 @@ class Checkpointer:
             with store.quiet():
                 self._manager.save(iteration, args=ocp.args.Composite(**items, **{store.RECORD: ocp.args.JsonSave(record)}))
             if self._process == 0:
-                store.sync_tree(store.steps_directory(self.directory) / str(iteration))
+                self._retire(iteration)
         except Exception as error:  # Orbax and its storage raise many types; whatever it is, the checkpoint was not saved.
             self._discard(iteration)
             reason = store.one_line(error)
             raise CheckpointError(f"cannot save checkpoint {iteration} in {self.directory}: {reason}; what was saved before is untouched") from error
-        self._remove_host_files()
+        self._remove_host_files(iteration)
+
+    def _retire(self, newest: int) -> None:
+        """Delete the checkpoints that need not be kept, once the newest one is safely on disk.
+
+        Raises:
+          OSError: it cannot be synced; nothing is deleted.
+        """
+        store.sync_tree(store.steps_directory(self.directory) / str(newest))
+        store.remove_checkpoints(self.directory, set(store.list_iterations(self.directory)) - self._kept())
+
+    def _kept(self) -> set[int]:
+        """Return the iterations whose checkpoints the settings say to keep."""
+        iterations, settings = store.list_iterations(self.directory), self._config.checkpoint
+        every = settings.keep_every
+        return {*iterations[-settings.keep :], *(iteration for iteration in iterations if every is not None and iteration % every == 0)}
 
     def _discard(self, iteration: int) -> None:
         """Remove what a failed save left behind."""
@@ -273,23 +295,25 @@ class Checkpointer:
         if iteration not in store.list_iterations(self.directory):
             store.host_path(self.directory, iteration, self._process).unlink(missing_ok=True)
 
-    def _remove_host_files(self) -> None:
-        """Delete this process's files of checkpoints that are gone; the lead also deletes those of processes that are no more."""
-        kept = {str(iteration) for iteration in store.list_iterations(self.directory)}
+    def _remove_host_files(self, newest: int) -> None:
+        """Delete this process's files of checkpoints that are gone; the lead also deletes those of processes that are no more.
+
+        Another host may see the directory of the `newest` checkpoint only later (NFS), so that one's file is never looked at.
+        """
+        kept = self._kept()
         for path, iteration, process in store.list_hosts(self.directory):
-            if iteration not in kept and (process == self._process or (self._process == 0 and process >= jax.process_count())):
+            if int(iteration) < newest and int(iteration) not in kept and (process == self._process or (self._process == 0 and process >= jax.process_count())):
                 path.unlink(missing_ok=True)
 
 
-def _make_manager(directory: Path, config: Config) -> ocp.CheckpointManager:
-    """Return Orbax's manager: it saves in the calling thread (ours), and its barriers are not device collectives, which would mix with the run's own."""
-    policies: list[Any] = [ocp.checkpoint_managers.LatestN(config.checkpoint.keep)]
-    if config.checkpoint.keep_every is not None:
-        policies.append(ocp.checkpoint_managers.EveryNSteps(config.checkpoint.keep_every))
+def _make_manager(directory: Path) -> ocp.CheckpointManager:
+    """Return Orbax's manager: it saves in the calling thread (ours), and its barriers are not device collectives, which would mix with the run's own.
+
+    It deletes nothing (its default): it would do so before the new checkpoint is safely on disk, and a process that is killed meanwhile would leave a part of the old one.
+    """
     options = ocp.CheckpointManagerOptions(
         create=False,
         enable_async_checkpointing=False,
-        preservation_policy=ocp.checkpoint_managers.AnyPreservationPolicy(policies),
         multiprocessing_options=ocp.options.MultiprocessingOptions(primary_host=0, active_processes=set(range(jax.process_count()))),
     )
     return ocp.CheckpointManager(directory, options=options)

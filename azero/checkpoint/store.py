@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from azero.play.trajectory import HostArray
 
 _LATE_READS_S = 0.2
 """After one array could not be read, the reads of the others still end within about this time."""
+_UNFINISHED = ".orbax-checkpoint-tmp"
+"""In the name of a directory that Orbax is writing."""
 RECORD = "record"
 """Item with the record (no part of a state may have this name)."""
 
@@ -67,10 +69,20 @@ def list_iterations(root: Path) -> list[int]:
 
 
 def remove_unfinished(root: Path) -> None:
-    """Delete the checkpoints that a killed process was writing (Orbax's own clean-up misses some)."""
+    """Delete the checkpoints that a killed process was writing (Orbax's own clean-up misses some) or deleting."""
     for path in steps_directory(root).iterdir():
-        if ".orbax-checkpoint-tmp" in path.name:
+        if _UNFINISHED in path.name:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def remove_checkpoints(root: Path, iterations: Iterable[int]) -> None:
+    """Delete checkpoints, each of them whole or not at all: one that the system does not let go of stays for another time."""
+    for iteration in iterations:
+        path = steps_directory(root) / str(iteration)
+        leaving = path.with_name(f"{iteration}{_UNFINISHED}-deleted")
+        with contextlib.suppress(OSError):
+            os.rename(path, leaving)
+            shutil.rmtree(leaving, ignore_errors=True)
 
 
 def read_record(root: Path, iteration: int) -> dict[str, Any]:

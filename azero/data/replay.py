@@ -16,20 +16,21 @@ from typing import TypeVar
 import numpy as np
 
 from azero.config import ReplayConfig
-from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, StorageError
+from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, StorageError, sync_directory
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.sample import Samples
 from azero.data.shard import Positions, Shard, ShardName, is_target, pack_games, pack_positions, parse_shard_path, read_shard, shard_path, write_shard
 from azero.data.stream import Stream
 from azero.data.window import Gathered, Snapshot, Window, copy_rows
 from azero.games.game import Game
+from azero.memory import process_memory_bytes
 from azero.play.targets import words_of
 from azero.play.trajectory import Games, HostArray
 
 T = TypeVar("T")
 
 _SHARE_OF_MEMORY = 0.25
-"""Of the machine's memory, what the newest positions may take; older ones are read through the system's file cache, which gives way to others."""
+"""Of the memory of a process, what the newest positions may take; older ones are read through the system's file cache, which gives way to others."""
 
 
 class Replay:
@@ -46,7 +47,7 @@ class Replay:
         self._config = config
         self._process = process_index
         self._slots = slots
-        self._window = Window(game.frame_words, slots, _default_memory() if memory is None else memory)
+        self._window = Window(game.frame_words, slots, int(process_memory_bytes() * _SHARE_OF_MEMORY) if memory is None else memory)
         self._next = 0
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="shards")
         self._pending: Future[tuple[Shard, Positions]] | None = None
@@ -81,12 +82,13 @@ class Replay:
           process_index: which process of the run this is.
           inherited: shards, oldest first, that become this process's own after those of `state`: the run had another number of processes. They are copied,
             for the checkpoints of that time still name them.
-          memory: bytes for the newest positions; None is a quarter of the machine's memory.
+          memory: bytes for the newest positions; None is a quarter of this process's part of the memory, for which all processes of the run open theirs.
           progress: told (shards read, shards in all) after every shard.
           rows_per_position: see `azero.data.dataset.Dataset`; games are so many rows long where it is above 1.
         """
         replay = cls(directory, game, config, slots, process_index, memory, rows_per_position)
         replay.directory.mkdir(parents=True, exist_ok=True)
+        sync_directory(replay.directory.parent)
         if replay._manifest.num_damaged:
             replay._warnings.append(
                 f"{replay._manifest.path} has {replay._manifest.num_damaged} damaged lines; their shards are checked by their own checksums alone"
@@ -187,6 +189,10 @@ class Replay:
         limit = min(keep_from, self.state_dict()["first_shard"])
         if any(index < limit for index in self._manifest.records):
             self._remove(lambda index: index < limit)
+
+    def close(self) -> None:
+        """Wait for the shard that is being written, if any."""
+        self._pool.shutdown()
 
     def _sample(self, window: Snapshot, seed: int, step: int, batch_size: int, share: slice = slice(None)) -> Samples:
         if window.last == window.first:
@@ -301,8 +307,3 @@ def _samples_of(found: Gathered, symmetry: HostArray) -> Samples:
         value=found.rows["value"].astype(np.float32),
         symmetry=symmetry,
     )
-
-
-def _default_memory() -> int:
-    """Return the bytes that the newest positions may take on this machine."""
-    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * _SHARE_OF_MEMORY)

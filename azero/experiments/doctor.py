@@ -18,9 +18,10 @@ from azero import mesh as mesh_lib
 from azero.config import Config
 from azero.console import make_console
 from azero.experiments.compilation import compilation_cache
-from azero.experiments.estimate import Estimate, estimate, host_memory_bytes
+from azero.experiments.estimate import Estimate, estimate
 from azero.experiments.experiment import load
 from azero.games import make
+from azero.memory import memory_bytes
 from azero.pipelines.loop import Loop
 from azero.report.progress import working
 from azero.report.tables import Cell, facts_table, format_bytes, format_duration, make_table
@@ -60,7 +61,7 @@ def _machine_facts() -> dict[str, Cell]:
     return {
         "devices": f"{len(devices)} x {devices[0].device_kind} ({devices[0].platform}), {jax.process_count()} host(s)",
         "memory per device": format_bytes(memory["bytes_limit"]) if "bytes_limit" in memory else "that of the host",
-        "host": f"{os.cpu_count()} cores, {format_bytes(host_memory_bytes())} memory, {platform.system()} {platform.machine()}",
+        "host": f"{os.cpu_count()} cores, {format_bytes(memory_bytes())} memory, {platform.system()} {platform.machine()}",
         "Python": platform.python_version(),
         "libraries": ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
         "compilation cache": compilation_cache(),
@@ -119,7 +120,7 @@ def _problems(config: Config, cost: Estimate, plays: bool) -> list[str]:
         problems.append(f"selfplay.num-games = {config.selfplay.num_games} does not divide over {devices} devices")
     if config.learner.batch_size % devices:
         problems.append(f"learner.batch-size = {config.learner.batch_size} does not divide over {devices} devices")
-    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit", host_memory_bytes())
+    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit", memory_bytes())
     if cost.tree_bytes + cost.training_bytes > 0.9 * limit:
         problems.append(
             f"the trees ({format_bytes(cost.tree_bytes)}) do not fit into {format_bytes(limit)}; a smaller selfplay.search-batch makes them smaller"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from dataclasses import dataclass
@@ -152,8 +151,3 @@ def _measured_cpu_flops(size: int = 1024) -> float:
     started = time.perf_counter()
     product(matrix).block_until_ready()
     return 2 * size**3 / (time.perf_counter() - started)
-
-
-def host_memory_bytes() -> int:
-    """Return the memory of this host in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -32,6 +32,7 @@ from azero.experiments.going_back import explain_divergence, go_back
 from azero.experiments.saving import Saver, settle
 from azero.experiments.stopping import StopRequest, end_on_sigterm, stop_on_signals
 from azero.hosts import EXIT_INTERRUPTED, Line, end_process, say, together
+from azero.memory import explain_exhaustion
 from azero.pipelines.events import Evaluated, Event, IterationDone, MatchSkipped, Phase, Played, SampleGame, Trained
 from azero.pipelines.loop import Loop, RunState
 from azero.report import files
@@ -64,7 +65,7 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
 def end_with_status(start: Callable[[], int]) -> None:
     """Call `start` and end the process with the status it returns; a mistake is one line."""
     try:
-        with end_on_sigterm():
+        with end_on_sigterm(), explain_exhaustion():
             status = start()
     except KeyboardInterrupt:
         say("\nazero: stopped; what was saved stands, and the same command goes on from there")
@@ -154,6 +155,9 @@ def _run_in(experiment: Experiment, config: Config, workdir: Path, mesh: Mesh, l
         files.write_run(workdir, experiment.name, loop.config)
     with stop_on_signals(workdir, line) as stop, contextlib.ExitStack() as crew:
         crew.enter_context(explain_divergence(workdir, f"azero train {experiment.name} --workdir {workdir}", stop))
+        # Nothing writes to the directory any more when another process may take it.
+        crew.callback(saver.finish)
+        crew.callback(state.replay.close)
         iterate = loop.iterate if conduct is None else crew.enter_context(conduct(loop, state, stop))
         finished = _iterate(loop, iterate, state, saver, workdir, stop, console)
     return _conclude(finished, state, workdir, console)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -9,18 +10,19 @@ from pathlib import Path
 import jax
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import Checkpointer, list_checkpoints, load_settings
+from azero.checkpoint import Checkpointer, CheckpointError, list_checkpoints, load_settings
 from azero.checkpoint.exported import exported_path
+from azero.checkpoint.store import list_iterations, root_directory, steps_directory
 from azero.config import Config, from_dict, to_dict
 from azero.console import make_console
 from azero.data.division import deal_shards, forget_processes
 from azero.data.files import write_atomic
-from azero.data.shard import ShardName
+from azero.data.shard import ShardName, parse_shard_path
 from azero.games import make
 from azero.learn.learner import check_state
 from azero.networks import resolve
 from azero.networks.rollout import NUM_GROUPS
-from azero.pipelines.loop import START_POSITIONS, Loop, RunState
+from azero.pipelines.loop import REPLAY, START_POSITIONS, Loop, RunState
 from azero.play.trajectory import Assembler, HostArray
 from azero.report import files
 from azero.report.tables import format_bytes, format_duration, make_table
@@ -88,8 +90,9 @@ class Saver:
         """Open the checkpoints in `workdir`.
 
         Raises:
-          CheckpointError: the directory cannot be used.
+          CheckpointError: the directory cannot be used, or there are games of a run and no checkpoints.
         """
+        _check_complete(workdir)
         self._checkpointer = Checkpointer(workdir, config)
         self._notes: list[str] = []
 
@@ -162,10 +165,43 @@ class Saver:
         """Wait for the last checkpoint and let go of the threads."""
         self._checkpointer.close()
 
+    def finish(self) -> None:
+        """Wait for the checkpoint that is being written when the run fails; what becomes of it is not what there is to say then."""
+        with contextlib.suppress(CheckpointError):
+            self._checkpointer.wait()
+
     def take_notes(self) -> list[str]:
         """Return what a person should know of the restored checkpoint, a line each."""
         notes, self._notes = self._notes, []
         return notes
+
+
+def _check_complete(workdir: Path) -> None:
+    """Check that the checkpoints that go with the games in `workdir` have not gone: without them the run would begin anew and delete the games.
+
+    Raises:
+      CheckpointError: they have; all processes of the run raise it together.
+    """
+    problem = mesh_lib.from_lead(_missing_checkpoints(workdir) if mesh_lib.is_lead() else "")
+    if problem:
+        raise CheckpointError(problem)
+
+
+def _missing_checkpoints(workdir: Path) -> str:
+    """Return what to say where there are games and no checkpoints; empty where all is well.
+
+    A run that was killed before its first checkpoint has the directories of the checkpoints, and all of its shards from the first one on.
+    """
+    games, checkpoints = workdir / REPLAY, root_directory(workdir)
+    oldest: dict[int, int] = {}
+    for process, shard in map(parse_shard_path, games.glob("games-p*.shard")):
+        oldest[process] = min(shard, oldest.get(process, shard))
+    if not oldest or list_iterations(checkpoints) or (steps_directory(checkpoints).is_dir() and not any(oldest.values())):
+        return ""
+    return (
+        f"{games} holds the games of a run, and {checkpoints} no checkpoint that they go with: was it moved, or is a drive not mounted? Put it back; or, to begin "
+        f"anew, move {games} away or take another --workdir. Nothing has been changed"
+    )
 
 
 def print_checkpoints(workdir: Path) -> None:

@@ -22,6 +22,7 @@ from azero.config import RunConfig
 from azero.hosts import rendezvous
 from azero.hosts.line import EXIT_INTERRUPTED, Line, end_process, progress, say
 from azero.hosts.token import lead_token, other_token
+from azero.memory import explain_exhaustion
 
 _MISTAKES = (ValueError, FloatingPointError, OSError, KeyboardInterrupt)
 """Exceptions whose text tells a person all; of others the traceback is printed."""
@@ -44,7 +45,8 @@ def together(settings: RunConfig, workdir: Path) -> Iterator[Line]:
     line = join(settings, workdir)
     line.watch()
     try:
-        yield line
+        with explain_exhaustion():
+            yield line
     except BaseException as error:
         line.await_news()
         is_stopped = isinstance(error, KeyboardInterrupt)

@@ -38,6 +38,8 @@ from azero.types import PyTree
 
 START_POSITIONS = "start_positions.txt"
 """In a run's directory: its own copy of the file of start positions, so that it is continued as it was begun."""
+REPLAY = "replay"
+"""In a run's directory: the games of the window."""
 SAMPLE_GAMES = 2
 """Finished games per iteration that are handed on for people to look at."""
 
@@ -172,7 +174,7 @@ class Loop:
         """
         config = self.config
         replay = Replay.open(
-            self.workdir / "replay",
+            self.workdir / REPLAY,
             self.game,
             _share_of(config.replay, jax.process_count()),
             policy_room(self.game),

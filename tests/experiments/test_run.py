@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -287,6 +288,28 @@ def test_a_flipped_byte_falls_back_to_the_checkpoint_before(tmp_path, without_re
     assert digests(tmp_path)[4] == good[4]
 
 
+@pytest.mark.parametrize("moved", ["checkpoints", "checkpoints/steps"])
+def test_games_whose_checkpoints_are_gone_are_not_deleted(moved, tmp_path, without_reports):
+    config = tictactoe(iterations=3)
+    config = dataclasses.replace(config, replay=dataclasses.replace(config.replay, window_games=8), checkpoint=CheckpointConfig(every=1, keep=1))
+    quiet_run("tictactoe", config, tmp_path / "run")
+    before = digests(tmp_path / "run")
+    os.rename(tmp_path / "run" / moved, tmp_path / "elsewhere")
+    if moved == "checkpoints":
+        (tmp_path / "run" / moved).mkdir()  # where a drive is mounted
+    games = {path.name: path.read_bytes() for path in (tmp_path / "run").rglob("*.shard")}
+    rows = (tmp_path / "run" / "metrics.jsonl").read_bytes()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"replay holds the games of a run, and .*checkpoints no checkpoint that they go with: was it moved"):
+            quiet_run("tictactoe", config, tmp_path / "run")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").rglob("*.shard")} == games
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == rows
+    shutil.rmtree(tmp_path / "run" / moved, ignore_errors=True)
+    os.rename(tmp_path / "elsewhere", tmp_path / "run" / moved)
+    quiet_run("tictactoe", config, tmp_path / "run")
+    assert digests(tmp_path / "run") == before
+
+
 def test_settings_that_do_not_fit_a_checkpoint_are_refused_with_both_values(tmp_path, without_reports):
     config = tictactoe()
     quiet_run("tictactoe", config, tmp_path)
@@ -312,7 +335,7 @@ def test_a_file_is_no_working_directory(tmp_path, capsys):
 
 
 def test_two_runs_in_one_working_directory_at_once_are_refused(tmp_path):
-    with hold(tmp_path), pytest.raises(ValueError, match=rf"is in use by process {os.getpid()}; two at once would overwrite"):
+    with hold(tmp_path), pytest.raises(ValueError, match=rf"is in use by process {os.getpid()} on .*; two at once would overwrite"):
         quiet_run("tictactoe", tiny(load("tictactoe").config), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [LOCK]
 
