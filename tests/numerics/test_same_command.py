@@ -16,32 +16,20 @@ from azero.checkpoint import list_checkpoints
 from azero.experiments.experiment import load
 from azero.experiments.saving import settle
 
-FLAGS = [
-    "--network.convolution",
-    "auto",
-    "--network.blocks",
-    "2",
-    "--network.filters",
-    "8",
-    "--search.num-simulations",
-    "4",
-    "--selfplay.num-games",
-    "8",
-    "--selfplay.moves-per-dispatch",
-    "4",
-    "--replay.min-positions",
-    "1",
-    "--learner.batch-size",
-    "8",
-    "--learner.steps-per-iteration",
-    "4",
-    "--evaluation.every",
-    "0",
-    "--checkpoint.every",
-    "1",
-    "--run.iterations",
-    "3",
-]
+SETTINGS = {
+    "network.convolution": "auto",
+    "network.blocks": 2,
+    "network.filters": 8,
+    "search.num-simulations": 4,
+    "selfplay.num-games": 8,
+    "selfplay.moves-per-dispatch": 4,
+    "replay.min-positions": 1,
+    "learner.batch-size": 8,
+    "learner.steps-per-iteration": 4,
+    "evaluation.every": 0,
+    "checkpoint.every": 1,
+    "run.iterations": 3,
+}
 
 
 def digests(workdir: Path) -> list[str]:
@@ -49,7 +37,8 @@ def digests(workdir: Path) -> list[str]:
     environment = {**os.environ, "XLA_FLAGS": "", "JAX_NUM_CPU_DEVICES": "2"}
     environment.pop("JAX_COMPILATION_CACHE_DIR")  # the second run compiles for itself
     environment["XDG_CACHE_HOME"] = str(workdir) + "-cache"
-    command = [sys.executable, "-m", "azero.experiments.tictactoe", "--workdir", str(workdir), *FLAGS]
+    command = [sys.executable, "-m", "azero.experiments.tictactoe", "--workdir", str(workdir)]
+    command += [word for name, value in SETTINGS.items() for word in (f"--{name}", str(value))]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=800)
     assert done.returncode == 0, done.stdout
     return [found.digest for found in list_checkpoints(workdir)]
