@@ -15,6 +15,7 @@ import jax
 import numpy as np
 import pytest
 from disk import Crash, Disk
+from flax import struct
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
@@ -28,6 +29,7 @@ from azero.data.replay import Replay
 from azero.evaluate.resign import ResignCalibration
 from azero.experiments import saving
 from azero.experiments.saving import Saver
+from azero.play.targets import words_of
 from azero.play.trajectory import Assembler, Games
 
 GAME: Any = SimpleNamespace(name="toy", frame_words=1, num_frames=2, num_actions=3, num_symmetries=1)
@@ -59,6 +61,13 @@ class Inline:
 
     def __exit__(self, *error: Any) -> None:
         pass
+
+
+@struct.dataclass(frozen=False)
+class Train:
+    """A learner's state without a network."""
+
+    step: int
 
 
 class World(SimpleNamespace):
@@ -101,8 +110,7 @@ def make_games(first: int, count: int) -> Games:
         frame=(10 * number + ply).astype(np.uint32)[:, None],
         to_play=ply,
         action=np.zeros(2 * count, np.int16),
-        policy_index=np.zeros((2 * count, 3), np.int16),
-        policy_weight=np.ones((2 * count, 3), np.float16),
+        policy_count=1 + ply.astype(np.int32),
         is_target=np.ones(2 * count, bool),
         root_value=np.zeros(2 * count, np.float16),
         best_child_value=np.zeros(2 * count, np.float16),
@@ -112,6 +120,7 @@ def make_games(first: int, count: int) -> Games:
         can_resign=np.zeros(count, bool),
         number=np.arange(first, first + count, dtype=np.int64),
         network=np.ones((count, 2), np.int32),
+        policy=words_of(np.tile([0, 1, 2], count), np.ones(3 * count, np.uint16)),
     )
 
 
@@ -121,7 +130,8 @@ def games_in(replay: Replay) -> list[int]:
     window = replay._window.snapshot()
     if window.first == window.last:
         return []
-    rows, _ = replay._window.gather(window, np.arange(window.first, window.last), 1)
+    rows, _, policy = replay._window.gather(window, np.arange(window.first, window.last), 1)
+    assert ((policy != 0).sum(axis=1) == rows["policy_count"]).all() and (rows["policy_count"] == 1 + rows["ply"]).all()
     frames = rows["frame"][:, 0].tolist()
     assert [frame % 10 for frame in frames] == [0, 1] * (len(frames) // 2)
     return [frame // 10 for frame in frames[::2]]
@@ -170,9 +180,7 @@ class Machine(RuleBasedStateMachine):
         """Stand in for `Loop.state`."""
         config = ReplayConfig(window_games=-(-self.window // WORLD.count), min_positions=1)
         replay = Replay.open(self.workdir / "replay", GAME, config, 3, cursor, WORLD.process, inherited, 1 << 20)
-        state = SimpleNamespace(
-            assembler=Assembler(SLOTS // WORLD.count), resign=ResignCalibration(), replay=replay, given=arrays, train=SimpleNamespace(step=0)
-        )
+        state = SimpleNamespace(assembler=Assembler(SLOTS // WORLD.count), resign=ResignCalibration(), replay=replay, given=arrays, train=Train(0))
         state.iteration = state.games = state.positions = state.best_iteration = state.rival_iteration = 0
         state.arrays = lambda: self.arrays(state.iteration)
         return state
