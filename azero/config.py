@@ -399,6 +399,10 @@ def load_overlay(path: Path, base: C) -> C:
     return typing.cast(C, _overlay(base, data, "", str(path)))
 
 
+LARGEST_OVERLAY = 64 << 10
+"""Bytes; those of configs/ have up to 2,000, and tomllib takes quadratic time over dotted keys."""
+
+
 def overlay_experiments(path: Path) -> list[str]:
     """Return the names of the experiments that the overlay at `path` is made for.
 
@@ -410,11 +414,13 @@ def overlay_experiments(path: Path) -> list[str]:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
+        if path.stat().st_size > LARGEST_OVERLAY:
+            raise ValueError(f"it has more than {LARGEST_OVERLAY >> 10} KiB, which no settings need")
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"cannot read the overlay {path}: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is not valid TOML: {error}") from error
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or tables in tables without an end
+        raise ValueError(f"{path} is not valid TOML: {' '.join(str(error).split())[:300]}") from error
 
 
 def config_hash(config: Any) -> str:

@@ -15,6 +15,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu
 
 import jax
 import pytest
+from hypothesis import settings
 from needs import fail_if_skipped
 
 import azero  # noqa: F401 - adds its own flag to XLA_FLAGS, before JAX reads them
@@ -30,6 +31,11 @@ def seed() -> int:
 
 MOST_MAPS = 20_000
 """Memory maps of a process from which on compiled programs are let go; Linux allows 65,530 (vm.max_map_count)."""
+
+# "ci" draws the same few examples every time; HYPOTHESIS_PROFILE=nightly draws many from a seed that changes, and prints how to repeat what failed.
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=30, database=None)
+settings.register_profile("nightly", deadline=None, max_examples=3000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -24,6 +24,8 @@ class ClusterOptions:
 
     cluster: str | None = None
     """Elastic self-play on Ray (docs/elastic.md): ray starts it on this machine; auto or HOST:PORT name a cluster that runs."""
+    cluster_without_token: bool = False
+    """With --cluster auto or HOST:PORT: take a Ray that asks nobody for a token, on a network where nobody else is (docs/elastic.md)."""
     workers: int = 2
     """With --cluster: workers, each with selfplay.num-games games. Those for which there is no room start when there is."""
     worker_cpus: int = 1

@@ -71,7 +71,7 @@ def open_cluster(options: ClusterOptions) -> Iterator[Conduct]:
     """
     address = options.cluster or LOCAL
     with working("starting Ray" if address == LOCAL else f"connecting to Ray at {address}", make_console()):
-        _connect(address)
+        _connect(address, options.cluster_without_token)
 
     @contextlib.contextmanager
     def conduct(loop: Loop, state: RunState, stop: StopRequest) -> Iterator[Iterate]:
@@ -88,11 +88,16 @@ def open_cluster(options: ClusterOptions) -> Iterator[Conduct]:
         ray.shutdown()
 
 
-def _connect(address: str) -> None:
+def _connect(address: str, takes_any: bool) -> None:
     if address.startswith("ray://"):
         raise ValueError(
             f"--cluster {address}: the learner is no client of a cluster but part of it, or it would lose all workers with the connection; "
             "give the command on one of the cluster's machines, with --cluster auto"
+        )
+    has_token = os.environ.get("RAY_AUTH_MODE") == "token"
+    if address == LOCAL and not has_token:
+        raise ValueError(
+            "--cluster ray: Ray was imported before, without a token, so its ports would be open to everybody; start the run in a process of its own"
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a Ray started here reports to nobody
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
@@ -102,6 +107,11 @@ def _connect(address: str) -> None:
         else:
             if address != AUTO:
                 _check_answers(address)
+            if not (has_token or takes_any):
+                raise ValueError(
+                    "whoever reaches the ports of a Ray without a token may run any program on its machines; start every part of it, and this, with "
+                    "RAY_AUTH_MODE=token and one RAY_AUTH_TOKEN, or, where nobody else is on the network, add --cluster-without-token"
+                )
             ray.init(address, **quiet)
     except (OSError, RuntimeError, ValueError, RayError) as error:
         raise ValueError(f"--cluster {address}: {last_line(error)}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,7 @@ from azero.experiments.going_back import explain_divergence, go_back
 from azero.experiments.saving import Saver, settle
 from azero.experiments.stopping import StopRequest, end_on_sigterm, stop_on_signals
 from azero.hosts import EXIT_INTERRUPTED, Line, end_process, say, together
+from azero.hosts.token import VARIABLE
 from azero.memory import explain_exhaustion
 from azero.pipelines.events import Evaluated, Event, IterationDone, MatchSkipped, Phase, Played, SampleGame, Trained
 from azero.pipelines.loop import Loop, RunState
@@ -86,6 +88,11 @@ def _open_cluster(options: ClusterOptions) -> AbstractContextManager[Conduct]:
     Raises:
       ValueError: Ray is not installed.
     """
+    if options.cluster == "ray" and "ray" not in sys.modules:
+        # Ray reads these when it is imported. What is started here listens on 127.0.0.1 alone, and only who has the token is answered.
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ.setdefault("RAY_AUTH_TOKEN", os.environ.get(VARIABLE) or secrets.token_hex(32))
     try:
         from azero.experiments.ray_cluster import open_cluster
     except ModuleNotFoundError as error:

@@ -171,7 +171,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         return {}
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not valid JSON: {error}; without it, the run writes it anew") from error
     if not isinstance(data, dict):
         raise ValueError(f"{path} does not hold a JSON object; without it, the run writes it anew")
@@ -187,5 +187,5 @@ def _read_samples(path: Path) -> list[SampleGame]:
         rows = json.loads(path.read_text(encoding="utf-8"))
         fields: list[dict[str, Any]] = [{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()} for row in rows]
         return [SampleGame(**values) for values in fields]
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} does not hold sample games: {error}; without it, the others are shown") from error

@@ -81,7 +81,7 @@ def test_nodes_join_workers_are_killed_and_the_run_learns_what_the_one_program_l
 
     config = small()
     loop = Loop(config, mesh_lib.make_mesh(), tmp_path / "elastic")
-    with open_cluster(ClusterOptions(cluster=cluster.address, workers=2)) as conduct:
+    with open_cluster(ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=2)) as conduct:
         state = loop.state(loop.fresh_arrays())
         with conduct(loop, state, StopRequest()) as iterate:
             watched = Watched(iterate, state)
@@ -118,7 +118,7 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
     from azero.experiments.ray_cluster import open_cluster
 
     loop = Loop(small(), mesh_lib.make_mesh(), tmp_path)
-    with open_cluster(ClusterOptions(cluster=cluster.address, workers=1)) as conduct:
+    with open_cluster(ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=1)) as conduct:
         state = loop.state(loop.fresh_arrays())
         loop.config = dataclasses.replace(loop.config, game=GameConfig(name="nim"))  # as a machine with another version would see it
         with conduct(loop, state, StopRequest()) as iterate, pytest.raises(ValueError, match=r"self-play has ended: .*unknown game 'nim'"):
@@ -130,6 +130,7 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
     ("address", "message"),
     [
         ("localhost:1", "--cluster localhost:1: .*[Rr]efused"),
+        ("auto", "--cluster auto: whoever reaches the ports of a Ray without a token may run any program on its machines; .*--cluster-without-token"),
         ("here", "--cluster here: an address is HOST:PORT"),
         ("ray://localhost:10001", "--cluster ray://localhost:10001: the learner is no client of a cluster"),
     ],

@@ -11,6 +11,7 @@ from azero.games.chess import legal
 from azero.games.chess.position import CLOCK_MAX, Position
 from azero.games.chess.squares import Squares, mirror
 from azero.games.compass import choose, spread
+from azero.games.quoting import shorten
 from azero.types import Array
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
@@ -40,7 +41,7 @@ def parse_fen(fen: str) -> Parsed:
     try:
         return _parse(fen)
     except ValueError as error:
-        raise ValueError(f"{fen!r} is not a chess position in FEN: {error}") from None
+        raise ValueError(f"{shorten(repr(fen))} is not a chess position in FEN: {shorten(error)}") from None
 
 
 def _parse(fen: str) -> Parsed:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from azero.games.chess.text import START, board_of_fen, format_san, parse_san
 from azero.games.expanding import Budget
+from azero.games.quoting import shorten
 
 SUFFIXES = (".pgn", ".pgn.gz")
 ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
@@ -113,7 +114,7 @@ def _record(name: str, tags: dict[str, str], moves: list[str], result: str) -> G
             actions.append(action)
             board = board.after(action)
     except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
+        raise ValueError(f"{name}: {shorten(error)}") from error
     return GameRecord(name=name, tags=tags, fen=fen, actions=tuple(actions), result=result)
 
 

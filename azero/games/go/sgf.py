@@ -12,7 +12,10 @@ from pathlib import Path
 from azero.games.go import setup
 from azero.games.go.sgf_files import SUFFIXES, read_texts
 from azero.games.go.sgf_text import LETTERS, Node, decode, main_line, plain_game, split_games, unescape
+from azero.games.quoting import shorten
 
+MOST_SET_UP_POINTS = 100_000
+"""Each point of the largest board (52x52) 37 times; a few characters name all of them, and a file may repeat that."""
 MOST_POINTS_OF_KOMI = 100
 """A larger komi is in hundredths, as the Fox server writes it."""
 
@@ -128,7 +131,7 @@ def parse_games(content: bytes, name: str, skipped: list[str] | None = None) -> 
                 raise ValueError(problem)
             record = _parse_game(text, place)
         except ValueError as error:
-            problems.append(f"{place}: {error}")
+            problems.append(f"{place}: {shorten(error)}")
         else:
             yield record
         if problems and skipped is None:
@@ -211,12 +214,17 @@ def _parse_size(root: Node) -> tuple[int, int]:
 def _parse_setup(nodes: Sequence[Node], shape: tuple[int, int]) -> tuple[tuple[int, ...], tuple[int, ...], int | None, Sequence[Node]]:
     """Return Black's and White's stones before the first move, who is to move if it is said, and the nodes that follow."""
     board: dict[int, str] = {}
+    num_points = 0
     to_play = None
     first_move = next((index for index, node in enumerate(nodes) if "B" in node or "W" in node), len(nodes))
     for node in nodes[: first_move + 1]:
         for name in ("AB", "AW", "AE"):
             for value in node.get(name, ()):
-                board.update(dict.fromkeys(_points(value, shape), name))
+                points = _points(value, shape)
+                num_points += len(points)
+                if num_points > MOST_SET_UP_POINTS:
+                    raise ValueError(f"stones are set up or taken away on more than {MOST_SET_UP_POINTS:,} points before the first move")
+                board.update(dict.fromkeys(points, name))
         if (turn := _text(node, "PL").strip().upper()[:1]) in ("B", "W", "1", "2") and turn:
             to_play = int(turn in ("W", "2"))
     black, white = (tuple(sorted(point for point, name in board.items() if name == wanted)) for wanted in ("AB", "AW"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from azero.games.quoting import shorten
 from azero.games.shogi.position import HAND_KINDS, PROMOTED, SET_SIZES
 from azero.games.shogi.records import GameRecord, Line, winner_of
 from azero.games.shogi.sfen import LETTERS, START, digits_of, format_hands, parse_square, square_of_digits
@@ -64,7 +65,7 @@ class _Reader:
                 if row[:1] not in ("'", "$", "V", ""):
                     self.statements(row.rstrip("\r"))
             except ValueError as error:
-                raise ValueError(f"{self.name}, line {self.number}: {error}") from error
+                raise ValueError(f"{self.name}, line {self.number}: {shorten(error)}") from error
         if self.line is None:
             raise ValueError(f"{self.name}: it does not say who moves first (a line + or -)")
         return GameRecord(self.name, self.players["+"], self.players["-"], self.line.sfen, tuple(self.line.actions), self.winner, self.ending)

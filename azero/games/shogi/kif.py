@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from azero.games.quoting import shorten
 from azero.games.shogi.position import KINDS
 from azero.games.shogi.records import GameRecord, Line, winner_of
 from azero.games.shogi.sfen import START, digits_of, format_hands, parse_square, square_of_digits
@@ -60,7 +61,7 @@ def parse_games(content: str, name: str) -> Iterator[GameRecord]:
         try:
             reader.row(row)
         except ValueError as error:
-            raise ValueError(f"{reader.name}, line {number}: {error}") from error
+            raise ValueError(f"{reader.name}, line {number}: {shorten(error)}") from error
     line = reader.begin()
     yield GameRecord(reader.name, reader.players["black"], reader.players["white"], line.sfen, tuple(line.actions), reader.winner, reader.ending)
 

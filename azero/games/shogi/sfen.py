@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from azero.games.quoting import shorten
 from azero.games.shogi import legal
 from azero.games.shogi.legal import FREE_RANKS
 from azero.games.shogi.position import HAND_BITS, HAND_KINDS, KING, PAWN, PROMOTED, SET_SIZES, Facts, Position, unpack
@@ -46,7 +47,7 @@ def parse_sfen(sfen: str) -> Parsed:
     try:
         return _parse(START if sfen.strip() == "startpos" else sfen)
     except ValueError as error:
-        raise ValueError(f"{sfen!r} is not a shogi position in SFEN: {error}") from None
+        raise ValueError(f"{shorten(repr(sfen))} is not a shogi position in SFEN: {shorten(error)}") from None
 
 
 def _parse(sfen: str) -> Parsed:
