@@ -56,7 +56,10 @@ def parse(words: list[str]) -> None:
         if words[1] == "bench":
             parse_bench(words[2], words[3:])
             return
-        if words[1] == "plan":  # its flags are those of an experiment
+        if words[1] == "train":  # its flags are those of an experiment
+            parse([*"python -m".split(), f"azero.experiments.{words[2]}", *words[3:]])
+            return
+        if words[1] == "plan":  # the same
             parse_plan(words[2:])
             return
         tyro.cli(parser_of(words[1]), args=words[2:])
