@@ -57,7 +57,7 @@ def parse(words: list[str]) -> None:
             parse_bench(words[2], words[3:])
             return
         if words[1] == "train":  # its flags are those of an experiment
-            parse([*"python -m".split(), f"azero.experiments.{words[2]}", *words[3:]])
+            parse([*["python", "-m"], f"azero.experiments.{words[2]}", *words[3:]])
             return
         if words[1] == "plan":  # the same
             parse_plan(words[2:])
