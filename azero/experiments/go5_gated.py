@@ -27,12 +27,12 @@ EXPERIMENT = Experiment(
             _PUBLISHED.learner,
             batch_size=512,
             steps_per_iteration=32,  # every new position twice on average
-            learning_rate=((0, 2e-2), (2400, 2e-3)),
+            learning_rate=((0, 2e-2), (1440, 2e-3)),
         ),
         # The published match of 400 games, its share of 55% and a random symmetry for every leaf.
         evaluation=dataclasses.replace(_PUBLISHED.evaluation, every=5),
         checkpoint=CheckpointConfig(every=5, keep=2, keep_every=20),
-        run=RunConfig(iterations=100),
+        run=RunConfig(iterations=60),
     ),
 )
 
