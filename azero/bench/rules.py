@@ -262,7 +262,7 @@ def _play_on(board: Any, colour: str, ko: tuple[int, int] | None, points: list[i
 
 def _rollout_points(game: Go, games: Sequence[Sequence[int]], chosen: Sequence[tuple[int, int]], seed: int, batch: int = 256) -> np.ndarray:
     """Return int[R, T]: the moves of one rollout from each of the positions `chosen` (game, actions before it), N for a pass and after the end."""
-    actions = np.full((game.max_moves - 1, len(games)), game.num_points, np.int32)
+    actions = np.full((game.max_moves, len(games)), game.num_points, np.int32)  # a position before each, the last one of the longest game too
     for column, moves in enumerate(games):
         actions[: len(moves), column] = moves
 
