@@ -81,7 +81,8 @@ def resolve(config: NetworkConfig, board_shape: tuple[int, int], platform: str |
 
 
 def _cpu_convolution(config: NetworkConfig, board_shape: tuple[int, int]) -> Literal["dots", "winograd"]:
-    """Return the convolution of CPUs by instruction set, compute type and shape, from `azero bench network` (docs/speed.md).
+    """Return the convolution of CPUs by instruction set and compute type. dots in bfloat16 is measured (docs/speed.md);
+    that winograd is faster than dots in float32 at every shape is not: `azero bench network` compares them.
 
     | processor | inference in | points x filters | convolution |
     |---|---|---|---|
