@@ -187,7 +187,7 @@ def main(arguments: list[str] | None = None) -> None:
     if chosen.against is not None:
         raise ValueError(f"azero bench engine compares with nothing, not {chosen.against!r}")
     check_counts(chosen, "size blocks filters batches visits")
-    network = resolve(NetworkConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution), (chosen.size, chosen.size))
+    network = resolve(NetworkConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution))
     results = run(network, chosen.size, chosen.batches, chosen.visits)
     shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters ({network.convolution} {network.inference_dtype})"
     make_console().print(table(results, f"{shape}, {chosen.visits} visits, {jax.device_count()} {jax.default_backend()} devices"))

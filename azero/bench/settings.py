@@ -56,7 +56,7 @@ def make_config(setting: Setting) -> Config:
     moves = setting.cpu_moves if on_cpu else setting.accelerator_moves
     config = Config(
         game=GameConfig(name="go", size=(setting.size,), komi=setting.komi),
-        network=resolve(network, (setting.size, setting.size)),
+        network=resolve(network),
         search=SearchConfig(name="gumbel", num_simulations=setting.num_simulations, max_considered=16),
         selfplay=SelfplayConfig(num_games=games, moves_per_dispatch=moves, dispatches_per_iteration=1, temperature_moves=0, resign=False),
         learner=LearnerConfig(batch_size=min(games * moves, setting.batch_size * count), optimiser="adamw", learning_rate=((0, 1e-3),)),

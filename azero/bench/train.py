@@ -103,7 +103,7 @@ def run(arguments: Arguments) -> list[Result]:
     size, blocks, filters = arguments.size or (9 if on_cpu else 19), arguments.blocks or (6 if on_cpu else 20), arguments.filters or (64 if on_cpu else 256)
     dtype: Literal["float32", "bfloat16"] = arguments.dtype or ("float32" if on_cpu else "bfloat16")
     mesh, game = mesh_lib.make_mesh(), make("go", size=size)
-    config = resolve(NetworkConfig(blocks=blocks, filters=filters, train_dtype=dtype, inference_dtype=dtype), game.board_shape)
+    config = resolve(NetworkConfig(blocks=blocks, filters=filters, train_dtype=dtype, inference_dtype=dtype))
     network = make_network(config, game.board_shape, game.num_planes, game.num_actions)
     operations = step_flops(network, game)
     product = product_flops(mesh, config.train_dtype)

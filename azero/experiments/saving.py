@@ -18,7 +18,6 @@ from azero.console import make_console
 from azero.data.division import deal_shards, forget_processes
 from azero.data.files import write_atomic
 from azero.data.shard import ShardName, parse_shard_path
-from azero.games import make
 from azero.learn.learner import check_state
 from azero.networks import resolve
 from azero.networks.rollout import NUM_GROUPS
@@ -50,8 +49,7 @@ def _settle(config: Config, workdir: Path) -> Config:
         _keep_start_positions(Path(config.game.start_positions), workdir / START_POSITIONS)
     if network.name in NUM_GROUPS:
         config = _without_symmetries(config)
-    game = make(config.game.name, **config.game.options())
-    return dataclasses.replace(config, network=resolve(network, game.board_shape))
+    return dataclasses.replace(config, network=resolve(network))
 
 
 def _without_symmetries(config: Config) -> Config:

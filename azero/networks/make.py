@@ -34,7 +34,7 @@ def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes
     `config` goes through `resolve` first. `platform` is what it will run on, "cpu", "gpu" or "tpu"; default what there is here.
     """
     platform = platform or jax.default_backend()
-    config = resolve(config, board_shape, platform)
+    config = resolve(config, platform)
     piece = piece_size(config, board_shape) if platform == "cpu" else None
     if config.name in rollout.NUM_GROUPS:
         return rollout.linear_network(config, board_shape, num_planes, num_actions)
@@ -65,8 +65,8 @@ def piece_size(config: NetworkConfig, board_shape: tuple[int, int]) -> int:
     return 1 << max(0, round(np.log2(_PIECE_BYTES / position_bytes)))
 
 
-def resolve(config: NetworkConfig, board_shape: tuple[int, int], platform: str | None = None) -> NetworkConfig:
-    """Return `config` without "auto": the convolution, and the compute types that it needs, by shape and kind of processor, so that equal machines compute alike.
+def resolve(config: NetworkConfig, platform: str | None = None) -> NetworkConfig:
+    """Return `config` without "auto": the convolution, and the compute types that it needs, by kind of processor, so that equal machines compute alike.
 
     `platform` is "cpu", "gpu" or "tpu"; default what there is here. GPUs and TPUs take XLA's convolution, CPUs what `_cpu_convolution` says. Minimal filtering needs
     float32: with it both compute types are float32, whatever the settings say.
@@ -74,21 +74,20 @@ def resolve(config: NetworkConfig, board_shape: tuple[int, int], platform: str |
     convolution = config.convolution
     if convolution == "auto":
         on_cpu = (platform or jax.default_backend()) == "cpu"
-        convolution = _cpu_convolution(config, board_shape) if on_cpu else "xla"
+        convolution = _cpu_convolution(config) if on_cpu else "xla"
     if convolution == "winograd":
         return dataclasses.replace(config, convolution="winograd", train_dtype="float32", inference_dtype="float32")
     return dataclasses.replace(config, convolution=convolution)
 
 
-def _cpu_convolution(config: NetworkConfig, board_shape: tuple[int, int]) -> Literal["dots", "winograd"]:
-    """Return the convolution of CPUs by instruction set and compute type. dots in bfloat16 is measured (docs/speed.md);
-    that winograd is faster than dots in float32 at every shape is not: `azero bench network` compares them.
+def _cpu_convolution(config: NetworkConfig) -> Literal["dots", "winograd"]:
+    """Return the convolution of CPUs by instruction set and compute type; both were measured with `azero bench network` (docs/speed.md).
 
-    | processor | inference in | points x filters | convolution |
-    |---|---|---|---|
-    | with bf16 units (AMX, AVX512_BF16, Arm's bf16) | bfloat16 | all | dots |
-    | with them | float32 | all | winograd |
-    | AVX-512, AVX2, Arm and others without | either | all | winograd |
+    | processor | inference in | convolution |
+    |---|---|---|
+    | with bf16 units (AMX, AVX512_BF16, Arm's bf16) | bfloat16 | dots |
+    | with them | float32 | winograd |
+    | AVX-512, AVX2, Arm and others without | either | winograd |
 
     XLA's own is never taken: its gradient is several times slower than that of the other two.
     """

@@ -21,7 +21,6 @@ import jax.numpy as jnp
 from azero import mesh as mesh_lib
 from azero.config import Config
 from azero.evaluate.resign import NEVER
-from azero.games import make
 from azero.networks import resolve
 from azero.pipelines.events import Event, MatchSkipped, Phase
 from azero.pipelines.loop import Challenge, Loop, RunState, Tally
@@ -199,5 +198,4 @@ def _fit_to_devices(config: Config, platform: str) -> Config:
     """Return `config` with the network computed as suits the devices here, where these are of another kind than the learner's."""
     if jax.default_backend() == platform:
         return config
-    game = make(config.game.name, **config.game.options())
-    return dataclasses.replace(config, network=resolve(dataclasses.replace(config.network, convolution="auto"), game.board_shape))
+    return dataclasses.replace(config, network=resolve(dataclasses.replace(config.network, convolution="auto")))

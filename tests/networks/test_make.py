@@ -13,24 +13,24 @@ SMALL = NetworkConfig(blocks=4, filters=8)
 
 def test_cpu_without_bf16_units_takes_minimal_filtering_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make, "has_bf16_units", lambda: False)
-    resolved = resolve(SMALL, (9, 9))
+    resolved = resolve(SMALL)
     assert (resolved.convolution, resolved.train_dtype, resolved.inference_dtype) == ("winograd", "float32", "float32")
 
 
 def test_cpu_with_bf16_units_takes_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make, "has_bf16_units", lambda: True)
-    assert (resolve(SMALL, (9, 9)).convolution, resolve(SMALL, (9, 9)).inference_dtype) == ("dots", "bfloat16")
-    assert resolve(dataclasses.replace(SMALL, inference_dtype="float32"), (9, 9)).convolution == "winograd"
+    assert (resolve(SMALL).convolution, resolve(SMALL).inference_dtype) == ("dots", "bfloat16")
+    assert resolve(dataclasses.replace(SMALL, inference_dtype="float32")).convolution == "winograd"
 
 
 def test_accelerators_take_xla(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make.jax, "default_backend", lambda: "tpu")
-    assert resolve(SMALL, (9, 9)) == dataclasses.replace(SMALL, convolution="xla")
+    assert resolve(SMALL) == dataclasses.replace(SMALL, convolution="xla")
 
 
 def test_settings_are_taken_as_given() -> None:
     given = dataclasses.replace(SMALL, convolution="dots")
-    assert resolve(given, (9, 9)) == given
+    assert resolve(given) == given
 
 
 def test_pieces_fit_the_cache() -> None:
