@@ -60,7 +60,7 @@ def test_the_newest_positions_take_a_quarter_of_what_a_process_may(tmp_path, mon
     monkeypatch.setattr(replay_module, "process_memory_bytes", lambda: 64 << 20)
     game = make("go", size=(5, 5))
     replay = Replay.open(tmp_path, game, ReplayConfig(), 48)
-    assert replay._window._max_capacity == (16 << 20) // replay.bytes_per_position
+    assert replay._window._memory == 16 << 20
 
 
 def exhaust_device():
@@ -88,8 +88,8 @@ def test_a_refused_allocation_is_one_line_that_says_what_to_make_smaller(exhaust
         raise AssertionError(error)
 
 
-def test_the_other_processes_of_a_run_hear_the_same_line():
-    with pytest.raises(OutOfMemoryError, match="make smaller"), together(RunConfig(distributed="off")):
+def test_the_other_processes_of_a_run_hear_the_same_line(tmp_path):
+    with pytest.raises(OutOfMemoryError, match="make smaller"), together(RunConfig(distributed="off"), tmp_path):
         exhaust_device()
 
 

@@ -172,7 +172,7 @@ def test_rollouts_from_real_positions_play_by_the_rules_of_sgfmill():
     require_module("sgfmill")
     games = [[action for _, action in record.moves] for record in read_games(RECORDS)]
     found = compare_rollouts(9, games, 256, after_ko=0.9)
-    assert (found.rollouts, found.illegal) == (256, []) and found.after_ko >= 230 and found.moves > 15_000
+    assert (found.rollouts, found.illegal) == (256, []) and found.after_ko >= 230 and found.moves > 10_000
 
 
 @pytest.mark.slow
