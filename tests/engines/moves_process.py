@@ -1,9 +1,11 @@
 """A process that speaks UCI or USI around a thinker that knows nothing: `python moves_process.py chess|shogi`."""
 
 import sys
+from collections.abc import Callable
 
 from uniform_thinker import UniformThinker
 
+from azero.engines.background import Background
 from azero.engines.lines import LineReader, LineWriter, standard_streams
 from azero.engines.move_game import MoveGame
 from azero.engines.uci import UCI
@@ -13,5 +15,10 @@ from azero.games import make
 
 if __name__ == "__main__":
     stdin, stdout = standard_streams()
-    game = MoveGame(make(sys.argv[1]), lambda game: UniformThinker(game, expects_pass=False))
-    Engine({"chess": UCI, "shogi": USI}[sys.argv[1]], game, LineReader(stdin), LineWriter(stdout), visits=4).run()
+
+    def load(give: Callable[[MoveGame], None]) -> None:
+        game = MoveGame(make(sys.argv[1]), lambda game: UniformThinker(game, expects_pass=False))
+        game.begin_to_prepare()
+        give(game)
+
+    Engine({"chess": UCI, "shogi": USI}[sys.argv[1]], Background(load), LineReader(stdin), LineWriter(stdout), visits=4).run()
