@@ -69,6 +69,7 @@ class Checkpointer:
         Raises:
           CheckpointError: the directory cannot be used.
         """
+        store.hush_late_tasks()
         self.directory = store.root_directory(workdir)
         self._config = config
         self._process = jax.process_index()

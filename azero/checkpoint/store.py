@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -158,6 +159,18 @@ def one_line(error: BaseException) -> str:
         if code in text:
             return code
     return text[:300] or type(error).__name__
+
+
+def hush_late_tasks() -> None:
+    """Keep asyncio from printing, long after a save has failed and been reported, the traceback of every other write of Orbax's that failed with it."""
+    logging.getLogger("asyncio").addFilter(_is_news)  # the same filter is added once
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    if record.exc_info is None or "exception was never retrieved" not in record.getMessage():
+        return True
+    frames = traceback.extract_tb(record.exc_info[2]) if record.exc_info[2] is not None else []
+    return not any("orbax" in frame.filename for frame in frames)
 
 
 @contextlib.contextmanager
