@@ -191,7 +191,6 @@ def test_a_directory_of_stages_is_a_player(tmp_path):
     assert parse_player(f"apv:{tmp_path}/alpha?value=elsewhere").value == Path("elsewhere")
 
 
-@pytest.mark.slow
 def test_no_two_stages_draw_the_same_numbers(monkeypatch, tmp_path):
     """They count iterations, shards and batches from 0, so the same seed is the same numbers."""
     seeds = {}
@@ -214,6 +213,7 @@ def test_no_two_stages_draw_the_same_numbers(monkeypatch, tmp_path):
     assert stage_seed(1, "policy") != stage_seed(0, "policy") == stage_seed(0, "policy")
 
 
+@pytest.mark.slow
 def test_the_whole_at_the_smallest_size(tmp_path):
     request = ImportRequest((EXPERT,), tmp_path / "records", Filters(size=(9,), suicide=True), Fractions(validation=0.25, test=0.25))
     run_import(request, quiet())
