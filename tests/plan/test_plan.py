@@ -156,7 +156,7 @@ def test_the_command_prints_json_alone_and_progress_elsewhere() -> None:
     words = ["--experiment", "tictactoe", "--topology", "v5e:1x1", "--price", "1.2", "--json", "--search.num-simulations", "4"]
     done = run_plan(*words)
     plan = json.loads(done.stdout)
-    assert plan["fits"] and set(plan["programs"]) == {"fold", "self-play", "game step", "unpack", "train step"}
+    assert plan["fits"] and set(plan["programs"]) == {"fold", "self-play", "game step", "unpack", "train step", "match"}
     assert plan["dollars"] == pytest.approx(plan["outlook"]["run_days"] * 24 * 1.2)
     assert plan["hbm_bytes"] == max(program["hbm_bytes"] for program in plan["programs"].values())
     assert "compiling self-play for v5e:1x1" in done.stderr
