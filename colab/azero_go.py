@@ -95,7 +95,7 @@ print(WORKDIR)
 # running the cell again continues it.
 
 # %%
-from azero.experiments.notebook import Training, play
+from azero.commands.notebook import Training, play
 
 training = Training(EXPERIMENT, WORKDIR, *FLAGS)
 training.follow()

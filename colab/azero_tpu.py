@@ -87,7 +87,7 @@ print(WORKDIR)
 # The first minutes go into compiling. The curves are redrawn every few seconds. Stopping the cell stops the run, saved; running the cell again continues it.
 
 # %%
-from azero.experiments.notebook import Training, play
+from azero.commands.notebook import Training, play
 
 training = Training(EXPERIMENT, WORKDIR, *FLAGS)
 training.follow(seconds=3600 * HOURS)

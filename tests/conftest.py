@@ -51,7 +51,7 @@ def release_programs():
 def shared_programs():
     """Let the runs of a module share the programs that their settings have in common; each run has its own loop, state and files."""
     from azero.config import CheckpointConfig, ReplayConfig, RunConfig
-    from azero.pipelines import loop, programs
+    from azero.train import loop, programs
 
     match_leaf = functools.cache(programs.match_leaf)
 
@@ -69,7 +69,7 @@ def shared_programs():
 @pytest.fixture
 def without_reports(monkeypatch):
     """Runs of which only the checkpoints count write no report."""
-    monkeypatch.setattr("azero.experiments.run.write_report", lambda workdir: workdir)
+    monkeypatch.setattr("azero.train.run.write_report", lambda workdir: workdir)
 
 
 LONGEST = (

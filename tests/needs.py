@@ -15,7 +15,7 @@ from typing import NoReturn
 import pytest
 from packaging.requirements import Requirement
 
-from azero.engines.program import find_program
+from azero.players.program import find_program
 
 IS_NIGHTLY = os.environ.get("AZERO_NIGHTLY", "") not in ("", "0")
 NOT_HERE = "not on this machine: "

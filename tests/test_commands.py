@@ -12,11 +12,12 @@ import pytest
 import tyro
 
 from azero.bench import PARTS
-from azero.cli import COMMANDS, main
-from azero.experiments import alphago, endings
-from azero.experiments.arguments import parse_arguments
-from azero.experiments.experiment import NAMES, OF_STAGES, load
-from azero.experiments.plan import parse_plan
+from azero.commands import endings
+from azero.commands.main import COMMANDS, main
+from azero.commands.plan import parse_plan
+from azero.experiment import NAMES, OF_STAGES, load
+from azero.train.alphago2016 import run as alphago
+from azero.train.arguments import parse_arguments
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -124,7 +125,7 @@ def test_a_misspelt_flag_is_compared_with_the_flags_of_its_command(monkeypatch: 
 
 def test_a_reader_that_goes_is_no_error():
     """`azero match --help | head -1`."""
-    command = [sys.executable, "-m", "azero.cli", "match", "--help"]
+    command = [sys.executable, "-m", "azero.commands.main", "match", "--help"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.close()
         assert process.stderr.read() == ""

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from azero.config import Config, GameConfig, config_hash, from_dict, load_overlay, overlay_experiments, to_dict
-from azero.experiments.alphago import load_stages
-from azero.experiments.arguments import parse_arguments
-from azero.experiments.experiment import NAMES, OF_STAGES, load
+from azero.experiment import NAMES, OF_STAGES, load
 from azero.games import make
+from azero.train.alphago2016.run import load_stages
+from azero.train.arguments import parse_arguments
 
 CONFIGS = sorted((Path(__file__).parents[1] / "configs").glob("*.toml"))
 

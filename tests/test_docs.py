@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.config import SearchConfig
-from azero.experiments.experiment import NAMES
+from azero.experiment import NAMES
 from azero.search import make_search, uniform_leaf
 
 ROOT = Path(__file__).parents[1]

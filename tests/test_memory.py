@@ -9,10 +9,10 @@ from azero import memory
 from azero.config import ReplayConfig, RunConfig
 from azero.data import replay as replay_module
 from azero.data.replay import Replay
-from azero.experiments.run import end_with_status
+from azero.distributed import together
 from azero.games import make
-from azero.hosts import together
 from azero.memory import OutOfMemoryError, explain_exhaustion, memory_bytes, process_memory_bytes
+from azero.train.run import end_with_status
 
 GIB = 1 << 30
 

@@ -17,19 +17,19 @@ from tyro.conf import Positional
 from azero import mesh as meshes
 from azero.bench.flags import check_counts
 from azero.config import NetworkConfig
-from azero.console import make_console
-from azero.evaluate.elo import elo_difference
-from azero.experiments.players import NetworkSpec, ThinkerSettings, load_thinker, parse_player
+from azero.console.terminal import make_console
 from azero.games import Game, make
+from azero.match.elo import elo_difference
+from azero.match.referee import play_game
+from azero.match.score import MatchResult, Tally
 from azero.networks import make_network, resolve
-from azero.play.player import Position
-from azero.play.referee import play_game
-from azero.play.score import MatchResult, Tally
-from azero.play.thinking import Limits
-from azero.play.tree_player import PlayStyle, TreePlayer
+from azero.players.player import Position
+from azero.players.specs import NetworkSpec, ThinkerSettings, load_thinker, parse_player
+from azero.players.thinking import Limits
+from azero.players.tree_player import PlayStyle, TreePlayer
 from azero.search.leaf import turned_network_leaf
-from azero.search.packed import PackedRules
-from azero.search.parallel import TreeSettings
+from azero.search.single.packed import PackedRules
+from azero.search.single.parallel import TreeSettings
 
 OPENING_MOVES = 30
 """Random moves before the measured search, so that the board is neither empty nor full."""

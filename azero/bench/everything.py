@@ -22,8 +22,8 @@ import tyro
 from rich.console import Console
 
 from azero.bench.parts import PARTS, Figure, Record, environment
-from azero.console import make_console
-from azero.report.progress import working
+from azero.console.progress import working
+from azero.console.terminal import make_console
 
 LIMIT_SECONDS, QUICK_LIMIT_SECONDS = 1800.0, 400.0
 """A part that takes longer is given up: half an hour is what 19x19 with 20 blocks of 256 may take to compile and run twice; a busy laptop's quick part needs minutes."""

@@ -15,8 +15,8 @@ from azero.config import Config, SearchConfig
 from azero.games.game import Game
 from azero.mesh import DATA_AXIS, batch_sharded, put, replicated
 from azero.networks.network import Network
-from azero.search.gumbel import halving_schedule
-from azero.search.tree import num_pieces
+from azero.search.batched.gumbel import halving_schedule
+from azero.search.batched.tree import num_pieces
 from azero.types import Array, PyTree
 
 REPEATS = 3

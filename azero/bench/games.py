@@ -15,7 +15,7 @@ from rich.table import Table
 
 import azero.games
 from azero.bench.flags import check_seconds
-from azero.console import make_console
+from azero.console.terminal import make_console
 from azero.types import Array, PyTree
 
 CHUNK = 25

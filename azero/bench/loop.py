@@ -27,11 +27,11 @@ from azero.bench.games import engine_of, spread_games
 from azero.bench.replay import random_chunk
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.config import Config
-from azero.console import make_console
-from azero.pipelines.events import IterationDone, Phase
-from azero.pipelines.loop import Loop, RunState
-from azero.play.trajectory import Assembler
-from azero.report.progress import working
+from azero.console.progress import working
+from azero.console.terminal import make_console
+from azero.selfplay.trajectory import Assembler
+from azero.train.events import IterationDone, Phase
+from azero.train.loop import Loop, RunState
 
 COMMAND = "azero bench loop"
 WARM_ITERATIONS = 2

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from azero.bench.flags import check_counts
 from azero.config import LearnerConfig, NetworkConfig
-from azero.console import make_console
+from azero.console.terminal import make_console
 from azero.data.sample import Batch
 from azero.learn.learner import TrainState, make_learner
 from azero.mesh import DATA_AXIS, batch_sharded, make_mesh, put, replicated

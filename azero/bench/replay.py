@@ -21,8 +21,8 @@ from azero.games import make
 from azero.games.game import Game
 from azero.learn.learner import make_learner, place_samples
 from azero.networks import make_network
-from azero.play.targets import policy_room, words_of
-from azero.play.trajectory import Assembler, Games, Step
+from azero.selfplay.targets import policy_room, words_of
+from azero.selfplay.trajectory import Assembler, Games, Step
 
 COMMAND = "azero bench replay"
 

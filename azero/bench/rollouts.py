@@ -18,8 +18,8 @@ from rich.table import Table
 
 from azero.bench.flags import check_seconds
 from azero.bench.games import draw
-from azero.console import make_console
-from azero.games.go.playouts import make_play_out
+from azero.console.terminal import make_console
+from azero.games.go.rollouts.playouts import make_play_out
 from azero.games.go.rules import Go, GoState
 from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights, sum_weights
 from azero.types import Array, PyTree

@@ -20,10 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.bench.games import draw
-from azero.console import make_console
-from azero.games.go.playouts import start_from
+from azero.console.terminal import make_console
 from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
-from azero.games.go.replies import no_replies, play_out_with_replies
+from azero.games.go.rollouts.playouts import start_from
+from azero.games.go.rollouts.replies import no_replies, play_out_with_replies
 from azero.games.go.rules import Go, GoState
 from azero.games.go.sgf import GameRecord, read_games
 from azero.types import Array

@@ -20,15 +20,15 @@ from rich.table import Table
 from azero import mesh as mesh_lib
 from azero.bench.flags import check_counts
 from azero.bench.settings import SETTINGS, SettingName, make_config
-from azero.compiler.cost import Cost, Rates, module_cost
-from azero.compiler.hlo import parse
 from azero.config import Config
-from azero.console import make_console
+from azero.console.progress import working
+from azero.console.terminal import make_console
 from azero.games import make
 from azero.networks import make_network
-from azero.play.selfplay import make_selfplay
-from azero.report.progress import working
+from azero.plan.cost import Cost, Rates, module_cost
+from azero.plan.hlo import parse
 from azero.search import make_search, network_leaf
+from azero.selfplay.selfplay import make_selfplay
 
 MOVES = 8
 """Moves of a dispatch."""
@@ -134,7 +134,7 @@ def virtual_devices(count: int) -> dict[str, str]:
 
 
 def _in_process_of_its_own(words: list[str], devices: int) -> None:
-    done = subprocess.run([sys.executable, "-m", "azero.cli", "bench", "scaling", *words], env=virtual_devices(devices), check=False)
+    done = subprocess.run([sys.executable, "-m", "azero.commands.main", "bench", "scaling", *words], env=virtual_devices(devices), check=False)
     if done.returncode:
         sys.exit(done.returncode)
 

@@ -21,12 +21,12 @@ from rich.table import Table
 
 from azero.bench.flags import check_counts
 from azero.config import NetworkConfig, SearchConfig
-from azero.console import make_console
+from azero.console.terminal import make_console
 from azero.games import Game, make
 from azero.networks import make_network
 from azero.search import LeafFn, SearchFn, SearchOutput, make_search, network_leaf, tree_bytes
-from azero.search.gumbel import Phase, halving_schedule
-from azero.search.tree import CPU_PIECE, evaluate_roots
+from azero.search.batched.gumbel import Phase, halving_schedule
+from azero.search.batched.tree import CPU_PIECE, evaluate_roots
 from azero.types import Array, PyTree
 
 OPENING_PLIES = 20
@@ -101,7 +101,7 @@ def muzero_policy(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
     """Return `mctx.muzero_policy` as the library has it, to be timed: its own rule, noise over all moves, Q-values rescaled by those of the siblings."""
     import mctx
 
-    from azero.search.mctx_backend import ILLEGAL_LOGIT, make_recurrent_fn, read_output
+    from azero.search.batched.mctx_backend import ILLEGAL_LOGIT, make_recurrent_fn, read_output
 
     def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
         root_key, policy_key = jax.random.split(key)

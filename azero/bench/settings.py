@@ -8,7 +8,16 @@ from typing import Literal
 
 import jax
 
-from azero.config import Config, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig, SearchConfig, SelfplayConfig
+from azero.config import (
+    Config,
+    EvaluationConfig,
+    GameConfig,
+    LearnerConfig,
+    NetworkConfig,
+    ReplayConfig,
+    SearchConfig,
+    SelfplayConfig,
+)
 from azero.experiments import go5
 from azero.networks import resolve
 

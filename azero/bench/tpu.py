@@ -10,11 +10,11 @@ import argparse
 from typing import Any
 
 from azero import mesh as mesh_lib
-from azero.compiler.compiled import compile_program
-from azero.compiler.topology import parse_topology, topology_devices
-from azero.console import make_console
-from azero.experiments.planning import game_step
+from azero.chips import parse_topology, topology_devices
+from azero.console.terminal import make_console
 from azero.games import make
+from azero.plan.compiled import compile_program
+from azero.plan.planning import game_step
 
 TOPOLOGY = "v5e:2x4"
 """Eight chips of TPU v5e; others are v4:2x2x1, v5p:2x2x1, v6e:2x4."""

@@ -23,14 +23,14 @@ from azero import mesh as mesh_lib
 from azero.bench.flags import check_counts
 from azero.bench.games import engine_of, spread_games
 from azero.config import LearnerConfig, NetworkConfig
-from azero.console import make_console
+from azero.console.progress import working
+from azero.console.terminal import make_console
 from azero.data.sample import Samples, unpack
-from azero.experiments.estimate import PEAK_FLOPS, evaluation_flops, peak_of
 from azero.games import Game, make
 from azero.learn.learner import Metrics, StepMetrics, TrainState, make_learner
 from azero.networks import Network, make_network, resolve
-from azero.play.targets import policy_room, policy_words
-from azero.report.progress import working
+from azero.selfplay.targets import policy_room, policy_words
+from azero.train.estimate import PEAK_FLOPS, evaluation_flops, peak_of
 from azero.types import Array, PyTree
 
 FLOAT32_PEAK = {

@@ -34,7 +34,7 @@ from azero.checkpoint.record import (
 )
 from azero.config import Config
 from azero.data.files import DamagedFileError, sync_directory, write_arrays
-from azero.play.trajectory import HostArray
+from azero.selfplay.trajectory import HostArray
 from azero.types import PyTree
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError
 from azero.config import Config, from_dict, to_dict
 from azero.data.files import DamagedFileError, read_arrays, read_header, write_arrays
-from azero.play.trajectory import HostArray
+from azero.selfplay.trajectory import HostArray
 from azero.types import PyTree
 
 _FILE = "network.azero"

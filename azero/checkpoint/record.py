@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from azero.config import Config, to_dict
-from azero.play.trajectory import HostArray
+from azero.selfplay.trajectory import HostArray
 from azero.types import PyTree
 
 SCHEMA = 1

@@ -24,7 +24,7 @@ import orbax.checkpoint as ocp
 
 from azero.checkpoint.record import DamagedCheckpointError, check_leaf, open_record
 from azero.data.files import DamagedFileError, read_arrays, read_header, sync_directory
-from azero.play.trajectory import HostArray
+from azero.selfplay.trajectory import HostArray
 
 _LATE_READS_S = 0.2
 """After one array could not be read, the reads of the others still end within about this time."""

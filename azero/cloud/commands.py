@@ -10,8 +10,8 @@ import azero
 from azero.cloud import scripts
 from azero.cloud.gcloud import Command
 from azero.cloud.requests import Hardware, Job, Place, Storage
-from azero.experiments.arguments import parse_arguments
-from azero.experiments.experiment import load
+from azero.experiment import load
+from azero.train.arguments import parse_arguments
 
 RUNTIMES = {
     "v2": "tpu-ubuntu2204-base",

@@ -16,7 +16,7 @@ from typing import IO
 from rich.console import Console
 from rich.text import Text
 
-from azero.report.progress import working
+from azero.console.progress import working
 
 KEPT_LINES = 40
 """Last lines of a command that are searched for the reason of its failure; gcloud's errors are at the end."""

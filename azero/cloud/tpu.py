@@ -11,7 +11,7 @@ from azero.cloud import commands
 from azero.cloud.gcloud import CloudError, Command, Gcloud
 from azero.cloud.requests import CreateRequest, DeleteRequest, LaunchRequest, LogsRequest, SetupRequest, WatchRequest
 from azero.cloud.watch import Watch, wait_until_active
-from azero.console import make_console
+from azero.console.terminal import make_console
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""

@@ -15,9 +15,9 @@ from azero.cloud import commands
 from azero.cloud.gcloud import CloudError, Gcloud, NotFoundError
 from azero.cloud.requests import Place
 from azero.cloud.scripts import STATUS_MARK
-from azero.experiments.run import EXIT_INTERRUPTED
-from azero.report.progress import working
-from azero.report.tables import format_duration
+from azero.console.progress import working
+from azero.console.tables import format_duration
+from azero.train.run import EXIT_INTERRUPTED
 
 MOST_FAILURES = 5
 """Requests or connections that fail one after another before a person has to look."""

@@ -20,7 +20,7 @@ from azero.data.replay import Replay
 from azero.data.shard import pack_games, read_shard, row_dtype, shard_path, with_margin, write_shard
 from azero.games.game import Game
 from azero.games.go.rules import Go
-from azero.play.trajectory import Games, HostArray
+from azero.selfplay.trajectory import Games, HostArray
 
 DATASET = "dataset.json"
 _SCHEMA = 2

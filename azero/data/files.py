@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from azero.play.trajectory import HostArray
+from azero.selfplay.trajectory import HostArray
 
 _MAGIC = b"AZEROv1\n"
 _PREFIX = struct.Struct("<8sI32s")

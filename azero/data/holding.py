@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from azero.data.files import StorageError, write_atomic
+from azero.distributed import say
 from azero.heartbeat import beating
-from azero.hosts import say
 from azero.memory import BOOT
 
 LOCK = ".lock"

@@ -28,7 +28,7 @@ from azero.data.shard import pack_games, pack_positions, parse_shard_path, shard
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, read_games
 from azero.games.go.sgf_files import SUFFIXES
-from azero.play.trajectory import HostArray
+from azero.selfplay.trajectory import HostArray
 
 LEFT_OUT = "left-out.tsv"
 _DAMAGED = ".damaged"

@@ -10,7 +10,7 @@ import numpy as np
 
 from azero.games import symmetry
 from azero.games.go.sgf import GameRecord
-from azero.play.trajectory import HostArray
+from azero.selfplay.trajectory import HostArray
 
 _KEY_BYTES = 16
 

@@ -14,8 +14,8 @@ from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_mov
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord
 from azero.games.go.text import format_vertex
-from azero.play.targets import words_of
-from azero.play.trajectory import NO_NETWORK, Games, HostArray
+from azero.selfplay.targets import words_of
+from azero.selfplay.trajectory import NO_NETWORK, Games, HostArray
 
 SLOTS = 1
 """Moves of a policy target: the one that was played."""

@@ -19,13 +19,24 @@ from azero.config import ReplayConfig
 from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, StorageError, sync_directory
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.sample import Samples
-from azero.data.shard import Positions, Shard, ShardName, is_target, pack_games, pack_positions, parse_shard_path, read_shard, shard_path, write_shard
+from azero.data.shard import (
+    Positions,
+    Shard,
+    ShardName,
+    is_target,
+    pack_games,
+    pack_positions,
+    parse_shard_path,
+    read_shard,
+    shard_path,
+    write_shard,
+)
 from azero.data.stream import Stream
 from azero.data.window import Gathered, Snapshot, Window, copy_rows
 from azero.games.game import Game
 from azero.memory import process_memory_bytes
-from azero.play.targets import words_of
-from azero.play.trajectory import Games, HostArray
+from azero.selfplay.targets import words_of
+from azero.selfplay.trajectory import Games, HostArray
 
 T = TypeVar("T")
 
@@ -77,7 +88,7 @@ class Replay:
           directory: where the shards are; made if need be.
           game: the rules, for the layout of a position.
           config: size of the window, symmetries, batches ahead.
-          slots: the most moves of a policy target (`azero.play.targets.policy_room`).
+          slots: the most moves of a policy target (`azero.selfplay.targets.policy_room`).
           state: from `state_dict`.
           process_index: which process of the run this is.
           inherited: shards, oldest first, that become this process's own after those of `state`: the run had another number of processes. They are copied,

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from azero.games.game import Game
-from azero.play.targets import dense_policy
+from azero.selfplay.targets import dense_policy
 from azero.types import Array
 
 
@@ -21,7 +21,7 @@ class Samples(NamedTuple):
     to_play: Any
     """uint8[B]: the side to move, 0 or 1."""
     policy: Any
-    """uint32[B, S]: the words of the policy target (`azero.play.targets`), 0 in places left over."""
+    """uint32[B, S]: the words of the policy target (`azero.selfplay.targets`), 0 in places left over."""
     is_target: Any
     """bool[B]: whether there is a policy target."""
     value: Any

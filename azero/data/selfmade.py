@@ -6,8 +6,8 @@ import numpy as np
 
 from azero.data.recorded import SLOTS
 from azero.data.shard import pack_positions
-from azero.play.policy_games import Decorrelated, Trace
-from azero.play.trajectory import NO_NETWORK, Games, HostArray
+from azero.selfplay.policy_games import Decorrelated, Trace
+from azero.selfplay.trajectory import NO_NETWORK, Games, HostArray
 
 
 def pack_decorrelated(games: Decorrelated, first_number: int) -> tuple[HostArray, Games]:

@@ -1,7 +1,7 @@
 """One iteration's finished games as a file, the packed row of one position, and the words of its policy target.
 
 A row holds all that a sample needs of its own position, the result included; the history comes from the rows before it, which are the same game's: 112 bytes for
-19x19 Go. The policy targets of all positions lie one behind the other, 4 bytes for each move that the search visited (`azero.play.targets`).
+19x19 Go. The policy targets of all positions lie one behind the other, 4 bytes for each move that the search visited (`azero.selfplay.targets`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from azero.data.files import DamagedFileError, map_array, read_arrays, write_arrays
-from azero.play.targets import words_of
-from azero.play.trajectory import Games, HostArray
+from azero.selfplay.targets import words_of
+from azero.selfplay.trajectory import Games, HostArray
 
 SCHEMA = 2
 """Version of the row and of the shard file."""

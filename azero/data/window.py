@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from azero.data.shard import Positions, Shard, map_shard, row_dtype, upgrade
-from azero.play.trajectory import HostArray
+from azero.selfplay.trajectory import HostArray
 
 _MAX_MAPS = 400
 """Shards mapped at a time; each holds a file descriptor, and a process usually has 1,024."""

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from azero.engines import go_status
-from azero.engines.kata_rules import Rules
 from azero.engines.session import MakeThinker, Session, without_history
 from azero.games.game import Game
 from azero.games.go import setup
+from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
-from azero.play.player import Position
+from azero.games.go.scoring import status as go_status
+from azero.players.player import Position
 
 SMALLEST, LARGEST = 2, 25
 """Points per side that the protocols can name: GTP's letters end at Z, which is 25 (section 2.11)."""

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from azero.engines.notation import NOTATIONS, going_on
 from azero.engines.session import MakeThinker, Session
-from azero.engines.uci_go import START
 from azero.games.game import Game
-from azero.play.player import Position
+from azero.players.notation import NOTATIONS, going_on
+from azero.players.player import Position
+from azero.players.uci_go import START
 
 
 class MoveGame:

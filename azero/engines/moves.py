@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from azero.engines.gtp_settings import Settings
-from azero.play.thinking import Analysis, MoveInfo, Restriction
+from azero.engines.settings import Settings
+from azero.players.thinking import Analysis, MoveInfo, Restriction
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
-    from azero.play.player import Position
+    from azero.players.player import Position
 
 
 class Choice(NamedTuple):

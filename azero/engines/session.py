@@ -12,8 +12,8 @@ import numpy as np
 from azero.engines.background import WAIT_SECONDS, Background
 from azero.engines.lines import say
 from azero.games.game import Game
-from azero.play.player import Player, Position
-from azero.play.thinking import Analysis, Limits, Restriction, Thinker
+from azero.players.player import Player, Position
+from azero.players.thinking import Analysis, Limits, Restriction, Thinker
 
 
 class ThinkingPlayer(Thinker, Player, Protocol):

@@ -12,14 +12,14 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero.data.replay import samples_at
+from azero.data.rows import Row
 from azero.data.sample import unpack
-from azero.evaluate.rows import Row
 from azero.games.game import Game
 from azero.learn.learner import place_samples
+from azero.match.score import NORMAL_95
 from azero.mesh import share, whole
 from azero.networks.network import Network
-from azero.play.score import NORMAL_95
-from azero.play.trajectory import HostArray
+from azero.selfplay.trajectory import HostArray
 from azero.types import Array, PyTree
 
 BANDS = (1, 11, 31, 61, 91, 121, 151, 201, 251)

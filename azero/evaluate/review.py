@@ -14,8 +14,8 @@ from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import Note, format_game
 from azero.games.go.text import format_vertex
-from azero.play.player import Position
-from azero.play.thinking import Analysis, Limits, Thinker
+from azero.players.player import Position
+from azero.players.thinking import Analysis, Limits, Thinker
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """AlphaGo as published in 2016 (Silver et al., Nature 529; AG16): from records of strong players to a player, stage by stage."""
 
 from azero.config import CheckpointConfig, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig
-from azero.experiments.alphago import AlphaGoExperiment
-from azero.pipelines.alphago import AlphaGoConfig, MatchesConfig, ReinforceConfig, StageConfig
-from azero.pipelines.value_games import ValueDataConfig
+from azero.train.alphago2016.run import AlphaGoExperiment
+from azero.train.alphago2016.settings import AlphaGoConfig, MatchesConfig, ReinforceConfig, StageConfig
+from azero.train.alphago2016.value_games import ValueDataConfig
 
 _HALVED = tuple((80_000_000 * times, 0.003 / 2**times) for times in range(5))
 """The rate of AG16's networks: 0.003, halved every 80 million steps."""
@@ -41,6 +41,6 @@ EXPERIMENT = AlphaGoExperiment(
 )
 
 if __name__ == "__main__":
-    from azero.experiments.alphago import main
+    from azero.train.alphago2016.run import main
 
     main(EXPERIMENT)

@@ -1,9 +1,9 @@
 """AlphaGo of 2016 on 9x9, from games of a strong engine, at a size for two CPU cores."""
 
 from azero.config import CheckpointConfig, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig
-from azero.experiments.alphago import AlphaGoExperiment
-from azero.pipelines.alphago import AlphaGoConfig, MatchesConfig, ReinforceConfig, StageConfig
-from azero.pipelines.value_games import ValueDataConfig
+from azero.train.alphago2016.run import AlphaGoExperiment
+from azero.train.alphago2016.settings import AlphaGoConfig, MatchesConfig, ReinforceConfig, StageConfig
+from azero.train.alphago2016.value_games import ValueDataConfig
 
 
 def _learner(steps: int, rate: float, last: int, **changes: object) -> LearnerConfig:
@@ -38,6 +38,6 @@ EXPERIMENT = AlphaGoExperiment(
 )
 
 if __name__ == "__main__":
-    from azero.experiments.alphago import main
+    from azero.train.alphago2016.run import main
 
     main(EXPERIMENT)

@@ -3,8 +3,8 @@
 import dataclasses
 
 from azero.config import GameConfig
+from azero.experiment import Experiment
 from azero.experiments import minichess
-from azero.experiments.experiment import Experiment
 
 _SMALL = minichess.EXPERIMENT.config
 
@@ -22,6 +22,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.experiments.run import main
+    from azero.train.run import main
 
     main(EXPERIMENT)

@@ -1,8 +1,8 @@
 """AlphaZero's chess as published (Silver et al. 2018); the settings are those of `alphazero`, and below."""
 
 from azero.config import GameConfig
+from azero.experiment import Experiment
 from azero.experiments.alphazero import published
-from azero.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
     name="chess",
@@ -18,6 +18,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.experiments.run import main
+    from azero.train.run import main
 
     main(EXPERIMENT)

@@ -1,14 +1,14 @@
 """King and queen, and king and rook, against a king: chess from given positions, on two CPU cores in an hour.
 
-python -m azero.experiments.endings --count 8000 --at-edge 0.85 --attacker-moves 0.9 --out endings.txt
+python -m azero.commands.endings --count 8000 --at-edge 0.85 --attacker-moves 0.9 --out endings.txt
 python -m azero.experiments.chess_endings --game.start-positions endings.txt
 """
 
 import dataclasses
 
 from azero.config import CheckpointConfig, EvaluationConfig, GameConfig, RunConfig
+from azero.experiment import Experiment
 from azero.experiments import minichess
-from azero.experiments.experiment import Experiment
 
 _SMALL = minichess.EXPERIMENT.config
 
@@ -30,6 +30,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.experiments.run import main
+    from azero.train.run import main
 
     main(EXPERIMENT)

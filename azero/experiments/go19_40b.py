@@ -2,8 +2,8 @@
 
 import dataclasses
 
+from azero.experiment import Experiment
 from azero.experiments import go19
-from azero.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
     name="go19_40b",
@@ -18,6 +18,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.experiments.run import main
+    from azero.train.run import main
 
     main(EXPERIMENT)

@@ -12,7 +12,7 @@ from azero.config import (
     SearchConfig,
     SelfplayConfig,
 )
-from azero.experiments.experiment import Experiment
+from azero.experiment import Experiment
 
 EXPERIMENT = Experiment(
     name="go5",
@@ -49,6 +49,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.experiments.run import main
+    from azero.train.run import main
 
     main(EXPERIMENT)

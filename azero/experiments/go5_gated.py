@@ -3,8 +3,8 @@
 import dataclasses
 
 from azero.config import CheckpointConfig, GameConfig, ReplayConfig, RunConfig, SelfplayConfig
+from azero.experiment import Experiment
 from azero.experiments import go5, go19
-from azero.experiments.experiment import Experiment
 
 _PUBLISHED = go19.EXPERIMENT.config
 
@@ -37,6 +37,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.experiments.run import main
+    from azero.train.run import main
 
     main(EXPERIMENT)

@@ -3,8 +3,8 @@
 import dataclasses
 
 from azero.config import CheckpointConfig, EvaluationConfig, GameConfig, NetworkConfig, ReplayConfig, RunConfig, SelfplayConfig
+from azero.experiment import Experiment
 from azero.experiments import go5
-from azero.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
     name="go7",
@@ -24,6 +24,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.experiments.run import main
+    from azero.train.run import main
 
     main(EXPERIMENT)

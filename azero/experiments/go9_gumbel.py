@@ -3,8 +3,8 @@
 import dataclasses
 
 from azero.config import SearchConfig
+from azero.experiment import Experiment
 from azero.experiments import go9
-from azero.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
     name="go9_gumbel",
@@ -18,6 +18,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.experiments.run import main
+    from azero.train.run import main
 
     main(EXPERIMENT)

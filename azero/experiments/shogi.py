@@ -1,8 +1,8 @@
 """AlphaZero's shogi as published (Silver et al. 2018); the settings are those of `alphazero`, and below."""
 
 from azero.config import GameConfig
+from azero.experiment import Experiment
 from azero.experiments.alphazero import published
-from azero.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
     name="shogi",
@@ -19,6 +19,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.experiments.run import main
+    from azero.train.run import main
 
     main(EXPERIMENT)

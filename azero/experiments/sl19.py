@@ -11,7 +11,7 @@ from azero.config import (
     RunConfig,
     SearchConfig,
 )
-from azero.experiments.experiment import Experiment
+from azero.experiment import Experiment
 
 EXPERIMENT = Experiment(
     name="sl19",
@@ -38,6 +38,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.experiments.supervised import main
+    from azero.train.supervised_run import main
 
     main(EXPERIMENT)

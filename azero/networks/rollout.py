@@ -1,6 +1,6 @@
 """The rollout policy and the tree policy of AlphaGo (2016): a linear softmax over pattern features, behind the Network contract.
 
-Source: AG16 Extended Data Table 4. `planes` uint32[B, H, W, C] are the numbers of `azero.games.go.patterns`, one a group: 0 is none, else the weight's number or a
+Source: AG16 Extended Data Table 4. `planes` uint32[B, H, W, C] are the numbers of `azero.games.go.alphago2016.patterns`, one a group: 0 is none, else the weight's number or a
 32-bit code, of which the table takes as many high bits as it has. A move's logit is the sum of its weights; the pass is never played. The value is 0.
 """
 

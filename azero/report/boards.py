@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from azero.data.run_files import SampleGame
 from azero.games.go.text import column_name, format_vertex
-from azero.report.files import SampleGame
 
 DRAWN = ("go", "tictactoe")
 """Games whose boards can be drawn; of others the report lists the moves."""

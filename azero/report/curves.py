@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from azero.evaluate.arena import rate_checkpoints
-from azero.evaluate.rows import Row
-from azero.report.files import load_run
+from azero.data.rows import Row
+from azero.data.run_files import load_run
+from azero.match.arena import rate_checkpoints
 from azero.report.page import CHARTS
 from azero.report.plots import Series, save_charts
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jinja2
 
-from azero.report.files import load_run
+from azero.data.run_files import load_run
 from azero.report.page import elo_chart, known_charts, sample_view, status, tiles
 
 CHARTS = ("Policy loss", "Value loss", "Results of self-play", "Moves per game", "Positions per second")

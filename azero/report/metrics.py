@@ -13,9 +13,9 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.summary import scalar
 
 from azero.data.files import StorageError, describe_system_error
-from azero.evaluate.rows import Row, RowFile
+from azero.data.rows import Row, RowFile
+from azero.data.run_files import EVENTS, METRICS, SampleGame, forget_after, write_samples
 from azero.mesh import is_lead
-from azero.report.files import EVENTS, METRICS, SampleGame, forget_after, write_samples
 
 TENSORBOARD = "tensorboard"
 """Folder of the TensorBoard files inside the working directory."""
@@ -73,7 +73,7 @@ class MetricsWriter:
         self._attempt(lambda: board.write(numbers, step))
 
     def event(self, kind: str, iteration: int, **facts: Any) -> None:
-        """Write an event of the given kind: "evaluation" (see `azero.evaluate.arena.evaluation_row`), "match skipped", "checkpoint", "resume", "best" ..."""
+        """Write an event of the given kind: "evaluation" (see `azero.match.arena.evaluation_row`), "match skipped", "checkpoint", "resume", "best" ..."""
         if self._files is None:
             return
         events = self._files[1]

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
-from azero.evaluate.arena import EVALUATION, rate_checkpoints
-from azero.evaluate.resign import NEVER
-from azero.evaluate.rows import Row, write_atomically
-from azero.play.score import Tally
+from azero.console.tables import Cell, format_cell, format_count, format_duration
+from azero.data.rows import Row, write_atomically
+from azero.data.run_files import RunData, SampleGame, load_run
+from azero.match.arena import EVALUATION, rate_checkpoints
+from azero.match.score import Tally
 from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, positions
-from azero.report.files import RunData, SampleGame, load_run
-from azero.report.men import Notation, draw_men, first_mover_begins, follow, notation
+from azero.report.pieces import Notation, draw_men, first_mover_begins, follow, notation
 from azero.report.plots import Series, line_chart
-from azero.report.tables import Cell, format_cell, format_count, format_duration
+from azero.selfplay.resignation import NEVER
 
 REPORT = "report.html"
 CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from rich.table import Table
 
+from azero.console.tables import Cell, make_table
 from azero.evaluate.accuracy import Accuracy, Mean
-from azero.report.tables import Cell, make_table
 
 
 @dataclass(frozen=True)

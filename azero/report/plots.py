@@ -13,8 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from azero.evaluate.elo import Rating
-from azero.report.tables import format_count
+from azero.console.tables import format_count
+from azero.match.elo import Rating
 
 MAX_POINTS = 600
 """Points per line; longer ones are averaged over equal stretches, which no screen can tell apart."""

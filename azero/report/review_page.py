@@ -10,8 +10,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from azero.data.rows import write_atomically
 from azero.evaluate.review import Review, ReviewedMove, win_rate
-from azero.evaluate.rows import write_atomically
 from azero.games.go.text import format_vertex
 from azero.report.boards import draw_position
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import jinja2
 
-from azero.evaluate.rows import write_atomically
-from azero.report.files import RUN
+from azero.console.tables import format_duration
+from azero.data.rows import write_atomically
+from azero.data.run_files import RUN
 from azero.report.page import REPORT
-from azero.report.tables import format_duration
 
 STAGES_FILE = "stages.json"
 """In the directory of an experiment of stages: what each stage that is done was made with, and what came of it."""

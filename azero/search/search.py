@@ -42,7 +42,7 @@ def make_search(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
     Raises:
       ValueError: the name is not in the table.
     """
-    from azero.search.table import SEARCHES
+    from azero.search.batched.table import SEARCHES
 
     if config.name not in SEARCHES:
         raise ValueError(f"unknown search {config.name!r}; the searches are: {', '.join(sorted(SEARCHES))}")

@@ -15,16 +15,16 @@ from azero.checkpoint import list_checkpoints, load_variables
 from azero.checkpoint.exported import write_exported
 from azero.config import CheckpointConfig, Config, GameConfig, LearnerConfig, NetworkConfig, RunConfig, SelfplayConfig
 from azero.data.sample import Batch, Samples
-from azero.experiments.reinforcing import reinforce
 from azero.games import make
 from azero.learn.learner import make_learner, reinforce_loss
+from azero.match.compiled import MatchGames
 from azero.mesh import make_mesh
 from azero.networks import make_network
 from azero.networks.network import Network
-from azero.pipelines.reinforce import Baseline, Reinforce, own_moves
-from azero.play.match import MatchGames
-from azero.play.policy_games import Trace
-from azero.play.targets import split_words, words_of
+from azero.selfplay.policy_games import Trace
+from azero.selfplay.targets import split_words, words_of
+from azero.train.alphago2016.reinforce import Baseline, Reinforce, own_moves
+from azero.train.alphago2016.reinforce_run import reinforce
 
 NETWORK = NetworkConfig(name="policy2016", blocks=1, filters=2, value_hidden=4, convolution="xla", train_dtype="float32", inference_dtype="float32")
 CONFIG = Config(

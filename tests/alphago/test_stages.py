@@ -13,21 +13,33 @@ from rich.console import Console
 from azero.config import CheckpointConfig, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, load_overlay
 from azero.data.dataset import Dataset
 from azero.data.filters import SPLITS, Filters, Fractions
+from azero.data.importing import run_import
+from azero.data.requests import ImportRequest
 from azero.data.selfmade import pack_whole
-from azero.experiments import alphago, alphago_measures, alphago_stages
-from azero.experiments.alphago import AlphaGoExperiment, load_stages, parse
-from azero.experiments.alphago_stages import Outcome, Workshop, make_positions
-from azero.experiments.datasets import run_import
-from azero.experiments.experiment import OF_STAGES
-from azero.experiments.players import parse_player
-from azero.experiments.requests import ImportRequest
-from azero.experiments.run import EXIT_INTERRUPTED
-from azero.pipelines.alphago import DEFAULT, STAGES, AlphaGoConfig, MatchesConfig, ReinforceConfig, StageConfig, ordered, stage_config, stage_seed
-from azero.pipelines.value_games import MadeShard, ValueDataConfig
-from azero.play.policy_games import Trace
+from azero.experiment import OF_STAGES
+from azero.players.specs import parse_player
 from azero.report.page import REPORT
 from azero.report.paper import claim
 from azero.report.stages import read_stages
+from azero.selfplay.policy_games import Trace
+from azero.train.alphago2016 import measures as alphago_measures
+from azero.train.alphago2016 import run as alphago
+from azero.train.alphago2016 import stages as alphago_stages
+from azero.train.alphago2016.run import AlphaGoExperiment, load_stages, parse
+from azero.train.alphago2016.settings import (
+    DEFAULT,
+    STAGES,
+    AlphaGoConfig,
+    MatchesConfig,
+    ReinforceConfig,
+    StageConfig,
+    ordered,
+    stage_config,
+    stage_seed,
+)
+from azero.train.alphago2016.stages import Outcome, Workshop, make_positions
+from azero.train.alphago2016.value_games import MadeShard, ValueDataConfig
+from azero.train.run import EXIT_INTERRUPTED
 
 ROOT = Path(__file__).parents[2]
 EXPERT = ROOT / "tests" / "human" / "data" / "expert9.sgf"

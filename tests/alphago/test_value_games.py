@@ -14,8 +14,8 @@ from azero.evaluate.accuracy import clustered_mean
 from azero.games import make
 from azero.mesh import make_mesh
 from azero.networks import make_network
-from azero.pipelines.value_games import SelfPlayer, ValueDataConfig, ValueGames, draw_turns
-from azero.play.policy_games import Decorrelated, Trace
+from azero.selfplay.policy_games import Decorrelated, Trace
+from azero.train.alphago2016.value_games import SelfPlayer, ValueDataConfig, ValueGames, draw_turns
 
 CONFIG = Config(
     game=GameConfig(size=(5,), komi=0.5, max_moves=20, planes=4),

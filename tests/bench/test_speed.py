@@ -12,9 +12,9 @@ from azero.bench import forward, loop, scaling, train
 from azero.bench.games import engine_of, spread_games
 from azero.bench.settings import SETTINGS, make_config, one_pass
 from azero.config import GameConfig, LearnerConfig, NetworkConfig, SearchConfig, SelfplayConfig
-from azero.experiments.estimate import peak_of
 from azero.games import make
 from azero.networks import make_network
+from azero.train.estimate import peak_of
 
 GAME = make("go", size=3)
 

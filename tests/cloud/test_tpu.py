@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from azero import cli
 from azero.cloud import commands, scripts
 from azero.cloud.requests import Hardware, Place, Storage
 from azero.cloud.watch import Do, Seen, decide
+from azero.commands import main as cli
 
 WHERE = Place(zone="us-west4-a", project="my-project")
 REQUEST = r"queued-resources describe"
@@ -276,7 +276,7 @@ def test_what_is_copied_can_be_installed(tmp_path):
     archive = tmp_path / "code.tar.gz"
     subprocess.run(commands.pack(None, archive).arguments, check=True)
     names = subprocess.run(["tar", "-tzf", archive], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert {"pyproject.toml", "README.md", "constraints.txt", "azero/cli.py", "azero/report/page.html.j2", "configs/v5e_8.toml"} <= set(names)
+    assert {"pyproject.toml", "README.md", "constraints.txt", "azero/commands/main.py", "azero/report/page.html.j2", "configs/v5e_8.toml"} <= set(names)
     assert not any("__pycache__" in name for name in names) and archive.stat().st_size < 2**20
 
 

@@ -10,13 +10,13 @@ import numpy as np
 from azero.config import CheckpointConfig, Config
 from azero.data.replay import Replay
 from azero.data.shard import read_shard, shard_path
-from azero.experiments.experiment import load
+from azero.experiment import load
 from azero.games import Game, make
-from azero.pipelines.elastic import Worker
-from azero.pipelines.loop import Challenge
-from azero.play.score import MatchResult
-from azero.play.targets import policy_room
-from azero.play.trajectory import Games, HostArray
+from azero.match.score import MatchResult
+from azero.selfplay.targets import policy_room
+from azero.selfplay.trajectory import Games, HostArray
+from azero.train.cluster.elastic import Worker
+from azero.train.loop import Challenge
 from azero.types import PyTree
 
 

@@ -18,12 +18,12 @@ from small_run import CrewHere, check_whole, small, stored, with_evaluation
 from azero import mesh as mesh_lib
 from azero.config import Config
 from azero.data.shard import pack_positions
-from azero.experiments.experiment import load
-from azero.experiments.run import Conduct, main, run
-from azero.pipelines.elastic import Elastic, Worker
-from azero.pipelines.events import Evaluated, Event, IterationDone, MatchSkipped, Trained
-from azero.pipelines.loop import Loop, RunState
-from azero.play.trajectory import Games
+from azero.experiment import load
+from azero.selfplay.trajectory import Games
+from azero.train.cluster.elastic import Elastic, Worker
+from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Trained
+from azero.train.loop import Loop, RunState
+from azero.train.run import Conduct, main, run
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
 
@@ -191,7 +191,7 @@ def test_the_one_program_goes_on_with_an_elastic_run_and_the_other_way_round(wor
 
 
 def test_without_ray_one_line_says_what_to_install(monkeypatch, capsys, tmp_path):
-    for name in [name for name in sys.modules if name.split(".")[0] == "ray" or name in ("azero.experiments.ray_cluster", "azero.experiments.ray_crew")]:
+    for name in [name for name in sys.modules if name.split(".")[0] == "ray" or name in ("azero.train.cluster.ray", "azero.train.cluster.workers")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(SystemExit) as ended:

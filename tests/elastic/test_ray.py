@@ -21,11 +21,11 @@ from small_run import check_whole, small, stored
 from azero import mesh as mesh_lib
 from azero.checkpoint import list_checkpoints
 from azero.config import GameConfig
-from azero.experiments.arguments import ClusterOptions
-from azero.experiments.run import EXIT_INTERRUPTED
-from azero.experiments.stopping import StopRequest
-from azero.pipelines.events import Event, IterationDone, Trained
-from azero.pipelines.loop import Loop, RunState
+from azero.train.arguments import ClusterOptions
+from azero.train.events import Event, IterationDone, Trained
+from azero.train.loop import Loop, RunState
+from azero.train.run import EXIT_INTERRUPTED
+from azero.train.stopping import StopRequest
 
 ray = require_module("ray")
 
@@ -77,7 +77,7 @@ def last_loss(losses: list[float]) -> float:
 
 
 def test_nodes_join_workers_are_killed_and_the_run_learns_what_the_one_program_learns(cluster, tmp_path):
-    from azero.experiments.ray_cluster import open_cluster
+    from azero.train.cluster.ray import open_cluster
 
     config = small()
     loop = Loop(config, mesh_lib.make_mesh(), tmp_path / "elastic")
@@ -115,7 +115,7 @@ def test_nodes_join_workers_are_killed_and_the_run_learns_what_the_one_program_l
 
 
 def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_path):
-    from azero.experiments.ray_cluster import open_cluster
+    from azero.train.cluster.ray import open_cluster
 
     loop = Loop(small(), mesh_lib.make_mesh(), tmp_path)
     with open_cluster(ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=1)) as conduct:
@@ -136,7 +136,7 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
     ],
 )
 def test_a_wrong_address_is_refused_at_once(address, message):
-    from azero.experiments.ray_cluster import open_cluster
+    from azero.train.cluster.ray import open_cluster
 
     with pytest.raises(ValueError, match=message), open_cluster(ClusterOptions(cluster=address)):
         pass

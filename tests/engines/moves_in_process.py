@@ -6,9 +6,9 @@ from uniform_thinker import UniformThinker
 
 from azero.engines.lines import Line, LineWriter
 from azero.engines.move_game import MoveGame
-from azero.engines.uci import UCI
-from azero.engines.uci_engine import LONGEST_LINE, Engine
-from azero.engines.usi import USI
+from azero.engines.uci.engine import LONGEST_LINE, Engine
+from azero.engines.uci.uci import UCI
+from azero.engines.uci.usi import USI
 from azero.games import make
 
 

@@ -8,9 +8,9 @@ from uniform_thinker import UniformThinker
 from azero.engines.background import Background
 from azero.engines.lines import LineReader, LineWriter, standard_streams
 from azero.engines.move_game import MoveGame
-from azero.engines.uci import UCI
-from azero.engines.uci_engine import Engine
-from azero.engines.usi import USI
+from azero.engines.uci.engine import Engine
+from azero.engines.uci.uci import UCI
+from azero.engines.uci.usi import USI
 from azero.games import make
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from uniform_thinker import UniformThinker
 
-from azero.engines.analysis import AnalysisEngine, serve
-from azero.engines.analysis_result import hashes, score_lead
 from azero.engines.go_game import GoGame
+from azero.engines.kata.engine import AnalysisEngine, serve
+from azero.engines.kata.result import hashes, score_lead
 
 QUERY: dict[str, Any] = {"id": "q", "moves": [["B", "C3"], ["W", "D4"]], "rules": "tromp-taylor", "komi": 6.5, "boardXSize": 5, "boardYSize": 5}
 

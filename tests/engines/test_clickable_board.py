@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from uniform_thinker import UniformThinker
 
-from azero.engines.clickable_board import STONES, ClickableBoard, signs
 from azero.engines.session import Session
+from azero.engines.terminal.clickable_board import STONES, ClickableBoard, signs
 from azero.games import make
 from azero.games.go.text import format_diagram
-from azero.play.thinking import Limits
+from azero.players.thinking import Limits
 
 
 def board(game: str = "go", human: int = 0) -> ClickableBoard:

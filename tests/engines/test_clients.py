@@ -8,10 +8,10 @@ import time
 import pytest
 from gtp_client import AnalysisClient, GtpClient, ProtocolError, Refused, parse_kata, parse_lz
 
-from azero.cli import main
+from azero.commands.main import main
 from azero.engines import lines
 
-COMMAND = [sys.executable, "-m", "azero.cli"]
+COMMAND = [sys.executable, "-m", "azero.commands.main"]
 NETWORK = ["--random-net", "go5?blocks=1&filters=8"]
 
 

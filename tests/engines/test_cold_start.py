@@ -12,23 +12,21 @@ import pytest
 from gtp_client import GtpClient
 from uniform_thinker import UniformThinker
 
-from azero.engines.analysis import AnalysisEngine
-from azero.engines.analysis import serve as serve_analysis
 from azero.engines.background import Background, StartError
 from azero.engines.go_game import GoGame
-from azero.engines.gtp import GtpEngine, serve
-from azero.engines.gtp_settings import Settings
+from azero.engines.gtp.engine import GtpEngine, serve
+from azero.engines.kata.engine import AnalysisEngine
+from azero.engines.kata.engine import serve as serve_analysis
 from azero.engines.lines import Line, LineReader, LineWriter
 from azero.engines.session import Session
-from azero.engines.uci import UCI
-from azero.engines.uci_engine import Engine
-from azero.engines.usi import USI
+from azero.engines.settings import Settings
+from azero.engines.uci.engine import Engine
+from azero.engines.uci.uci import UCI
+from azero.engines.uci.usi import USI
 from azero.games import make
-from azero.play.thinking import Limits
+from azero.players.thinking import Limits
 
-LIGHT = (
-    "azero.cli, azero.experiments.engine_commands, azero.engines.gtp, azero.engines.analysis, azero.engines.uci, azero.engines.usi, azero.engines.uci_engine"
-)
+LIGHT = "azero.commands.main, azero.commands.engines, azero.engines.gtp.engine, azero.engines.kata.engine, azero.engines.uci.uci, azero.engines.uci.usi, azero.engines.uci.engine"
 
 
 @pytest.fixture
@@ -171,7 +169,7 @@ def test_work_that_fails_is_a_start_error_with_its_cause() -> None:
 
 def test_a_process_answers_its_name_before_anything_is_loaded() -> None:
     """Through real pipes; `quit` ends it at once, whatever is still being compiled."""
-    client = GtpClient([sys.executable, "-m", "azero.cli", "gtp", "--random-net", "go9"], dict(os.environ))
+    client = GtpClient([sys.executable, "-m", "azero.commands.main", "gtp", "--random-net", "go9"], dict(os.environ))
     try:
         assert client.ask("name") == "azero"
         said = [text for _, text in client.complaints]

@@ -10,12 +10,12 @@ from needs import require_program
 from nim_game import Nim, nim_search
 
 from azero.config import SearchConfig
-from azero.engines.external import GtpPlayer, GtpProgram
-from azero.engines.external_match import Pairing, gnu_go_command, parse_score, play_games, program_player
-from azero.engines.program import find_program
 from azero.games import make
-from azero.play.player import Clock, PlayerError, SearchPlayer
-from azero.play.referee import play_game
+from azero.match.external import Pairing, gnu_go_command, parse_score, play_games, program_player
+from azero.match.referee import play_game
+from azero.players.external import GtpPlayer, GtpProgram
+from azero.players.player import Clock, PlayerError, SearchPlayer
+from azero.players.program import find_program
 from azero.search import make_search, uniform_leaf
 
 SCRIPT = str(Path(__file__).parent / "scripted_gtp.py")

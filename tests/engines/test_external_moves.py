@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from needs import require_program
 
-from azero.engines.external_moves import GnuShogiPlayer, UciPlayer
 from azero.games import make
-from azero.play.player import Clock, PlayerError
-from azero.play.referee import play_game
+from azero.match.referee import play_game
+from azero.players.external_moves import GnuShogiPlayer, UciPlayer
+from azero.players.player import Clock, PlayerError
 
 SCRIPT = str(Path(__file__).parent / "scripted_uci.py")
 CHESS = make("chess")

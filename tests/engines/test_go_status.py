@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from needs import require_program
 
-from azero.engines.external import GtpProgram
-from azero.engines.go_status import _divide_large_regions, area_of, judge
-from azero.games.go.life import pass_alive
+from azero.games.go.scoring.life import pass_alive
+from azero.games.go.scoring.status import _divide_large_regions, area_of, judge
 from azero.games.go.text import format_vertex, parse_diagram
+from azero.players.external import GtpProgram
 
 
 class Drawn(NamedTuple):

@@ -15,13 +15,13 @@ from engine_in_process import InProcess
 from needs import require_program
 from uniform_thinker import UniformThinker
 
-from azero.engines.external import GtpProgram
 from azero.engines.go_game import GoGame
-from azero.engines.gtp import GtpEngine, serve
-from azero.engines.gtp_board import free_handicap
-from azero.engines.gtp_settings import Settings
+from azero.engines.gtp.board import free_handicap
+from azero.engines.gtp.engine import GtpEngine, serve
+from azero.engines.settings import Settings
 from azero.games.go import setup
 from azero.games.go.text import format_vertex, parse_vertex
+from azero.players.external import GtpProgram
 
 HERE = Path(__file__).parent
 

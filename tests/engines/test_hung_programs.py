@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from azero.engines import program
-from azero.engines.external import GtpProgram
-from azero.engines.external_moves import UciPlayer
 from azero.engines.lines import LineReader
-from azero.engines.program import Program
 from azero.games import make
-from azero.play.player import PlayerError
+from azero.players import program
+from azero.players.external import GtpProgram
+from azero.players.external_moves import UciPlayer
+from azero.players.player import PlayerError
+from azero.players.program import Program
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from azero.engines.kata_rules import SHORTHANDS, Rules, format_rules, parse_rules, read_rules
+from azero.games.go.rule_names import SHORTHANDS, Rules, format_rules, parse_rules, read_rules
 from azero.games.go.sgf_write import rules_name
 
 PLAYED = {

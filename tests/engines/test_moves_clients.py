@@ -12,7 +12,7 @@ from needs import require_module, require_program
 
 HERE = Path(__file__).parent
 THINKER = [sys.executable, str(HERE / "moves_process.py")]
-CLI = [sys.executable, "-m", "azero.cli"]
+CLI = [sys.executable, "-m", "azero.commands.main"]
 TINY = "blocks=1&filters=8"
 LONGEST = 400
 """Moves after which a game is given up as a draw."""

@@ -10,12 +10,12 @@ from dialogue import read_dialogue
 from moves_in_process import MovesInProcess
 
 from azero.engines.lines import LineReader
-from azero.engines.uci_engine import LONGEST_LINE
-from azero.engines.uci_go import parse_go
-from azero.engines.uci_info import chess_centipawns, shogi_centipawns, win_draw_loss
-from azero.engines.uci_search import SearchControl
-from azero.play.clock import Clock, thinking_seconds
-from azero.play.player import _compiled
+from azero.engines.uci.engine import LONGEST_LINE
+from azero.engines.uci.info import chess_centipawns, shogi_centipawns, win_draw_loss
+from azero.engines.uci.search import SearchControl
+from azero.players.clock import Clock, thinking_seconds
+from azero.players.player import _compiled
+from azero.players.uci_go import parse_go
 
 HERE = Path(__file__).parent
 GAMES = {"uci": "chess", "usi": "shogi"}

@@ -7,12 +7,12 @@ import pytest
 from rich.console import Console
 from uniform_thinker import UniformThinker
 
+from azero.engines.serve import side_of
 from azero.engines.session import Session
-from azero.engines.terminal import Terminal
-from azero.experiments.serve import side_of
+from azero.engines.terminal.terminal import Terminal
 from azero.games import make
 from azero.games.go.sgf import parse_games
-from azero.play.thinking import Limits
+from azero.players.thinking import Limits
 
 GO = {"size": 5, "komi": 6.5}
 

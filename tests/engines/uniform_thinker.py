@@ -7,8 +7,8 @@ import time
 
 import numpy as np
 
-from azero.play.player import Decision
-from azero.play.thinking import Analysis, Limits, MoveInfo
+from azero.players.player import Decision
+from azero.players.thinking import Analysis, Limits, MoveInfo
 
 
 class UniformThinker:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from azero.evaluate.arena import evaluation_row, pair_results, rate_checkpoints, row_result
-from azero.evaluate.elo import PairResult
-from azero.evaluate.rows import RowFile, keep_rows, read_rows
-from azero.play.score import MatchResult, Tally
+from azero.data.rows import RowFile, keep_rows, read_rows
+from azero.match.arena import evaluation_row, pair_results, rate_checkpoints, row_result
+from azero.match.elo import PairResult
+from azero.match.score import MatchResult, Tally
 
 
 def test_a_row_holds_its_result_and_becomes_a_curve() -> None:

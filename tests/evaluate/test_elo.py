@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from azero.evaluate.elo import ELO_SCALE, EloFit, PairResult, Rating, elo_difference, expected_score, fit_elo
+from azero.match.elo import ELO_SCALE, EloFit, PairResult, Rating, elo_difference, expected_score, fit_elo
 
 
 def test_the_logistic_has_base_ten() -> None:

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from azero.evaluate.gate import passes_gate
-from azero.evaluate.resign import HIGHEST, NEVER, ResignCalibration, lowest_points
-from azero.play.score import MatchResult, Tally
+from azero.match.gate import passes_gate
+from azero.match.score import MatchResult, Tally
+from azero.selfplay.resignation import HIGHEST, NEVER, ResignCalibration, lowest_points
 
 
 def _result(wins: int, draws: int, losses: int) -> MatchResult:

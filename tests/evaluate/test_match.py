@@ -9,9 +9,9 @@ from nim_game import Nim, nim_search
 
 from azero.config import SearchConfig
 from azero.games import make
+from azero.match.compiled import _compile, _think, make_match
+from azero.match.score import MatchResult, Tally, wilson_interval
 from azero.mesh import make_mesh
-from azero.play.match import _compile, _think, make_match
-from azero.play.score import MatchResult, Tally, wilson_interval
 from azero.search import SearchFn, make_search, rollout_leaf
 
 

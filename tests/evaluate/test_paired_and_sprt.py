@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from azero.evaluate.elo import expected_score
-from azero.evaluate.paired import paired_score, student_quantile
-from azero.evaluate.sprt import BOUND, Sprt
+from azero.match.elo import expected_score
+from azero.match.paired import paired_score, student_quantile
+from azero.match.sprt import BOUND, Sprt
 
 
 def test_students_quantile() -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from azero.commands.review import analyze
 from azero.evaluate.review import Review, review_game, review_rows, review_sgf
-from azero.experiments.reviewing import analyze
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, parse_games
-from azero.play.player import Position
-from azero.play.thinking import Analysis, Limits, MoveInfo
+from azero.players.player import Position
+from azero.players.thinking import Analysis, Limits, MoveInfo
 from azero.report.review_page import write_review
 
 GAME = Go(size=3, komi=0.5)
@@ -175,7 +175,7 @@ def test_a_game_that_cannot_be_read_counts(tmp_path: Path, number: int, message:
 
 
 def test_the_command_writes_its_files_and_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("azero.experiments.reviewing.load_any_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 3))
+    monkeypatch.setattr("azero.commands.review.load_any_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 3))
     record = tmp_path / "games.sgf.gz"
     record.write_bytes(gzip.compress(b"(;SZ[5];B[aa]) (;SZ[5]KM[6.5];B[aa];W[bb])"))
     analyze(record, "random-net:go5", game=2)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.play.temperature import choose
+from azero.selfplay.temperature import choose
 
 
 def _draws(weights: list[float], ply: int, temperature_moves: int, count: int = 4000) -> np.ndarray:

@@ -12,16 +12,16 @@ from rich.console import Console
 
 from azero.checkpoint.exported import write_exported
 from azero.config import Config, GameConfig, NetworkConfig
-from azero.experiments.alphago2016 import ApvSpec, apv_config, load_apv
-from azero.experiments.match_request import MatchRequest
-from azero.experiments.matches import play_match
-from azero.experiments.players import parse_player
-from azero.experiments.serve import Source
+from azero.engines.serve import Source
 from azero.games import make
+from azero.match.matches import play_match
+from azero.match.request import MatchRequest
 from azero.networks import make_network
-from azero.play.player import Position
-from azero.play.thinking import Limits
-from azero.search.apv import ApvSettings
+from azero.players.alphago2016 import ApvSpec, apv_config, load_apv
+from azero.players.player import Position
+from azero.players.specs import parse_player
+from azero.players.thinking import Limits
+from azero.search.single.apv import ApvSettings
 
 SCRIPT = Path(__file__).parents[1] / "engines" / "scripted_go.py"
 PLANES = {"policy2016": 4, "value2016": 4, "rollout2016": 6, "tree2016": 10}
@@ -119,7 +119,7 @@ def test_a_match_is_played(networks, tmp_path):
 def test_gtp_programs_play_it_without_the_other_networks(networks):
     words = ["gtp", "--player", player(networks, visits=4)]
     asked = "boardsize 5\nkomi 3.5\nplay b c3\ngenmove w\nquit\n"
-    done = subprocess.run([sys.executable, "-m", "azero.cli", *words], input=asked, capture_output=True, text=True, timeout=240)
+    done = subprocess.run([sys.executable, "-m", "azero.commands.main", *words], input=asked, capture_output=True, text=True, timeout=240)
     answers = done.stdout.split("\n\n")
     assert done.returncode == 0 and answers[:3] == ["=", "=", "="], done.stderr
     assert answers[3].startswith("= ") and answers[3] != "= C3"

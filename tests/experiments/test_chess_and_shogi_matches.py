@@ -9,22 +9,22 @@ import pytest
 from rich.console import Console
 
 from azero.config import GameConfig
-from azero.engines.external_match import Pairing
-from azero.evaluate.match_games import MatchGame
-from azero.experiments.match_directory import read_match_games
-from azero.experiments.match_records import RECORDS, match_csa
-from azero.experiments.match_request import MatchRequest
-from azero.experiments.match_sides import describe_rules, match_rules, read_sides
-from azero.experiments.matches import play_match
-from azero.experiments.openings import draw_openings, read_openings, read_starts, stronger_side
-from azero.experiments.players import RandomNetSpec, parse_player
-from azero.experiments.programs import GnuShogiSpec, UciSpec, parse_program
-from azero.experiments.ratings import rate
 from azero.games import make
 from azero.games.chess import pgn
 from azero.games.shogi import csa, records
-from azero.play.player import Decision, Position
-from azero.play.score import MatchResult, Tally
+from azero.match.directory import read_match_games
+from azero.match.external import Pairing
+from azero.match.games import MatchGame
+from azero.match.matches import play_match
+from azero.match.openings import draw_openings, read_openings, read_starts, stronger_side
+from azero.match.records import RECORDS, match_csa
+from azero.match.request import MatchRequest
+from azero.match.score import MatchResult, Tally
+from azero.match.sides import describe_rules, match_rules, read_sides
+from azero.players.player import Decision, Position
+from azero.players.program_specs import GnuShogiSpec, UciSpec, parse_program
+from azero.players.specs import RandomNetSpec, parse_player
+from azero.report.ratings import rate
 
 SCRIPT = Path(__file__).parents[1] / "engines" / "scripted_uci.py"
 KINDS = {"chess": "uci", "shogi": "usi"}

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from test_run import digests, quiet_run, tiny
 
+from azero.commands.endings import Request, main, write_endings
 from azero.config import Config
-from azero.experiments.endings import Request, main, write_endings
-from azero.experiments.experiment import load
-from azero.experiments.saving import settle
+from azero.experiment import load
 from azero.games.chess.text import board_of_fen
-from azero.pipelines.loop import START_POSITIONS
+from azero.train.loop import START_POSITIONS
+from azero.train.saving import settle
 
 
 def test_endings_have_the_men_that_were_asked_for(tmp_path: Path) -> None:

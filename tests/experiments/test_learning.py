@@ -10,8 +10,8 @@ from rich.console import Console
 
 from azero.checkpoint import list_checkpoints
 from azero.config import CheckpointConfig, Config, GameConfig, RunConfig
-from azero.experiments import learning
 from azero.learn.learner import TrainState
+from azero.train import driver as learning
 
 
 @dataclasses.dataclass

@@ -14,20 +14,20 @@ from rich.console import Console
 
 from azero.checkpoint.exported import write_exported
 from azero.data.holding import LOCK, hold
-from azero.evaluate.arena import evaluation_row
-from azero.evaluate.rows import RowFile, read_rows
-from azero.experiments.experiment import load
-from azero.experiments.match_directory import read_match, read_match_games
-from azero.experiments.match_request import MatchRequest
-from azero.experiments.match_sides import as_before, read_sides
-from azero.experiments.matches import play_match
-from azero.experiments.openings import read_openings
-from azero.experiments.players import RandomNetSpec
-from azero.experiments.ratings import rate, read_results
+from azero.data.rows import RowFile, read_rows
+from azero.experiment import load
 from azero.games import make
 from azero.games.go.sgf import read_games
+from azero.match.arena import evaluation_row
+from azero.match.directory import read_match, read_match_games
+from azero.match.matches import play_match
+from azero.match.openings import read_openings
+from azero.match.request import MatchRequest
+from azero.match.score import MatchResult, Tally
+from azero.match.sides import as_before, read_sides
 from azero.networks import make_network
-from azero.play.score import MatchResult, Tally
+from azero.players.specs import RandomNetSpec
+from azero.report.ratings import rate, read_results
 
 SCRIPT = Path(__file__).parents[1] / "engines" / "scripted_go.py"
 
@@ -298,7 +298,7 @@ def test_one_tree_for_each_game_plays_the_games_of_many_at_once(tmp_path: Path, 
     players = [f"checkpoint:{path}?visits=12&search=alphago_zero" for path in (first, second)]
     played = []
     for at_once in (True, False):
-        monkeypatch.setattr("azero.experiments.matches.plays_at_once", lambda *_, at_once=at_once: at_once)
+        monkeypatch.setattr("azero.match.matches.plays_at_once", lambda *_, at_once=at_once: at_once)
         play(MatchRequest(*players, out=tmp_path / str(at_once), **settings))  # type: ignore[arg-type]
         games = sorted(read_match_games(tmp_path / str(at_once)), key=lambda game: game.number)
         played.append([(game.actions, game.rewards, [decision.visits for decision in game.decisions]) for game in games])

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from azero.experiments import notebook
-from azero.experiments.run import EXIT_INTERRUPTED
-from azero.report.files import load_run
+from azero.commands import notebook
+from azero.data.run_files import load_run
 from azero.report.live import live_view
+from azero.train.run import EXIT_INTERRUPTED
 
 SMALL = ("--config", str(Path(__file__).parents[2] / "configs" / "smoke.toml"))
 

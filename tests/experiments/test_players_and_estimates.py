@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from azero.checkpoint.exported import write_exported
+from azero.commands.doctor import examine
 from azero.config import Config, GameConfig, SearchConfig
-from azero.experiments.doctor import examine
-from azero.experiments.estimate import estimate, mean_simulations
-from azero.experiments.experiment import load
-from azero.experiments.players import CheckpointSpec, RandomNetSpec, ThinkerSettings, load_player, load_thinker, parse_player, tree_settings
-from azero.experiments.programs import GtpSpec
-from azero.experiments.serve import Source
+from azero.engines.serve import Source
+from azero.experiment import load
 from azero.games import make
 from azero.networks import make_network
-from azero.play.clock import Clock
-from azero.play.player import Position
-from azero.search.parallel import TreeSettings
-from azero.search.selection import Gumbel, Puct
+from azero.players.clock import Clock
+from azero.players.player import Position
+from azero.players.program_specs import GtpSpec
+from azero.players.specs import CheckpointSpec, RandomNetSpec, ThinkerSettings, load_player, load_thinker, parse_player, tree_settings
+from azero.search.single.parallel import TreeSettings
+from azero.search.single.selection import Gumbel, Puct
+from azero.train.estimate import estimate, mean_simulations
 
 
 def test_players_are_parsed():
@@ -89,7 +89,7 @@ def test_the_doctor_asks_no_trees_of_what_learns_from_records(capsys):
     ],
 )
 def test_the_command_line_answers_mistakes_in_one_line(words, message):
-    done = subprocess.run([sys.executable, "-m", "azero.cli", *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-m", "azero.commands.main", *words], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert message in done.stderr and done.stderr.count("\n") == 1, done.stderr
 

@@ -21,11 +21,11 @@ from rich.console import Console
 from azero.checkpoint import list_checkpoints, load_variables
 from azero.config import CheckpointConfig, Config, RunConfig
 from azero.data.holding import LOCK, hold
-from azero.evaluate.rows import read_rows
-from azero.experiments.experiment import NAMES, load
-from azero.experiments.run import EXIT_INTERRUPTED, main, run
-from azero.experiments.saving import settle
-from azero.pipelines.programs import Programs
+from azero.data.rows import read_rows
+from azero.experiment import NAMES, load
+from azero.train.programs import Programs
+from azero.train.run import EXIT_INTERRUPTED, main, run
+from azero.train.saving import settle
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
 KILLS = int(os.environ.get("AZERO_TEST_KILLS", "3"))

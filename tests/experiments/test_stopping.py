@@ -10,9 +10,9 @@ import pytest
 
 from azero.config import Config, GameConfig, NetworkConfig
 from azero.data import files
-from azero.experiments.saving import settle
-from azero.hosts import EXIT_INTERRUPTED
-from azero.pipelines.loop import START_POSITIONS
+from azero.distributed import EXIT_INTERRUPTED
+from azero.train.loop import START_POSITIONS
+from azero.train.saving import settle
 
 BEGIN = """
     import pathlib, sys, threading, time
@@ -97,7 +97,7 @@ def test_a_signal_is_heard_while_the_main_thread_is_in_a_library(tmp_path):
 
 
 def test_handlers_are_those_of_before_when_the_run_is_over(tmp_path):
-    from azero.experiments.stopping import end_on_sigterm, stop_on_signals
+    from azero.train.stopping import end_on_sigterm, stop_on_signals
 
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     with end_on_sigterm(), stop_on_signals(tmp_path):

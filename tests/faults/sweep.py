@@ -220,10 +220,7 @@ class Runner:
 
     def __init__(self, directory: Path, has_processes: bool) -> None:
         # Everything is imported before the first fork, and JAX is not started.
-        import azero.checkpoint
-        import azero.experiments.run
-        import azero.report.page  # noqa: F401
-        from azero.experiments.experiment import load
+        from azero.experiment import load
 
         self.experiment = load("tictactoe")
         self.library = ctypes.CDLL(os.environ["AZERO_FAULTS"])
@@ -269,14 +266,14 @@ class Runner:
     @functools.cache  # noqa: B019 - there is one runner
     def settings(self, iterations: int) -> Config:
         """Return the settings of a run of so many iterations."""
-        from azero.experiments.arguments import parse_arguments
+        from azero.train.arguments import parse_arguments
 
         flags = [word for name, value in {**SETTINGS, "run.iterations": iterations}.items() for word in (f"--{name}", str(value))]
         return parse_arguments(self.experiment, ["--workdir", "runs", *flags]).settings
 
     def _serve(self, connection: Connection) -> None:
-        import azero.experiments.run as running
         import azero.report.page as page
+        import azero.train.run as running
 
         make = functools.cache(running.Loop)
 
@@ -309,7 +306,7 @@ class Runner:
     def _play(self, workdir: Path, iterations: int, at: int, kind: int, record: Path) -> int:
         """Run and export; return the status that the process would end with."""
         from azero.checkpoint import export_network
-        from azero.experiments.run import end_with_status, run
+        from azero.train.run import end_with_status, run
 
         def start() -> int:
             status = run(self.experiment, self.settings(iterations), workdir)
@@ -342,7 +339,7 @@ def _look(workdir: Path) -> dict[str, Any]:
     """Return what must be equal: digests of checkpoints and network, rows of metrics, the files of the replay."""
     from azero.checkpoint import list_checkpoints
     from azero.checkpoint.exported import exported_path, read_exported
-    from azero.evaluate.rows import read_rows
+    from azero.data.rows import read_rows
 
     try:
         read_exported(workdir / EXPORT)

@@ -26,11 +26,11 @@ from azero.checkpoint.store import count_processes, host_path, list_iterations, 
 from azero.config import CheckpointConfig, Config, ReplayConfig, SelfplayConfig
 from azero.data import replay as replay_module
 from azero.data.replay import Replay
-from azero.evaluate.resign import ResignCalibration
-from azero.experiments import saving
-from azero.experiments.saving import Saver
-from azero.play.targets import words_of
-from azero.play.trajectory import Assembler, Games
+from azero.selfplay.resignation import ResignCalibration
+from azero.selfplay.targets import words_of
+from azero.selfplay.trajectory import Assembler, Games
+from azero.train import saving
+from azero.train.saving import Saver
 
 GAME: Any = SimpleNamespace(name="toy", frame_words=1, num_frames=2, num_actions=3, num_symmetries=1)
 SLOTS = 12

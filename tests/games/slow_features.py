@@ -1,10 +1,10 @@
-"""AlphaGo's planes of 2016 in plain Python, written from the table of the paper and the decisions in `azero.games.go.features2016`; slow and simple."""
+"""AlphaGo's planes of 2016 in plain Python, written from the table of the paper and the decisions in `azero.games.go.alphago2016.features`; slow and simple."""
 
 import sys
 
 import numpy as np
 
-from azero.games.go.ladders import FRAME_LIMIT, NODE_LIMIT
+from azero.games.go.alphago2016.ladders import FRAME_LIMIT, NODE_LIMIT
 from azero.games.go.setup import chains
 
 sys.setrecursionlimit(10_000)

@@ -9,7 +9,7 @@ from slow_features import planes_of
 
 from azero.bench.rules import boards_of
 from azero.games import make
-from azero.games.go.features2016 import LAYERS, PLANE_COUNTS
+from azero.games.go.alphago2016.features import LAYERS, PLANE_COUNTS
 from azero.games.go.rules import Go
 from azero.games.go.text import parse_diagram
 

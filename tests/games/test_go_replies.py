@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.games.go.playouts import start_from
-from azero.games.go.replies import PlayedOut, learn_replies, make_replying_play_out, no_replies, play_out_with_replies
+from azero.games.go.rollouts.playouts import start_from
+from azero.games.go.rollouts.replies import PlayedOut, learn_replies, make_replying_play_out, no_replies, play_out_with_replies
 from azero.games.go.rules import Go
 
 GAME = Go(size=3, komi=0.5)

@@ -11,8 +11,8 @@ from needs import require_module
 from azero.bench.rules import check_rollouts, compare_rollouts
 from azero.games import bits
 from azero.games.go import setup
-from azero.games.go.patterns import AROUND
-from azero.games.go.playouts import choose, make_play_out, play_move, policy_logits, start_from
+from azero.games.go.alphago2016.patterns import AROUND
+from azero.games.go.rollouts.playouts import choose, make_play_out, play_move, policy_logits, start_from
 from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games
 from azero.games.go.text import parse_diagram

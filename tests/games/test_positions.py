@@ -13,8 +13,8 @@ from azero import mesh as mesh_lib
 from azero.config import SelfplayConfig
 from azero.games import make
 from azero.games.positions import read_positions
-from azero.play.selfplay import make_selfplay
 from azero.search.search import SearchOutput
+from azero.selfplay.selfplay import make_selfplay
 
 LINES = {
     "chess": ["rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", "8/8/8/8/k7/2K5/8/1R6 b - - 12 40", "4k3/8/8/8/4Pp2/8/8/4K3 b - e3 0 9"],

@@ -12,7 +12,7 @@ import pytest
 from azero.config import ReplayConfig
 from azero.data.division import deal_shards, forget_processes
 from azero.data.replay import Replay
-from azero.play.trajectory import Assembler, Games, Step
+from azero.selfplay.trajectory import Assembler, Games, Step
 
 GAME: Any = SimpleNamespace(name="toy", frame_words=1, num_frames=2, num_actions=3, num_symmetries=1)
 

@@ -18,10 +18,10 @@ import pytest
 from host_processes import command, finish, free_port, launch
 
 from azero.config import RunConfig
-from azero.hosts import cluster, rendezvous, token
-from azero.hosts import line as line_module
-from azero.hosts.cluster import in_cluster, join
-from azero.hosts.line import Line, receive, send
+from azero.distributed import cluster, rendezvous, token
+from azero.distributed import line as line_module
+from azero.distributed.cluster import in_cluster, join
+from azero.distributed.line import Line, receive, send
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_the_token_is_a_file_that_only_its_owner_reads(tmp_path: Path, monkeypat
 
 STOPPED = """
 import sys, time
-from azero.hosts import line, rendezvous
+from azero.distributed import line, rendezvous
 line.BEAT_SECONDS = 0.1
 rendezvous.meet([("127.0.0.1", int(sys.argv[1]))], 1, 2, 60.0, lambda: "the token of the run").watch()
 print("here", flush=True)

@@ -15,8 +15,8 @@ from azero.data.dataset import Dataset
 from azero.data.filters import Filters, Fractions
 from azero.data.human import find_records, import_games
 from azero.data.recorded import Tally
-from azero.evaluate.rows import read_rows
-from azero.hosts import EXIT_INTERRUPTED
+from azero.data.rows import read_rows
+from azero.distributed import EXIT_INTERRUPTED
 
 EXPERT = Path(__file__).parents[1] / "human" / "data" / "expert9.sgf"
 """24 games of 9x9 Go."""

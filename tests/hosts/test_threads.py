@@ -14,9 +14,9 @@ import pytest
 from azero import mesh as mesh_lib
 from azero.config import Config, LearnerConfig, ReplayConfig, SearchConfig, SelfplayConfig
 from azero.data.sample import unpack
-from azero.experiments.experiment import load
+from azero.experiment import load
 from azero.learn.learner import place_samples
-from azero.pipelines.loop import Loop
+from azero.train.loop import Loop
 
 
 def tiny() -> Config:

@@ -15,19 +15,19 @@ from needs import require_module
 from record_files import EXPERT, FILTERS, GAME, HALVES, import_to, write_mixed
 from rich.console import Console
 
-from azero import cli
+from azero.commands import main as cli
 from azero.config import ReplayConfig
 from azero.data import human
 from azero.data.dataset import Dataset
 from azero.data.filters import SPLITS, Filters, Fractions
 from azero.data.holding import hold
 from azero.data.human import find_records, import_games
+from azero.data.importing import run_import, show
 from azero.data.recorded import Tally
-from azero.experiments.datasets import run_import, show
-from azero.experiments.requests import ImportRequest, ShowRequest
+from azero.data.requests import ImportRequest, ShowRequest
 from azero.games.go.replaying import boards_of
 from azero.games.go.sgf import parse_games, read_games
-from azero.play.targets import split_words
+from azero.selfplay.targets import split_words
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from azero.commands.joseki import count_joseki
+from azero.data.requests import JosekiRequest
 from azero.evaluate.joseki import corner_sequences, count_sequences, format_sequence, parse_sequence
-from azero.experiments.corners import count_joseki
-from azero.experiments.requests import JosekiRequest
 from azero.games.go.sgf import GameRecord
 from azero.games.go.text import parse_vertex
 

@@ -14,13 +14,13 @@ from record_files import EXPERT, import_to
 from rich.console import Console
 
 from azero.checkpoint import CheckpointError, export_network, list_checkpoints, load_settings, load_variables
+from azero.commands.accuracy import evaluate_accuracy
 from azero.config import Config, RunConfig, load_overlay
-from azero.experiments import run as selfplay
-from azero.experiments import supervised
-from azero.experiments.experiment import load
-from azero.experiments.predicting import evaluate_accuracy
-from azero.experiments.requests import AccuracyRequest
-from azero.experiments.saving import print_checkpoints, settle
+from azero.data.requests import AccuracyRequest
+from azero.experiment import load
+from azero.train import run as selfplay
+from azero.train import supervised_run as supervised
+from azero.train.saving import print_checkpoints, settle
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

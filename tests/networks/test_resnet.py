@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from azero.config import NetworkConfig
-from azero.experiments.experiment import load
+from azero.experiment import load
 from azero.games import make
 from azero.networks import make_network
 from azero.networks.resnet import point_to_move

@@ -24,8 +24,8 @@ from azero.games import make
 from azero.learn.learner import make_learner
 from azero.mesh import DATA_AXIS, batch_sharded, make_mesh, put, replicated
 from azero.networks import make_network
-from azero.play.selfplay import make_selfplay
 from azero.search import make_search, network_leaf
+from azero.selfplay.selfplay import make_selfplay
 
 STORED = Path(__file__).with_name("golden.json")
 NETWORK = Path(__file__).with_name("network")

@@ -13,8 +13,8 @@ import jax
 import pytest
 
 from azero.checkpoint import list_checkpoints
-from azero.experiments.experiment import load
-from azero.experiments.saving import settle
+from azero.experiment import load
+from azero.train.saving import settle
 
 SETTINGS = {
     "network.convolution": "auto",

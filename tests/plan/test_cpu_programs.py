@@ -12,8 +12,8 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from azero import mesh as mesh_lib
-from azero.compiler.cost import Rates, module_cost
-from azero.compiler.hlo import parse
+from azero.plan.cost import Rates, module_cost
+from azero.plan.hlo import parse
 
 
 def cost_of(function, *shapes):
@@ -60,9 +60,9 @@ GATES_OF_GO19 = """
 import jax, sys
 from pathlib import Path
 from azero.config import load_overlay
-from azero.experiments.experiment import load
+from azero.experiment import load
 from azero.mesh import make_mesh
-from azero.pipelines.programs import Programs
+from azero.train.programs import Programs
 
 published = load("go19").config
 for config in (published, load_overlay(Path(sys.argv[1]), published)):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from azero.compiler.compiled import bytes_needed, parse_size
-from azero.compiler.topology import CHIPS, parse_topology
-from azero.experiments.fitting import largest_fitting
+from azero.chips import CHIPS, parse_topology
+from azero.plan.compiled import bytes_needed, parse_size
+from azero.plan.fitting import largest_fitting
 
 
 def test_a_topology_is_a_generation_and_a_grid() -> None:

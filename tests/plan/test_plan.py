@@ -14,19 +14,19 @@ import jax.numpy as jnp
 import pytest
 from needs import NOT_HERE
 
-from azero.compiler.compiled import compile_program
-from azero.compiler.cost import module_cost
-from azero.compiler.hlo import COLLECTIVES
-from azero.compiler.topology import parse_topology, topology_devices
+from azero.chips import parse_topology, topology_devices
 from azero.config import Config, NetworkConfig, load_overlay
-from azero.experiments.estimate import evaluation_flops
-from azero.experiments.experiment import load
-from azero.experiments.fitting import fit, usable_bytes
-from azero.experiments.outlook import game_length
-from azero.experiments.planning import Finding, PlannedPrograms, device_rates, findings
+from azero.experiment import load
 from azero.games import make
 from azero.mesh import batch_sharded, make_mesh, replicated
 from azero.networks import make_network
+from azero.plan.compiled import compile_program
+from azero.plan.cost import module_cost
+from azero.plan.fitting import fit, usable_bytes
+from azero.plan.hlo import COLLECTIVES
+from azero.plan.outlook import game_length
+from azero.plan.planning import Finding, PlannedPrograms, device_rates, findings
+from azero.train.estimate import evaluation_flops
 
 needs_compiler = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason=f"{NOT_HERE}the TPU compiler (pip install 'azero[plan]')")
 TOPOLOGIES = ("v5e:1x1", "v5e:2x4", "v5e:16x16", "v4:2x2x1", "v6e:2x4")
@@ -177,7 +177,7 @@ def test_a_mistake_is_one_line(words: tuple[str, ...], message: str) -> None:
 
 
 def run_plan(*words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "azero.cli", "plan", *words], capture_output=True, text=True, timeout=600)
+    return subprocess.run([sys.executable, "-m", "azero.commands.main", "plan", *words], capture_output=True, text=True, timeout=600)
 
 
 @needs_compiler

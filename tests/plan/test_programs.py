@@ -2,9 +2,9 @@
 
 import pytest
 
-from azero.compiler.cost import ASSUMED_TURNS, Rates, module_cost
-from azero.compiler.hlo import parse, parse_shape
-from azero.compiler.loops import Loops
+from azero.plan.cost import ASSUMED_TURNS, Rates, module_cost
+from azero.plan.hlo import parse, parse_shape
+from azero.plan.loops import Loops
 
 RATES = Rates(flops=1e12, bandwidth=1e9, links=1e8, num_devices=4)
 TOWER = """\

@@ -6,16 +6,16 @@ import pytest
 
 from azero.config import NetworkConfig
 from azero.games import make
-from azero.games.go.playouts import make_play_out
+from azero.games.go.rollouts.playouts import make_play_out
 from azero.games.go.rules import Go
 from azero.networks import make_network
 from azero.networks.rollout import sum_weights
-from azero.play.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
-from azero.play.clock import Clock
-from azero.play.player import RESIGN, Position
-from azero.play.thinking import Limits, Restriction
-from azero.search.apv import ApvSettings, Judges
+from azero.players.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
+from azero.players.clock import Clock
+from azero.players.player import RESIGN, Position
+from azero.players.thinking import Limits, Restriction
 from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
+from azero.search.single.apv import ApvSettings, Judges
 
 GAME = make("tictactoe")
 SETTINGS = ApvSettings(batch=4, threshold=3, policy_batch=2)

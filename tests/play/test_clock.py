@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from azero.play.clock import LAG_SECONDS, Clock, thinking_seconds
+from azero.players.clock import LAG_SECONDS, Clock, thinking_seconds
 
 FREE = Clock()
 FIXED = Clock(seconds_per_move=5.0)

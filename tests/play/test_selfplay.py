@@ -8,10 +8,10 @@ import pytest
 from azero import mesh as mesh_lib
 from azero.config import SelfplayConfig
 from azero.games import make
-from azero.play.selfplay import in_waves, make_selfplay, to_host
-from azero.play.targets import split_words
-from azero.play.trajectory import Assembler
 from azero.search.search import SearchOutput
+from azero.selfplay.selfplay import in_waves, make_selfplay, to_host
+from azero.selfplay.targets import split_words
+from azero.selfplay.trajectory import Assembler
 
 GAME = make("tictactoe")
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from azero.games import make
+from azero.match.referee import PLAYED_OUT, play_game
 from azero.mesh import make_mesh
-from azero.play.clock import Clock
-from azero.play.player import RESIGN, Position, SearchPlayer
-from azero.play.referee import PLAYED_OUT, play_game
-from azero.play.thinking import Analysis, Limits, Restriction
-from azero.play.tree_player import PlayStyle, TreePlayer
+from azero.players.clock import Clock
+from azero.players.player import RESIGN, Position, SearchPlayer
+from azero.players.thinking import Analysis, Limits, Restriction
+from azero.players.tree_player import PlayStyle, TreePlayer
+from azero.search.batched.policy import make_policy
 from azero.search.leaf import turned_network_leaf, uniform_leaf, unturned_leaf
-from azero.search.parallel import TreeSettings
-from azero.search.policy import make_policy
+from azero.search.single.parallel import TreeSettings
 
 TICTACTOE = make("tictactoe")
 GO = make("go", size=5, komi=20.5)  # Black needs nearly the whole board, so that a pass never wins

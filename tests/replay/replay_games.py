@@ -12,8 +12,8 @@ import numpy as np
 from azero.config import ReplayConfig
 from azero.data.replay import Replay
 from azero.data.sample import Samples
-from azero.play.targets import words_of
-from azero.play.trajectory import Games, Step
+from azero.selfplay.targets import words_of
+from azero.selfplay.trajectory import Games, Step
 
 
 @dataclass(frozen=True)

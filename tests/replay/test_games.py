@@ -13,8 +13,8 @@ from azero.config import ReplayConfig
 from azero.data.replay import Replay
 from azero.data.sample import unpack
 from azero.games import make
-from azero.play.targets import split_words, words_of
-from azero.play.trajectory import Games
+from azero.selfplay.targets import split_words, words_of
+from azero.selfplay.trajectory import Games
 
 
 def play(game: Any, seed: int, max_plies: int) -> tuple[Games, Any]:

@@ -13,7 +13,7 @@ from replay_games import GAME, Strip, assert_equal, fill, open_replay, random_ga
 from azero.config import ReplayConfig
 from azero.data.replay import Replay
 from azero.data.sample import unpack
-from azero.play.targets import split_words, words_of
+from azero.selfplay.targets import split_words, words_of
 
 
 def test_uniform_over_positions(tmp_path: Path) -> None:

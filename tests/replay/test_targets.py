@@ -22,10 +22,10 @@ from azero.data.replay import Replay
 from azero.data.sample import unpack
 from azero.data.shard import pack_games, pack_positions, shard_path
 from azero.games import make
-from azero.play.selfplay import make_selfplay, to_host
-from azero.play.targets import MAX_VISITS, dense_policy, policy_room, policy_words, split_words, words_of
-from azero.play.trajectory import Assembler, Games, select_games
 from azero.search.search import SearchOutput
+from azero.selfplay.selfplay import make_selfplay, to_host
+from azero.selfplay.targets import MAX_VISITS, dense_policy, policy_room, policy_words, split_words, words_of
+from azero.selfplay.trajectory import Assembler, Games, select_games
 
 
 def spread_visits(rows: int) -> np.ndarray:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from replay_games import random_chunk
 
-from azero.play.targets import split_words, words_of
-from azero.play.trajectory import NO_NETWORK, Assembler, Games, Step
+from azero.selfplay.targets import split_words, words_of
+from azero.selfplay.trajectory import NO_NETWORK, Assembler, Games, Step
 
 COLUMNS = Games._fields[:7]
 
@@ -58,7 +58,7 @@ def test_agrees_with_a_loop(moves: int, finish: float, monkeypatch: pytest.Monke
     random = np.random.default_rng(moves)
     fast, slow = Assembler(6), SlowAssembler(6)
     count = 0
-    monkeypatch.setattr("azero.play.trajectory._FEW_WORDS", 20)
+    monkeypatch.setattr("azero.selfplay.trajectory._FEW_WORDS", 20)
     for network in range(25):
         chunk = random_chunk(random, moves, 6, finish)
         games = fast.add(chunk, network)

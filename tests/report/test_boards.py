@@ -6,8 +6,8 @@ import re
 import pytest
 from needs import require_module
 
+from azero.data.run_files import SampleGame
 from azero.report.boards import draw_board, move_names, positions
-from azero.report.files import SampleGame
 
 
 def _go(rows: int, columns: int, *actions: int) -> SampleGame:

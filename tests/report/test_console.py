@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 import azero
-from azero.console import make_console
+from azero.console.progress import Progress, working
+from azero.console.tables import facts_table, make_table, matches_table, ratings_table
+from azero.console.terminal import make_console
 from azero.data.filters import Filters, Fractions
-from azero.evaluate.elo import Rating
-from azero.experiments.datasets import run_import, show
-from azero.experiments.requests import ImportRequest, ShowRequest
-from azero.experiments.saving import print_checkpoints
-from azero.play.score import Tally
-from azero.report.progress import Progress, working
-from azero.report.tables import facts_table, make_table, matches_table, ratings_table
+from azero.data.importing import run_import, show
+from azero.data.requests import ImportRequest, ShowRequest
+from azero.match.elo import Rating
+from azero.match.score import Tally
+from azero.train.saving import print_checkpoints
 
 NAMES = ["[/x]", "[red]", "[bold]a[/bold]", "[link=http://a]", "a\\[b]", ":smile:", "[[", "[/]"]
 

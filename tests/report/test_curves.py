@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from azero.evaluate.arena import evaluation_row
-from azero.play.score import MatchResult, Tally
+from azero.match.arena import evaluation_row
+from azero.match.score import MatchResult, Tally
 from azero.report.curves import save_curves
 from azero.report.metrics import MetricsWriter
 

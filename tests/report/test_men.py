@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from azero.data.run_files import SampleGame
 from azero.games import make
 from azero.games.animal_shogi import text as animal_text
 from azero.games.chess import text as chess_text
 from azero.games.shogi import text as shogi_text
-from azero.report.files import SampleGame
-from azero.report.men import draw_men, first_mover_begins, follow, start_of
+from azero.report.pieces import draw_men, first_mover_begins, follow, start_of
 
 
 def actions_of(board, parse, names: str) -> tuple[int, ...]:

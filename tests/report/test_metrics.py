@@ -14,7 +14,7 @@ import pytest
 from needs import not_here
 
 from azero.config import Config
-from azero.report.files import SampleGame, describe_machine, load_run, write_run, write_samples
+from azero.data.run_files import SampleGame, describe_machine, load_run, write_run, write_samples
 from azero.report.metrics import MetricsWriter
 
 

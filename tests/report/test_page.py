@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from azero.config import Config
-from azero.evaluate.arena import evaluation_row
-from azero.evaluate.resign import NEVER
-from azero.play.score import MatchResult, Tally
-from azero.report.files import SampleGame, load_run, write_config, write_run, write_samples
+from azero.data.run_files import SampleGame, load_run, write_config, write_run, write_samples
+from azero.match.arena import evaluation_row
+from azero.match.score import MatchResult, Tally
 from azero.report.metrics import MetricsWriter
 from azero.report.page import write_report
+from azero.selfplay.resignation import NEVER
 
 VOID = {"meta", "input", "br", "hr", "img", "link"}
 

@@ -6,10 +6,10 @@ import time
 import pytest
 from rich.console import Console
 
-from azero.evaluate.elo import PairResult, fit_elo
-from azero.play.score import Tally
-from azero.report.progress import HEARTBEAT_SECONDS, Progress, working
-from azero.report.tables import facts_table, format_bytes, format_count, format_duration, make_table, matches_table, ratings_table
+from azero.console.progress import HEARTBEAT_SECONDS, Progress, working
+from azero.console.tables import facts_table, format_bytes, format_count, format_duration, make_table, matches_table, ratings_table
+from azero.match.elo import PairResult, fit_elo
+from azero.match.score import Tally
 
 
 def _console(terminal: bool = False) -> Console:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from azero.games import make
-from azero.search.apv import ApvNode, ApvSettings, ApvTree, Judges, choose_edge
-from azero.search.packed import PackedRules
+from azero.search.single.apv import ApvNode, ApvSettings, ApvTree, Judges, choose_edge
+from azero.search.single.packed import PackedRules
 
 GAME = make("tictactoe")
 RULES = PackedRules(GAME, 8)

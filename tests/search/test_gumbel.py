@@ -12,7 +12,7 @@ import pytest
 from search_toys import Bandit, Node, RandomTree, Reference, best, constant_leaf, random_leaf
 
 from azero.config import SearchConfig
-from azero.search.gumbel import Phase, halving_schedule
+from azero.search.batched.gumbel import Phase, halving_schedule
 from azero.search.search import SearchOutput, make_search
 
 C_VISIT, C_SCALE = 50.0, 1.0

@@ -12,13 +12,13 @@ from search_toys import Node, Reference, random_leaf
 from tree_toys import ShownTree, check_sums, grow, legal_of, make_tree, plain_rule
 
 from azero.games import make
-from azero.search import packed
 from azero.search.leaf import uniform_leaf, unturned_leaf
-from azero.search.node import Ending, count_nodes, merge, restrict
-from azero.search.node import Node as TreeNode
-from azero.search.packed import PackedRules
-from azero.search.parallel import ParallelTree, TreeSettings
-from azero.search.selection import Puct
+from azero.search.single import packed
+from azero.search.single.node import Ending, count_nodes, merge, restrict
+from azero.search.single.node import Node as TreeNode
+from azero.search.single.packed import PackedRules
+from azero.search.single.parallel import ParallelTree, TreeSettings
+from azero.search.single.selection import Puct
 
 C_BASE, C_INIT, REDUCTION = 40.0, 1.25, 0.3  # a small base, so that its logarithm matters
 

@@ -12,9 +12,9 @@ import pytest
 from search_toys import Bandit, Node, RandomTree, Reference, Rule, best, constant_leaf, random_leaf
 
 from azero.config import SearchConfig
-from azero.search.puct import make_puct, mix_dirichlet
+from azero.search.batched.puct import make_puct, mix_dirichlet
+from azero.search.batched.tree import ILLEGAL
 from azero.search.search import SearchOutput, make_search
-from azero.search.tree import ILLEGAL
 
 C_PUCT, PB_C_BASE, PB_C_INIT = 1.5, 40.0, 1.25  # a small base, so that its logarithm matters
 

@@ -13,13 +13,13 @@ from tree_toys import ShownTree
 
 from azero.config import SearchConfig
 from azero.mesh import make_mesh
-from azero.play.player import Position
-from azero.play.thinking import Limits
-from azero.play.tree_player import PlayStyle, TreePlayer
+from azero.players.player import Position
+from azero.players.thinking import Limits
+from azero.players.tree_player import PlayStyle, TreePlayer
 from azero.search.leaf import unturned_leaf
-from azero.search.parallel import TreeSettings
 from azero.search.search import make_search
-from azero.search.selection import Gumbel, Puct, rule_of
+from azero.search.single.parallel import TreeSettings
+from azero.search.single.selection import Gumbel, Puct, rule_of
 
 SEEDS = 12
 AGZ = {"name": "puct", "puct_form": "alphago_zero", "c_puct": 1.5, "num_simulations": 60}

@@ -17,7 +17,7 @@ from azero.games import make
 from azero.games.tictactoe import TicTacToe, TicTacToeState
 from azero.mesh import make_mesh
 from azero.search import SearchOutput, bytes_per_node, make_search, tree_bytes, uniform_leaf
-from azero.search.tree import ILLEGAL, TERMINAL, UNVISITED, Tree, compact, index_dtype, num_pieces
+from azero.search.batched.tree import ILLEGAL, TERMINAL, UNVISITED, Tree, compact, index_dtype, num_pieces
 
 OURS = ["puct", "gumbel"]
 

@@ -12,12 +12,12 @@ import numpy as np
 from search_toys import Node, RandomTree, Rule, ToyState, best
 
 from azero.mesh import make_mesh
-from azero.search.evaluator import Evaluator
 from azero.search.leaf import TurnedLeafFn
-from azero.search.node import Ending
-from azero.search.node import Node as TreeNode
-from azero.search.packed import PackedRules
-from azero.search.parallel import ParallelTree, TreeSettings
+from azero.search.single.evaluator import Evaluator
+from azero.search.single.node import Ending
+from azero.search.single.node import Node as TreeNode
+from azero.search.single.packed import PackedRules
+from azero.search.single.parallel import ParallelTree, TreeSettings
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,9 @@ from flax import struct
 from azero.games import bits
 from azero.games import symmetry as symmetries
 from azero.games.game import Facts
-from azero.games.go import encoding, features2016, host, patterns, setup, text
+from azero.games.go import encoding, host, setup, text
+from azero.games.go.alphago2016 import features as features2016
+from azero.games.go.alphago2016 import patterns
 from azero.games.go.stones import MAX_POINTS, Stones
 from azero.types import Array
 

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from azero.games import bits
-from azero.games.go.features2016 import eyes
-from azero.games.go.patterns import unpack_rows
+from azero.games.go.alphago2016.features import eyes
+from azero.games.go.alphago2016.patterns import unpack_rows
 from azero.games.go.rules import Go, GoState
 from azero.games.go.stones import colour_rows
 from azero.types import Array

@@ -1,0 +1,149 @@
+"""`azero eval accuracy`: how well networks predict recorded games, beside the published figures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+from rich.console import Console
+
+from azero import mesh as mesh_lib
+from azero.checkpoint import load_settings, load_variables
+from azero.compilation_cache import use_compilation_cache
+from azero.config import Config
+from azero.console.progress import Progress, working
+from azero.console.tables import make_table
+from azero.console.terminal import make_console
+from azero.data.filters import Filters
+from azero.data.recorded import Tally, pack_records
+from azero.data.requests import AccuracyRequest
+from azero.data.rows import to_plain
+from azero.evaluate.accuracy import Accuracy, by_move, make_scorer, score_positions, summarise
+from azero.games import make
+from azero.games.go.rules import Go
+from azero.games.go.sgf import read_games
+from azero.networks import make_network
+from azero.networks.rollout import NUM_GROUPS
+from azero.report.paper import format_mean, prediction_table
+from azero.selfplay.trajectory import HostArray
+
+_BATCH = 256
+"""Positions at a time over all devices."""
+
+
+def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
+    """Evaluate networks on one set of games and print the results; returns them by network, that over all moves first.
+
+    Raises:
+      ValueError: there is not one game to look at, their number is below 0, or the networks are of different games or boards.
+      CheckpointError: a network cannot be read.
+    """
+    if request.number < 0:
+        raise ValueError(f"--number is how many games, 0 for all, not {request.number}")
+    mesh_lib.split_cpu()
+    use_compilation_cache()
+    console = make_console(file=sys.stderr) if request.json else make_console()
+    config = _common_settings(request.checkpoint)
+    tally = Tally()
+    with working("reading and replaying games", console):
+        rows = _read_rows(request, config, tally)
+    for line in tally.unreadable:
+        console.print(line, style="yellow", markup=False, soft_wrap=True)
+    results = {str(path): evaluate_network(path, rows, np.arange(len(rows)), console, request.symmetries) for path in request.checkpoint}
+    if request.json:
+        print(json.dumps(to_plain(_as_json(request, tally, results))))
+    else:
+        _print_tables(request, tally, results, console)
+    return results
+
+
+def _common_settings(checkpoints: tuple[Path, ...]) -> Config:
+    """Return the settings of the first network; all play on its board."""
+    if not checkpoints:
+        raise ValueError("name at least one checkpoint")
+    settings = {path: load_settings(path)[1] for path in checkpoints}
+    first = settings[checkpoints[0]]
+    if first.game.name != "go":
+        raise ValueError(f"{checkpoints[0]} plays {first.game.name}; records are of Go")
+    for path, other in settings.items():
+        if (other.game.name, other.game.size) != (first.game.name, first.game.size):
+            raise ValueError(f"{path} and {checkpoints[0]} are of different boards")
+    return first
+
+
+def _read_rows(request: AccuracyRequest, config: Config, tally: Tally) -> HostArray:
+    filters = Filters(size=config.game.size, superko="simple", suicide=True)  # all that is needed of a game here is its positions
+    skipped: list[str] = []
+    records = []
+    for record in read_games(request.games, skipped):
+        tally.read += 1
+        if reason := filters.objection(record):
+            tally.leave_out(record.name, reason)
+        else:
+            records.append(record)
+    for line in skipped:
+        name, _, reason = line.partition(": ")
+        tally.leave_out(name, "not readable", reason)
+    if not records:
+        reasons = ", ".join(f"{count} with {reason}" for reason, count in tally.left_out.items())
+        first = f"; the first: {tally.unreadable[0]}" if tally.unreadable else ""
+        raise ValueError(f"no game of {request.games} can be used: {reasons or 'there is none'}{first}")
+    if 0 < request.number < len(records):
+        records = [records[int(place)] for place in np.linspace(0, len(records) - 1, request.number)]
+    rows = pack_records(records, Go(size=filters.board_shape, superko="simple", suicide=True, max_moves=filters.longest), tally)
+    if not len(rows):
+        raise ValueError(f"every game of {request.games} is against the rules; the first: {tally.unreadable[0]}")
+    return rows
+
+
+def evaluate_network(checkpoint: Path, rows: HostArray, position: HostArray, console: Console, symmetries: bool | None = None) -> list[Accuracy]:
+    """Return how well a network predicts the positions int64[P] of packed rows [T], over all moves and then by move number.
+
+    Raises:
+      ValueError: symmetries are asked of a network that knows none.
+      CheckpointError: the network cannot be read.
+    """
+    variables, config = load_variables(checkpoint)
+    mesh = mesh_lib.make_mesh()
+    game = make(config.game.name, **config.game.options())
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    params = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(variables)
+    if symmetries and config.network.name in NUM_GROUPS:
+        raise ValueError(f"{checkpoint}: what a network {config.network.name} sees does not turn with the board; leave --symmetries out")
+    averaged = config.evaluation.average_symmetries if symmetries is None else symmetries
+    batch_size = max(1, _BATCH // mesh.size) * mesh.size
+    with Progress(len(position), console=console, unit="position") as progress, progress.working(f"{checkpoint}: predicting"):
+        outcomes = score_positions(
+            make_scorer(game, network, averaged),
+            params,
+            game,
+            mesh,
+            rows,
+            position,
+            batch_size,
+            lambda done: progress.update({"iteration": done}),
+        )
+    return [summarise(outcomes), *by_move(outcomes)]
+
+
+def _as_json(request: AccuracyRequest, tally: Tally, results: dict[str, list[Accuracy]]) -> dict[str, object]:
+    networks = [{"checkpoint": name, **rows[0].row(), "by_move": [row.row() for row in rows[1:]]} for name, rows in results.items()]
+    facts = {"games_read": tally.read, "left_out": dict(tally.left_out), "symmetries": request.symmetries}
+    return {**facts, **(networks[0] if len(networks) == 1 else {}), "networks": networks, "games_file": str(request.games)}
+
+
+def _print_tables(request: AccuracyRequest, tally: Tally, results: dict[str, list[Accuracy]], console: Console) -> None:
+    columns = ("moves", "positions", "games", "top-1 % (95%)", "top-5 % (95%)", "value error (95%)")
+    for name, rows in results.items():
+        cells = [
+            (row.moves, row.positions, row.games, format_mean(row.top1, 100, 1), format_mean(row.top5, 100, 1), format_mean(row.value_error, 1, 3))
+            for row in rows
+        ]
+        console.print(make_table(name, columns, cells))
+    if request.paper:
+        console.print(prediction_table({name: rows[0] for name, rows in results.items()}))
+    left_out = "; ".join(f"{count} left out: {reason}" for reason, count in tally.left_out.items())
+    console.print(f"{tally.read:,} games in {request.games}" + (f"; {left_out}" if left_out else ""), soft_wrap=True, markup=False)

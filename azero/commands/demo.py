@@ -1,0 +1,78 @@
+"""`azero demo`: learn 5x5 Go from nothing, then show what was learned."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+from rich.console import Console
+
+from azero.checkpoint import load_settings
+from azero.console.terminal import make_console
+from azero.experiments import go5
+from azero.match.external import gnu_go_command
+from azero.match.matches import play_match
+from azero.match.request import MatchRequest
+from azero.players.program import find_program
+from azero.players.specs import CheckpointSpec, Loaded, load_player
+from azero.train.run import run
+
+VISITS = 64
+"""Simulations per move when the demonstration plays."""
+GNU_GO_GAMES = 20
+"""Games against each GNU Go, half with each colour."""
+GNU_GO_LEVEL = 10
+"""Its strength; 10 is its own default."""
+
+
+def run_demo(workdir: Path) -> None:
+    """Train `go5` in `workdir`, print the opening it came to, and play GNU Go where that is installed.
+
+    Raises:
+      ValueError, CheckpointError: see `azero.train.run.run`.
+    """
+    console = make_console()
+    status = run(go5.EXPERIMENT, go5.EXPERIMENT.config, workdir, console)
+    if status:
+        sys.exit(status)
+    _show_opening(load_player(CheckpointSpec(workdir, visits=VISITS)), console)
+    _meet_gnu_go(workdir, console)
+    for line in (
+        "",
+        f"the report, with curves and games: {workdir / 'report.html'}",
+        f"to go on with this run:            .venv/bin/python -m azero.experiments.go5 --workdir {workdir} --run.iterations 1000",
+        "the next larger board:             .venv/bin/python -m azero.experiments.go7",
+    ):
+        console.print(line, soft_wrap=True)
+
+
+def _show_opening(player: Loaded, console: Console) -> None:
+    """Print the search's policy on the empty board, as percentages."""
+    root = jax.tree.map(lambda leaf: leaf[None], player.game.init())
+    output = jax.jit(player.search)(player.params, jax.random.key(0), root)
+    weights, value, action = jax.device_get((output.weights[0], output.value[0], output.action[0]))
+    rows, columns = player.game.board_shape
+    console.print(f"\nthe opening, in percent ({VISITS} simulations), and Black's value {value:+.2f}:")
+    for line in np.round(100 * weights[: rows * columns]).astype(int).reshape(rows, columns):
+        console.print("  " + " ".join(f"{share:3d}" for share in line))
+    console.print(f"it opens at {player.game.format_action(player.game.init(), int(action))}")
+
+
+def _meet_gnu_go(workdir: Path, console: Console) -> None:
+    """Play the matches against GNU Go, if that is installed."""
+    try:
+        find_program("gnugo")
+    except ValueError:
+        console.print("GNU Go is not installed (Debian: apt-get install gnugo); with it, the demonstration ends with matches against it")
+        return
+    iteration, _ = load_settings(workdir)  # a network that has learned more plays matches of its own
+    for our_rules, word, remark in (
+        (False, "as-it-comes", "as it comes, with its own rules"),
+        (True, "capturing", "told our rules, and to capture all that is dead before it passes"),
+    ):
+        console.print(f"\nagainst GNU Go level {GNU_GO_LEVEL} {remark}; the referee counts areas, every stone on the board alive:", soft_wrap=True)
+        player, program = f"checkpoint:{workdir}?visits={VISITS}&search=engine", f"gtp:{' '.join(gnu_go_command(GNU_GO_LEVEL, our_rules))}"
+        out = workdir / f"gnugo-{word}-{iteration}-engine"
+        play_match(MatchRequest(player, program, GNU_GO_GAMES, temperature_moves=0, out=out), console)

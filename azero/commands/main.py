@@ -1,0 +1,298 @@
+"""The `azero` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
+
+from azero.cloud.requests import CreateRequest, DeleteRequest, LaunchRequest, LogsRequest, SetupRequest, WatchRequest
+from azero.commands.engines import analysis, gtp, play, uci, usi
+from azero.compilation_cache import use_compilation_cache
+from azero.data.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
+from azero.match.request import MatchRequest
+
+
+def train(experiment: Positional[str]) -> None:
+    """Start or continue an experiment; the same as `python -m azero.experiments.NAME`, whose flags may follow."""
+    from azero.experiment import OF_STAGES, load
+    from azero.train.run import main as run_main
+    from azero.train.supervised_run import main as supervised_main
+
+    if experiment in OF_STAGES:
+        from azero.train.alphago2016.run import load_stages
+        from azero.train.alphago2016.run import main as stages_main
+
+        stages_main(load_stages(experiment), sys.argv[3:])
+    chosen = load(experiment)
+    (run_main if chosen.learns_from == "selfplay" else supervised_main)(chosen, sys.argv[3:])
+
+
+def demo(workdir: Path = Path("runs/demo")) -> None:
+    """Learn 5x5 Go from nothing on this machine in minutes, and show what came of it.
+
+    Args:
+      workdir: where the run lives; the same directory again continues it.
+    """
+    from azero.commands.demo import run_demo
+
+    run_demo(workdir)
+
+
+def report(workdir: Positional[Path], plot: Path | None = None) -> None:
+    """Write one self-contained HTML page about a run, at any time, also while it goes on.
+
+    Args:
+      workdir: the run's directory.
+      plot: instead of the page: an image file (.png, .svg, .pdf) of the most telling curves.
+    """
+    from azero.report.curves import save_curves
+    from azero.report.page import write_report
+    from azero.report.stages import STAGES_FILE, write_stages_report
+
+    if plot is not None:
+        save_curves(_existing(workdir), plot)
+        print(plot)
+    else:
+        print((write_stages_report if (_existing(workdir) / STAGES_FILE).exists() else write_report)(workdir))
+
+
+def checkpoint(workdir: Positional[Path], export: Path | None = None, iteration: int | None = None) -> None:
+    """List the checkpoints of a run: iteration, steps, games, size, age, one digest of the whole state.
+
+    Args:
+      workdir: the run's directory.
+      export: instead of the list: write the network alone as one small file into this directory, which other commands take like a run.
+      iteration: the checkpoint to export; default the newest.
+    """
+    from azero.checkpoint import export_network
+    from azero.train.saving import print_checkpoints
+
+    if export is None and iteration is not None:
+        raise ValueError("--iteration is the checkpoint to export; name a directory with --export")
+    if export is None:
+        print_checkpoints(_existing(workdir))
+    else:
+        print(export_network(_existing(workdir), export, iteration))
+
+
+def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
+    """Say what devices there are, what an experiment will need here in memory and compile time, and what is wrong.
+
+    Args:
+      experiment: the experiment that the figures are for.
+      compile: compile its self-play and learning step, and report the compiler's own figures.
+    """
+    from azero.commands.doctor import examine
+
+    sys.exit(examine(experiment, compile))
+
+
+def plan() -> None:
+    """Say what an experiment needs on a slice of TPUs, how long it takes there and what that costs; no TPU is needed. `azero plan --help` has the flags."""
+    from azero.commands.plan import main as plan_main
+
+    plan_main(sys.argv[2:])
+
+
+def bench(what: Positional[Literal["all", "games", "search", "network", "train", "loop", "scaling", "replay", "engine", "rollouts", "tpu"]]) -> None:
+    """Measure a part of azero on this machine, beside a peer where one is named; `azero bench PART --help` lists the part's own flags.
+
+    Args:
+      what: the part: all (everything that fits this machine), games, search, network, train (the learner's step), loop (self-play, learning, both), scaling
+        (self-play on many devices, compiled only), replay, engine (one game's tree), rollouts (AlphaGo 2016); tpu compiles for a TPU v5e without one.
+    """
+    from azero.bench import run_bench
+
+    run_bench(what, [])
+
+
+def match(request: Annotated[MatchRequest, tyro.conf.arg(name="")]) -> None:
+    """Play a match between two players and print the score with its 95% interval."""
+    from azero.match.matches import play_match
+
+    play_match(request)
+
+
+def elo(
+    directories: Positional[tuple[Path, ...]],
+    anchor: tuple[str, ...] = (),
+    draws: Literal["davidson", "half"] = "davidson",
+    plot: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Rate the players of matches: Elo with intervals, the advantage of moving first, the share of draws.
+
+    Args:
+      directories: of matches (azero match --out), of runs, or directories that hold such directories.
+      anchor: NAME=ELO, players whose ratings are given; default the first player at 0.
+      draws: davidson gives draws a probability of their own, half counts a draw as half a win.
+      plot: an image file (.png, .svg, .pdf) of the ratings.
+      json: print one JSON object instead of tables.
+    """
+    from azero.report.ratings import rate
+
+    if not directories:
+        raise ValueError("name at least one directory with matches: azero elo DIRECTORY ...")
+    rate(directories, dict(map(_anchor, anchor)), draws, plot, json)
+
+
+def analyze(
+    record: Positional[Path],
+    checkpoint: str,
+    visits: int | None = None,
+    game: int = 1,
+    json: bool = False,
+    out: Path | None = None,
+) -> None:
+    """Review a game of Go: an SGF with win rates and better lines, and a page with the largest mistakes.
+
+    Args:
+      record: the game (.sgf, .sgf.gz, .zip, .tar.gz).
+      checkpoint: a run's directory, or a player as in `azero match`.
+      visits: simulations of every position; default what the player's name says, else 200.
+      game: which game of a collection.
+      json: print one JSON line for every move, and write files only with --out.
+      out: directory of the files; default that of the record.
+    """
+    from azero.commands.review import analyze as review
+
+    review(record, checkpoint, visits, game, json, out)
+
+
+def data(
+    action: OmitSubcommandPrefixes[Annotated[ImportRequest, subcommand("import")] | Annotated[ShowRequest, subcommand("show")]],
+) -> None:
+    """Turn recorded games into training positions, and look at them."""
+    from azero.data.importing import run_import
+    from azero.data.importing import show as show_dataset
+
+    if isinstance(action, ImportRequest):
+        run_import(action)
+    else:
+        show_dataset(action)
+
+
+def evaluate(
+    action: OmitSubcommandPrefixes[Annotated[AccuracyRequest, subcommand("accuracy")] | Annotated[JosekiRequest, subcommand("joseki")]],
+) -> None:
+    """Measure what networks know: prediction of recorded games, and corner sequences that they play."""
+    if isinstance(action, JosekiRequest):
+        from azero.commands.joseki import count_joseki
+
+        count_joseki(action)
+    else:
+        from azero.commands.accuracy import evaluate_accuracy
+
+        evaluate_accuracy(action)
+
+
+def tpu(
+    action: OmitSubcommandPrefixes[
+        Annotated[CreateRequest, subcommand("create")]
+        | Annotated[SetupRequest, subcommand("setup")]
+        | Annotated[LaunchRequest, subcommand("launch")]
+        | Annotated[WatchRequest, subcommand("watch")]
+        | Annotated[LogsRequest, subcommand("logs")]
+        | Annotated[DeleteRequest, subcommand("delete")]
+    ],
+) -> None:
+    """Rent a Cloud TPU machine through gcloud, run an experiment on it, and give it back (docs/cloud-tpu.md)."""
+    from azero.cloud.tpu import run_tpu
+
+    sys.exit(run_tpu(action))
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "train": train,
+    "demo": demo,
+    "report": report,
+    "checkpoint": checkpoint,
+    "doctor": doctor,
+    "plan": plan,
+    "bench": bench,
+    "match": match,
+    "elo": elo,
+    "analyze": analyze,
+    "gtp": gtp,
+    "uci": uci,
+    "usi": usi,
+    "analysis": analysis,
+    "play": play,
+    "data": data,
+    "eval": evaluate,
+    "tpu": tpu,
+}
+
+_PLAYING = ("match", "analyze", "gtp", "uci", "usi", "analysis", "play")
+"""Commands that load players, whose programs take minutes to compile. (Others keep programs themselves, or measure how long compiling takes.)"""
+
+
+def _anchor(text: str) -> tuple[str, float]:
+    name, _, rating = text.rpartition("=")
+    try:
+        return name, float(rating)
+    except ValueError:
+        raise ValueError(f"{text!r} is not an anchor; an anchor is NAME=ELO") from None
+
+
+def _existing(workdir: Path) -> Path:
+    if not workdir.is_dir():
+        raise ValueError(f"there is no directory {workdir}")
+    return workdir
+
+
+def main() -> None:
+    """Run the `azero` command; a user's mistake ends in one line and exit status 2, Ctrl-C in one line and 130, and a reader that goes (`| head`) in 141."""
+    try:
+        try:
+            run_command()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        sys.exit(141)  # 128 and the number of SIGPIPE, as shells have it
+
+
+def run_command() -> None:
+    """Run what the command line asks for."""
+    from azero import __version__
+
+    if sys.argv[1:2] in (["--version"], ["version"]):
+        print(f"azero {__version__}")
+        return
+    if sys.argv[1:2] and sys.argv[1] in _PLAYING:
+        use_compilation_cache()
+    try:
+        if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
+            train(sys.argv[2])
+        elif sys.argv[1:2] == ["bench"] and len(sys.argv) > 3 and not sys.argv[2].startswith("-"):
+            from azero.bench import run_bench
+
+            run_bench(sys.argv[2], sys.argv[3:])
+        elif sys.argv[1:2] == ["plan"]:
+            plan()  # its flags are those of an experiment
+        else:
+            # With one command's parser alone a misspelt flag is compared with that command's flags, not with those of all.
+            commands = {name: COMMANDS[name] for name in sys.argv[1:2] if name in COMMANDS} or COMMANDS
+            tyro.extras.subcommand_cli_from_dict(commands, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX")
+    except Exception as error:
+        from azero.checkpoint import CheckpointError  # loads JAX, for which an engine's first answers do not wait
+        from azero.data.files import describe_system_error
+
+        if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError) or not isinstance(error, ValueError | CheckpointError | OSError):
+            raise
+        print(f"azero: {describe_system_error(error) if isinstance(error, OSError) else error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt as stop:
+        print(f"azero: {str(stop) or 'stopped'}", file=sys.stderr)
+        sys.exit(130)  # 128 and the number of SIGINT, as shells have it
+
+
+if __name__ == "__main__":
+    main()

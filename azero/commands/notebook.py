@@ -1,0 +1,168 @@
+"""Experiments in a notebook: a run in a process of its own with its curves as it goes on, and a game against what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib
+import math
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from html import escape
+from pathlib import Path
+from types import ModuleType
+from typing import IO, Any
+
+import jax
+
+from azero.console.terminal import make_console
+from azero.engines.serve import Source, lay_table
+from azero.engines.terminal.clickable_board import CLICKABLE, ClickableBoard
+from azero.engines.terminal.terminal import Terminal
+from azero.experiment import load
+from azero.report.live import live_view
+from azero.train.run import EXIT_INTERRUPTED
+
+LOG = "notebook.log"
+"""What the run prints, inside its working directory."""
+SHOWN_SECONDS = 5.0
+"""Between two pictures of a run."""
+SAID_LINES = 12
+"""Lines of the log that are shown when a run ends by a mistake."""
+
+
+class Training:
+    """An experiment in a process of its own: it has the accelerator for itself, and stops as at a terminal, saved."""
+
+    def __init__(self, experiment: str, workdir: Path | str, *flags: str) -> None:
+        """Start `experiment` in `workdir`, or continue what is there, with the flags of its command line.
+
+        Raises:
+          ValueError: there is no such experiment, or a run in `workdir` goes on already.
+        """
+        load(experiment)
+        self.workdir = Path(workdir)
+        self.workdir.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-u", "-m", f"azero.experiments.{experiment}", "--workdir", str(self.workdir), *flags]
+        with _only_run(self.workdir) as lock, (self.workdir / LOG).open("w", encoding="utf-8") as log:
+            # A session of its own: interrupting a cell reaches the notebook's process alone. The run inherits the lock and holds it as long as it lives.
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=(lock.fileno(),)
+            )
+            lock.write(f"{self._process.pid}")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the run goes on."""
+        return self._process.poll() is None
+
+    @property
+    def log(self) -> list[str]:
+        """What this start of the run has printed."""
+        return (self.workdir / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
+
+    def follow(self, seconds: float | None = None) -> int:
+        """Show the run until it ends; after `seconds`, or when the cell is interrupted, stop it, saved. Return its exit status."""
+        display = _display()
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        picture = display.DisplayHandle()
+        picture.display(self._picture(display))
+        try:
+            while self.is_running and time.monotonic() < end:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(SHOWN_SECONDS)
+                picture.update(self._picture(display))
+        except KeyboardInterrupt:
+            pass
+        if self.is_running:
+            print("stopping at the end of this iteration, and saving ...")
+            self.stop()
+        picture.update(self._picture(display))
+        return self._conclude()
+
+    def stop(self) -> None:
+        """Ask the run to save and stop, and wait for it; no more than half a minute, for it gives up an iteration that lasts longer."""
+        if self.is_running:
+            self._process.send_signal(signal.SIGTERM)
+        self._process.wait()
+
+    def _picture(self, display: ModuleType) -> Any:
+        """Return the run's curves and the last line that it printed."""
+        last = next((line for line in reversed(self.log) if line.strip()), "starting ...")
+        return display.HTML(f"{live_view(self.workdir)}<pre>{escape(last)}</pre>")
+
+    def _conclude(self) -> int:
+        """Say how the run ended and return its status."""
+        status = self._process.wait()
+        if status == 0:
+            print(f"finished; the report is {self.workdir / 'report.html'}")
+        elif status == -signal.SIGTERM:
+            print("stopped before there was anything new to save; running this cell again goes on from the last checkpoint")
+        elif status == EXIT_INTERRUPTED:
+            print("stopped and saved; running this cell again goes on from there")
+        else:
+            print("\n".join([f"the run ended by a mistake (status {status}); its last lines were:", *self.log[-SAID_LINES:]]))
+        return status
+
+
+def play(workdir: Path | str, visits: int = 64, colour: str = "first") -> ClickableBoard | None:
+    """Show a board to click on, against the newest network of a run; without ipywidgets, or for other games, moves are typed.
+
+    The network plays on the CPU, so that a run may have the accelerator for itself.
+
+    Raises:
+      ValueError: there is no such run, or nothing is saved in it yet.
+    """
+    jax.config.update("jax_platforms", "cpu")
+    print("loading the network and compiling the search ...")
+    table = lay_table(Source(checkpoint=Path(workdir)), visits, colour, komi=None)
+    widgets = _widgets()
+    if widgets is None or table.session.game.name not in CLICKABLE:
+        Terminal(table.session, table.limits, make_console(), human=table.human).run(input)
+        return None
+    board = ClickableBoard(widgets, table.session, table.limits, human=table.human)
+    _display().display(board.widget)
+    return board
+
+
+def _only_run(workdir: Path) -> IO[str]:
+    """Return a locked file that stands for the run in `workdir` on this machine; Google Drive itself has no locks.
+
+    Raises:
+      ValueError: another process holds it.
+    """
+    name = hashlib.sha256(str(workdir.resolve()).encode()).hexdigest()[:16]
+    file = (Path(tempfile.gettempdir()) / f"azero-{name}.lock").open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        process = file.read()
+        file.close()
+        raise ValueError(f"a run in {workdir} goes on already; to stop it, saved: !kill {process}") from None
+    file.truncate(0)
+    return file
+
+
+def _widgets() -> ModuleType | None:
+    """Return ipywidgets, if it is installed."""
+    try:
+        return importlib.import_module("ipywidgets")
+    except ModuleNotFoundError:
+        return None
+
+
+def _display() -> ModuleType:
+    """Return IPython's display functions.
+
+    Raises:
+      ValueError: this is no notebook.
+    """
+    try:
+        return importlib.import_module("IPython.display")
+    except ModuleNotFoundError:
+        raise ValueError("notebooks need IPython and ipywidgets: pip install 'azero[notebook]'") from None

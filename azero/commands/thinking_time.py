@@ -1,0 +1,81 @@
+"""Elo against thinking time (Silver et al. 2018, Figure 2): one network with more and more simulations, each amount against twice as many.
+
+python -m azero.commands.thinking_time runs/go9 --visits 16 32 64 128 --games 200 --out thinking
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from azero.checkpoint import CheckpointError
+from azero.match.elo import EloFit
+from azero.match.matches import play_match
+from azero.match.request import MatchRequest
+from azero.report.ratings import rate
+
+PLOT = "thinking.png"
+
+
+def measure(player: str, visits: Sequence[int], games: int, out: Path, seed: int = 0, console: Console | None = None) -> EloFit:
+    """Play the matches between neighbouring amounts and rate them; what is in `out` already is not played again.
+
+    Args:
+      player: a network as in `azero match`, without visits: "checkpoint:WORKDIR", "random-net:EXPERIMENT".
+      visits: simulations a move, two amounts at least, rising; 0 is the policy alone.
+      games: of each match, an even number.
+      out: directory of the matches and the figure.
+      seed: of every draw.
+      console: where to print.
+
+    Raises:
+      ValueError: the amounts do not rise, or a match cannot be played.
+      CheckpointError: a checkpoint cannot be read.
+    """
+    if len(visits) < 2 or any(low >= high for low, high in itertools.pairwise(visits)):
+        raise ValueError(f"--visits are two or more rising numbers, not {' '.join(map(str, visits))}")
+    separator = "&" if "?" in player else "?"
+    names = [f"{count} simulations" if count else "policy alone" for count in visits]
+    directories = []
+    for index, (low, high) in enumerate(itertools.pairwise(visits)):
+        directories.append(out / f"{low}-{high}")
+        play_match(
+            MatchRequest(
+                first=f"{player}{separator}visits={high}",
+                second=f"{player}{separator}visits={low}",
+                games=games,
+                temperature_moves=4,
+                first_name=names[index + 1],
+                second_name=names[index],
+                seed=seed,
+                out=directories[-1],
+            ),
+            console,
+        )
+    return rate(directories, {names[0]: 0.0}, plot=out / PLOT, console=console)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the ratings and write them as a figure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("player", help="the directory of a run, or a network as in azero match")
+    parser.add_argument("--visits", type=int, nargs="+", default=[16, 32, 64, 128], help="simulations a move, rising")
+    parser.add_argument("--games", type=int, default=200, help="of each match")
+    parser.add_argument("--out", type=Path, required=True, help="directory of the matches and the figure")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    player = options.player if ":" in options.player else f"checkpoint:{options.player}"
+    try:
+        measure(player, options.visits, options.games, options.out, options.seed)
+    except (ValueError, CheckpointError) as error:
+        print(f"azero: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Numbers and tables for people: counts, times and sizes in words, and plain rich tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.table import Table
+
+from azero.match.elo import Rating
+from azero.match.score import Tally
+
+Cell = str | int | float | bool | None
+
+
+def format_count(count: float) -> str:
+    """Return a count with separated thousands, or in millions and billions where it is large: 9,018 or 4.9 M."""
+    if abs(count) >= 1e9:
+        return f"{count / 1e9:,.1f} G"
+    if abs(count) >= 1e6:
+        return f"{count / 1e6:.1f} M"
+    return f"{count:,.0f}" if abs(count) >= 100 or float(count).is_integer() else f"{count:.3g}"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration in its two largest units: 8.2 s, 3 min 20 s, 2 h 5 min, 40 days 3 h, 71 years."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    if whole < 730 * 86_400:
+        return f"{whole // 86_400} days {whole % 86_400 // 3600} h"
+    return f"{whole / (365.25 * 86_400):,.0f} years"
+
+
+def format_bytes(size: float) -> str:
+    """Return a size in bytes with a binary unit: 760 B, 1.5 KiB, 23.0 GiB."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:,.1f} TiB"
+
+
+def format_cell(value: Cell) -> str:
+    """Return a value as a table shows it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else value
+
+
+def make_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
+    """Return a table whose columns of numbers are aligned to the right."""
+    cells = [list(row) for row in rows]
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for index, column in enumerate(columns):
+        numbers = bool(cells) and all(row[index] is None or isinstance(row[index], int | float) for row in cells)
+        table.add_column(column, justify="right" if numbers else "left")
+    for row in cells:
+        table.add_row(*(format_cell(cell) for cell in row))
+    return table
+
+
+def facts_table(title: str, facts: Mapping[str, Cell]) -> Table:
+    """Return a table of names and values without a header, as `azero doctor` prints it."""
+    table = Table(title=title, title_justify="left", show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name, format_cell(value))
+    return table
+
+
+def ratings_table(title: str, ratings: Iterable[Rating]) -> Table:
+    """Return a table of players and their ratings."""
+    rows = [
+        (rating.name, round(rating.elo), f"{rating.deviation:.0f}", f"{rating.low:.0f} to {rating.high:.0f}", rating.games, f"{100 * rating.score:.1f}%")
+        for rating in ratings
+    ]
+    return make_table(title, ("player", "Elo", "+-", "95%", "games", "score"), rows)
+
+
+def matches_table(title: str, matches: Iterable[tuple[str, str, Tally]]) -> Table:
+    """Return a table of matches: two players, and the first one's result."""
+    cells = [
+        (first, second, total.wins, total.draws, total.losses, f"{100 * total.score:.1f}%", "{:.0f} to {:.0f}%".format(*(100 * end for end in total.interval)))
+        for first, second, total in matches
+    ]
+    return make_table(title, ("player", "against", "wins", "draws", "losses", "score", "95%"), cells)

@@ -1,0 +1,191 @@
+"""The small files of a working directory: who writes what, and how a reader gets it back at any time.
+
+config.json      the resolved settings
+run.json         experiment, start, machine, versions, commit
+metrics.jsonl    one row per iteration
+events.jsonl     evaluations, gates, checkpoints, resumptions: rows with a kind
+samples/N.json   games of iteration N, to be drawn
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from azero.config import config_hash, to_dict
+from azero.data.rows import Row, keep_rows, read_rows, to_plain, write_atomically
+
+METRICS = "metrics.jsonl"
+EVENTS = "events.jsonl"
+CONFIG = "config.json"
+RUN = "run.json"
+SAMPLES = "samples"
+PACKAGES = ("azero", "jax", "jaxlib", "flax", "optax", "mctx", "orbax-checkpoint", "numpy")
+"""Packages whose versions a run remembers."""
+
+
+@dataclass(frozen=True)
+class SampleGame:
+    """A game to be drawn."""
+
+    game: str
+    """Name in the table of games."""
+    board: tuple[int, int]
+    """Rows and columns."""
+    actions: tuple[int, ...]
+    rewards: tuple[float, float]
+    """Of the first and the second mover."""
+    ending: str = ""
+    """How it ended: "two passes", "white resigns" ..."""
+    values: tuple[float | None, ...] = ()
+    """The search's value at each move, for the side to move; may be empty."""
+    komi: float | None = None
+    names: tuple[str, str] = ("self-play", "self-play")
+    """Who played, first mover first, e.g. "iteration 40" and "GNU Go"."""
+    start: str = ""
+    """The position that the game begins with, in FEN or SFEN; empty for the game's own beginning."""
+
+
+@dataclass(frozen=True)
+class RunData:
+    """All that a working directory says, with empty parts where nothing has been written."""
+
+    workdir: Path
+    config: dict[str, Any] = field(default_factory=dict)
+    run: dict[str, Any] = field(default_factory=dict)
+    metrics: list[Row] = field(default_factory=list)
+    events: list[Row] = field(default_factory=list)
+    samples: list[tuple[int, list[SampleGame]]] = field(default_factory=list)
+    """(iteration, games), oldest first."""
+
+
+def read_settings(workdir: Path) -> dict[str, Any]:
+    """Return the resolved settings as they were written; empty where nothing has been.
+
+    Raises:
+      ValueError: the file is damaged; it is named.
+    """
+    return _read_json(workdir / CONFIG)
+
+
+def write_config(workdir: Path, config: Any) -> None:
+    """Write the resolved settings, a `Config` or those of another kind of experiment."""
+    write_atomically(workdir / CONFIG, json.dumps(to_dict(config), indent=2) + "\n")
+
+
+def write_run(workdir: Path, experiment: str, config: Any) -> None:
+    """Write what the run is and where it runs; the start of the first process stays."""
+    old = _read_json(workdir / RUN)
+    facts = {"experiment": experiment, "config_hash": config_hash(config), "started": old.get("started", time.time()), **describe_machine()}
+    write_atomically(workdir / RUN, json.dumps(to_plain(facts), indent=2) + "\n")
+
+
+def write_samples(workdir: Path, iteration: int, games: Sequence[SampleGame]) -> None:
+    """Write the sample games of an iteration."""
+    rows = [to_plain(dataclasses.asdict(game)) for game in games]
+    write_atomically(workdir / SAMPLES / f"{iteration}.json", json.dumps(rows, allow_nan=False) + "\n")
+
+
+def forget_after(workdir: Path, iteration: int) -> int:
+    """Drop rows and sample games of iterations after `iteration`, which a resumed run plays again; return how many."""
+    dropped = sum(keep_rows(workdir / name, lambda row: row.get("iteration", 0) <= iteration) for name in (METRICS, EVENTS))
+    for number, path in _sample_paths(workdir):
+        if number > iteration:
+            path.unlink()
+            dropped += 1
+    return dropped
+
+
+def load_run(workdir: Path) -> RunData:
+    """Read a working directory, whether the run is over, under way or has hardly begun.
+
+    Raises:
+      ValueError: there is no such directory, or a file in it is damaged; the file is named.
+    """
+    if not workdir.is_dir():
+        raise ValueError(f"no working directory {str(workdir)!r}; give the folder that a run was started with (--workdir)")
+    return RunData(
+        workdir,
+        _read_json(workdir / CONFIG),
+        _read_json(workdir / RUN),
+        read_rows(workdir / METRICS),
+        read_rows(workdir / EVENTS),
+        [(number, _read_samples(path)) for number, path in _sample_paths(workdir)],
+    )
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return the devices, the host, the versions and, from a checkout, the commit."""
+    devices = jax.devices()
+    versions = {}
+    for package in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    return {
+        "devices": f"{len(devices)} x {devices[0].device_kind}",
+        "backend": jax.default_backend(),
+        "hosts": jax.process_count(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": versions,
+        "commit": _commit(),
+    }
+
+
+def _processor() -> str:
+    """Return the name of the processor as Linux gives it, else what Python knows."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout that this package lies in, with a plus where files differ from it; None outside of one."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        answer = subprocess.run(["git", "describe", "--always", "--dirty=+", "--exclude=*"], cwd=root, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid JSON: {error}; without it, the run writes it anew") from error
+    if not isinstance(data, dict):
+        raise ValueError(f"{path} does not hold a JSON object; without it, the run writes it anew")
+    return data
+
+
+def _sample_paths(workdir: Path) -> list[tuple[int, Path]]:
+    return sorted((int(path.stem), path) for path in (workdir / SAMPLES).glob("*.json") if path.stem.isdigit())
+
+
+def _read_samples(path: Path) -> list[SampleGame]:
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        fields: list[dict[str, Any]] = [{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()} for row in rows]
+        return [SampleGame(**values) for values in fields]
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path} does not hold sample games: {error}; without it, the others are shown") from error

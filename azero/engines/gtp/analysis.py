@@ -1,0 +1,252 @@
+"""GTP commands that show what the engine thinks: lz-analyze, kata-analyze and their kin, raw network output, GoGui's list.
+
+Formats: KataGo's docs/GTP_Extensions.md; Leela Zero's `lz-analyze`. Values are those of the side that is asked about. KataGo's score fields (scoreLead,
+scoreMean, scoreStdev, ownership) are left out: the networks of the AlphaGo papers predict who wins, not by how much. A command that asks for ownership is
+accepted and answered without it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict
+
+from azero.engines.gtp.command import Call, Command, CommandError, parse_colour, parse_integer
+from azero.engines.gtp.play import finish_move
+from azero.engines.moves import choose_move, unvisited_moves, win_rate
+from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction
+
+if TYPE_CHECKING:
+    from azero.players.player import Position
+
+_FLAGS = {name.lower(): name for name in ("rootInfo", "pvVisits", "pvEdgeVisits", "ownership", "ownershipStdev", "movesOwnership", "movesOwnershipStdev")}
+"""Options that are true or false, by their words in small letters. The network has no ownership to show; a controller that asks for it gets everything else."""
+
+
+@dataclass
+class Options:
+    """What an analysis command was asked for."""
+
+    colour: int
+    seconds: float = 1.0
+    """Between two reports."""
+    fewest: int = 0
+    """Moves to report at least, unvisited ones if need be."""
+    most: int | None = None
+    shown: set[str] = field(default_factory=set)
+    """What is shown besides, of `_FLAGS`."""
+    restriction: Restriction | None = None
+    """Of allow and avoid."""
+
+
+def parse_options(call: Call) -> Options:
+    """Return what the words of a command ask for: [colour] [interval] and pairs of a key and its value.
+
+    Raises:
+      CommandError: a key or value is not understood.
+    """
+    words = list(call.words)
+    colour = call.game.position.to_play
+    if words and words[0].lower() in ("b", "w", "black", "white"):
+        colour = parse_colour(words.pop(0))
+    options = Options(colour)
+    if words and words[0].lstrip("-").isdigit():
+        options.seconds = _centiseconds(words.pop(0))
+    restrictions = []
+    while words:
+        key = words.pop(0).lower()
+        if key in ("allow", "avoid"):
+            restrictions.append(_take_restriction(call, key, words))
+            continue
+        if not words:
+            raise CommandError(f"syntax error: {key[:20]!r} needs a value")
+        _option(options, key, words.pop(0))
+    options.restriction = _restriction(restrictions, call.game.position.legal.size)
+    return options
+
+
+def _option(options: Options, key: str, value: str) -> None:
+    if key == "interval":
+        options.seconds = _centiseconds(value)
+    elif key == "minmoves":
+        options.fewest = parse_integer(value, 0, 10**6)
+    elif key == "maxmoves":
+        options.most = parse_integer(value, 1, 10**6)
+    elif key in _FLAGS:
+        if value.lower() not in ("true", "false"):
+            raise CommandError(f"syntax error: {key} takes true or false")
+        if value.lower() == "true":
+            options.shown.add(_FLAGS[key])
+    else:
+        raise CommandError(f"syntax error: unknown option {key[:20]!r}")
+
+
+def _centiseconds(word: str) -> float:
+    return max(0.01, parse_integer(word, 0, 10**9) / 100)
+
+
+def _take_restriction(call: Call, key: str, words: list[str]) -> tuple[str, int, set[int], int]:
+    """Take the player, the moves and the depth of an `allow` or `avoid` off `words`, and return them after the key."""
+    if len(words) < 3:
+        raise CommandError(f"syntax error: {key} takes a colour, moves with commas between them, and a depth")
+    colour, moves, depth = parse_colour(words.pop(0)), words.pop(0), parse_integer(words.pop(0), 1, 10**9)
+    return key, colour, {call.parse_vertex(move) for move in moves.split(",") if move}, depth
+
+
+def _restriction(entries: Sequence[tuple[str, int, set[int], int]], num_actions: int) -> Restriction | None:
+    """Return what entries of `_take_restriction` mean together, None without any."""
+    if len({key for key, *_ in entries}) > 1:
+        raise CommandError("syntax error: allow and avoid exclude each other")
+    restriction = Restriction.none(num_actions)
+    for index, (key, colour, actions, depth) in enumerate(entries):
+        if key == "avoid":
+            restriction = restriction.avoiding(colour, actions, depth)
+        elif colour in (other for _, other, *_ in entries[:index]):
+            raise CommandError("syntax error: allow is given twice")
+        else:
+            restriction = restriction.allowing(colour, actions, depth)
+    return restriction if entries else None
+
+
+Format = Callable[[Call, "Position", Analysis, Options], str]
+
+
+def format_lz(call: Call, position: Position, analysis: Analysis, options: Options) -> str:
+    """Return Leela Zero's line: whole numbers, 10000 for one."""
+    parts = []
+    for order, info in enumerate(_reported(position, analysis, options)):
+        rate, prior, lcb = (round(10_000 * value) for value in (win_rate(info.value), info.prior, win_rate(info.lcb)))
+        pv = _pv(call, info)
+        parts.append(f"info move {call.format_vertex(info.action)} visits {info.visits} winrate {rate} prior {prior} lcb {lcb} order {order} pv {pv}")
+    return " ".join(parts)
+
+
+def format_kata(call: Call, position: Position, analysis: Analysis, options: Options) -> str:
+    """Return KataGo's line: fractions, and where asked for the visits along the lines and the root's own figures."""
+    parts = []
+    for order, info in enumerate(_reported(position, analysis, options)):
+        parts.append(
+            f"info move {call.format_vertex(info.action)} visits {info.visits} utility {_text(info.value)} winrate {_text(win_rate(info.value))} "
+            f"prior {_text(info.prior)} lcb {_text(win_rate(info.lcb))} utilityLcb {_text(info.lcb)} order {order} pv {_pv(call, info)}"
+        )
+        # In a tree each position has one way to it, so that its visits and those of the move to it are the same.
+        for name in sorted(options.shown & {"pvVisits", "pvEdgeVisits"}, reverse=True):
+            parts.append(f"{name} {' '.join(map(str, info.line_visits[: call.settings.pv_length]))}")
+    if "rootInfo" in options.shown:
+        raw = _text(win_rate(analysis.raw_value))
+        parts.append(f"rootInfo visits {analysis.visits} utility {_text(analysis.value)} winrate {_text(win_rate(analysis.value))} rawWinrate {raw}")
+    return " ".join(parts)
+
+
+def _reported(position: Position, analysis: Analysis, options: Options) -> list[MoveInfo]:
+    moves = list(analysis.moves)
+    if len(moves) < options.fewest:
+        left = position.legal if options.restriction is None else options.restriction.first_moves(position)
+        rest = [info for info in unvisited_moves(position, analysis) if left[info.action]]
+        moves += rest[: options.fewest - len(moves)]
+    return moves[: options.most]
+
+
+def _pv(call: Call, info: MoveInfo) -> str:
+    return " ".join(call.format_vertex(action) for action in info.line[: call.settings.pv_length])
+
+
+def _text(value: float) -> str:
+    return f"{value:.6g}" if "." in f"{value:.6g}" or "e" in f"{value:.6g}" else f"{value:.1f}"
+
+
+class _Reporting(TypedDict):
+    """How a search is told to report, as `Session.think` and `choose_move` take it."""
+
+    restriction: Restriction | None
+    on_progress: Callable[[Analysis], None]
+    progress_seconds: float
+
+
+def _reporting(call: Call, position: Position, options: Options, format_line: Format) -> _Reporting:
+    """Begin the reply of an analysis command, whose lines the search will send."""
+    if options.restriction is not None and not options.restriction.first_moves(position).any():
+        raise CommandError("no move is left to analyse")
+    call.reply.begin()
+
+    def report(analysis: Analysis) -> None:
+        if line := format_line(call, position, analysis, options):
+            call.reply.send(line)
+
+    return _Reporting(restriction=options.restriction, on_progress=report, progress_seconds=options.seconds)
+
+
+def _analyze(format_line: Format) -> Command:
+    """Make an analysis command: it reports until input comes."""
+
+    def command(call: Call) -> str:
+        options = parse_options(call)
+        position = call.game.with_turn(options.colour)
+        how = _reporting(call, position, options, format_line)
+        call.game.session.think(position, Limits(), is_endless=True, **how)
+        return ""
+
+    return command
+
+
+def _genmove_analyze(format_line: Format) -> Command:
+    """Make a command that reports while it chooses a move, and plays it; no input interrupts it."""
+
+    def command(call: Call) -> str:
+        options = parse_options(call)
+        how = _reporting(call, call.game.with_turn(options.colour), options, format_line)
+        choice = choose_move(call.game, call.settings, options.colour, **how)
+        return f"play {finish_move(call, options.colour, choice)}"
+
+    return command
+
+
+def raw_network(call: Call) -> str:
+    """kata-raw-nn SYMMETRY: 0 to 7, or all."""
+    call.need(1, "a symmetry (0 to 7, or all)")
+    count = call.game.position.game.num_symmetries
+    which = range(count) if call.words[0] == "all" else [call.integer(0, 0, count - 1)]
+    return "\n".join(_raw_network(call, symmetry) for symmetry in which)
+
+
+def _raw_network(call: Call, symmetry: int) -> str:
+    position = call.game.with_turn(call.game.position.to_play)
+    policy, value = call.game.session.evaluate(position, symmetry)
+    white = win_rate(value if position.to_play else -value)
+    shown = [f"{share:.6f}" if legal else "NAN" for share, legal in zip(policy, position.legal, strict=True)]
+    width = call.game.shape[1]
+    rows = [" ".join(shown[start : start + width]) for start in range(0, len(shown) - 1, width)]
+    lines = [f"symmetry {symmetry}", f"whiteWin {white:.6f}", f"whiteLoss {1 - white:.6f}", "noResult 0.000000", "policy", *rows, f"policyPass {shown[-1]}"]
+    return "\n".join(lines)
+
+
+def heatmap(call: Call) -> str:
+    """heatmap [SYMMETRY | average] (Leela Zero): the network's policy in thousandths, and its value for the side to move."""
+    word = call.words[0] if call.words else "average"
+    symmetry = None if word in ("average", "all") else parse_integer(word, 0, call.game.position.game.num_symmetries - 1)
+    policy, value = call.game.session.evaluate(call.game.with_turn(call.game.position.to_play), symmetry)
+    thousandths = [math.floor(1000 * float(share) + 0.5) for share in policy]
+    width = call.game.shape[1]
+    rows = [" ".join(f"{number:4d}" for number in thousandths[start : start + width]) for start in range(0, len(policy) - 1, width)]
+    return "\n" + "\n".join([*rows, f"pass: {thousandths[-1]}", f"winrate: {win_rate(value):.6f}"])
+
+
+def gogui_commands(call: Call) -> str:
+    """gogui-analyze_commands: what GoGui can show in its menus."""
+    entries = ("string/Final Score/final_score", "plist/Dead Stones/final_status_list dead", "plist/Stones in Seki/final_status_list seki")
+    territory = ("plist/Black Territory/final_status_list black_territory", "plist/White Territory/final_status_list white_territory")
+    return "\n".join([*entries, *territory, "hstring/Policy/heatmap", "hstring/Raw Network/kata-raw-nn 0", "none/Clear Cache/clear_cache"])
+
+
+COMMANDS: dict[str, Command] = {
+    "lz-analyze": _analyze(format_lz),
+    "kata-analyze": _analyze(format_kata),
+    "analyze": _analyze(format_kata),
+    "lz-genmove_analyze": _genmove_analyze(format_lz),
+    "kata-genmove_analyze": _genmove_analyze(format_kata),
+    "genmove_analyze": _genmove_analyze(format_kata),
+    "kata-raw-nn": raw_network,
+    "heatmap": heatmap,
+    "gogui-analyze_commands": gogui_commands,
+}

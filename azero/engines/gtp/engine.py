@@ -1,0 +1,153 @@
+"""The Go Text Protocol, version 2 (Farnebäck's draft 2): lines in, answers out. The commands themselves are in the modules `gtp_*`."""
+
+from __future__ import annotations
+
+import re
+import time
+import traceback
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING
+
+from azero import __version__
+from azero.engines.background import WAIT_SECONDS, Background, StartError, raising_causes
+from azero.engines.gtp import analysis as gtp_analysis
+from azero.engines.gtp import board as gtp_board
+from azero.engines.gtp import play as gtp_play
+from azero.engines.gtp import rules as gtp_rules
+from azero.engines.gtp.command import Call, Command, CommandError, Reply
+from azero.engines.lines import Line, LineReader, LineWriter, say
+from azero.engines.settings import Settings
+
+if TYPE_CHECKING:
+    from azero.engines.go_game import GoGame
+
+LONGEST_LINE = 65_536
+"""Bytes of a command line; a set_position of a full 25x25 board has 5,000."""
+UNLISTED = ("analyze", "genmove_analyze")
+"""Carried out, but not named by `list_commands`, as in KataGo: Sabaki would take `analyze` before `kata-analyze`, and read win rates in Leela Zero's units."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+"""Control characters without meaning: removed; a tab (x09) counts as a blank (section 3.1)."""
+
+
+class GtpEngine:
+    """A GTP engine over a game. It answers one line at a time; whatever a line holds, there is an answer or silence as the protocol has it, never a failure."""
+
+    def __init__(self, game: GoGame | Background[GoGame], settings: Settings, write: Callable[[str], None], name: str = "azero") -> None:
+        """Serve `game`, which may still be in the making: what is asked of the engine itself is answered meanwhile. Answers go to `write`."""
+        self._game = game
+        self.settings = settings
+        self.failure: BaseException | None = None
+        """Why the network cannot be loaded, once a command has met that."""
+        self.name = name
+        self.has_quit = False
+        self._write = write
+        self._own_commands = _administration(self)
+        self._commands: dict[str, Command] = {**gtp_board.COMMANDS, **gtp_play.COMMANDS, **gtp_rules.COMMANDS, **gtp_analysis.COMMANDS}
+
+    @property
+    def game(self) -> GoGame:
+        """The game.
+
+        Raises:
+          StartError: it could not be made.
+        """
+        if isinstance(self._game, Background):
+            self._game = self._game.result()
+        return self._game
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether the game is still in the making."""
+        return isinstance(self._game, Background) and not self._game.is_there()
+
+    def handle(self, line: Line) -> None:
+        """Answer one line of input; an empty line or a comment has no answer."""
+        text = _CONTROL.sub("", line.text.decode("utf-8", errors="replace")).replace("\t", " ")
+        number, words = _parse(text)
+        if not number and not words and not line.is_too_long:
+            return
+        reply = Reply(self._write, number)
+        if line.is_too_long:
+            reply.fail(f"line too long: more than {LONGEST_LINE} bytes")
+            return
+        try:
+            reply.finish(self._answer(words, reply))
+        except CommandError as error:
+            reply.fail(str(error))
+        except ValueError as error:
+            reply.fail(str(error))
+        except StartError as error:
+            self.failure = error.__cause__
+            reply.fail(f"cannot play: {error}")
+        except Exception as error:  # whatever is wrong with one command, the game must go on; the trace goes to standard error
+            say(traceback.format_exc())
+            reply.fail(f"internal error: {type(error).__name__}: {error}")
+
+    def _answer(self, words: list[str], reply: Reply) -> str:
+        if not words:
+            raise CommandError("syntax error: no command")
+        if words[0] in self._own_commands:
+            return self._own_commands[words[0]](words[1:])
+        if words[0] not in self._commands:
+            raise CommandError("unknown command")
+        return self._commands[words[0]](Call(words[1:], self.game, self.settings, reply))
+
+    def known_commands(self) -> list[str]:
+        """Return the commands that `list_commands` names."""
+        return [*self._own_commands, *(name for name in self._commands if name not in UNLISTED)]
+
+
+def _parse(text: str) -> tuple[str, list[str]]:
+    """Return the command number ("" without one) and the words of a line, after what the protocol has thrown away (section 3.1)."""
+    words = text.partition("#")[0].split()
+    if words and words[0].isascii() and words[0].isdigit():
+        return words[0], words[1:]
+    return "", words
+
+
+def _administration(engine: GtpEngine) -> dict[str, Callable[[list[str]], str]]:
+    """The commands about the engine itself (section 6.3.1), which need no game: from their words to their answers."""
+
+    def known_command(words: list[str]) -> str:
+        return "true" if words and words[0] in engine.known_commands() else "false"
+
+    def quit_engine(words: list[str]) -> str:
+        engine.has_quit = True
+        return ""
+
+    return {
+        "protocol_version": lambda words: "2",
+        "name": lambda words: engine.name,
+        "version": lambda words: __version__,
+        "list_commands": lambda words: "\n".join(engine.known_commands()),
+        "known_command": known_command,
+        "quit": quit_engine,
+    }
+
+
+def serve(make_engine: Callable[[Callable[[str], None], Callable[[], bool]], GtpEngine], source: IO[bytes], sink: IO[bytes]) -> None:
+    """Answer every line of `source` on `sink` until `quit` or the end of the input.
+
+    `make_engine(write, is_interrupted)` makes the engine at once, whose game may still be in the making: a controller never waits in vain for an answer.
+
+    Raises:
+      Exception: what kept the engine from being started or its network from being loaded.
+    """
+    reader = LineReader(source, LONGEST_LINE)
+    write = LineWriter(sink)
+    engine = make_engine(write, reader.is_waiting)
+    with raising_causes():
+        while not engine.has_quit and not write.is_closed:
+            while engine.is_starting and not reader.is_waiting():
+                time.sleep(WAIT_SECONDS)
+            if not engine.is_starting:
+                game = engine.game
+                if engine.settings.ponders and engine.settings.may_ponder:
+                    game.session.ponder()
+            line = reader.take()
+            if line is None:
+                _ = engine.game  # what keeps it from starting is told although nobody asks any more
+                return
+            engine.handle(line)
+            if engine.failure is not None:
+                raise engine.failure

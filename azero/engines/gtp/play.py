@@ -1,0 +1,190 @@
+"""GTP commands that play, think and count (sections 6.3.3, 6.3.4, 6.3.5): moves, clocks, the final score."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from azero.engines.gtp.command import Call, Command, CommandError, parse_integer, parse_number
+from azero.engines.moves import Choice, choose_move
+from azero.games.go.scoring.status import Status, judge
+from azero.games.go.text import format_score
+from azero.players.clock import Clock
+from azero.players.thinking import Restriction
+
+
+def play(call: Call) -> str:
+    """play COLOUR VERTEX."""
+    colour, action = call.colour(0), call.vertex(1)
+    try:
+        call.game.play(colour, action)
+    except ValueError as error:
+        raise CommandError("illegal move") from error
+    call.settings.result = ""
+    return ""
+
+
+def undo(call: Call) -> str:
+    """undo: one move."""
+    try:
+        call.game.undo()
+    except ValueError as error:
+        raise CommandError("cannot undo") from error
+    call.settings.result = ""
+    return ""
+
+
+def genmove(call: Call) -> str:
+    """genmove COLOUR: think, play, and say what."""
+    colour = call.colour(0) if call.words else call.game.position.to_play
+    return finish_move(call, colour, choose_move(call.game, call.settings, colour))
+
+
+def finish_move(call: Call, colour: int, choice: Choice) -> str:
+    """Play what was chosen and return it as text; a player who resigns plays nothing."""
+    if choice.resigns:
+        call.settings.result = "B+R" if colour else "W+R"
+        return "resign"
+    call.game.play(colour, choice.action)
+    call.settings.result, call.settings.may_ponder = "", True
+    return call.format_vertex(choice.action)
+
+
+def reg_genmove(call: Call) -> str:
+    """reg_genmove COLOUR: the move, which is not played and is never to resign."""
+    return call.format_vertex(choose_move(call.game, call.settings, call.colour(0), may_resign=False).action)
+
+
+def genmove_cleanup(call: Call) -> str:
+    """kgs-genmove_cleanup COLOUR: no pass while dead stones of the other side are on the board."""
+    colour = call.colour(0)
+    status = judge(call.game.board)
+    others_dead = status.dead & (call.game.board == (1 if colour else -1))
+    position = call.game.with_turn(colour)
+    points = np.flatnonzero(position.legal[:-1]).tolist()
+    restriction = Restriction.first_move(points, colour, position.legal.size) if others_dead.any() and points else None
+    return finish_move(call, colour, choose_move(call.game, call.settings, colour, restriction=restriction))
+
+
+def final_score(call: Call) -> str:
+    """final_score: by area, dead stones removed."""
+    return score_text(judge(call.game.board), call)
+
+
+def score_text(status: Status, call: Call) -> str:
+    """Return B+3.5, W+2.5 or 0."""
+    return format_score(status.margin - call.game.effective_komi)
+
+
+def final_status_list(call: Call) -> str:
+    """final_status_list STATUS: the chains that are alive, dead or in seki, one a line; or black_territory or white_territory."""
+    call.need(1, "a status")
+    which = call.words[0]
+    status = judge(call.game.board)
+    width = call.game.shape[1]
+    if which in ("black_territory", "white_territory"):
+        owner = 1 if which.startswith("black") else -1
+        empty = np.where(status.dead, 0, status.board) == 0
+        return " ".join(call.format_vertex(int(point)) for point in np.flatnonzero(((status.area == owner) & empty).reshape(-1)))
+    if which not in ("alive", "dead", "seki"):
+        raise CommandError("syntax error: the statuses are alive, dead, seki, black_territory, white_territory")
+    return "\n".join(" ".join(call.format_vertex(row * width + column) for row, column in chain) for chain in status.chains(which))
+
+
+def is_legal(call: Call) -> str:
+    """is_legal COLOUR VERTEX (GNU Go): 1 or 0."""
+    colour, action = call.colour(0), call.vertex(1)
+    return str(int(call.game.with_turn(colour).legal[action]))
+
+
+def all_legal(call: Call) -> str:
+    """all_legal COLOUR (GNU Go): the points."""
+    position = call.game.with_turn(call.colour(0))
+    return " ".join(call.format_vertex(int(point)) for point in np.flatnonzero(position.legal[:-1]))
+
+
+def time_settings(call: Call) -> str:
+    """time_settings MAIN_TIME BYO_YOMI_TIME BYO_YOMI_STONES: seconds; Canadian byo-yomi, absolute time, or no limits (section 4.2)."""
+    call.need(3, "main time, byo-yomi time and stones")
+    main, period = _seconds(call.words[0]), _seconds(call.words[1])
+    stones = parse_integer(call.words[2], 0, 10**9)
+    # A period of some time without stones is how the protocol writes "no limits".
+    control = None if period > 0 and stones == 0 else Clock(main_seconds=main, period_seconds=period, period_moves=stones if period > 0 else 0)
+    call.settings.set_time(control)
+    return ""
+
+
+def kata_time_settings(call: Call) -> str:
+    """kgs-time_settings and kata-time_settings KIND ...: none, absolute, canadian, byoyomi, fischer, fischer-capped."""
+    call.need(1, "a kind of time")
+    kind, words = call.words[0].lower(), call.words[1:]
+    counts = {"none": 0, "absolute": 1, "canadian": 3, "byoyomi": 3, "byo-yomi": 3, "fischer": 2, "fischer-capped": 4}
+    if kind not in counts:
+        raise CommandError(f"syntax error: unknown kind of time {kind[:20]!r}; there are {' '.join(TIME_KINDS)}")
+    if len(words) != counts[kind]:
+        raise CommandError(f"syntax error: {kind} takes {counts[kind]} numbers")
+    if kind == "fischer-capped":
+        most = parse_number(words[3])
+        call.settings.set_time(_clock(kind, words), most if most >= 0 else None)
+    else:
+        call.settings.set_time(_clock(kind, words))
+    return ""
+
+
+def _clock(kind: str, words: list[str]) -> Clock | None:
+    """Return the clock of a KIND and its numbers at the start of a game. (The cap on a Fischer clock's main time is the controller's to keep.)"""
+    if kind == "none":
+        return None
+    main = _seconds(words[0])
+    if kind == "absolute":
+        return Clock(main_seconds=main)
+    second = _seconds(words[1])
+    if kind.startswith("fischer"):
+        return Clock(main_seconds=main, increment_seconds=second)
+    count = parse_integer(words[2], 1, 10**9)
+    if kind == "canadian":
+        return Clock(main_seconds=main, period_seconds=second, period_moves=count)
+    return Clock(main_seconds=main, period_seconds=second, periods=count)
+
+
+def time_left(call: Call) -> str:
+    """time_left COLOUR SECONDS STONES: in byo-yomi STONES counts stones (Canadian) or periods (Japanese, as KGS has it); 0 is main time."""
+    colour = call.colour(0)
+    call.need(3, "a colour, seconds and stones")
+    seconds, stones = parse_number(call.words[1]), parse_integer(call.words[2], 0, 10**9)
+    call.settings.set_time_left(colour, max(0.0, seconds), stones)
+    return ""
+
+
+def _seconds(word: str) -> float:
+    value = parse_number(word)
+    if value < 0:
+        raise CommandError(f"syntax error: {word[:20]!r} is no time")
+    return value
+
+
+def stop(call: Call) -> str:
+    """stop (KataGo): end pondering, until the next move of the engine."""
+    call.settings.may_ponder = False
+    return ""
+
+
+TIME_KINDS = ("none", "absolute", "byoyomi", "canadian", "fischer", "fischer-capped")
+COMMANDS: dict[str, Command] = {
+    "play": play,
+    "undo": undo,
+    "genmove": genmove,
+    "reg_genmove": reg_genmove,
+    "kgs-genmove_cleanup": genmove_cleanup,
+    "is_legal": is_legal,
+    "all_legal": all_legal,
+    "time_settings": time_settings,
+    "kgs-time_settings": kata_time_settings,
+    "kata-time_settings": kata_time_settings,
+    "kata-list_time_settings": lambda call: " ".join(TIME_KINDS),
+    "time_left": time_left,
+    "final_score": final_score,
+    "final_status_list": final_status_list,
+    "stop": stop,
+    "cputime": lambda call: f"{call.settings.thinking_seconds:.3f}",
+    "gomill-cpu_time": lambda call: f"{call.settings.thinking_seconds:.3f}",
+}

@@ -1,0 +1,133 @@
+"""Results of KataGo's analysis protocol."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from azero.engines.kata.query import Query, Turn
+from azero.engines.moves import win_rate
+from azero.games.go import setup
+from azero.games.go.scoring import status as go_status
+from azero.games.go.text import format_vertex
+from azero.players.thinking import Analysis, MoveInfo
+
+if TYPE_CHECKING:
+    from azero.engines.go_game import GoGame
+    from azero.games.go.rules import Go
+    from azero.players.player import Position
+
+
+def format_result(turn: Turn, game: GoGame, position: Position, analysis: Analysis, *, is_during_search: bool) -> dict[str, Any]:
+    """Return the answer about one position."""
+    query = turn.query
+    # A lower bound of the side to move's is an upper one for the other side; KataGo turns it round in the same way.
+    sign = {"SIDETOMOVE": 1, "BLACK": 1 if position.to_play == 0 else -1, "WHITE": -1 if position.to_play == 0 else 1}[query.report_as]
+    lead = score_lead(sign * analysis.value, game.board.size)
+    this_hash, sym_hash = hashes(game.board, position.to_play, ko_point(position))
+    answer: dict[str, Any] = {
+        "id": query.name,
+        "isDuringSearch": is_during_search,
+        "turnNumber": turn.number,
+        "moveInfos": [_move_info(query, info, order, sign) for order, info in enumerate(analysis.moves)],
+        "rootInfo": {
+            "currentPlayer": "BW"[position.to_play],
+            "rawLead": score_lead(sign * analysis.raw_value, game.board.size),
+            "rawWinrate": win_rate(sign * analysis.raw_value),
+            "scoreLead": lead,
+            "scoreSelfplay": lead,
+            "symHash": sym_hash,
+            "thisHash": this_hash,
+            "utility": sign * analysis.value,
+            "visits": analysis.visits,
+            "winrate": win_rate(sign * analysis.value),
+        },
+    }
+    if query.includes_policy:
+        answer["policy"] = [round(float(share), 9) if legal else -1 for share, legal in zip(analysis.raw_policy, position.legal, strict=True)]
+    if query.includes_ownership or query.includes_moves_ownership:
+        black = {"SIDETOMOVE": 1 if position.to_play == 0 else -1, "BLACK": 1, "WHITE": -1}[query.report_as]
+        owners = [round(black * owner, 6) for owner in _owners(game.board.tobytes(), game.board.shape)]
+        if query.includes_ownership:
+            answer["ownership"] = owners
+        if query.includes_moves_ownership:
+            mover = black if position.to_play == 0 else -black
+            for info, shown in zip(analysis.moves, answer["moveInfos"], strict=True):
+                # Random games after every move would cost more than the search: a move changes its own point alone.
+                shown["ownership"] = [mover if point == info.action else owner for point, owner in enumerate(owners)]
+    return answer
+
+
+@functools.lru_cache(maxsize=4)
+def _owners(board: bytes, shape: tuple[int, int]) -> list[float]:
+    """Return the mean owner of each point after random games, 1 Black to -1 White; a search reports on one board many times."""
+    return go_status.owners_of(np.frombuffer(board, np.int8).reshape(shape)).reshape(-1).tolist()
+
+
+_LEAD_SCALE = 0.25
+"""Points of lead, per side of a square board, over which the odds of winning grow by e: 4.75 at 19x19, 2.25 at 9x9; a choice, not a measurement."""
+
+
+def score_lead(value: float, num_points: int) -> float:
+    """Return points that stand for a value in [-1, 1]: an estimate, since the networks of the papers predict who wins, not by how much.
+
+    It is the logistic curve's: no lead where the chances are even, a whole board at most.
+    """
+    rate = min(1 - 1e-9, max(1e-9, win_rate(value)))
+    return float(np.clip(_LEAD_SCALE * math.sqrt(num_points) * math.log(rate / (1 - rate)), -num_points, num_points))
+
+
+def _move_info(query: Query, info: MoveInfo, order: int, sign: int) -> dict[str, Any]:
+    lead = score_lead(sign * info.value, query.shape[0] * query.shape[1])
+    answer = {
+        "move": format_vertex(info.action, query.shape),
+        "visits": info.visits,
+        "winrate": win_rate(sign * info.value),
+        "lcb": win_rate(sign * info.lcb),
+        "scoreLead": lead,
+        "scoreMean": lead,
+        "scoreSelfplay": lead,
+        "utility": sign * info.value,
+        "utilityLcb": sign * info.lcb,
+        "prior": info.prior,
+        "order": order,
+        "pv": [format_vertex(action, query.shape) for action in info.line[: query.pv_length]],
+    }
+    if query.includes_line_visits:
+        # In a tree each position has one way to it, so that its visits and those of the move to it are the same.
+        answer["pvVisits"] = answer["pvEdgeVisits"] = list(info.line_visits[: query.pv_length])
+    return answer
+
+
+def ko_point(position: Position) -> int | None:
+    """Return the empty point that the side to move may not take because of a simple ko, None without one."""
+    game: Go = position.game  # type: ignore[assignment]
+    board, actions = game.board(position.state).reshape(-1), position.actions
+    if not actions or actions[-1] >= board.size:
+        return None
+    row, column = divmod(actions[-1], game.board_shape[1])
+    for chain, liberties in setup.chains(board.reshape(game.board_shape)):
+        if chain == {(row, column)} and len(liberties) == 1:
+            ((row, column),) = liberties
+            point = row * game.board_shape[1] + column
+            return None if position.legal[point] else point
+    return None
+
+
+def hashes(board: np.ndarray, to_play: int, ko: int | None) -> tuple[str, str]:
+    """Return KataGo's thisHash and symHash in spirit: 32 hexadecimal digits of the position, and the least of those of its mirror images."""
+    marked = board.copy()
+    if ko is not None:
+        marked[divmod(ko, board.shape[1])] = 2
+    images = [np.rot90(image, turns) for image in (marked, marked.T) for turns in range(4)]
+    digests = [_digest(image, to_play) for image in images]
+    return digests[0], min(digests)
+
+
+def _digest(board: np.ndarray, to_play: int) -> str:
+    content = repr((board.shape, to_play)).encode() + np.ascontiguousarray(board, np.int8).tobytes()
+    return hashlib.blake2b(content, digest_size=16).hexdigest().upper()

@@ -1,0 +1,196 @@
+"""Networks behind protocols: what `azero gtp`, `azero analysis`, `azero uci`, `azero usi` and `azero play` load; the engines' first answers do not wait for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from azero.config import GameConfig
+from azero.console.terminal import make_console
+from azero.engines.go_game import GoGame
+from azero.engines.lines import say
+from azero.engines.move_game import MoveGame
+from azero.engines.session import Session
+from azero.engines.settings import Settings
+from azero.engines.terminal.terminal import Terminal
+from azero.engines.uci.uci import UCI
+from azero.engines.uci.usi import USI
+from azero.games import Game, make
+from azero.games.game import side_names
+from azero.games.go.rule_names import Rules
+from azero.games.go.rules import Go
+from azero.match.request import Search
+from azero.players.alphago2016 import ApvSpec
+from azero.players.specs import ENGINE, CheckpointSpec, RandomNetSpec, ThinkerSpec, load_any_thinker, parse_player, resolve
+from azero.players.thinking import Limits
+
+MOST_MOVES = 4096
+"""The longest game of chess or shogi that an engine plays: the most that the rules of shogi can keep."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a player comes from: a run's checkpoint, an experiment's network before it has learned anything, or a player by name."""
+
+    checkpoint: Path | None = None
+    iteration: int | None = None
+    random_net: str | None = None
+    player: str | None = None
+    search: Search | None = None
+    """None is the engine's, or what the player's name says."""
+
+    def spec(self) -> ThinkerSpec:
+        """Return the player among those of `azero.players.specs`.
+
+        Raises:
+          ValueError: not just one source is named, there is no such directory, or the player is a program.
+        """
+        if [self.checkpoint, self.random_net, self.player].count(None) != 2:
+            choices = "--checkpoint DIRECTORY, or --random-net EXPERIMENT (go9, say) to try things out"
+            raise ValueError(f"name one network: {choices}; gtp, analysis and play also take --player PLAYER")
+        if self.player is not None:
+            return self._named(self.player)
+        if self.checkpoint is None:
+            assert self.random_net is not None
+            if self.iteration is not None:
+                raise ValueError("--iteration is that of a checkpoint; a random network has none")
+            spec = parse_player(f"random-net:{self.random_net}")
+            assert isinstance(spec, RandomNetSpec)
+            return spec if self.search is None else dataclasses.replace(spec, search=self.search)
+        if not self.checkpoint.is_dir():
+            raise ValueError(f"there is no directory {self.checkpoint}")
+        return CheckpointSpec(self.checkpoint, self.iteration, search=self.search)
+
+    def _named(self, player: str) -> ThinkerSpec:
+        if self.iteration is not None or self.search is not None:
+            raise ValueError("--iteration and --search are those of a checkpoint; a player's name says its own")
+        spec = parse_player(player)
+        if not isinstance(spec, ThinkerSpec):
+            raise ValueError(f"{player!r} is a program, which speaks for itself; name a player of ours")
+        return spec
+
+
+def load_go(source: Source, settings: Settings, is_interrupted: Callable[[], bool]) -> tuple[ThinkerSpec, GoGame]:
+    """Return a player and a game of Go on its board, komi and rules, and begin to load and compile it. The visits of its name go into `settings`.
+
+    Raises:
+      CheckpointError, ValueError, OSError: there is no such player, or it plays another game.
+    """
+    spec = source.spec()
+    settings.visits = _visits(spec, settings.visits)
+    config = _game_config(spec)
+    game = make(config.name, **config.options())
+    if not isinstance(game, Go):
+        raise ValueError(f"{spec.name} plays {game.name}; this protocol is for Go (azero play plays every game)")
+    _say_loading(spec)
+    rules = Rules(game.superko, game.suicide)
+    table = GoGame(lambda game: load_any_thinker(spec, _config_of(game)), game.board_shape, komi=game.komi, rules=rules, is_interrupted=is_interrupted)
+    table.begin_to_prepare()
+    return spec, table
+
+
+PROTOCOLS = {"chess": UCI, "shogi": USI}
+"""The dialect of each game that has one."""
+
+
+def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
+    """Return a game of chess or shogi, as `protocol` says, with a player whose network is being loaded and compiled.
+
+    Raises:
+      CheckpointError, ValueError, OSError: there is no such player, or it plays another game.
+    """
+    spec = source.spec()
+    _at_least_one(visits)
+    config = _game_config(spec)
+    dialect = PROTOCOLS.get(config.name)
+    if dialect is None or dialect.name != protocol:
+        wanted = next(name for name, known in PROTOCOLS.items() if known.name == protocol)
+        raise ValueError(f"{spec.name} plays {config.name}; {protocol} is for {wanted}")
+    _say_loading(spec)
+    # The papers' 512 moves end games of self-play, not a game with people.
+    table = MoveGame(make(config.name, max_moves=MOST_MOVES), lambda game: load_any_thinker(spec, _config_of(game)))
+    table.begin_to_prepare()
+    return table
+
+
+def play_in_terminal(source: Source, visits: int, colour: str, komi: float | None) -> None:
+    """Play a game against a network in the terminal."""
+    console = make_console()
+    with console.status("loading ..."):
+        table = lay_table(source, visits, colour, komi)
+    Terminal(table.session, table.limits, console, human=table.human).run(console.input if sys.stdin.isatty() else _read_plain)
+
+
+class Table(NamedTuple):
+    """What a game between a person and a network needs."""
+
+    session: Session
+    limits: Limits
+    human: int
+    """0 if the person moves first, else 1."""
+
+
+def lay_table(source: Source, visits: int, colour: str, komi: float | None) -> Table:
+    """Load a network and compile what it needs for a game against a person.
+
+    Raises:
+      ValueError: the colour, the visits or the source is none.
+    """
+    spec = source.spec()
+    limits = Limits(visits=_visits(spec, visits))
+    config = _game_config(spec)
+    if komi is not None:
+        config = GameConfig(**{**vars(config), "komi": komi})
+    game = make(config.name, **config.options())
+    human = side_of(colour, game)
+    session = Session(game, lambda game: load_any_thinker(spec, _config_of(game)))
+    session.prepare(quietly=True)
+    return Table(session, limits, human)
+
+
+def side_of(colour: str, game: Game) -> int:
+    """Return the side that `colour` names: 0 moves first, which is White in chess and Black elsewhere.
+
+    Raises:
+      ValueError: it names none; what is allowed is listed.
+    """
+    first, second = side_names(game)
+    for names in (("first", "second"), (first.lower(), second.lower()), ("black", "white")):
+        if colour.lower() in names:
+            return names.index(colour.lower())
+    raise ValueError(f"--colour {colour}: allowed are first, second, black and white")
+
+
+def _say_loading(spec: ThinkerSpec) -> None:
+    search = "" if isinstance(spec, ApvSpec) or spec.search is not None else f", {ENGINE}"
+    say(f"azero: loading {spec.name}{search} ...")
+
+
+def _read_plain(prompt: str) -> str:
+    return input()
+
+
+def _visits(spec: ThinkerSpec, visits: int | None) -> int | None:
+    """Return the visits of a move: those of the player's name come first."""
+    return _at_least_one(visits if spec.visits is None else spec.visits)
+
+
+def _at_least_one(visits: int | None) -> int | None:
+    if visits is not None and visits < 1:
+        raise ValueError(f"--visits {visits}: at least 1 (1 is the network without search)")
+    return visits
+
+
+def _game_config(spec: ThinkerSpec) -> GameConfig:
+    return resolve(spec)[1].game
+
+
+def _config_of(game: Game) -> GameConfig:
+    """Return the settings that make `game`."""
+    if not isinstance(game, Go):
+        return GameConfig(name=game.name, max_moves=game.max_moves)
+    return GameConfig(name="go", size=game.board_shape, komi=game.komi, superko=game.superko, suicide=game.suicide, max_moves=game.max_moves)

@@ -1,0 +1,148 @@
+"""What a controller can set of a GTP engine: limits, clocks, resignation, pondering."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from azero.players.clock import LAG_SECONDS, Clock, thinking_seconds
+from azero.players.thinking import Limits
+
+
+@dataclass
+class Settings:
+    """Settings of an engine, and the clocks of both sides. Values are in [-1, 1] for the side to move."""
+
+    visits: int | None = 400
+    playouts: int | None = None
+    seconds: float | None = None
+    """Per move; on top of what the clock allows."""
+    ponders: bool = False
+    """Think in the opponent's time."""
+    resign_threshold: float = -0.9
+    """KataGo's default."""
+    resign_turns: int = 3
+    """Own moves in a row at or below the threshold before resigning (KataGo's default)."""
+    allows_resignation: bool = True
+    lag_seconds: float = LAG_SECONDS
+    """Taken off every move's time for what is lost on the way."""
+    pv_length: int = 15
+    may_ponder: bool = False
+    """The engine has moved last, and nothing has been said against thinking on."""
+    result: str = ""
+    """RE property of the game, once someone has resigned."""
+    thinking_seconds: float = 0.0
+    """Spent on moves since the start of the program."""
+    _hopeless: dict[int, int] = field(default_factory=dict)
+    _control: Clock | None = None
+    _most_seconds: float | None = None
+    _clocks: dict[int, Clock] = field(default_factory=dict)
+
+    def new_game(self) -> None:
+        """Start both clocks anew and forget the last game."""
+        self.result, self.may_ponder = "", False
+        self._hopeless = {}
+        self._clocks = {}
+
+    def set_time(self, control: Clock | None, most_seconds: float | None = None) -> None:
+        """Play with this clock from now on, None without; `most_seconds` is the longest any move may take."""
+        self._control, self._most_seconds = control, most_seconds
+        self._clocks = {}
+
+    def set_time_left(self, colour: int, seconds: float, stones: int) -> None:
+        """Set one side's clock; `stones` is 0 in main time, else the stones (Canadian) or the periods (Japanese, as KGS has it) that are left."""
+        clock = self._control or Clock(main_seconds=seconds)
+        if stones == 0:
+            clock = clock._replace(main_seconds=seconds)
+        elif clock.periods > 0:
+            clock = clock._replace(main_seconds=0.0, period_seconds=seconds, periods=stones)
+        else:
+            clock = clock._replace(main_seconds=0.0, period_left=seconds, moves_left=stones, period_moves=max(1, clock.period_moves))
+        self._clocks[colour] = clock
+
+    def limits(self, colour: int, num_moves: int, num_points: int) -> Limits:
+        """Return when to stop thinking about the next move, of `colour`, on a board of `num_points` after `num_moves` moves of both sides."""
+        clock = self._clock(colour)
+        budget = None if clock is None else thinking_seconds(clock, num_moves, num_points, self.lag_seconds)
+        bounds = [seconds for seconds in (self.seconds, budget, self._most_seconds) if seconds is not None]
+        return Limits(visits=self.visits, playouts=self.playouts, seconds=min(bounds, default=None))
+
+    def spend(self, colour: int, seconds: float) -> None:
+        """Take time off a side's clock, for controllers that do not say how it stands."""
+        clock = self._clock(colour)
+        if clock is not None and self._control is not None:
+            left = clock.after(seconds) or clock._replace(main_seconds=0.0, period_left=0.0)
+            self._clocks[colour] = left._replace(period_seconds=self._control.period_seconds)
+
+    def _clock(self, colour: int) -> Clock | None:
+        return self._clocks.get(colour, self._control)
+
+    def wants_to_resign(self, colour: int, value: float) -> bool:
+        """Take note of what a side thinks of its position, and say whether it has been hopeless for long enough."""
+        count = self._hopeless.get(colour, 0) + 1 if value <= self.resign_threshold else 0
+        self._hopeless[colour] = count
+        return self.allows_resignation and count >= self.resign_turns
+
+    def get_param(self, name: str) -> str:
+        """Return a parameter under KataGo's name as text."""
+        field_name = _known(name)
+        value = getattr(self, field_name)
+        return "unlimited" if value is None else str(value).lower() if isinstance(value, bool) else f"{value:g}"
+
+    def set_param(self, name: str, text: str) -> None:
+        """Set a parameter under KataGo's name from text."""
+        field_name = _known(name)
+        setattr(self, field_name, _PARAMETERS[name][1](text))
+
+    @staticmethod
+    def param_names() -> list[str]:
+        """The parameters that can be read and set."""
+        return list(_PARAMETERS)
+
+
+def _known(name: str) -> str:
+    if name not in _PARAMETERS:
+        raise ValueError(f"unknown parameter {name[:40]!r}; the parameters are {' '.join(_PARAMETERS)}")
+    return _PARAMETERS[name][0]
+
+
+def _count(text: str) -> int | None:
+    if text.lower() == "unlimited":
+        return None
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:12]) <= 10**9:
+        raise ValueError(f"{text[:20]!r} is not a whole number from 1 to 1000000000, nor unlimited")
+    return int(text)
+
+
+def _duration(text: str) -> float | None:
+    if text.lower() == "unlimited":
+        return None
+    return _between(text, 0.0, 1e9)
+
+
+def _between(text: str, least: float, most: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= most:
+        raise ValueError(f"{text[:20]!r} is not a number from {least:g} to {most:g}")
+    return value
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{text[:20]!r} is not true or false")
+    return text.lower() == "true"
+
+
+_PARAMETERS = {
+    "maxVisits": ("visits", _count),
+    "maxPlayouts": ("playouts", _count),
+    "maxTime": ("seconds", _duration),
+    "ponderingEnabled": ("ponders", _flag),
+    "lagBuffer": ("lag_seconds", lambda text: _between(text, 0.0, 60.0)),
+    "allowResignation": ("allows_resignation", _flag),
+    "resignThreshold": ("resign_threshold", lambda text: _between(text, -1.0, 1.0)),
+    "resignConsecTurns": ("resign_turns", _count),
+    "analysisPVLen": ("pv_length", _count),
+}

@@ -1,0 +1,228 @@
+"""A game against the network in a terminal, for every game there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from azero.engines.moves import win_rate
+from azero.engines.session import Session
+from azero.engines.terminal.board import draw_board
+from azero.games.game import side_names
+from azero.games.go.rules import Go
+from azero.games.go.scoring.status import judge
+from azero.games.go.sgf import GameRecord
+from azero.games.go.sgf_write import format_game, format_result
+from azero.players.player import Position
+from azero.players.thinking import Analysis, Limits
+
+HELP = """  undo         take back your last move and the answer to it
+  hint         what the network thinks of your position
+  board        draw the board again
+  resign       give up
+  quit         leave"""
+GO_HELP = """  D4, b2 ...   play there (columns are letters, rows count from below)
+  pass         pass
+  score        the score as it stands, dead stones removed
+  save FILE    write the game as SGF
+"""
+
+
+class Terminal:
+    """One game between a person and a thinker."""
+
+    def __init__(
+        self,
+        session: Session,
+        limits: Limits,
+        console: Console,
+        *,
+        human: int = 0,
+        resign_threshold: float = -0.95,
+        show: Callable[[Position], None] | None = None,
+    ) -> None:
+        """Set the table.
+
+        Args:
+          session: of the game that is to be played.
+          limits: of the network's thinking, for its moves and for hints.
+          console: where to write.
+          human: 0 if the person moves first, else 1.
+          resign_threshold: the network gives up below this value.
+          show: shows a position; None prints the board.
+        """
+        self._session = session
+        self._limits = limits
+        self._console = console
+        self._human = human
+        self._resign_threshold = resign_threshold
+        self._show = show or self._print_board
+        self._winner: int | None = None
+        self._has_resigned = False
+
+    @property
+    def _position(self) -> Position:
+        return self._session.position
+
+    def run(self, read: Callable[[str], str]) -> None:
+        """Play until the person leaves; `read(prompt)` gives a line or raises EOFError."""
+        go = isinstance(self._session.game, Go)
+        sign = f" ({'XO'[self._human]})" if go else ""
+        self._say(f"You play {self._side(self._human)}{sign} against {self._session.thinker.name}. Type help for what you can do.")
+        self._draw()
+        while True:
+            self.answer()
+            try:
+                line = read("your move: " if not self._is_over else "(game over) ").strip()
+            except (EOFError, KeyboardInterrupt):
+                line = "quit"
+            if line.lower() in ("quit", "exit", "q"):
+                self._say("Good-bye.")
+                return
+            if line:
+                self.obey(line)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._position.is_over or self._has_resigned
+
+    def obey(self, line: str) -> None:
+        """Do what the person typed: a move or a command."""
+        word, _, rest = line.partition(" ")
+        commands: dict[str, Callable[[], None]] = {
+            "help": self._help,
+            "board": self._draw,
+            "undo": self._undo,
+            "hint": self._hint,
+            "score": self._score,
+            "save": lambda: self._save(rest.strip()),
+            "resign": lambda: self._resign(self._human),
+        }
+        try:
+            commands.get(word.lower(), lambda: self._play(line))()
+        except (ValueError, OSError) as error:
+            self._say(f"{error}", "red")
+
+    def _help(self) -> None:
+        """Say what can be typed; how moves are written, other games than Go show by some of them."""
+        names = [self._position.action_name(int(action)) for action in np.flatnonzero(self._position.legal)[:2]]
+        moves = GO_HELP if isinstance(self._session.game, Go) else f"  {', '.join(names)} ...   a move\n"
+        self._say(moves + HELP)
+
+    def _play(self, text: str) -> None:
+        if self._is_over:
+            raise ValueError("the game is over: undo, save FILE or quit")
+        try:
+            action = self._position.parse_action(text)
+        except ValueError as error:
+            raise ValueError(f"{error}; type help for the commands") from error
+        self._session.play(action)
+        self._draw()
+
+    def answer(self) -> None:
+        """Let the network move if it is its turn."""
+        if self._is_over or self._position.to_play == self._human:
+            return
+        with self._console.status("thinking ..."):
+            analysis = self._session.think(self._position, self._limits)
+        if analysis.value <= self._resign_threshold and analysis.visits > 1:
+            self._resign(1 - self._human)
+            return
+        action = analysis.moves[0].action if analysis.moves else int(analysis.raw_policy.argmax())
+        name = self._position.action_name(action)
+        self._session.play(action)
+        self._draw()
+        self._say(f"I play {name} ({win_rate(analysis.value):.0%} for me after {analysis.visits} visits)", "bold")
+        if self._position.is_over:
+            self._score()
+
+    def _undo(self) -> None:
+        """Take back moves until it is the person's turn again."""
+        if not self._session.num_moves:
+            raise ValueError("there is no move to take back")
+        self._has_resigned, self._winner = False, None
+        self._session.undo()
+        while self._session.num_moves and self._position.to_play != self._human:
+            self._session.undo()
+        self._draw()
+
+    def _hint(self) -> None:
+        if self._is_over:
+            raise ValueError("the game is over")
+        analysis = self._session.think(self._position, self._limits)
+        self._say(f"your chances: {win_rate(analysis.value):.1%} ({analysis.visits} visits)")
+        for info in analysis.moves[:5]:
+            self._say(f"  {self._line(analysis, info.line):<24} {win_rate(info.value):6.1%}  {info.visits} visits")
+
+    def _line(self, analysis: Analysis, actions: tuple[int, ...]) -> str:
+        """Return the first moves of a line as text."""
+        position, names = self._position, []
+        for action in actions[:4]:
+            if position.is_over or not position.legal[action]:
+                break
+            names.append(position.action_name(action))
+            position = position.play(action)
+        return " ".join(names)
+
+    def _score(self) -> None:
+        if self._has_resigned and self._winner is not None:
+            self._say(f"{self._side(self._winner)} wins by resignation")
+            return
+        game = self._session.game
+        if isinstance(game, Go):
+            status = judge(game.board(self._position.state))
+            margin = status.margin - game.komi
+            dead = f", {int(status.dead.sum())} dead stones removed" if status.dead.any() else ""
+            result = "a draw" if margin == 0 else f"{self._side(int(margin < 0))} by {abs(margin):g} points"
+            self._say(f"by area, komi {game.komi:g}: {result}{dead}")
+        if self._position.is_over:
+            rewards = self._position.rewards
+            by_rules = "a draw" if rewards[0] == rewards[1] else f"{self._side(int(rewards[1] > rewards[0]))} wins"
+            self._say(f"the game is over: {by_rules}" + (" (every stone on the board counts as alive)" if isinstance(game, Go) else ""))
+        elif not isinstance(game, Go):
+            self._say("the game goes on")
+
+    def _resign(self, loser: int) -> None:
+        if self._is_over:
+            raise ValueError("the game is over")
+        self._has_resigned, self._winner = True, 1 - loser
+        self._say(f"{'You resign' if loser == self._human else 'I resign'}: {self._side(1 - loser)} wins")
+
+    def _save(self, name: str) -> None:
+        game, position = self._session.game, self._position
+        if not isinstance(game, Go):
+            raise ValueError("only games of Go can be saved (as SGF)")
+        if not name:
+            raise ValueError("save FILE: the name of the file is missing")
+        names = ("you", self._session.thinker.name)
+        rewards = position.rewards if self._winner is None else ((1.0, -1.0) if self._winner == 0 else (-1.0, 1.0))
+        result = format_result(rewards, "R" if self._has_resigned else "") if self._is_over else "?"
+        path = Path(name).expanduser()
+        record = GameRecord(
+            name=path.name,
+            board_shape=game.board_shape,
+            komi=game.komi,
+            moves=tuple((ply % 2, action) for ply, action in enumerate(position.actions)),
+            result=result,
+            players=names if self._human == 0 else (names[1], names[0]),
+        )
+        path.write_text(format_game(record), encoding="utf-8")
+        self._say(f"written: {path}")
+
+    def _side(self, colour: int) -> str:
+        return side_names(self._session.game)[colour]
+
+    def _draw(self) -> None:
+        self._show(self._position)
+        if self._position.is_over and self._position.to_play != self._human:
+            self._score()
+
+    def _print_board(self, position: Position) -> None:
+        self._console.print(draw_board(position))
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._console.print(Text(text, style=style))

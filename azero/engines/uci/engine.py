@@ -1,0 +1,357 @@
+"""What engines of UCI and USI share: lines in, answers out, and a search that further lines reach while it goes on. The dialects are in `uci` and `usi`."""
+
+from __future__ import annotations
+
+import re
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from azero import __version__
+from azero.engines.background import WAIT_SECONDS, Background, StartError, raising_causes
+from azero.engines.lines import Line, LineReader, LineWriter, say
+from azero.engines.moves import best_unsearched
+from azero.engines.uci.info import format_info, win_draw_loss
+from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, Option, Options
+from azero.engines.uci.search import SearchControl
+from azero.players.thinking import Analysis, Limits, Restriction
+from azero.players.uci_go import START, GoRequest, parse_go
+
+if TYPE_CHECKING:
+    from azero.engines.move_game import MoveGame
+    from azero.players.player import Position
+
+LONGEST_LINE = 1 << 20
+"""Bytes of a line; a game of 10,000 moves takes 50,000."""
+PROGRESS_SECONDS = 0.5
+"""Time between two reports of a search."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a protocol calls things."""
+
+    name: str
+    """uci or usi: the first command; the answer ends with it and "ok"."""
+    sides: tuple[str, str]
+    """Letters of the first and the second mover in clocks: White begins in chess, Black in shogi."""
+    options: tuple[Option, ...]
+    memory: Option
+    """Which of them is the memory of the tree in MiB."""
+    overhead: Option
+    """Which of them is the time in milliseconds that is kept back from every clock for what is lost on the way."""
+    centipawns: Callable[[float], int]
+    no_move: str
+    """The answer where there is no legal move."""
+    win: str | None = None
+    """The answer that declares the win of an entering king, where the game has one."""
+    refused_go: tuple[tuple[str, str], ...] = ()
+    """Kinds of `go` that are answered at once: the first word and the answer."""
+    last_words: tuple[str, ...] = ()
+    """Commands that end a game: they stop a search and are otherwise passed over."""
+
+
+class Engine:
+    """An engine for one game in one dialect. Whatever a line holds, the answer is the protocol's, an `info string` or silence, never a failure."""
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        game: MoveGame | Background[MoveGame],
+        lines: LineReader,
+        write: LineWriter,
+        *,
+        visits: int | None = None,
+        name: str = "azero",
+    ) -> None:
+        """Serve `game`, which may still be in the making: only a search waits for it. `visits` bounds every search that is not infinite."""
+        self.dialect = dialect
+        self._making = game
+        self.failure: BaseException | None = None
+        """Why the network cannot be loaded, once a search has met that."""
+        self.name = name
+        self.options = Options(dialect.options)
+        self._visits = visits
+        self._lines = lines
+        self._write = write
+        self._has_quit = False
+        self._megabytes: int | None = None
+        self._untold: list[str] | None = None
+        """The words of a `position` that came before the game was made."""
+        self._told: list[str] = [START]
+        """The words of the last `position`."""
+        self._search: SearchControl | None = None
+        self._is_lost = False
+        """The last position was refused: there is nothing to think about until another one comes."""
+        self._commands: dict[str, Callable[[list[str]], None]] = {
+            dialect.name: self._greet,
+            "isready": self._is_ready,
+            f"{dialect.name}newgame": self._new_game,
+            "position": self._position,
+            "go": self._go,
+            "stop": self._stop,
+            "ponderhit": self._ponderhit,
+            "setoption": self._set_option,
+            "quit": self._quit,
+            **dict.fromkeys(("debug", "register"), lambda words: None),
+            **dict.fromkeys(dialect.last_words, self._stop),
+        }
+        self._during_search = {"isready", "stop", "ponderhit", "quit", "debug", *dialect.last_words}
+
+    @property
+    def game(self) -> MoveGame:
+        """The game.
+
+        Raises:
+          StartError: it could not be made.
+        """
+        return self._making.result() if isinstance(self._making, Background) else self._making
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether the game is still in the making."""
+        return isinstance(self._making, Background) and not self._making.is_there()
+
+    def run(self) -> None:
+        """Answer lines until `quit` or the end of the input.
+
+        Raises:
+          Exception: what kept the engine from being started or its network from being loaded.
+        """
+        with raising_causes():
+            while not self._has_quit and not self._write.is_closed:
+                while self.is_starting and not self._lines.is_waiting():
+                    time.sleep(WAIT_SECONDS)
+                if not self.is_starting:
+                    _ = self.game  # what keeps it from starting is told at once
+                line = self._lines.take()
+                if line is None:
+                    _ = self.game
+                    return
+                self.handle(line)
+                if self.failure is not None:
+                    raise self.failure
+
+    def handle(self, line: Line) -> None:
+        """Carry out one line."""
+        if line.is_too_long:
+            self._tell(f"line too long: more than {LONGEST_LINE} bytes")
+            return
+        words = _CONTROL.sub(" ", line.text.decode("utf-8", errors="replace")).split()
+        if not words:
+            return
+        command = self._commands.get(words[0])
+        if command is None:
+            self._tell(f"unknown command {words[0][:40]!r}; the commands are {' '.join(self._commands)}")
+        elif self._search is not None and words[0] not in self._during_search:
+            self._tell(f"{words[0]} is passed over while a search goes on: send stop first")
+        else:
+            self._carry_out(command, words)
+
+    def _carry_out(self, command: Callable[[list[str]], None], words: list[str]) -> None:
+        try:
+            command(words[1:])
+        except ValueError as error:
+            self._tell(f"{words[0]}: {error}")
+        except StartError as error:
+            self.failure = error.__cause__
+            self._tell(f"cannot play: {error}")
+        except Exception as error:  # whatever is wrong with one command, the engine must live; the trace goes to standard error
+            say(traceback.format_exc())
+            self._tell(f"internal error: {type(error).__name__}: {error}")
+
+    def _say(self, line: str) -> None:
+        self._write(line + "\n")
+
+    def _tell(self, text: str) -> None:
+        """Say something to people."""
+        printable = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+        self._say(f"info string {printable}")
+
+    def _greet(self, words: list[str]) -> None:
+        self._say(f"id name {self.name} {__version__}\nid author the azero authors")
+        for line in self.options.describe():
+            self._say(line)
+        self._say(f"{self.dialect.name}ok")
+
+    def _is_ready(self, words: list[str]) -> None:
+        """Answer at once: programs wait ten seconds and less for it, and a search waits for what it needs."""
+        self._say("readyok")
+
+    def _new_game(self, words: list[str]) -> None:
+        self._untold, self._told = None, [START]
+        if not self.is_starting:
+            self.game.new_game()
+        self._is_lost = False
+
+    def _position(self, words: list[str]) -> None:
+        if self.is_starting:
+            self._untold, self._is_lost = words, False
+        else:
+            self._set_up(words)
+
+    def _set_up(self, words: list[str]) -> None:
+        self._untold, self._told = None, words
+        self._is_lost = True
+        keyword = self.game.notation.keyword
+        cut = words.index("moves") if "moves" in words else len(words)
+        if words[:1] == [START] and cut == 1:
+            start = START
+        elif words[:1] == [keyword] and cut > 1:
+            start = " ".join(words[1:cut])
+        else:
+            raise ValueError(f"it takes {START} or {keyword} and a position, then moves and the moves, not {' '.join(words)[:60]!r}")
+        self.game.set_up(start, words[cut + 1 :])
+        self._is_lost = False
+
+    def _set_option(self, words: list[str]) -> None:
+        self.options.set(words)
+
+    def _stop(self, words: list[str]) -> None:
+        if self._search is not None:
+            self._search.stop()
+
+    def _ponderhit(self, words: list[str]) -> None:
+        if self._search is None:
+            raise ValueError("nothing is being pondered")
+        self._search.ponderhit()
+
+    def _quit(self, words: list[str]) -> None:
+        self._has_quit = True
+        self._stop(words)
+
+    def _go(self, words: list[str]) -> None:
+        for kind, answer in self.dialect.refused_go:
+            if words[:1] == [kind]:
+                self._say(answer)
+                return
+        # Whose clock counts is known when the position is; the time runs from here.
+        request = parse_go(words, self.dialect.sides[0])
+        search = SearchControl(
+            self._lines,
+            self.handle,
+            is_endless=request.is_infinite,
+            ponders=request.ponders,
+            seconds=None,
+            depth=request.depth,
+            is_closed=lambda: self._write.is_closed,
+        )
+        self._search = search
+        try:
+            line = self._search_and_answer(words, search)
+        finally:
+            self._search = None
+        if line is not None:
+            self._say(line)
+
+    def _search_and_answer(self, words: list[str], search: SearchControl) -> str | None:
+        """Search, and return the line that ends it when it may be given; None where nobody waits for one any more."""
+        from azero.players.notation import going_on
+
+        patience = min((share for side in self.dialect.sides if (share := _patience(parse_go(words, side))) is not None), default=None)
+        if not self._wait(search, lambda: not self.is_starting, patience):
+            return self._answer_unprepared()
+        if self._untold is not None:
+            self._carry_out(self._set_up, ["position", *self._untold])
+        if self._is_lost:
+            # A move in an older position would be an illegal one for who asks.
+            self._tell("go: the last position was refused; send another one")
+            return f"bestmove {self.dialect.no_move}"
+        request = parse_go(words, self.dialect.sides[self.game.position.to_play])
+        if request.unknown:
+            self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and passed over")
+        position = going_on(self.game.position)
+        seconds = None if position is None else request.thinking_seconds(position, self.options[self.dialect.overhead] / 1000)
+        search.limit(seconds, is_endless=request.is_infinite or (not request.is_limited and self._visits is None))
+        if not self._wait(search, self.game.session.can_think, patience):
+            return self._answer_unprepared()
+        if self._megabytes != self.options[self.dialect.memory]:
+            self._megabytes = self.options[self.dialect.memory]
+            self.game.session.thinker.limit_memory(self._megabytes)
+        answer = self._answer(position, request, search)
+        search.wait()
+        return answer
+
+    def _wait(self, search: SearchControl, is_over: Callable[[], bool], patience: float | None) -> bool:
+        """Carry out the lines that come until something is over; False where an answer is due first, or none any more."""
+        while not is_over():
+            search.should_stop()
+            if self._has_quit or self._write.is_closed or search.is_stopped or (patience is not None and search.is_over_after(patience)):
+                return False
+            time.sleep(WAIT_SECONDS)
+        return True
+
+    def _answer_unprepared(self) -> str | None:
+        """Return an answer without a network, for a search that must end before it is ready: a legal move, which loses no game by itself as silence does."""
+        if self._has_quit or self._write.is_closed:
+            return None
+        from azero.players.notation import first_legal_move
+
+        words = self._untold if self._untold is not None else self._told
+        try:
+            name = first_legal_move(self.dialect.name, words)
+        except ValueError as error:
+            self._tell(f"position: {error}")
+            name = None
+        self._tell("the network is still being loaded and compiled: this is any legal move")
+        return f"bestmove {name or self.dialect.no_move}"
+
+    def _answer(self, position: Position | None, request: GoRequest, search: SearchControl) -> str:
+        """Search and return the line that ends it."""
+        from azero.players.notation import may_declare_win
+
+        if self.dialect.win is not None and may_declare_win(self.game.position):
+            return f"bestmove {self.dialect.win}"
+        if position is None:
+            lost = self.game.position.rewards[self.game.position.to_play] < 0
+            self._say(f"info depth 0 score {'mate 0' if lost else 'cp 0'}")
+            return f"bestmove {self.dialect.no_move}"
+        restriction = self._restriction(position, request.names)
+        analysis = self._think(position, request, search, restriction)
+        if not analysis.moves:
+            return f"bestmove {self.game.notation.format_line(position, [best_unsearched(position, analysis, restriction)])[0]}"
+        best = analysis.moves[0]
+        if self.dialect.centipawns(best.value) <= -self.options[RESIGN_VALUE]:
+            return f"bestmove {self.dialect.no_move}"
+        names = self.game.notation.format_line(position, best.line[:2])
+        return f"bestmove {names[0]}" + (f" ponder {names[1]}" if len(names) > 1 else "")
+
+    def _think(self, position: Position, request: GoRequest, search: SearchControl, restriction: Restriction | None) -> Analysis:
+        bounds = [bound for bound in (request.most_visits, None if request.is_infinite else self._visits) if bound is not None]
+
+        def report(analysis: Analysis) -> None:
+            search.depth = analysis.depth
+            for order in range(1, min(self.options[MULTI_PV], len(analysis.moves)) + 1):
+                self._say(format_info(self.game.notation, position, analysis, order, self._score(analysis.moves[order - 1].value)))
+
+        return self.game.session.think(
+            position,
+            Limits(visits=min(bounds, default=None)),
+            should_stop=search.should_stop,
+            on_progress=report,
+            progress_seconds=PROGRESS_SECONDS,
+            restriction=restriction,
+        )
+
+    def _restriction(self, position: Position, names: Sequence[str]) -> Restriction | None:
+        """Return what leaves the moves of searchmoves, None without any; those that are not legal are named and passed over."""
+        chosen = []
+        for name in names:
+            try:
+                chosen.append(self.game.notation.parse_move(position, name))
+            except ValueError as error:
+                self._tell(f"searchmoves: {error}")
+        return Restriction.first_move(chosen, position.to_play, position.legal.size) if chosen else None
+
+    def _score(self, value: float) -> str:
+        shares = " wdl {} {} {}".format(*win_draw_loss(value)) if self.options[SHOW_WDL] else ""
+        return f"cp {self.dialect.centipawns(value)}{shares}"
+
+
+def _patience(request: GoRequest) -> float | None:
+    """Return how long a search waits for its network: the time it was given, or half of what is left on the clock; None is as long as it takes."""
+    left = request.clock.limit_seconds
+    return request.seconds if left is None else left / 2

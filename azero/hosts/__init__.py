@@ -1,6 +1,0 @@
-"""The processes of a run: how one joins the others, and how the end of one becomes the end of all."""
-
-from azero.hosts.cluster import together
-from azero.hosts.line import EXIT_INTERRUPTED, Line, end_process, say
-
-__all__ = ["EXIT_INTERRUPTED", "Line", "end_process", "say", "together"]

@@ -1,0 +1,121 @@
+"""A match between two networks of ours as rounds of compiled games."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azero.config import GameConfig
+from azero.games.game import Game
+from azero.games.go.rules import Go
+from azero.match.compiled import MatchGames, make_match
+from azero.match.external import Pairing
+from azero.match.games import MatchGame
+from azero.match.referee import PLAYED_OUT
+from azero.players.player import Decision
+from azero.players.specs import Loaded, NetworkSpec, load_player
+from azero.train.programs import match_settings
+
+PAIRS_PER_ROUND = 64
+"""Pairs of games played side by side; after each round the games are kept."""
+PAIRS_PER_TESTED_ROUND = 16
+"""The same where a test may end the match after a round."""
+
+
+def play_rounds(
+    specs: tuple[NetworkSpec, NetworkSpec],
+    rules: GameConfig,
+    pairings: Sequence[Pairing],
+    *,
+    temperature_moves: int = 0,
+    seed: int = 0,
+    pairs_per_round: int = PAIRS_PER_ROUND,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Iterator[MatchGame]:
+    """Yield the games of `pairings`, round by round; the random numbers of a round depend on `seed`, its first pair and its size.
+
+    Args:
+      specs: the players.
+      rules: what is played.
+      pairings: the missing games; those of a pair are played together even where one of them is known already.
+      temperature_moves: see `make_match`.
+      seed: of all draws.
+      pairs_per_round: at most so many pairs are played side by side.
+      is_over: asked before every round.
+    """
+    a, b = (load_player(spec, rules) for spec in specs)
+    wanted = {pairing.number: pairing for pairing in pairings}
+    pairs = sorted({(number - 1) // 2 for number in wanted})
+    size = -(-len(pairs) // -(-len(pairs) // pairs_per_round))
+    match = make_match(a.game, a.search, b.search, 2 * size, temperature_moves=temperature_moves)
+    width = max(len(pairing.opening_moves) for pairing in pairings)
+    for begin in range(0, len(pairs), size):
+        if is_over():
+            return
+        chosen = pairs[begin : begin + size]
+        padded = chosen + [chosen[-1]] * (size - len(chosen))
+        openings = np.full((size, width), -1, np.int32)
+        for row, pair in enumerate(padded):
+            moves = next(wanted[number].opening_moves for number in (2 * pair + 1, 2 * pair + 2) if number in wanted)
+            openings[row, : len(moves)] = moves
+        games = match(a.params, b.params, jax.random.fold_in(jax.random.key(seed), chosen[0]), openings=openings)
+        yield from _collect(games, openings, chosen, wanted, (a, b), specs)
+
+
+def _collect(
+    games: MatchGames,
+    openings: np.ndarray,
+    pairs: Sequence[int],
+    wanted: dict[int, Pairing],
+    players: tuple[Loaded, Loaded],
+    specs: tuple[NetworkSpec, NetworkSpec],
+) -> Iterator[MatchGame]:
+    half = len(openings)
+    visits = [match_settings(player.config).num_simulations if spec.visits is None else spec.visits for player, spec in zip(players, specs, strict=True)]
+    both = np.concatenate([openings, openings])
+    actions = [(*(a for a in both[i].tolist() if a >= 0), *games.actions[i, : games.lengths[i]].tolist()) for i in range(2 * half)]
+    margins = _margins(players[0].game, actions)
+    for row, pair in enumerate(pairs):
+        for index in (row, half + row):
+            first_is_black = bool(games.a_moves_first[index])
+            pairing = wanted.get(2 * pair + (1 if first_is_black else 2))
+            if pairing is None:
+                continue
+            start = len(actions[index]) - int(games.lengths[index])
+            movers = [(ply % 2 == 0) == first_is_black for ply in range(start, len(actions[index]))]
+            decisions = [
+                Decision(action, round(float(value), 4), visits[0 if is_first else 1])
+                for action, value, is_first in zip(actions[index][start:], games.values[index], movers, strict=False)
+            ]
+            yield MatchGame(
+                number=pairing.number,
+                opening=pairing.opening,
+                first_is_black=first_is_black,
+                reward=float(games.rewards[index]),
+                actions=actions[index],
+                num_opening_moves=start,
+                ending=PLAYED_OUT,
+                margin=margins[index],
+                decisions=tuple(decisions),
+            )
+
+
+def _margins(game: Game, actions: Sequence[tuple[int, ...]]) -> list[float | None]:
+    """Return Black's lead at the end of every game of Go; None of other games."""
+    if not isinstance(game, Go):
+        return [None] * len(actions)
+    table = np.full((game.max_moves, len(actions)), -1, np.int32)
+    for column, moves in enumerate(actions):
+        table[: len(moves), column] = moves
+
+    def play(state: Any, action: jax.Array) -> tuple[Any, None]:
+        played = game.step(state, jnp.maximum(action, 0))
+        return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), played, state), None
+
+    score = jax.jit(jax.vmap(lambda moves: game.score(jax.lax.scan(play, game.init(), moves)[0]), in_axes=1))
+    margins: list[float | None] = np.asarray(score(table)).tolist()
+    return margins

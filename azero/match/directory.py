@@ -1,0 +1,138 @@
+"""The directory of a match: what is played, every finished game, the result. A match that is interrupted goes on from it.
+
+match.json    the command and the players; the result so far
+games.jsonl   one row per finished game (see `azero.match.games.MatchGame`)
+gameN.sgf     the games of Go; those of chess as .pgn, of shogi as .csa
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from azero.data.holding import hold
+from azero.data.rows import RowFile, read_rows, to_plain, write_atomically
+from azero.match.games import MatchGame, MatchSummary
+
+MATCH = "match.json"
+GAMES = "games.jsonl"
+
+
+def read_match(path: Path) -> dict[str, Any]:
+    """Return what match.json says.
+
+    Raises:
+      ValueError: it is not there, or holds something else; the file is named.
+    """
+    file = path / MATCH
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"cannot read the match in {path}: {error}") from error
+    if not isinstance(facts, dict) or not isinstance(facts.get("command"), dict) or not isinstance(facts.get("players"), list):
+        raise ValueError(f"{file} does not hold a match")
+    return facts
+
+
+def read_match_games(path: Path) -> list[MatchGame]:
+    """Return the finished games of a match, each number once.
+
+    Raises:
+      ValueError: a row is damaged; the file is named.
+    """
+    try:
+        games = [MatchGame.from_row(row) for row in read_rows(path / GAMES)]
+    except ValueError as error:
+        raise ValueError(f"{path / GAMES}: {error}") from error
+    return list({game.number: game for game in games}.values())
+
+
+class MatchDirectory:
+    """The files of one match, open for further games."""
+
+    def __init__(self, path: Path, command: dict[str, Any], players: Sequence[dict[str, Any]]) -> None:
+        """Open the directory for the match that `command` describes; `players` are its players as they are today, those of an earlier start stay.
+
+        A match may become longer: its games stay, and further ones follow.
+
+        Raises:
+          ValueError: another match is in it, both commands are named; or a match goes on in it.
+          OSError: it cannot be made or written to.
+        """
+        self.path = path
+        self.command = to_plain(command)
+        self.players: list[dict[str, Any]] = list(players)
+        self.games: list[MatchGame] = []
+        path.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as holding:
+            holding.enter_context(hold(path))
+            self._open()
+            self._held = holding.pop_all()
+
+    def _open(self) -> None:
+        """Read the match that is in the directory, or begin it."""
+        path = self.path
+        if (path / MATCH).exists():
+            facts = read_match(path)
+            there = facts["command"]
+            is_longer = there.get("games", 0) < self.command["games"]
+            if differences := _differences(there | {"games": self.command["games"]} if is_longer else there, self.command):
+                raise ValueError(f"{path} holds another match ({differences}); choose another directory")
+            self.players = facts["players"]
+            self.games = read_match_games(path)
+            if is_longer:
+                self._write(facts.get("result", {}))
+        else:
+            self._write({})
+        self._rows = RowFile(path / GAMES)
+
+    def add(self, game: MatchGame, record: tuple[str, str] | None) -> None:
+        """Keep a finished game; `record` is the suffix and the text of its file, if it has one."""
+        if record is not None:
+            suffix, text = record
+            write_atomically(self.path / f"game{game.number:04d}{suffix}", text)
+        self._rows.append(game.row())
+        self.games.append(game)
+
+    def finish(self, summary: MatchSummary, verdict: str | None) -> None:
+        """Write the result so far."""
+        total = summary.result.total
+        self._write(
+            {
+                "wins": total.wins,
+                "draws": total.draws,
+                "losses": total.losses,
+                "score": summary.score.score,
+                "interval": [summary.score.low, summary.score.high],
+                "independent_groups": summary.score.groups,
+                "as_first_mover": dataclasses.asdict(summary.result.first),
+                "as_second_mover": dataclasses.asdict(summary.result.second),
+                "failures": summary.failures,
+                "score_disagreements": summary.disagreements,
+                "repeated_games": summary.repeats,
+                "different_games": dataclasses.asdict(summary.different.total),
+                "sprt": verdict,
+            }
+        )
+
+    def close(self) -> None:
+        """Close the files, and let others go on with the match."""
+        self._rows.close()
+        self._held.close()
+
+    def _write(self, result: dict[str, Any]) -> None:
+        facts = {"command": self.command, "players": self.players, "result": result}
+        write_atomically(self.path / MATCH, json.dumps(to_plain(facts), indent=2) + "\n")
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Say what the two commands have different: the match there first, then this one; a setting that is missing is None. Empty if they are the same."""
+    names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
+    if not names:
+        return ""
+    there, here = (", ".join(f"{name}: {command.get(name)}" for name in names) for command in (old, new))
+    return f"there {there}; here {here}"

@@ -1,0 +1,263 @@
+"""Elo ratings by maximum likelihood from a table of results, with the first mover's advantage, draws, and intervals that hold for all players at once.
+
+The model is Bradley and Terry's with draws after Davidson (1970, J. Am. Stat. Assoc. 65): win, draw and loss of the first mover have the weights
+10^(x / 800), nu and 10^(-x / 800), where x is the difference of the ratings plus the advantage. So the odds of the decided games are the base-10 logistic's,
+10^(x / 400), and 200 points are 76% of these, however many draws there are; Rao and Kupper's draws (BayesElo) would make the same results another difference.
+AlphaGo's paper prints the formula with base e, but the numbers in its text (230 Elo is 79%, and in AlphaGo Zero 200 Elo is 75%) only fit base 10.
+
+Uncertainty is the inverse of the Fisher information of ratings, advantage and draws together. The weakest prior that keeps a clean sweep finite goes with it:
+virtual games, one for each rating to be found (Jeffreys' prior, for two players), half won and half lost, spread over the pairs that met.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from azero.match.score import NORMAL_95
+
+Draws = Literal["davidson", "half"]
+ELO_SCALE = math.log(10) / 400
+"""Natural logits per Elo point."""
+MAX_STEP = 400.0
+"""Elo points by which one Newton step may move a rating, so that one-sided results do not overshoot."""
+ADVANTAGE_PRIOR = 400.0
+"""Standard deviation of the advantage before the games, in Elo: it matters only where colours say nothing about it."""
+DRAWS_PRIOR = 5.0
+"""Standard deviation of log nu before the games."""
+
+
+@dataclass(frozen=True)
+class PairResult:
+    """Games between two players, counted from the first one's side, who moved first in all of them unless colours alternated."""
+
+    first: str
+    second: str
+    wins: float
+    draws: float
+    losses: float
+    alternating: bool = False
+    """Each moved first in half of the games, so that no advantage shows."""
+
+    @property
+    def games(self) -> float:
+        """All games."""
+        return self.wins + self.draws + self.losses
+
+    @property
+    def without_draws(self) -> PairResult:
+        """The same with every draw as half a win and half a loss."""
+        return dataclasses.replace(self, wins=self.wins + self.draws / 2, draws=0.0, losses=self.losses + self.draws / 2)
+
+
+@dataclass(frozen=True)
+class Rating:
+    """A player's rating in Elo points, relative to the anchors, whose own is a point."""
+
+    name: str
+    elo: float
+    low: float
+    """With `high`: with 95% probability the ratings of all players of the table lie in their intervals."""
+    high: float
+    deviation: float
+    """Standard error of this rating alone; 0 for an anchor."""
+    games: int
+    score: float
+    """Share of the points in all games, draws as half."""
+
+
+@dataclass(frozen=True)
+class EloFit:
+    """Ratings and what was found beside them."""
+
+    ratings: list[Rating]
+    """In the order in which the players first appear."""
+    advantage: float | None
+    """Elo points that moving first is worth; None if all colours alternated."""
+    advantage_deviation: float
+    draw_share: float
+    """Share of draws between equal players who have no advantage."""
+
+
+def expected_score(difference: float) -> float:
+    """Return the expected score without draws of a player who is `difference` Elo points stronger: 0.76 for 200."""
+    return 1 / (1 + math.exp(-ELO_SCALE * difference))
+
+
+def elo_difference(score: float) -> float:
+    """Return the Elo difference that makes `score` (in (0, 1)) the expected one."""
+    return math.log(score / (1 - score)) / ELO_SCALE
+
+
+def fit_elo(results: Sequence[PairResult], anchors: Mapping[str, float] | None = None, *, draws: Draws = "davidson", prior: float = 1.0) -> EloFit:
+    """Return the ratings under which the results are most likely.
+
+    Args:
+      results: games between pairs; a pair may appear several times and in either order.
+      anchors: players whose ratings are given. None puts the first player at 0.
+      draws: "davidson", or "half": a draw is half a win and half a loss, so that the logistic gives the expected score with draws (as in Ordo).
+      prior: weight of the virtual games; 0 is plain maximum likelihood, which a clean sweep makes infinite.
+
+    Raises:
+      ValueError: there are no games, someone plays himself, an anchor has no games, or a player is not connected to an anchor by games.
+    """
+    results = [result if draws == "davidson" else result.without_draws for result in results if result.games]
+    names = list(dict.fromkeys(name for result in results for name in (result.first, result.second)))
+    if not names:
+        raise ValueError("no games to rate")
+    anchors = {names[0]: 0.0} if anchors is None else dict(anchors)
+    games, points = _tables(results, names)
+    _check_connected(games, names, anchors)
+    free = [name for name in names if name not in anchors]
+    start = float(np.mean(list(anchors.values())))
+    rows = _rows(results, names, games, prior if free else 0.0)
+    design = _Design.make(rows, names, free, anchors, start)
+    theta, information = _newton(rows, design)
+    covariance = np.linalg.inv(information) if len(theta) else np.zeros((0, 0))
+    deviations = dict(zip(free, np.sqrt(np.diag(covariance))[: len(free)], strict=True))
+    elo = anchors | dict(zip(free, theta[: len(free)] + start, strict=True))
+    quantile = _joint_quantile(covariance[: len(free), : len(free)])
+    totals = games.sum(axis=1)
+    ratings = []
+    for index, name in enumerate(names):
+        deviation, rating = float(deviations.get(name, 0.0)), float(elo[name])
+        half = quantile * deviation
+        ratings.append(Rating(name, rating, rating - half, rating + half, deviation, int(totals[index]), float(points[index].sum() / totals[index])))
+    found = len(free) + int(design.has_advantage)
+    return EloFit(
+        ratings,
+        float(theta[len(free)]) if design.has_advantage else None,
+        float(np.sqrt(covariance[len(free), len(free)])) if design.has_advantage else 0.0,
+        float(np.exp(theta[found]) / (2 + np.exp(theta[found]))) if design.has_draws else 0.0,
+    )
+
+
+class _Rows:
+    """The results as arrays [R]: who, whether the first one moved first, and the counts, virtual games included."""
+
+    def __init__(self, entries: Sequence[tuple[int, int, bool, float, float, float]]) -> None:
+        table = np.array(entries, float).reshape(-1, 6)
+        self.first, self.second = table[:, 0].astype(int), table[:, 1].astype(int)
+        self.in_order = table[:, 2]
+        self.wins, self.draws, self.losses = table[:, 3], table[:, 4], table[:, 5]
+        self.games = self.wins + self.draws + self.losses
+
+
+def _rows(results: Sequence[PairResult], names: Sequence[str], games: np.ndarray, prior: float) -> _Rows:
+    index = {name: i for i, name in enumerate(names)}
+    entries = [(index[r.first], index[r.second], not r.alternating, float(r.wins), float(r.draws), float(r.losses)) for r in results]
+    totals, count = games.sum(axis=1), len(names)
+    for i, j in zip(*np.nonzero(np.triu(games)), strict=True):
+        # Over all pairs these sum to the number of players, of whom one is the point of reference.
+        virtual = prior * games[i, j] * (1 / totals[i] + 1 / totals[j]) * (count - 1) / count
+        if virtual:
+            entries.append((int(i), int(j), False, virtual / 2, 0.0, virtual / 2))
+    return _Rows(entries)
+
+
+@dataclass(frozen=True)
+class _Design:
+    """How the parameters (free ratings, advantage, log nu) make the differences: x = matrix @ theta + offset, in logits."""
+
+    matrix: np.ndarray
+    """float64[R, F + 1] without the column of an advantage that nothing shows"""
+    offset: np.ndarray
+    """float64[R]"""
+    has_advantage: bool
+    has_draws: bool
+
+    @classmethod
+    def make(cls, rows: _Rows, names: Sequence[str], free: Sequence[str], anchors: Mapping[str, float], start: float) -> _Design:
+        known = np.array([anchors.get(name, start) for name in names])
+        sides = np.zeros((len(rows.games), len(names)))
+        sides[np.arange(len(sides)), rows.first] += 1
+        sides[np.arange(len(sides)), rows.second] -= 1
+        columns = sides[:, [names.index(name) for name in free]]
+        has_advantage = bool(rows.in_order.any())
+        matrix = np.column_stack([columns, rows.in_order]) if has_advantage else columns
+        return cls(ELO_SCALE * matrix, ELO_SCALE * (sides @ known), has_advantage, bool(rows.draws.any()))
+
+    @property
+    def precision(self) -> np.ndarray:
+        """What is known of each parameter before the games: one over the variance."""
+        players = self.matrix.shape[1] - int(self.has_advantage)
+        advantage = [ADVANTAGE_PRIOR**-2] if self.has_advantage else []
+        return np.array([0.0] * players + advantage + ([DRAWS_PRIOR**-2] if self.has_draws else []))
+
+
+def _newton(rows: _Rows, design: _Design) -> tuple[np.ndarray, np.ndarray]:
+    """Maximise the (concave) log-likelihood; return the parameters float64[F] and their Fisher information float64[F, F]."""
+    linear = design.matrix.shape[1]
+    theta = np.zeros(linear + int(design.has_draws))
+    precision = design.precision
+    information = np.zeros((len(theta), len(theta)))
+    for _ in range(200):
+        x = design.matrix @ theta[:linear] + design.offset
+        draw = np.full_like(x, theta[-1] if design.has_draws else -np.inf)
+        logits = np.stack([x / 2, draw, -x / 2])
+        win, drawn, loss = np.exp(logits - np.logaddexp.reduce(logits, axis=0))
+        slope = (rows.wins - rows.losses) / 2 - rows.games * (win - loss) / 2
+        curve = rows.games * (win + loss - (win - loss) ** 2) / 4
+        information = np.diag(precision)
+        information[:linear, :linear] += design.matrix.T @ (curve[:, None] * design.matrix)
+        gradient = -precision * theta
+        gradient[:linear] += design.matrix.T @ slope
+        if design.has_draws:
+            information[linear, linear] += (rows.games * drawn * (1 - drawn)).sum()
+            mixed = design.matrix.T @ (-rows.games * drawn * (win - loss) / 2)
+            information[:linear, linear] += mixed
+            information[linear, :linear] += mixed
+            gradient[linear] += (rows.draws - rows.games * drawn).sum()
+        if not len(theta):
+            break
+        step = np.linalg.solve(information, gradient)
+        theta = theta + step * min(1.0, MAX_STEP / max(float(np.abs(step).max()), 1e-12))
+        if np.abs(step).max() < 1e-8:
+            break
+    return theta, information
+
+
+def _joint_quantile(covariance: np.ndarray) -> float:
+    """Return how many standard errors make intervals that hold for all parameters at once with 95% probability: 1.96 for a single one."""
+    if len(covariance) < 2:
+        return NORMAL_95
+    deviations = np.sqrt(np.diag(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(deviations, deviations))
+    draws = np.random.default_rng(0).standard_normal((20_000, len(covariance)))
+    deviates = draws @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    return max(NORMAL_95, float(np.quantile(np.abs(deviates).max(axis=1), 0.95)))
+
+
+def _tables(results: Sequence[PairResult], names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return games and points, float64[P, P] over P players: row against column."""
+    index = {name: i for i, name in enumerate(names)}
+    games, points = np.zeros((2, len(names), len(names)))
+    for result in results:
+        if result.first == result.second:
+            raise ValueError(f"player {result.first!r} cannot be rated by games against itself")
+        i, j = index[result.first], index[result.second]
+        games[i, j] += result.games
+        games[j, i] += result.games
+        points[i, j] += result.wins + result.draws / 2
+        points[j, i] += result.losses + result.draws / 2
+    return games, points
+
+
+def _check_connected(games: np.ndarray, names: list[str], anchors: Mapping[str, float]) -> None:
+    if missing := [name for name in anchors if name not in names]:
+        raise ValueError(f"anchors without games: {_quoted(missing)}; the players are: {_quoted(names)}")
+    reached = np.array([name in anchors for name in names])
+    for _ in names:
+        reached = reached | (games[reached] > 0).any(axis=0)
+    if not reached.all():
+        lost = [name for name, is_reached in zip(names, reached, strict=True) if not is_reached]
+        raise ValueError(f"no games connect {_quoted(lost)} with {_quoted(anchors)}")
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))

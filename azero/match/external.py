@@ -1,0 +1,199 @@
+"""Matches in which programs take part: several games at once, each refereed by our own rules."""
+
+from __future__ import annotations
+
+import queue
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import jax
+
+from azero.games.game import Game
+from azero.games.go.rules import Go
+from azero.games.go.scoring.status import judge
+from azero.games.positions import ReadsPositions
+from azero.match.games import MatchGame
+from azero.match.referee import PLAYED_OUT, GameRecord, play_game
+from azero.players.clock import Clock
+from azero.players.external import GtpPlayer
+from azero.players.player import Player, Position
+from azero.players.program import ProgramPlayer
+
+GNU_GO = "gnugo --mode gtp --level {level} --seed {seed}"
+"""GNU Go as it comes: with its own, Japanese rules it passes while dead stones are on the board."""
+OUR_RULES = "--chinese-rules --positional-superko --capture-all-dead"
+"""What brings GNU Go as near to our rules as its options allow: area scoring, no repeated position, dead stones captured before it passes."""
+
+MakePlayer = Callable[[int], Player]
+"""Makes the player of a game with the given number; a program is started anew for every game."""
+
+
+def gnu_go_command(level: int = 10, our_rules: bool = True) -> list[str]:
+    """Return the words that start GNU Go, with its own rules or ours; `{seed}` stays open for the number of each game."""
+    return GNU_GO.replace("{level}", str(level)).split() + (OUR_RULES.split() if our_rules else [])
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """A game to be played."""
+
+    number: int
+    """From 1."""
+    opening: int | None = None
+    """Number of the opening or position, from 1; None is the empty board."""
+    opening_moves: tuple[int, ...] = ()
+    start: str = ""
+    """The position that the game begins with, in text (FEN, SFEN); empty is the game's own."""
+    first_colour: int | None = None
+    """0 if the match's first player has the side that begins a whole game (Black in Go, White in chess), 1 if the other; None is 0 in odd games, 1 in even ones."""
+
+    @property
+    def first_is_black(self) -> bool:
+        """Whether the match's first player has the side that begins a whole game."""
+        return self.number % 2 == 1 if self.first_colour is None else self.first_colour == 0
+
+    def first_position(self, game: Game) -> Position:
+        """Return the position before the first move of the opening.
+
+        Raises:
+          ValueError: `start` is not a position of the game; what is wrong is named.
+        """
+        if not self.start:
+            return Position.start(game)
+        if not isinstance(game, ReadsPositions):
+            raise ValueError(f"{game.name} begins with its own position, not with {self.start!r}")
+        return Position.of_state(game, jax.tree.map(lambda leaf: leaf[0], game.from_positions([self.start])))
+
+
+def program_player(name: str, command: Sequence[str], size: int, komi: float, timeout: float, first_seed: int) -> MakePlayer:
+    """Return what makes the program's player; `{seed}` in a word of the command becomes `first_seed` plus the number of the game."""
+
+    def make(number: int) -> Player:
+        words = [word.replace("{seed}", str(first_seed + number)) for word in command]
+        return GtpPlayer(name, words, size=size, komi=komi, timeout=timeout)
+
+    return make
+
+
+def play_games(
+    game: Game, makers: Sequence[tuple[MakePlayer, MakePlayer]], pairings: Iterable[Pairing], *, timeout: float = 60.0, stop: Callable[[], bool] = lambda: False
+) -> Iterator[MatchGame]:
+    """Play games in as many threads as there are `makers`, and yield them as they end. What our rules forbid loses, as does a crash or silence, and is named.
+
+    Args:
+      game: the rules of the referee.
+      makers: for every thread, what makes the match's first and second player of a game.
+      pairings: the games, in the order in which they are begun.
+      timeout: seconds a player may take over a move.
+      stop: asked before each new game; True begins no further one.
+
+    Raises:
+      ValueError: a program cannot be started, or an opening is not legal.
+    """
+    todo: queue.SimpleQueue[Pairing] = queue.SimpleQueue()
+    for pairing in pairings:
+        todo.put(pairing)
+    finished: queue.SimpleQueue[MatchGame | BaseException | None] = queue.SimpleQueue()
+    active: set[ProgramPlayer] = set()
+    ended = threading.Event()
+
+    def work(make_first: MakePlayer, make_second: MakePlayer) -> None:
+        try:
+            while not ended.is_set() and not stop():
+                pairing = todo.get_nowait()
+                finished.put(_play(game, make_first(pairing.number), make_second(pairing.number), pairing, timeout, active))
+        except queue.Empty:
+            pass
+        except BaseException as error:  # handed to whoever waits for the games
+            finished.put(error)
+        finally:
+            finished.put(None)
+
+    with ThreadPoolExecutor(len(makers), thread_name_prefix="match") as threads:
+        for pair in makers:
+            threads.submit(work, *pair)
+        try:
+            working = len(makers)
+            while working:
+                outcome = finished.get()
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                if outcome is None:
+                    working -= 1
+                else:
+                    yield outcome
+        finally:
+            # Without their programs, games that are still going on end at once.
+            ended.set()
+            for program in list(active):
+                program.close()
+
+
+def _play(game: Game, first: Player, second: Player, pairing: Pairing, timeout: float, active: set[ProgramPlayer]) -> MatchGame:
+    first_is_black = pairing.first_is_black
+    black, white = (first, second) if first_is_black else (second, first)
+    programs = [player for player in (first, second) if isinstance(player, ProgramPlayer)]
+    active.update(programs)
+    try:
+        record = play_game(game, black, white, Clock(timeout), pairing.opening_moves, pairing.first_position(game))
+        margin = _margin(record)
+        claims = {program.name: _claim(program) for program in programs} if margin is not None and _passed_twice(record) else {}
+        other_scores = {name: (claim, score) for name, claim in claims.items() if claim and (score := parse_score(claim)) not in (None, margin)}
+    finally:
+        for program in programs:
+            program.close()
+            active.discard(program)
+    seconds = record.seconds if first_is_black else record.seconds[::-1]
+    cleared = _cleared_margin(record) if other_scores else None
+    # Who wins is what counts: stones that both sides leave on the board as dead change the margin alone.
+    agreed = {score for _, score in other_scores.values() if score == cleared and margin is not None and score * margin > 0}
+    return MatchGame(
+        number=pairing.number,
+        opening=pairing.opening,
+        start=pairing.start,
+        first_is_black=first_is_black,
+        reward=record.rewards[0 if first_is_black else 1],
+        actions=record.final.actions,
+        num_opening_moves=record.num_opening_moves,
+        ending=record.ending,
+        failed="" if record.failed is None else record.names[record.failed],
+        margin=margin,
+        cleared_margin=cleared if agreed else None,
+        disagreement="; ".join(f"{name} says {claim}" for name, (claim, score) in other_scores.items() if score not in agreed),
+        seconds=(round(seconds[0], 2), round(seconds[1], 2)),
+        decisions=record.decisions,
+    )
+
+
+def _claim(program: ProgramPlayer) -> str | None:
+    """Return what a GTP program says of the score."""
+    return program.final_score() if isinstance(program, GtpPlayer) else None
+
+
+def _margin(record: GameRecord) -> float | None:
+    game = record.final.game
+    return float(game.score(record.final.state)) if isinstance(game, Go) and record.ending == PLAYED_OUT else None
+
+
+def _cleared_margin(record: GameRecord) -> float:
+    """Return Black's lead at the end of a game of Go once the dead stones are taken off."""
+    game, final = record.final.game, record.final.state
+    assert isinstance(game, Go)
+    return judge(game.board(final)).margin - game.komi
+
+
+def _passed_twice(record: GameRecord) -> bool:
+    """Whether the game ended as programs know it, not by our limit of moves."""
+    passing = record.final.game.num_actions - 1
+    return record.final.actions[-2:] == (passing, passing)
+
+
+def parse_score(text: str) -> float | None:
+    """Return Black's lead from an answer to final_score (B+3.5, W+12, 0); None if it is something else."""
+    found = re.match(r"\s*([BW])\+(\d+(?:\.\d+)?)", text, re.IGNORECASE)
+    if found is None:
+        return 0.0 if text.strip().lower() in ("0", "draw") else None
+    return float(found.group(2)) * (1 if found.group(1) in "Bb" else -1)

@@ -1,0 +1,134 @@
+"""The games of a match between two players as rows, and what they say together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from azero.data.rows import Row
+from azero.games.go.text import format_score
+from azero.match.paired import PairedScore, paired_score
+from azero.match.score import MatchResult, Tally
+from azero.players.player import Decision
+
+
+@dataclass(frozen=True)
+class MatchGame:
+    """One finished game of a match, from the side of its first player."""
+
+    number: int
+    """From 1. Games 2k - 1 and 2k are a pair where colours alternate: one opening, both colours."""
+    opening: int | None
+    """Its number in the file of openings or positions, from 1; None is the empty board."""
+    first_is_black: bool
+    """Whether the match's first player has the side that begins a whole game (Black in Go, White in chess); where colours alternate it has in an odd game."""
+    reward: float
+    """+1, 0 or -1 for the first player."""
+    actions: tuple[int, ...]
+    num_opening_moves: int
+    """Moves that were given, not chosen."""
+    ending: str
+    """How it ended: played out, who resigned, or what a player did wrong."""
+    failed: str = ""
+    """Who lost by a crash, an illegal move or silence; empty if nobody did."""
+    margin: float | None = None
+    """Go: points by which Black leads under our rules, where the game was played out."""
+    cleared_margin: float | None = None
+    """Go: the lead without the dead stones that were left on the board, where a program counts so, we do too, and the winner is the same; else None."""
+    disagreement: str = ""
+    """What a program says of the score, where it differs from both of ours; else empty."""
+    seconds: tuple[float, float] | None = None
+    """Thinking time of the first and the second player."""
+    start: str = ""
+    """The position that the game began with, in text (FEN, SFEN); empty is the game's own."""
+    decisions: tuple[Decision, ...] = ()
+    """What the movers thought, move by move after the opening; not in the row."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What there is to say about the score."""
+        remarks = [] if self.cleared_margin is None else [f"{format_score(self.cleared_margin)} without the dead stones"]
+        return [*remarks, self.disagreement] if self.disagreement else remarks
+
+    @property
+    def pair(self) -> int:
+        """Number of its pair, from 0."""
+        return (self.number - 1) // 2
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """For the first and the second mover."""
+        own = self.reward if self.first_is_black else -self.reward
+        return own, -own
+
+    def row(self) -> Row:
+        """Return the game as plain values."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "decisions"}
+
+    @classmethod
+    def from_row(cls, row: Row) -> MatchGame:
+        """Return the game that `row` put into a row.
+
+        Raises:
+          ValueError: it is no such row.
+        """
+        try:
+            values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+            return cls(**values)
+        except TypeError as error:
+            raise ValueError(f"a row does not hold a game of a match: {error}") from error
+
+
+@dataclass(frozen=True)
+class MatchSummary:
+    """The result of a match so far."""
+
+    result: MatchResult
+    score: PairedScore
+    failures: dict[str, int]
+    """Games lost by a failure, by player."""
+    disagreements: int
+    """Games whose score a program counted differently."""
+    repeats: int
+    """Games whose moves all repeat an earlier one's."""
+    different: MatchResult
+    """The result of the games without those that repeat an earlier one with the same colours. Players that draw nothing at random play one game as often as they are
+    asked to."""
+
+
+def summarise(games: Sequence[MatchGame]) -> MatchSummary:
+    """Return what the games, at least one, say together."""
+    keys: list[Sequence[Hashable]] = [
+        (("pair", game.pair) if game.opening is None else ("opening", game.opening), ("moves", game.start, game.actions)) for game in games
+    ]
+    different = {(game.start, game.actions, game.first_is_black): game for game in reversed(games)}
+    return MatchSummary(
+        _result(games),
+        paired_score([game.reward for game in games], keys),
+        dict(Counter(game.failed for game in games if game.failed)),
+        sum(bool(game.disagreement) for game in games),
+        len(games) - len({(game.start, game.actions) for game in games}),
+        _result(list(different.values())),
+    )
+
+
+def complete_pairs(games: Sequence[MatchGame]) -> list[float]:
+    """Return the shares of the points of the pairs 0, 1, 2 ... up to the first one that is not complete."""
+    points: dict[int, list[float]] = {}
+    for game in games:
+        points.setdefault(game.pair, []).append((game.reward + 1) / 2)
+    pairs: list[float] = []
+    while len(points.get(len(pairs), ())) == 2:
+        pairs.append(sum(points[len(pairs)]) / 2)
+    return pairs
+
+
+def _result(games: Sequence[MatchGame]) -> MatchResult:
+    return MatchResult(_tally([game.reward for game in games if game.first_is_black]), _tally([game.reward for game in games if not game.first_is_black]))
+
+
+def _tally(rewards: Sequence[float]) -> Tally:
+    return Tally(sum(reward > 0 for reward in rewards), sum(reward == 0 for reward in rewards), sum(reward < 0 for reward in rewards))

@@ -1,0 +1,186 @@
+"""How the games of a match begin: with openings from a collection of games, from lines of moves, or drawn at random; or with given positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from azero.games.chess import pgn
+from azero.games.chess.text import START as CHESS_START
+from azero.games.game import Game
+from azero.games.go import sgf, sgf_files
+from azero.games.positions import read_position_lines
+from azero.games.shogi import records
+from azero.games.shogi.sfen import START as SHOGI_START
+from azero.match.external import Pairing
+from azero.match.request import MatchRequest
+from azero.players.player import Position
+
+MATERIAL = {"p": 1, "n": 3, "b": 3, "r": 5, "q": 9}
+"""What men are worth, in pawns (Shannon 1950, 'Programming a Computer for Playing Chess', section 3)."""
+_CHESS = ("chess", "minichess")
+
+
+class Start(NamedTuple):
+    """A position that a game begins with."""
+
+    text: str
+    """FEN or SFEN"""
+    stronger: int | None
+    """Chess: the side with more material, 0 White and 1 Black; None where both have the same, and in other games."""
+
+
+def draw_pairings(request: MatchRequest, game: Game) -> list[Pairing]:
+    """Return the games of a match: its openings or positions in turn, each one with both colours before the next, unless the first player has a side of its own.
+
+    Raises:
+      ValueError: a file cannot be read, or something in it is not possible in this game; its place is named.
+    """
+    numbers = range(1, request.games + 1)
+    if request.start_positions is not None:
+        starts = read_starts(request.start_positions, game, need_stronger=request.first_side == "stronger")
+        if request.first_side is None:
+            return [Pairing(number, index + 1, start=starts[index].text) for number in numbers for index in [(number - 1) // 2 % len(starts)]]
+        turns = [(number, (number - 1) % len(starts)) for number in numbers]
+        return [Pairing(number, index + 1, start=starts[index].text, first_colour=starts[index].stronger) for number, index in turns]
+    if request.random_plies is not None:
+        openings = draw_openings(game, request.games // 2, request.random_plies, request.seed)
+    elif request.openings is not None:
+        openings = read_openings(request.openings, game, request.opening_moves)
+    else:
+        return [Pairing(number) for number in numbers]
+    return [Pairing(number, index + 1, openings[index]) for number in numbers for index in [(number - 1) // 2 % len(openings)]]
+
+
+def read_starts(path: Path, game: Game, need_stronger: bool = False) -> list[Start]:
+    """Return the positions of a file (see `read_positions`), of equal ones the first.
+
+    Raises:
+      ValueError: the file cannot be read or a position is not possible; or `need_stronger`, and there is no stronger side.
+    """
+    if need_stronger and game.name not in _CHESS:
+        raise ValueError(f"first-side stronger is for positions of chess, not of {game.name}")
+    starts = [Start(line, stronger_side(line) if game.name in _CHESS else None) for line in dict.fromkeys(read_position_lines(game, path))]
+    even = next((start.text for start in starts if start.stronger is None), None)
+    if need_stronger and even is not None:
+        raise ValueError(f"{path}: in {even!r} neither side has more material; first-side stronger needs one")
+    return starts
+
+
+def stronger_side(fen: str) -> int | None:
+    """Return which side of a FEN has more material, 0 White and 1 Black; None if neither has."""
+    men = fen.split()[0]
+    balance = sum(MATERIAL[man] * (men.count(man.upper()) - men.count(man)) for man in MATERIAL)
+    return None if balance == 0 else int(balance < 0)
+
+
+def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[tuple[int, ...]]:
+    """Return the openings of a file as actions, each one legal and not the end of the game; of equal ones the first stays.
+
+    Args:
+      path: games of a collection (SGF for Go, PGN for chess, CSA or KIF for shogi; see `read_games` of each), or a text with the moves of one opening on each
+        line, as people write them ("E5 C3 pass", "e2e4 e7e5"), separated by blanks or commas; what follows a # is a remark.
+      game: the rules.
+      num_moves: moves to take of each; None is all of them.
+
+    Raises:
+      ValueError: the file cannot be read, or an opening is not possible in this game; its place is named.
+    """
+    if num_moves is not None and num_moves < 1:
+        raise ValueError(f"an opening has at least one move, not {num_moves}")
+    suffixes, of_collection = _COLLECTIONS.get(game.name, ((), None))
+    if of_collection is not None and path.name.lower().endswith(suffixes):
+        openings = of_collection(path, game, num_moves)
+    else:
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"cannot read {path}: {error}") from error
+        openings = [_of_line(line, f"{path.name}, line {number}", game, num_moves) for number, line in enumerate(lines, start=1)]
+    chosen = list(dict.fromkeys(opening for opening in openings if opening))
+    if not chosen:
+        raise ValueError(f"there is no opening in {path}")
+    return chosen
+
+
+def draw_openings(game: Game, count: int, plies: int, seed: int) -> list[tuple[int, ...]]:
+    """Return `count` openings of `plies` moves, each drawn evenly from the legal ones; none of them ends the game, and they are all different if that is possible."""
+    openings: dict[tuple[int, ...], None] = {}
+    random = np.random.default_rng(seed)
+    for _ in range(20 * count):
+        position = Position.start(game)
+        while len(position.actions) < plies and not position.is_over:
+            position = position.play(int(random.choice(np.flatnonzero(position.legal))))
+        if not position.is_over:
+            openings[position.actions] = None
+        if len(openings) == count:
+            break
+    if not openings:
+        raise ValueError(f"random-plies {plies}: every such game of {game.name} was over")
+    return list(openings)
+
+
+def _of_sgf(record: sgf.GameRecord, game: Game, num_moves: int | None) -> tuple[int, ...]:
+    if record.board_shape != game.board_shape:
+        raise ValueError(f"{record.name} is a game on {record.board_shape[0]}x{record.board_shape[1]}, the match is {game.name} on {game.board_shape}")
+    if record.black_points or record.white_points or record.to_play:
+        raise ValueError(f"{record.name} does not begin on the empty board with Black to move")
+    moves = record.moves[:num_moves]
+    if any(colour != ply % 2 for ply, (colour, _) in enumerate(moves)):
+        raise ValueError(f"{record.name}: the players do not take turns")
+    names = Position.start(game)
+    return _checked([names.action_name(action) for _, action in moves], record.name, game)
+
+
+def _of_start(name: str, is_start: bool, actions: tuple[int, ...], game: Game, num_moves: int | None) -> tuple[int, ...]:
+    if not is_start:
+        raise ValueError(f"{name} does not begin with the first position of the game")
+    return _played(actions[:num_moves], name, game)
+
+
+_Reader = Callable[[Path, Game, int | None], list[tuple[int, ...]]]
+
+_COLLECTIONS: dict[str, tuple[tuple[str, ...], _Reader]] = {
+    "go": (sgf_files.SUFFIXES, lambda path, game, most: [_of_sgf(record, game, most) for record in sgf.read_games(path)]),
+    "chess": (
+        pgn.SUFFIXES,
+        lambda path, game, most: [_of_start(record.name, record.fen == CHESS_START, record.actions, game, most) for record in pgn.read_games(path)],
+    ),
+    "shogi": (
+        records.SUFFIXES,
+        lambda path, game, most: [_of_start(record.name, record.sfen == SHOGI_START, record.actions, game, most) for record in records.read_games(path)],
+    ),
+}
+"""Collections of games, by what is played: the suffixes of their files, and their openings."""
+
+
+def _of_line(line: str, place: str, game: Game, num_moves: int | None) -> tuple[int, ...]:
+    return _checked(line.partition("#")[0].replace(",", " ").split()[:num_moves], place, game)
+
+
+def _checked(moves: list[str], place: str, game: Game) -> tuple[int, ...]:
+    position = Position.start(game)
+    for move in moves:
+        position = _follow(position, move, place)
+    return position.actions
+
+
+def _played(actions: tuple[int, ...], place: str, game: Game) -> tuple[int, ...]:
+    position = Position.start(game)
+    for action in actions:
+        position = _follow(position, action, place)
+    return position.actions
+
+
+def _follow(position: Position, move: str | int, place: str) -> Position:
+    """Return the position after a move of an opening, which must be legal and leave something to play."""
+    try:
+        position = position.play(position.parse_action(move) if isinstance(move, str) else move)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
+    if position.is_over:
+        raise ValueError(f"{place}: the game is over after move {len(position.actions)}; an opening leaves something to play")
+    return position

@@ -1,0 +1,86 @@
+"""The interval of a match's score when games belong together: the two colours of an opening, or games that repeat each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from azero.match.score import NORMAL_95, wilson_interval
+
+
+@dataclass(frozen=True)
+class PairedScore:
+    """The score of one player and how sure it is."""
+
+    score: float
+    """Share of the points, draws as half."""
+    low: float
+    """95% interval with `high`."""
+    high: float
+    games: int
+    groups: int
+    """Groups of games that say something independently of each other."""
+
+
+def paired_score(rewards: Sequence[float], keys: Sequence[Sequence[Hashable]]) -> PairedScore:
+    """Return the score with an interval that counts groups of games, not games.
+
+    Games of a pair are not independent: where moving first wins, one colour each makes the score surer than the games alone; where one opening is played over
+    and over, less sure. The variance of the score is that between the groups (cluster-robust), with one more group that has the variance of independent games,
+    so that a few equal groups do not look certain. The interval is Wilson's for as many independent games as would have this variance, with Student's quantile
+    for the number of groups.
+
+    Args:
+      rewards: +1, 0 or -1 of each game, at least one.
+      keys: of each game what it has in common with others (its opening, its moves): games that share a key are in one group.
+    """
+    points = [(reward + 1) / 2 for reward in rewards]
+    games = len(points)
+    score = sum(points) / games
+    groups = _groups(keys)
+    count = len(groups)
+    if count < 2:
+        return PairedScore(score, 0.0, 1.0, games, count)
+    together = sum(sum(points[index] - score for index in group) ** 2 for group in groups)
+    apart = sum((point - score) ** 2 for point in points)
+    softened = (sum(points) + 1) / (games + 2)
+    another = softened * (1 - softened) * games / count
+    effective = max(1.0, games * (apart + another) / (together + another))
+    low, high = wilson_interval(score, round(effective), student_quantile(count - 1))
+    return PairedScore(score, low, high, games, count)
+
+
+def _groups(keys: Sequence[Sequence[Hashable]]) -> list[list[int]]:
+    """Return the indices of the games by group."""
+    parent = list(range(len(keys)))
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = index = parent[parent[index]]
+        return index
+
+    first: dict[Hashable, int] = {}
+    for index, shared in enumerate(keys):
+        for key in shared:
+            parent[root(index)] = root(first.setdefault(key, index))
+    groups: dict[int, list[int]] = {}
+    for index in range(len(keys)):
+        groups.setdefault(root(index), []).append(index)
+    return list(groups.values())
+
+
+def student_quantile(freedom: int) -> float:
+    """Return the two-sided 95% quantile of Student's t (Abramowitz and Stegun 26.7.5; exact for 1 and 2 degrees of freedom)."""
+    if freedom == 1:
+        return math.tan(math.pi * 0.475)
+    if freedom == 2:
+        return 0.95 * math.sqrt(2 / (1 - 0.95**2))
+    z, n = NORMAL_95, freedom
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / n ** (power + 1) for power, term in enumerate(terms))

@@ -1,0 +1,150 @@
+"""The games of a match as records that other programs read, with what the players thought of their moves: SGF for Go, PGN for chess, CSA for shogi."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol, Self, TypeVar
+
+from azero.config import GameConfig
+from azero.games.chess.pgn import RESULTS, format_pgn
+from azero.games.chess.text import START as CHESS_START
+from azero.games.chess.text import board_of_fen, format_san
+from azero.games.game import Game
+from azero.games.go.sgf import GameRecord
+from azero.games.go.sgf_write import Note, format_game, format_result, rules_name
+from azero.games.go.text import format_vertex
+from azero.games.shogi import entering
+from azero.games.shogi.csa import format_csa
+from azero.games.shogi.csa import format_move as format_csa_move
+from azero.games.shogi.rules import Shogi
+from azero.games.shogi.sfen import START as SHOGI_START
+from azero.games.shogi.text import Board, board_of_sfen
+from azero.match.games import MatchGame
+from azero.match.referee import PLAYED_OUT
+from azero.players.player import Decision
+
+LINE_MOVES = 8
+"""Moves of an expected line that are written in chess and shogi: naming one plays it out in the slow rules of the host."""
+
+
+class _Board(Protocol):
+    def after(self, action: int, /) -> Self: ...
+
+
+_AnyBoard = TypeVar("_AnyBoard", bound=_Board)
+
+
+def match_sgf(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
+    """Return a game of Go as SGF text; `names` are those of the match's first and second player."""
+    lines = [[format_vertex(action, board.board_shape) for action in decision.line] for decision in game.decisions]
+    notes = [Note(comment) for comment in _comments(game, lines, "\n")]
+    record = GameRecord(
+        name=f"game {game.number}",
+        board_shape=board.board_shape,
+        komi=rules.komi,
+        moves=tuple((ply % 2, action) for ply, action in enumerate(game.actions)),
+        result=format_result(game.rewards, _reason(game)),
+        rules=rules_name(rules.superko, rules.suicide),
+        players=names if game.first_is_black else (names[1], names[0]),
+        date=time.strftime("%Y-%m-%d"),
+    )
+    return format_game(record, notes)
+
+
+def format_thought(decision: Decision, line: Sequence[str], separator: str) -> str:
+    """Return what a player thought of its move: the value for itself in [-1, 1], the visits, the line it expects; nothing if it does not say."""
+    parts = [] if decision.value is None else [f"value {decision.value:+.3f}"]
+    parts += [] if decision.visits is None else [f"visits {decision.visits}"]
+    parts += ["line " + " ".join(line)] if line else []
+    return separator.join(parts)
+
+
+def _comments(game: MatchGame, lines: Sequence[Sequence[str]], separator: str) -> list[str]:
+    """Return what is written beside each move: nothing in the opening, then what its player thought; at the last one also how the game ended.
+
+    `lines` are the expected lines of the decisions, as names of moves.
+    """
+    comments = [""] * game.num_opening_moves
+    comments += [format_thought(decision, line, separator) for decision, line in zip(game.decisions, lines, strict=True)]
+    if comments:
+        words = (comments[-1], "" if game.ending == PLAYED_OUT else game.ending, *game.remarks)
+        comments[-1] = separator.join(word for word in words if word)
+    return comments
+
+
+def _lines(game: MatchGame, board: _AnyBoard, format_move: Callable[[_AnyBoard, int], str]) -> list[list[str]]:
+    """Return the beginnings of the lines that the players expected, as names of moves; `board` is where the game began."""
+    for action in game.actions[: game.num_opening_moves]:
+        board = board.after(action)
+    lines = []
+    for decision in game.decisions:
+        ahead, names = board, []
+        for action in decision.line[:LINE_MOVES]:
+            names.append(format_move(ahead, action))
+            ahead = ahead.after(action)
+        lines.append(names)
+        board = board.after(decision.action)
+    return lines
+
+
+def _reason(game: MatchGame) -> str:
+    if game.failed:
+        return "F"
+    if game.ending != PLAYED_OUT:
+        return "R"
+    return "" if game.margin is None else f"{abs(game.margin):g}"
+
+
+def match_pgn(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
+    """Return a game of chess as PGN text; `names` are those of the match's first and second player."""
+    white, black = names if game.first_is_black else names[::-1]
+    tags = {"Event": "azero match", "Date": time.strftime("%Y.%m.%d"), "Round": str(game.number), "White": white, "Black": black}
+    tags |= {"PlyCount": str(len(game.actions)), "Termination": _termination(game)}
+    first, second = game.rewards
+    fen = game.start or CHESS_START
+    comments = _comments(game, _lines(game, board_of_fen(fen), format_san), ", ")
+    return format_pgn(game.actions, tags, RESULTS[int(first), int(second)], fen, comments)
+
+
+def _termination(game: MatchGame) -> str:
+    """Return the reason in the words of the PGN standard, section 9.8.1."""
+    if not game.failed:
+        return "normal"
+    if "in time" in game.ending:
+        return "time forfeit"
+    return "rules infraction" if "illegal" in game.ending else "abandoned"
+
+
+def match_csa(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
+    """Return a game of shogi as CSA text; `names` are those of the match's first and second player."""
+    black, white = names if game.first_is_black else names[::-1]
+    sfen = game.start or SHOGI_START
+    comments = _comments(game, _lines(game, board_of_sfen(sfen), format_csa_move), ", ")
+    return format_csa(game.actions, sfen, black, white, _csa_ending(game, board), comments)
+
+
+def _csa_ending(game: MatchGame, rules: Game) -> str:
+    """Return the special move that ends a game."""
+    loser = "%+ILLEGAL_ACTION" if game.rewards[0] < 0 else "%-ILLEGAL_ACTION"
+    if game.failed:
+        return loser
+    if game.ending != PLAYED_OUT:
+        return "%TORYO"
+    if game.reward == 0:
+        return "%MAX_MOVES" if len(game.actions) >= rules.max_moves else "%SENNICHITE"
+    board: Board = board_of_sfen(game.start or SHOGI_START)
+    for action in game.actions:
+        board = board.after(action)
+    if not board.actions:
+        return "%TSUMI"
+    declared = entering.has_entered(board.position, board.frame[-1] * 0 + (0xFFFFFFFF if board.is_white else 0))
+    # Whoever gave check all the time has lost by a fourfold repetition.
+    return "%KACHI" if isinstance(rules, Shogi) and rules.entering_king and declared[0] and not board.is_check else loser
+
+
+MatchRecord = Callable[[MatchGame, GameConfig, Game, tuple[str, str]], str]
+"""Returns the text of a game, given the rules and the names of the match's first and second player."""
+
+RECORDS: dict[str, tuple[str, MatchRecord]] = {"go": (".sgf", match_sgf), "chess": (".pgn", match_pgn), "shogi": (".csa", match_csa)}
+"""By the name of the game: suffix and writer."""

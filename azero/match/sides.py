@@ -1,0 +1,178 @@
+"""The two players of a match, and the rules that both can play."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from azero.config import Config, GameConfig
+from azero.games import Game, make
+from azero.match.external import MakePlayer
+from azero.match.request import MatchRequest
+from azero.players.player import Player, Position
+from azero.players.program import find_program
+from azero.players.program_specs import GnuShogiSpec, ProgramSpec, program_maker
+from azero.players.specs import (
+    ENGINE,
+    TRAINED,
+    CheckpointSpec,
+    NetworkSpec,
+    ThinkerSettings,
+    ThinkerSpec,
+    load_any_thinker,
+    parse_player,
+    resolve,
+    with_search,
+)
+from azero.players.tree_player import PlayStyle
+from azero.train.programs import match_settings
+
+
+@dataclass(frozen=True)
+class Side:
+    """A player of the match."""
+
+    text: str
+    spec: ThinkerSpec | ProgramSpec
+    config: Config | None
+    """Of a player of ours."""
+    name: str
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What match.json says of it."""
+        facts = {"name": self.name, "player": self.text, "iteration": self.spec.iteration if isinstance(self.spec, CheckpointSpec) else None}
+        if not isinstance(self.spec, NetworkSpec):
+            return facts
+        return facts | {"visits": self.spec.visits, "search": self.spec.search if self.spec.visits else None}
+
+
+def plays_at_once(sides: Sequence[Side], has_start_positions: bool) -> bool:
+    """Whether the match is one of many games at once: between two networks with the searches of their runs, from the beginning of the game."""
+    return not has_start_positions and all(isinstance(side.spec, NetworkSpec) and side.spec.search != ENGINE for side in sides)
+
+
+def read_sides(request: MatchRequest) -> tuple[Side, ...]:
+    """Return both players with names that tell them apart.
+
+    Raises:
+      ValueError: a player is not understood.
+      CheckpointError: a checkpoint cannot be read.
+    """
+    texts, wanted = (request.first, request.second), (request.first_name, request.second_name)
+    specs: list[ThinkerSpec | ProgramSpec] = []
+    configs: list[Config | None] = []
+    for text in texts:
+        spec = parse_player(text)
+        if isinstance(spec, ThinkerSpec):
+            resolved, config = resolve(spec)
+            resolved = with_search(resolved, config, TRAINED)
+            if isinstance(resolved, NetworkSpec) and resolved.visits is None:
+                resolved = dataclasses.replace(resolved, visits=match_settings(config).num_simulations)
+            specs, configs = [*specs, resolved], [*configs, config]
+        else:
+            find_program(spec.command[0])
+            specs, configs = [*specs, spec], [*configs, None]
+    names = [name or spec.name for name, spec in zip(wanted, specs, strict=True)]
+    if names[0] == names[1]:
+        names = [name or (spec.name if isinstance(spec, ThinkerSpec) else spec.long_name) for name, spec in zip(wanted, specs, strict=True)]
+    if names[0] == names[1]:
+        names[1] += " (2)"
+    return tuple(Side(*side) for side in zip(texts, specs, configs, names, strict=True))
+
+
+def as_before(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
+    """Return the player as it was when the match began: the newest checkpoint of that day.
+
+    Matches of former versions do not say which search their networks played. It was the run's in many games at once, and else the engine's; `was_at_once` says which.
+    """
+    if not isinstance(side.spec, NetworkSpec):
+        return side
+    spec = side.spec if was_at_once or "search" in facts else dataclasses.replace(side.spec, search=ENGINE)
+    if isinstance(spec, CheckpointSpec):
+        spec = dataclasses.replace(spec, iteration=facts["iteration"])
+    return dataclasses.replace(side, spec=spec, name=facts["name"])
+
+
+def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
+    """Return the rules of the match.
+
+    Raises:
+      ValueError: a player plays something else.
+    """
+    trained = next((side.config.game.for_matches() for side in sides if side.config is not None), None)
+    programs = [side.spec.game for side in sides if not isinstance(side.spec, ThinkerSpec)]
+    name = request.game or (programs[0] if trained is None else trained.name)
+    rules = trained if trained is not None and trained.name == name else GameConfig(name=name)
+    if name == "go":
+        rules = _go_rules(request, rules)
+    elif (request.komi, request.size, request.suicide) != (None, None, None):
+        raise ValueError(f"size, komi and suicide are settings of Go, not of {name}")
+    if request.entering_king is not None:
+        if name != "shogi":
+            raise ValueError(f"entering-king is a setting of shogi, not of {name}")
+        rules = dataclasses.replace(rules, entering_king=request.entering_king)
+    board = make(rules.name, **rules.options())
+    for side in sides:
+        if isinstance(side.spec, ThinkerSpec):
+            assert side.config is not None
+            known = make(side.config.game.name, **side.config.game.options())
+            if (known.name, known.board_shape) != (board.name, board.board_shape):
+                raise ValueError(f"{side.name} plays {known.name} on {_by(known)}, not {board.name} on {_by(board)}")
+        elif side.spec.game != board.name or (board.name == "go" and len(set(board.board_shape)) != 1):
+            raise ValueError(f"{side.name} plays {'Go on a square board' if side.spec.game == 'go' else side.spec.game}, not {board.name} on {_by(board)}")
+    return rules
+
+
+def describe_rules(rules: GameConfig) -> str:
+    """Return what the games are played by, for people."""
+    board = make(rules.name, **rules.options())
+    words = [f"{board.name} on {_by(board)}"]
+    if rules.name == "go":
+        repetition = "simple ko" if rules.superko == "simple" else f"{rules.superko} superko"
+        words += [f"area scoring, komi {rules.komi:g}", repetition, "suicide" if rules.suicide else "no suicide"]
+    if rules.name == "shogi":
+        words.append(f"{'with' if rules.entering_king else 'without'} an entering-king rule{' (27 points)' if rules.entering_king else ''}")
+    return ", ".join([*words, f"at most {board.max_moves} moves"])
+
+
+def _go_rules(request: MatchRequest, trained: GameConfig) -> GameConfig:
+    rules = trained if request.komi is None else dataclasses.replace(trained, komi=request.komi)
+    rules = rules if request.suicide is None else dataclasses.replace(rules, suicide=request.suicide)
+    if request.size is None:
+        return rules
+    return dataclasses.replace(rules, size=(request.size,), max_moves=None if (request.size,) != trained.size else rules.max_moves)
+
+
+def refuse_unplaced(sides: Sequence[Side]) -> None:
+    """Check that every player can be shown a position to begin with.
+
+    Raises:
+      ValueError: one cannot; it is named.
+    """
+    for side in sides:
+        if isinstance(side.spec, GnuShogiSpec):
+            raise ValueError(
+                f"{side.name} only begins with the first position of the game; start-positions are for networks and programs that speak UCI or USI"
+            )
+
+
+def _by(game: Game) -> str:
+    return "x".join(map(str, game.board_shape))
+
+
+def player_maker(side: Side, request: MatchRequest, rules: GameConfig, worker: int) -> MakePlayer:
+    """Return what makes the side's player of a game for one thread; a network's is loaded once and keeps its tree to itself."""
+    if not isinstance(side.spec, ThinkerSpec):
+        return program_maker(side.spec, side.name, rules, request.timeout, request.seed)
+    style = PlayStyle(temperature_moves=request.temperature_moves)
+    player = load_any_thinker(side.spec, rules, ThinkerSettings(style=style, seed=request.seed + worker))
+    player.name = side.name
+    player.warm_up(Position.start(make(rules.name, **rules.options())))
+
+    def same(number: int) -> Player:
+        return player
+
+    return same

@@ -1,0 +1,260 @@
+"""AlphaGo of 2016 as a player: the directories of its four networks, and what they become together."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, cast, get_args
+from urllib.parse import parse_qsl
+
+import jax
+import jax.numpy as jnp
+
+from azero.checkpoint import load_settings, load_variables
+from azero.config import Config, GameConfig, NetworkConfig
+from azero.games import Game, make
+from azero.games.go.rollouts.playouts import make_play_out
+from azero.games.go.rollouts.replies import make_replying_play_out, no_replies
+from azero.games.go.rules import Go
+from azero.networks import make_network
+from azero.networks.network import Network
+from azero.networks.rollout import NUM_GROUPS, sum_weights
+from azero.players.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
+from azero.players.thinking import Limits
+from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
+from azero.search.single.apv import ApvSettings, FirstPlay
+from azero.search.single.remembering import RememberingJudge
+from azero.train.programs import eyes_last_leaf
+from azero.types import PyTree
+
+FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&fpu=zero&batch=16&policy-batch=16&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
+KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
+"""The network of each part."""
+_OF_TREE = ("threshold", "c_puct", "beta", "batch", "policy_batch", "fpu")
+"""Settings of a player that are the tree's own."""
+_EXPORTED = "checkpoint"
+"""Directory of the network alone, which says nothing about whose it is."""
+
+
+@dataclass(frozen=True)
+class ApvSpec:
+    """AlphaGo of 2016 as a player."""
+
+    policy: Path
+    """Directory of the policy network: a run's, or one with an exported network. So are the others."""
+    value: Path | None = None
+    """None leaves positions to rollouts alone."""
+    rollout: Path | None = None
+    """None plays rollouts at random, filling no own eye."""
+    tree: Path | None = None
+    """The policy of a new node until the policy network has answered; None is the rollout policy."""
+    visits: int | None = None
+    """Rollouts from the root; None is the player's own number."""
+    mixing: float | None = None
+    """lambda: the share of rollouts in a value; None is 0.5 with a value network (AG16), else 1."""
+    threshold: int | None = None
+    """n_thr: an edge with more rollouts gets a node; None is AG16's 40."""
+    c_puct: float | None = None
+    """Exploration; None is AG16's 5, which is meant for many thousand rollouts."""
+    beta: float | None = None
+    """Exponent that softens the policy network's priors; None is AG16's 0.67."""
+    fpu: FirstPlay | None = None
+    """Q of a move that no descent has taken: "zero" (None, AG16) or "parent", the mean of the others, which few rollouts want."""
+    batch: int | None = None
+    """Descents evaluated together; None is the tree's own number."""
+    policy_batch: int | None = None
+    """Positions that the policy network answers for each batch of descents; None is the tree's own number."""
+    has_replies: bool = False
+    """Rollouts answer a move as they did in the last game that they won (see `azero.games.go.rollouts.replies`)."""
+    label: str | None = None
+    """What results call the networks; None is the name of the policy's directory."""
+
+    def __post_init__(self) -> None:
+        if self.visits is not None and self.visits < 1:
+            raise ValueError(f"apv takes at least 1 visit, not {self.visits}")
+        if self.mixing is not None and not 0.0 <= self.mixing <= 1.0:
+            raise ValueError(f"lambda lies in [0, 1], not {self.mixing:g}")
+        if self.value is None and self.mixing not in (None, 1.0):
+            raise ValueError(f"lambda={self.mixing:g} needs a value network (value=DIR); without one rollouts alone count, and lambda is 1")
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        directory = self.policy.parent if self.policy.name == _EXPORTED else self.policy
+        parts = [f"alphago2016 {self.label or directory.name}"]
+        parts += [] if self.visits is None else [f"{self.visits} visits"]
+        parts += [] if self.mixing is None else [f"lambda {self.mixing:g}"]
+        parts += [f"{name.replace('_', '-')} {getattr(self, name):g}" for name in ("c_puct", "beta") if getattr(self, name) is not None]
+        parts += [] if self.fpu is None else [f"fpu {self.fpu}"]
+        parts += ["replies"] if self.has_replies else []
+        return ", ".join(parts)
+
+    @property
+    def directories(self) -> dict[str, Path]:
+        """The directories of the networks that there are, by part."""
+        return {part: directory for part in KINDS if (directory := getattr(self, part)) is not None}
+
+    @property
+    def settings(self) -> ApvSettings:
+        """How the tree searches."""
+        mixing = self.mixing if self.mixing is not None else (1.0 if self.value is None else ApvSettings.mixing)
+        given = {name: value for name in _OF_TREE if (value := getattr(self, name)) is not None}
+        return ApvSettings(mixing=mixing, **given)
+
+
+class _Part(NamedTuple):
+    """A network with the game whose planes it reads."""
+
+    game: Game
+    network: Network
+    params: PyTree
+    """Inference parameters."""
+
+    @property
+    def judge(self) -> Judge:
+        """The network alone, looking at every position through a random symmetry."""
+        return Judge(self.game, turned_network_leaf(self.game, self.network.infer), self.params)
+
+
+def parse_apv(text: str) -> ApvSpec | None:
+    """Return the player that `text` names; None if it is not of this form.
+
+    Raises:
+      ValueError: it is, but not understood.
+    """
+    kind, _, rest = text.partition(":")
+    name, _, query = rest.partition("?")
+    if kind != "apv" or not name:
+        return None
+    settings: dict[str, Any] = {}
+    for key, value in parse_qsl(query, keep_blank_values=True):
+        try:
+            settings |= _setting(key, value)
+        except ValueError:
+            raise ValueError(f"{key}={value} in {text!r} is not understood; the form is {FORM}") from None
+    try:
+        return ApvSpec(**{**_networks_in(Path(name)), **settings})
+    except ValueError as error:
+        raise ValueError(f"{text!r}: {error}") from None
+
+
+def _networks_in(directory: Path) -> dict[str, Any]:
+    """Return the networks of an experiment of stages (alphago9), each in a directory of its own; of any other directory the policy alone."""
+    if not (directory / "policy").is_dir():
+        return {"policy": directory}
+    return {"label": directory.name, **{part: directory / part for part in KINDS if (directory / part).is_dir()}}
+
+
+def _setting(key: str, value: str) -> dict[str, Any]:
+    """Return one setting of an `ApvSpec`."""
+    if key in ("value", "rollout", "tree") and value:
+        return {key: Path(value)}
+    if key in ("visits", "threshold", "batch", "policy-batch") and value.isdigit():
+        return {key.replace("-", "_"): int(value)}
+    if key in ("c-puct", "beta"):
+        return {key.replace("-", "_"): float(value)}
+    if key == "fpu" and value in get_args(FirstPlay):
+        return {key: value}
+    if key == "replies" and value in ("0", "1"):
+        return {"has_replies": value == "1"}
+    if key == "lambda":
+        return {"mixing": float(value)}
+    raise ValueError(key)
+
+
+def apv_config(spec: ApvSpec) -> Config:
+    """Return the settings of the policy network, after a look at those of all others; no arrays are read.
+
+    Raises:
+      CheckpointError: a directory holds no network, or a damaged one.
+      ValueError: a directory holds another kind of network, or boards differ.
+    """
+    configs = {part: load_settings(directory)[1] for part, directory in spec.directories.items()}
+    size = make_go(configs["policy"].game).board_shape
+    for part, config in configs.items():
+        directory, found = spec.directories[part], config.network.name
+        if found != KINDS[part]:
+            raise ValueError(f"{directory} holds a network {found}; the {part} of apv is {KINDS[part]}")
+        if (board := make_go(config.game).board_shape) != size:
+            raise ValueError(f"{directory} is of a board of {_by(board)}, {spec.policy} of one of {_by(size)}")
+    return configs["policy"]
+
+
+def load_apv(spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0) -> ApvPlayer:
+    """Load the networks as a player with one tree for its game.
+
+    Args:
+      spec: the networks and how they play.
+      rules: what is played; the board is the networks'. None is the policy network's training.
+      seed: of all random draws.
+
+    Raises:
+      CheckpointError: a directory holds no network, or a damaged one.
+      ValueError: a directory holds another kind of network, or boards differ.
+    """
+    trained = apv_config(spec).game
+    game, board = make_go(trained if rules is None else rules), make_go(trained).board_shape
+    if game.board_shape != board:
+        raise ValueError(f"{spec.name} knows go on {_by(board)} and cannot play go on {_by(game.board_shape)}")
+    parts = {part: _load(directory) for part, directory in spec.directories.items()}
+    policy = parts["policy"].judge
+    policy = policy._replace(leaf=eyes_last_leaf(game, policy.leaf))  # the networks of 2016 have no pass
+    # Without a value network nothing asks for values in the search; the policy network's, which are 0, stand for them elsewhere.
+    value = parts["value"].judge if "value" in parts else policy
+    rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
+    tree = parts.get("tree", rollouts)
+    rollout = _replying_judge(game, rollouts, tree, spec.settings, seed) if spec.has_replies else _rollout_judge(game, rollouts, tree)
+    judges = make_judges(policy, value, rollout, spec.settings, seed)
+    style = ApvStyle() if spec.visits is None else ApvStyle(limits=Limits(visits=spec.visits))
+    return ApvPlayer(cast(Game, game), judges, settings=spec.settings, style=style, name=spec.name)
+
+
+def make_go(config: GameConfig) -> Go:
+    """Make the game of `config`.
+
+    Raises:
+      ValueError: it is not Go.
+    """
+    game = make(config.name, **config.options())
+    if not isinstance(game, Go):
+        raise ValueError(f"AlphaGo of 2016 plays go, not {game.name}")
+    return game
+
+
+def _load(directory: Path) -> _Part:
+    variables, config = load_variables(directory)
+    game = make_go(config.game)
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    return _Part(cast(Game, game), network, jax.jit(network.fold)(variables))
+
+
+def _untrained_rollouts(trained: GameConfig) -> _Part:
+    """Return the rollout policy that draws its moves evenly."""
+    game = make_go(dataclasses.replace(trained, planes=NUM_GROUPS["rollout2016"]))
+    network = make_network(NetworkConfig(name="rollout2016", pattern_bits=4), game.board_shape, game.num_planes, game.num_actions)
+    return _Part(cast(Game, game), network, network.fold(network.init(jax.random.key(0))))
+
+
+def _rollout_judge(game: Go, rollouts: _Part, tree: _Part) -> Judge:
+    """Return who plays rollouts, with the tree policy's priors."""
+    infer, play_out = tree.network.infer, make_play_out(game, sum_weights)
+    leaf = policy_rollout_leaf(tree.game, lambda params, planes: infer(params[0], planes), lambda params, key, states: play_out(params[1], key, states))
+    return Judge(tree.game, unturned_leaf(eyes_last_leaf(game, leaf)), (tree.params, rollouts.params), is_turned=False)
+
+
+def _replying_judge(game: Go, rollouts: _Part, tree: _Part, settings: ApvSettings, seed: int) -> RememberingJudge:
+    """Return who plays rollouts with a table of last good replies, with the tree policy's priors."""
+    infer, play_out = tree.network.infer, make_replying_play_out(game, sum_weights)
+
+    def leaf(params: PyTree, key: jax.Array, states: PyTree, table: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        logits, _ = infer(params[0], jax.vmap(tree.game.observe)(states))
+        outcome, table = play_out(params[1], key, states, table)
+        return logits, jnp.where(states.to_play == 0, outcome, -outcome), table
+
+    sparing = eyes_last_leaf(game, leaf)
+    return RememberingJudge(tree.game, sparing, (tree.params, rollouts.params), no_replies(game.num_points), batch=settings.batch, seed=seed + 2)
+
+
+def _by(shape: tuple[int, int]) -> str:
+    return f"{shape[0]}x{shape[1]}"

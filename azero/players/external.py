@@ -1,0 +1,159 @@
+"""Programs that speak GTP as players of Go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from azero.players.player import RESIGN, Clock, Decision, Move, PlayerError, Position
+from azero.players.program import ANSWER_CHARACTERS, QUIT_SECONDS, Program
+
+
+class GtpProgram:
+    """A program that speaks the Go Text Protocol, version 2.
+
+    Every command carries a number, and only the answer with this number counts: anything else the program prints is passed over.
+    """
+
+    def __init__(self, command: Sequence[str], timeout: float = 60.0) -> None:
+        """Start `command` (a list of words); `timeout` is the number of seconds it may take over an answer.
+
+        Raises:
+          ValueError: the program does not exist or cannot be started.
+        """
+        self._program = Program(command)
+        self._timeout = timeout
+        self._number = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def stderr(self) -> str:
+        """The last lines that the program wrote to its standard error."""
+        return self._program.stderr
+
+    def ask(self, command: str, timeout: float | None = None) -> str:
+        """Send one command and return the text of its answer, without the leading `=` and number.
+
+        Raises:
+          PlayerError: the program refused the command, did not answer in time, or ended; the message names which. It is killed unless it only refused.
+        """
+        self._number += 1
+        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
+        self._program.send(f"{self._number} {command}", command)
+        lines = [self._await_answer(command, deadline)]
+        length = 0
+        while line := self._program.next_line(command, deadline):
+            lines.append(line)
+            length += len(line) + 1
+            if length > ANSWER_CHARACTERS:
+                self._program.fail(f"does not end its answer to {command!r}: {length:,} characters so far")
+        text = "\n".join(lines)[1 + len(str(self._number)) :].strip()
+        if lines[0].startswith("?"):
+            raise PlayerError(f"refused {command!r}: {text}")
+        return text
+
+    def close(self) -> None:
+        """End the program: ask it to quit, and kill it if it does not."""
+        self._program.close(lambda: self.ask("quit", QUIT_SECONDS))
+
+    def _await_answer(self, command: str, deadline: float) -> str:
+        """Return the first line of the answer to the last command, passing over everything before it."""
+        starts = (f"={self._number}", f"?{self._number}")
+        while True:
+            line = self._program.next_line(command, deadline)
+            if line.startswith(starts) and not line[len(starts[0]) :][:1].isdigit():
+                return line
+
+
+class GtpPlayer:
+    """A GTP program as a Player: a new process for every game."""
+
+    def __init__(self, name: str, command: Sequence[str], *, size: int, komi: float, timeout: float = 60.0) -> None:
+        """Make a player; nothing is started before `reset`.
+
+        Args:
+          name: what reports call this player.
+          command: the words of the command line.
+          size: points per side of the board.
+          komi: points added to White's area.
+          timeout: seconds that the program may take over an answer.
+        """
+        self.name = name
+        self._command = list(command)
+        self._settings = (f"boardsize {size}", f"komi {komi:g}", "clear_board")
+        self._timeout = timeout
+        self._program: GtpProgram | None = None
+
+    def reset(self) -> None:
+        """Start the program anew and set up the board.
+
+        Raises:
+          ValueError: the program cannot be started.
+          PlayerError: it refused the size or the komi, or failed.
+        """
+        self.close()
+        self._program = GtpProgram(self._command, self._timeout)
+        for setting in self._settings:
+            self._program.ask(setting)
+
+    def choose(self, position: Position, clock: Clock) -> Decision:
+        """Ask for a move.
+
+        Raises:
+          PlayerError: the program failed, or its move is not legal under our rules.
+        """
+        answer = self._running().ask(f"genmove {_colour(position.to_play)}", clock.seconds_per_move)
+        if answer.lower() == "resign":
+            return Decision(RESIGN)
+        try:
+            return Decision(position.parse_action(answer))
+        except ValueError as error:
+            raise PlayerError(f"illegal move: {error}") from error
+
+    def observe(self, move: Move) -> None:
+        """Tell the program the opponent's move.
+
+        Raises:
+          PlayerError: the program failed or refused a move that our rules allow.
+        """
+        self._running().ask(f"play {_colour(move.position.to_play)} {move.name}")
+
+    def final_score(self) -> str | None:
+        """Ask for the program's own score of the finished game, as "B+3.5"; None if it gives none, or counts territory, which our rules do not.
+
+        Territory count the programs that say so (KataGo's kata-get-rules) and GNU Go without --chinese-rules.
+        """
+        try:
+            program = self._running()
+            if program.ask("known_command final_score").lower() != "true" or self._counts_territory(program):
+                return None
+            return program.ask("final_score") or None
+        except PlayerError:
+            return None
+
+    def _counts_territory(self, program: GtpProgram) -> bool:
+        if program.ask("known_command kata-get-rules").lower() == "true":
+            return "TERRITORY" in program.ask("kata-get-rules").upper()
+        return program.ask("name") == "GNU Go" and "--chinese-rules" not in self._command
+
+    def close(self) -> None:
+        """End the program, if it runs. Another thread may do so; the game then ends with a failure of the program."""
+        if self._program is not None:
+            self._program.close()
+            self._program = None
+
+    def _running(self) -> GtpProgram:
+        if self._program is None:
+            raise PlayerError("has not been started")
+        return self._program
+
+
+def _colour(to_play: int) -> str:
+    return "white" if to_play else "black"

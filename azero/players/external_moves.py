@@ -1,0 +1,214 @@
+"""Programs that speak UCI, USI or GNU Shogi's own language, as players of chess and shogi."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from azero.games.game import Game
+from azero.players.notation import NOTATIONS
+from azero.players.player import RESIGN, Clock, Decision, Move, PlayerError, Position
+from azero.players.program import Program
+from azero.players.uci_go import START
+
+_NO_MOVE = ("(none)", "none", "0000", "null")
+"""Answers of programs that see no legal move."""
+
+
+_KEPT_LINES, _KEPT_CHARACTERS = 1000, 4096
+"""Of what a program says before its answer; the longest list of options known here (Fairy-Stockfish's) has a hundred."""
+
+
+class UciPlayer:
+    """A UCI or USI program as a Player: a new process for every game."""
+
+    def __init__(self, name: str, command: Sequence[str], game: Game, *, options: Sequence[tuple[str, str]] = (), go: str, timeout: float = 60.0) -> None:
+        """Make a player; nothing is started before `reset`.
+
+        Args:
+          name: what reports call this player.
+          command: the words of the command line.
+          game: chess, which is played by UCI, or shogi, by USI. A game begins with the first position that the player is shown.
+          options: names and values for `setoption`; capitals do not matter.
+          go: what follows `go` at every move, such as "nodes 1000".
+          timeout: seconds that the program may take over an answer.
+        """
+        self.name = name
+        self._command = list(command)
+        self._notation = NOTATIONS[game.name]
+        self._usual: str = getattr(type(game), self._notation.keyword)
+        self._start = ""
+        self._options = list(options)
+        self._go = f"go {go}"
+        self._timeout = timeout
+        self._moves: list[str] = []
+        self._program: Program | None = None
+
+    def reset(self) -> None:
+        """Start the program anew and tell it the options.
+
+        Raises:
+          ValueError: the program cannot be started, or has no such option.
+          PlayerError: it failed.
+        """
+        self.close()
+        self._start, self._moves = "", []
+        program = self._program = Program(self._command)
+        protocol = self._notation.protocol
+        known = self._ask(protocol, lambda line: line == f"{protocol}ok")
+        names = {name.lower(): name for line in known if (name := _option_name(line))}
+        for name, value in self._options:
+            if name.lower() not in names:
+                raise ValueError(f"{self.name} has no option {name!r}; it has {', '.join(sorted(names.values()))}")
+            program.send(f"setoption name {names[name.lower()]} value {value}", "setoption")
+        program.send(f"{protocol}newgame", f"{protocol}newgame")
+        self._ask("isready", lambda line: line == "readyok")
+
+    def choose(self, position: Position, clock: Clock) -> Decision:
+        """Ask for a move.
+
+        Raises:
+          PlayerError: the program failed, or its answer is not a legal move under our rules.
+        """
+        program = self._running()
+        self._begin(position)
+        moves = f" moves {' '.join(self._moves)}" if self._moves else ""
+        program.send(f"position {self._start}{moves}", "position")
+        answer = self._ask(self._go, lambda line: line.split()[:1] == ["bestmove"], clock.seconds_per_move)[-1].split()
+        name = answer[1] if len(answer) > 1 else ""
+        if name == "resign":
+            return Decision(RESIGN)
+        if name == "win":
+            raise PlayerError("declares a win that it does not have")
+        if name in _NO_MOVE:
+            raise PlayerError(f"says {name!r} where there are legal moves")
+        try:
+            action = self._notation.parse_move(position, name)
+        except ValueError as error:
+            raise PlayerError(f"illegal move: {error}") from error
+        self._moves.append(name)
+        return Decision(action)
+
+    def observe(self, move: Move) -> None:
+        """Take note of a move; the next question tells the program all of them."""
+        self._begin(move.position)
+        self._moves.append(move.name)
+
+    def close(self) -> None:
+        """End the program, if it runs. Another thread may do so; the game then ends with a failure of the program."""
+        if self._program is not None:
+            program, self._program = self._program, None
+            program.close(lambda: program.send("quit", "quit"))
+
+    def _begin(self, position: Position) -> None:
+        """Note where the game begins, if this is its first position."""
+        if not self._start:
+            first = self._notation.format_position(self._notation.board_of(position.state))
+            self._start = START if first == self._usual else f"{self._notation.keyword} {first}"
+
+    def _ask(self, question: str, is_answer: Callable[[str], bool], timeout: float | None = None) -> list[str]:
+        """Send a line and return the last lines that come back, up to the answer."""
+        program = self._running()
+        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
+        program.send(question, question)
+        lines = deque([program.next_line(question, deadline)], maxlen=_KEPT_LINES)
+        while not is_answer(lines[-1]):
+            lines.append(program.next_line(question, deadline)[:_KEPT_CHARACTERS])
+        return list(lines)
+
+    def _running(self) -> Program:
+        if self._program is None:
+            raise PlayerError("has not been started")
+        return self._program
+
+
+def _option_name(line: str) -> str | None:
+    found = re.match(r"option name (.+?) type ", line)
+    return None if found is None else found.group(1)
+
+
+class GnuShogiPlayer:
+    """GNU Shogi 1.4 as a Player, in the language of its text terminal: a new process for every game.
+
+    It stays in its mode `force`, in which it takes moves of both sides and answers each with a line ("3. 8c8d 29981"), and is told `go` to move; it then says
+    "2. ... 8h7g 29981", behind whatever else stands on the line.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], *, depth: int | None = None, timeout: float = 60.0) -> None:
+        """Make a player; nothing is started before `reset`.
+
+        Args:
+          name: what reports call this player.
+          command: the words of the command line.
+          depth: plies it looks ahead; None leaves it to its own clock of five minutes.
+          timeout: seconds that the program may take over an answer.
+        """
+        self.name = name
+        self._command = list(command)
+        self._depth = depth
+        self._timeout = timeout
+        self._program: Program | None = None
+
+    def reset(self) -> None:
+        """Start the program anew.
+
+        Raises:
+          ValueError: the program cannot be started.
+          PlayerError: it failed.
+        """
+        self.close()
+        self._program = Program(self._command)
+        self._program.send("force", "force")
+        if self._depth is not None:
+            self._program.send(f"depth\n{self._depth}", "depth")
+
+    def choose(self, position: Position, clock: Clock) -> Decision:
+        """Ask for a move.
+
+        Raises:
+          PlayerError: the program failed, or its move is not legal under our rules.
+        """
+        line = self._ask("go", r"\d+\. \.\.\. \S+|[Rr]esigns|Drawn game|mates!", clock.seconds_per_move)
+        if "esigns" in line:
+            return Decision(RESIGN)
+        found = re.search(r"\d+\. \.\.\. (\S+)", line)
+        if found is None:
+            raise PlayerError(f"does not move: it says {line!r}")
+        self._running().send("force", "force")
+        try:
+            return Decision(NOTATIONS["shogi"].parse_move(position, found.group(1)))
+        except ValueError as error:
+            raise PlayerError(f"illegal move: {error}") from error
+
+    def observe(self, move: Move) -> None:
+        """Tell the program a move.
+
+        Raises:
+          PlayerError: the program failed or refused a move that our rules allow.
+        """
+        line = self._ask(move.name, rf"\d+\. {re.escape(move.name)}(\s|$)|Illegal move")
+        if "Illegal" in line:
+            raise PlayerError(f"refused {move.name!r}: {line}")
+
+    def close(self) -> None:
+        """End the program, if it runs. Another thread may do so; the game then ends with a failure of the program."""
+        if self._program is not None:
+            program, self._program = self._program, None
+            program.close(lambda: program.send("quit", "quit"))
+
+    def _ask(self, question: str, answer: str, timeout: float | None = None) -> str:
+        """Send a line and return the first one that holds the regular expression `answer`."""
+        program = self._running()
+        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
+        program.send(question, question)
+        while True:
+            line = program.next_line(question, deadline)
+            if re.search(answer, line):
+                return line
+
+    def _running(self) -> Program:
+        if self._program is None:
+            raise PlayerError("has not been started")
+        return self._program

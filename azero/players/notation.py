@@ -1,0 +1,127 @@
+"""How the protocols of chess and shogi write positions and moves: one table for engines, for other programs, and for matches. Host side only."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import jax.numpy as jnp
+import numpy as np
+
+from azero.games.chess import text as chess_text
+from azero.games.chess.rules import Chess
+from azero.games.game import Game
+from azero.games.shogi import text as shogi_text
+from azero.games.shogi.rules import ENDINGS as SHOGI_ENDINGS
+from azero.games.shogi.rules import Shogi
+from azero.players.player import Position
+from azero.types import PyTree
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How one game is written. A board is the game's own host-side view of a state."""
+
+    protocol: str
+    """The protocol of its programs: uci or usi."""
+    keyword: str
+    """What stands before a position in text: fen or sfen."""
+    parse_state: Callable[[Game, str], PyTree]
+    """Returns the state that a position in text describes; ValueError says what is wrong with it."""
+    parse_board: Callable[[str], Any]
+    """Returns the board of a position in text; of no text the usual first one."""
+    board_of: Callable[[PyTree], Any]
+    """Returns the board of a state; it has `after(action)`."""
+    names: Callable[[Any], dict[str, int]]
+    """Returns the legal actions of a board by their names."""
+    format_move: Callable[[Any, int], str]
+    format_position: Callable[[Any], str]
+
+    def parse_move(self, position: Position, name: str) -> int:
+        """Return the legal action called `name`.
+
+        Raises:
+          ValueError: there is none; the name and the position are quoted.
+        """
+        board = self.board_of(position.state)
+        names = self.names(board)
+        if name not in names:
+            raise ValueError(f"{name[:20]!r} is not a legal move in {self.format_position(board)}")
+        return names[name]
+
+    def format_line(self, position: Position, actions: Sequence[int]) -> list[str]:
+        """Return the names of moves that follow one another from `position` on."""
+        board, names = self.board_of(position.state), []
+        for index, action in enumerate(actions):
+            names.append(self.format_move(board, action))
+            board = board.after(action) if index + 1 < len(actions) else board
+        return names
+
+
+def _with_counts(fen: str) -> str:
+    """Return a FEN with its two counts, which people and programs leave out of a position alone."""
+    return f"{fen} 0 1" if len(fen.split()) == 4 else fen
+
+
+NOTATIONS = {
+    "chess": Notation(
+        protocol="uci",
+        keyword="fen",
+        parse_state=lambda game, text: cast(Chess, game).from_fen(_with_counts(text)),
+        parse_board=lambda text: chess_text.board_of_fen(_with_counts(text) if text else Chess.fen),
+        board_of=chess_text.board_of_state,
+        names=lambda board: cast(chess_text.Board, board).uci,
+        format_move=chess_text.format_uci,
+        format_position=chess_text.format_fen,
+    ),
+    "shogi": Notation(
+        protocol="usi",
+        keyword="sfen",
+        parse_state=lambda game, text: cast(Shogi, game).from_sfen(text),
+        parse_board=lambda text: shogi_text.board_of_sfen(text or Shogi.sfen),
+        board_of=shogi_text.board_of_state,
+        names=lambda board: cast(shogi_text.Board, board).usi,
+        format_move=shogi_text.format_usi,
+        format_position=shogi_text.format_sfen,
+    ),
+}
+"""By the name of the game."""
+
+
+def first_legal_move(protocol: str, words: Sequence[str]) -> str | None:
+    """Return a legal move in the position that the words of `position` describe, None where there is none; nothing is compiled for it.
+
+    Raises:
+      ValueError: there is no such position, or a move is not legal.
+    """
+    keyword, notation = next((known.keyword, known) for known in NOTATIONS.values() if known.protocol == protocol)
+    cut = words.index("moves") if "moves" in words else len(words)
+    text = " ".join(words[1:cut]) if words[:1] == [keyword] else ""
+    board = notation.parse_board(text)
+    for name in words[cut + 1 :]:
+        names = notation.names(board)
+        if name not in names:
+            raise ValueError(f"{name[:20]!r} is not a legal move in {notation.format_position(board)}")
+        board = board.after(names[name])
+    return next(iter(notation.names(board)), None)
+
+
+def going_on(position: Position) -> Position | None:
+    """Return `position` as one that is not over, for a game that nobody has claimed to be drawn or won; None where there is no legal move.
+
+    Our rules end a game by themselves at a repetition, after fifty moves, at bare kings, or with an entering king; other programs may play on. History and
+    counts stay as they are, so that the search sees what can be claimed again. Moves and results are those of the same rules.
+    """
+    if not position.is_over:
+        return position
+    state: Any = position.state
+    fields = {name: jnp.zeros_like(getattr(state, name)) for name in ("ending", "result") if hasattr(state, name)}
+    opened = Position.of_state(position.game, dataclasses.replace(state, **fields), position.actions)
+    return opened if opened.legal.any() else None
+
+
+def may_declare_win(position: Position) -> bool:
+    """Whether the game ended because the side to move could declare the win of an entering king (shogi)."""
+    return position.game.name == "shogi" and int(np.asarray(cast(Any, position.state).ending)) == SHOGI_ENDINGS.index("entering king")

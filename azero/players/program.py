@@ -1,0 +1,183 @@
+"""Another program in a process of its own, which may be slow, silent, wrong or dead: lines to it and lines from it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import select
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import IO, NoReturn, Protocol, runtime_checkable
+
+from azero.players.player import Player, PlayerError
+
+GAME_FOLDERS = ("/usr/games", "/usr/local/games")
+"""Where Debian and Ubuntu put games; often not on PATH."""
+LINE_BYTES = 65_536
+"""Longest piece of output that is read at once, so that an endless line cannot fill the memory."""
+WAITING_LINES = 100
+"""Lines of output that wait to be read; the program waits, too, when there are more."""
+SEND_SECONDS = 10.0
+"""Time a program gets to take a line. The system holds 64 KiB for it, so only one that has stopped reading needs any."""
+LATE_SECONDS = 1.0
+"""How long after a deadline a line that waits still counts: this process may have been slow to take it. A program that never stops talking has always one."""
+ANSWER_CHARACTERS = 1 << 20
+"""Longest answer to one question; KataGo's longest, a whole board's analysis with ownership, has some ten thousand."""
+SHOWN_CHARACTERS = 300
+"""Of a line of the program's, what a message quotes."""
+SHOWN_COMPLAINTS = 3
+"""Last lines of standard error that a failure quotes."""
+QUIT_SECONDS = 2.0
+"""Time a program gets to answer `quit` before it is killed."""
+
+
+def find_program(name: str) -> str:
+    """Return the path of the program `name`, on PATH or where distributions put games.
+
+    Raises:
+      ValueError: there is no such program; the message names it and the folders.
+    """
+    folders = os.pathsep.join([os.environ.get("PATH", os.defpath), *GAME_FOLDERS])
+    path = shutil.which(name, path=folders)
+    if path is None:
+        raise ValueError(f"no program {name!r} on PATH or in {' '.join(GAME_FOLDERS)}; install it, or give its full path")
+    return path
+
+
+class Program:
+    """A program that is spoken to in lines over its standard input and output.
+
+    A program that failed is killed, with its children, for what it would say next can no longer be trusted.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Start `command`, a list of words.
+
+        Raises:
+          ValueError: the program does not exist or cannot be started.
+        """
+        words = [find_program(command[0]), *command[1:]]
+        try:
+            # A session of its own, so that a wrapper script dies together with what it started.
+            self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        except OSError as error:
+            raise ValueError(f"cannot start {words[0]}: {error.strerror}") from error
+        self._lines: queue.Queue[bytes | None] = queue.Queue(maxsize=WAITING_LINES)
+        self._complaints: deque[str] = deque(maxlen=20)
+        assert self._process.stdin is not None and self._process.stdout is not None and self._process.stderr is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
+        self._readers = [
+            threading.Thread(target=self._read_answers, args=(self._process.stdout,), daemon=True),
+            threading.Thread(target=self._read_complaints, args=(self._process.stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def stderr(self) -> str:
+        """The last lines that the program wrote to its standard error."""
+        return "\n".join(self._complaints)
+
+    def send(self, line: str, what: str, seconds: float = SEND_SECONDS) -> None:
+        """Send one line; `what` is what messages call it.
+
+        Raises:
+          PlayerError: the program has ended, or does not take the line within so many seconds and is killed; the message says which.
+        """
+        left = memoryview(f"{line}\n".encode())
+        deadline = time.monotonic() + seconds
+        try:
+            assert self._process.stdin is not None
+            pipe = self._process.stdin.fileno()
+            room = select.poll()
+            room.register(pipe, select.POLLOUT)
+            while left:
+                with contextlib.suppress(BlockingIOError):
+                    left = left[os.write(pipe, left) :]
+                    continue
+                if not room.poll(1000 * max(0.0, deadline - time.monotonic())):
+                    self.fail(f"did not read {what!r} within {seconds:g} s")
+        except (OSError, ValueError):
+            self.fail(f"crashed before {what!r}")
+
+    def next_line(self, what: str, deadline: float) -> str:
+        """Return the next line of its output, without blanks around it; `deadline` is one of `time.monotonic`.
+
+        Raises:
+          PlayerError: there was none in time, or the program ended; it is killed.
+        """
+        left = deadline - time.monotonic()
+        try:
+            if left < -LATE_SECONDS:
+                raise queue.Empty
+            line = self._lines.get(timeout=max(0.0, left))
+        except queue.Empty:
+            self.fail(f"no answer in time to {what!r}")
+        if line is None:
+            self.fail(f"crashed at {what!r}")
+        return line.decode("utf-8", errors="replace").strip()
+
+    def fail(self, what: str) -> NoReturn:
+        """Kill the program and raise PlayerError with its exit status and last complaints."""
+        ended = self._process.poll()
+        if ended is None and what.startswith("crashed"):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                ended = self._process.wait(QUIT_SECONDS)
+        self._kill()
+        status = "" if ended is None else f" (exit status {ended})"
+        last = " / ".join(line[:SHOWN_CHARACTERS] for line in list(self._complaints)[-SHOWN_COMPLAINTS:])
+        complaint = f"; it said: {last}" if last else ""
+        raise PlayerError(what + status + complaint)
+
+    def close(self, ask_to_quit: Callable[[], object]) -> None:
+        """End the program: ask it to quit, and kill it if it does not."""
+        if self._process.poll() is None:
+            with contextlib.suppress(PlayerError):
+                ask_to_quit()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(QUIT_SECONDS)
+        self._kill()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # the system may be unable to end it yet, as where a disk does not answer
+            self._process.wait(QUIT_SECONDS)
+        deadline = time.monotonic() + QUIT_SECONDS
+        while self._readers[0].is_alive() and time.monotonic() < deadline:
+            with contextlib.suppress(queue.Empty):
+                self._lines.get(timeout=0.01)
+        self._readers[1].join(QUIT_SECONDS)
+        # A child in a session of its own may have outlived the program and still hold the pipes; closing them under a reader would block.
+        if not any(reader.is_alive() for reader in self._readers):
+            for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+
+    def _read_answers(self, stream: IO[bytes]) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while line := stream.readline(LINE_BYTES):
+                self._lines.put(line)
+        self._lines.put(None)
+
+    def _read_complaints(self, stream: IO[bytes]) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while line := stream.readline(LINE_BYTES):
+                if text := line.decode("utf-8", errors="replace").strip():
+                    self._complaints.append(text)
+
+
+@runtime_checkable
+class ProgramPlayer(Player, Protocol):
+    """A player that is a program in a process of its own."""
+
+    def close(self) -> None:
+        """End the program, if it runs. Another thread may do so; the game then ends with a failure of the program."""
+        ...

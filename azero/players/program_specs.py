@@ -1,0 +1,142 @@
+"""Other programs by name: what speaks GTP plays Go, UCI chess, USI and GNU Shogi's own language shogi."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from azero.config import GameConfig
+from azero.games import make
+from azero.match.external import MakePlayer, program_player
+from azero.players.external_moves import GnuShogiPlayer, UciPlayer
+from azero.players.player import Player
+from azero.players.program import find_program
+
+FORMS = '"gtp:PROGRAM ARGUMENTS", "uci:PROGRAM?skill=0&nodes=1000", "usi:PROGRAM?movetime=100" or "gnushogi:PROGRAM?depth=2"'
+_LIMITS = ("nodes", "movetime", "depth")
+_DEFAULT_GO = "movetime 1000"
+_GAMES = {"uci": "chess", "usi": "shogi"}
+
+
+@dataclass(frozen=True)
+class GtpSpec:
+    """A GTP program as a player."""
+
+    command: tuple[str, ...]
+    game = "go"
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        return Path(self.command[0]).name
+
+    @property
+    def long_name(self) -> str:
+        """The same with all that sets it apart."""
+        return " ".join(self.command)
+
+
+@dataclass(frozen=True)
+class UciSpec:
+    """A UCI or USI program as a player."""
+
+    command: tuple[str, ...]
+    game: str
+    """What it plays: chess by UCI, shogi by USI."""
+    options: tuple[tuple[str, str], ...] = ()
+    """For setoption."""
+    go: str = _DEFAULT_GO
+    """What follows `go`."""
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        shown = [f"{name} {value}" for name, value in self.options if name != "UCI_LimitStrength"]
+        return ", ".join([Path(self.command[0]).name, *shown, self.go])
+
+    @property
+    def long_name(self) -> str:
+        """The same with all that sets it apart."""
+        return f"{self.name} ({' '.join(self.command)})"
+
+
+@dataclass(frozen=True)
+class GnuShogiSpec:
+    """GNU Shogi as a player."""
+
+    command: tuple[str, ...]
+    depth: int | None = None
+    game = "shogi"
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        return Path(self.command[0]).name + ("" if self.depth is None else f", depth {self.depth}")
+
+    @property
+    def long_name(self) -> str:
+        """The same with all that sets it apart."""
+        return f"{self.name} ({' '.join(self.command)})"
+
+
+ProgramSpec = GtpSpec | UciSpec | GnuShogiSpec
+
+
+def parse_program(text: str) -> ProgramSpec | None:
+    """Return the program that `text` names; None if it is of none of the forms.
+
+    Raises:
+      ValueError: it is, but not understood.
+    """
+    kind, _, rest = text.partition(":")
+    if kind not in ("gtp", "gnushogi", *_GAMES) or not rest.strip(" ?"):
+        return None
+    if kind == "gtp":
+        return GtpSpec(tuple(shlex.split(rest)))
+    words, _, query = rest.rpartition("?") if re.search(r"\?[^?\s]*=[^?]*$", rest) else (rest, "", "")
+    command = tuple(shlex.split(words))
+    settings = parse_qsl(query, keep_blank_values=True)
+    if kind == "gnushogi":
+        for name, value in settings:
+            if name != "depth" or not value.isdigit():
+                raise ValueError(f"{name}={value} in {text!r} is not understood; gnushogi takes depth=NUMBER")
+        return GnuShogiSpec(command, int(dict(settings)["depth"]) if settings else None)
+    return _uci_spec(text, command, _GAMES[kind], settings)
+
+
+def _uci_spec(text: str, command: tuple[str, ...], game: str, settings: list[tuple[str, str]]) -> UciSpec:
+    options: list[tuple[str, str]] = []
+    limits: list[str] = []
+    for name, value in settings:
+        if name.startswith("option."):
+            options.append((name.removeprefix("option."), value))
+        elif not re.fullmatch(r"-?\d+", value) or name not in ("skill", "elo", *_LIMITS):
+            raise ValueError(f"{name}={value} in {text!r} is not understood; there are skill, elo, {', '.join(_LIMITS)} = NUMBER and option.NAME=VALUE")
+        elif name == "skill":
+            options.append(("Skill Level", value))
+        elif name == "elo":
+            options += [("UCI_LimitStrength", "true"), ("UCI_Elo", value)]
+        else:
+            limits += [name, value]
+    return UciSpec(command, game, tuple(options), " ".join(limits) or _DEFAULT_GO)
+
+
+def program_maker(spec: ProgramSpec, name: str, rules: GameConfig, timeout: float, first_seed: int) -> MakePlayer:
+    """Return what makes the program's player of a game, which is called `name`; `{seed}` in a GTP program's command becomes `first_seed` plus the game's number.
+
+    Raises:
+      ValueError: there is no such program.
+    """
+    command = [find_program(spec.command[0]), *spec.command[1:]]
+    if isinstance(spec, GtpSpec):
+        return program_player(name, command, rules.size[0], rules.komi, timeout, first_seed)
+
+    def make_player(number: int) -> Player:
+        if isinstance(spec, GnuShogiSpec):
+            return GnuShogiPlayer(name, command, depth=spec.depth, timeout=timeout)
+        return UciPlayer(name, command, make(rules.name, **rules.options()), options=spec.options, go=spec.go, timeout=timeout)
+
+    return make_player

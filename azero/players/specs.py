@@ -1,0 +1,313 @@
+"""Players by name: checkpoints of our runs, networks that have learned nothing, and other programs."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+from urllib.parse import parse_qsl
+
+import jax
+
+from azero.checkpoint import load_settings, load_variables
+from azero.config import Config, GameConfig, SearchConfig
+from azero.experiment import load
+from azero.games import Game, make
+from azero.match.request import Search
+from azero.networks import Network, make_network
+from azero.players.alphago2016 import FORM as APV_FORM
+from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
+from azero.players.apv_player import ApvPlayer
+from azero.players.program_specs import FORMS as PROGRAM_FORMS
+from azero.players.program_specs import ProgramSpec, parse_program
+from azero.players.tree_player import PlayStyle, TreePlayer
+from azero.search import SearchFn, make_search
+from azero.search.batched.policy import make_policy
+from azero.search.leaf import turned_network_leaf
+from azero.search.single.evaluator import Symmetries
+from azero.search.single.parallel import TreeSettings
+from azero.search.single.selection import Gumbel, rule_of
+from azero.train.programs import match_leaf, match_settings, sparing_eyes
+from azero.types import PyTree
+
+FORMS = f""""checkpoint:WORKDIR?visits=64&iteration=100&search=engine", "random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32",
+{APV_FORM}, {PROGRAM_FORMS}""".replace("\n", " ")
+_NETWORKS = ("checkpoint", "random-net")
+ENGINE: Search = "engine"
+TRAINED: Search = "trained"
+SEARCHES: tuple[str, ...] = get_args(Search)
+
+
+@dataclass(frozen=True)
+class CheckpointSpec:
+    """A checkpoint as a player."""
+
+    workdir: Path
+    iteration: int | None = None
+    """None is the newest."""
+    visits: int | None = None
+    """Simulations per move; 0 is the raw policy, None is as in the run's matches."""
+    search: str | None = None
+    """One of SEARCHES, or the name of the run's own (`with_search`); None is TRAINED in matches and ENGINE in engines."""
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        return ", ".join([self.workdir.name, *([] if self.iteration is None else [f"iteration {self.iteration}"]), *_search_words(self)])
+
+
+@dataclass(frozen=True)
+class RandomNetSpec:
+    """The network of an experiment before it has learned anything, as a player: for trying programs out."""
+
+    experiment: str
+    seed: int = 0
+    """Of the initial weights."""
+    visits: int | None = None
+    """As in `CheckpointSpec`."""
+    blocks: int | None = None
+    """Another size than the experiment's, so that programs can be tried out on a small machine."""
+    filters: int | None = None
+    search: str | None = None
+    """As in `CheckpointSpec`."""
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        return ", ".join([f"random {self.experiment}", *_search_words(self)])
+
+    @property
+    def config(self) -> Config:
+        """The settings of the experiment, with the size of this network.
+
+        Raises:
+          ValueError: there is no such experiment, or no such network.
+        """
+        config = load(self.experiment).config
+        sizes = {name: size for name in ("blocks", "filters") if (size := getattr(self, name)) is not None}
+        return dataclasses.replace(config, network=dataclasses.replace(config.network, **sizes))
+
+
+def _search_words(spec: NetworkSpec) -> list[str]:
+    """Return what a name says of the search: without visits there is none."""
+    words = [] if spec.visits is None else [f"{spec.visits} visits"]
+    return words if spec.search is None or spec.visits == 0 else [*words, spec.search]
+
+
+NetworkSpec = CheckpointSpec | RandomNetSpec
+"""A player with a network of ours."""
+ThinkerSpec = NetworkSpec | ApvSpec
+"""A player of ours: with one tree for its game it thinks as engines do; a single network also plays many games at once."""
+
+
+@dataclass(frozen=True)
+class ThinkerSettings:
+    """How a network plays with one tree for its game."""
+
+    tree: TreeSettings | None = None
+    """None is as the search of the player's name has it (`tree_settings`), by default an engine's."""
+    style: PlayStyle = field(default_factory=PlayStyle)
+    """The visits of a player's name come before those of `style.limits`."""
+    seed: int = 0
+    """Of all random draws."""
+
+
+class Loaded(NamedTuple):
+    """A network ready to play."""
+
+    config: Config
+    game: Game
+    search: SearchFn
+    params: PyTree
+    """Inference parameters."""
+
+
+def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
+    """Return the player that `text` names.
+
+    Raises:
+      ValueError: it is not of one of the forms.
+    """
+    if (program := parse_program(text)) is not None:
+        return program
+    if (apv := parse_apv(text)) is not None:
+        return apv
+    kind, _, rest = text.partition(":")
+    name, _, query = rest.partition("?")
+    if not name or kind not in _NETWORKS:
+        raise ValueError(f"{text!r} is not a player; a player is {FORMS}")
+    if kind == "checkpoint":
+        return CheckpointSpec(Path(name), **_options(text, query, ("visits", "iteration")))
+    return RandomNetSpec(name, **_options(text, query, ("visits", "seed", "blocks", "filters")))
+
+
+def is_network(text: str) -> bool:
+    """Whether the player that `text` names is a single network of ours."""
+    return text.partition(":")[0] in _NETWORKS
+
+
+def _options(text: str, query: str, numbers: tuple[str, ...]) -> dict[str, Any]:
+    """Return the options in the query of the player's name `text`: its `numbers`, and its search."""
+    options: dict[str, Any] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name == "search" and value in SEARCHES:
+            options[name] = value
+        elif name in numbers and value.isdigit():
+            options[name] = int(value)
+        else:
+            wanted = " and ".join([*(f"{known}=NUMBER" for known in numbers), f"search={'|'.join(SEARCHES)}"])
+            raise ValueError(f"{name}={value} in {text!r} is not understood; a {text.partition(':')[0]} takes {wanted}")
+    return options
+
+
+def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
+    """Return the player with the number of its checkpoint filled in, and the settings that it was made with. No arrays are read.
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or it is damaged.
+      ValueError: there is no such directory or experiment.
+    """
+    if isinstance(spec, ApvSpec):
+        return spec, apv_config(spec)
+    if not isinstance(spec, CheckpointSpec):
+        return spec, spec.config
+    if not spec.workdir.is_dir():
+        raise ValueError(f"there is no directory {spec.workdir}")
+    iteration, config = load_settings(spec.workdir, spec.iteration)
+    return dataclasses.replace(spec, iteration=iteration), config
+
+
+def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
+    """Return the player with its search named: by its rule where it is the run's own. AlphaGo of 2016 has but one.
+
+    Args:
+      spec: the player.
+      config: the settings that it was made with.
+      default: the search of a player that names none.
+    """
+    if isinstance(spec, ApvSpec):
+        return spec
+    search = spec.search or default
+    return dataclasses.replace(spec, search=_rule_name(config.search) if search == TRAINED else search)
+
+
+def _rule_name(config: SearchConfig) -> str:
+    """Return what results call a run's own search."""
+    return config.puct_form if config.name in ("puct", "mctx_puct") else config.name
+
+
+def search_settings(config: Config, search: str) -> SearchConfig:
+    """Return the settings of a search other than ENGINE: the run's in matches, by the rule that `search` names."""
+    settings: SearchConfig = match_settings(config)
+    if search in (TRAINED, _rule_name(settings)):
+        return settings
+    return dataclasses.replace(settings, name="gumbel") if search == "gumbel" else dataclasses.replace(settings, name="puct", puct_form=search)  # type: ignore[arg-type]
+
+
+def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings:
+    """Return how one tree searches as `search` says: as an engine, or as the search of many games at once does.
+
+    Raises:
+      ValueError: the search plays many games at once and no single one.
+    """
+    symmetry = _symmetry(config)
+    if search == ENGINE:
+        return TreeSettings(symmetry=symmetry)
+    settings = search_settings(config, search)
+    rule = rule_of(settings, num_actions)
+    return TreeSettings(
+        batch=rule.max_considered if isinstance(rule, Gumbel) else 1,  # the considered moves have subtrees of their own
+        rule=rule,
+        symmetry=symmetry,
+        cache_size=0 if symmetry == "random" else TreeSettings.cache_size,  # every leaf has a symmetry of its own
+        keeps_tree=False,
+        edge_width=settings.edge_width,
+        max_depth=settings.max_depth,
+    )
+
+
+def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
+    """Load a network as a player of its own game, or of `rules` (another komi), that searches many games at once.
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or it is damaged.
+      ValueError: there is no such directory or experiment, or `rules` is of another game or board.
+    """
+    config, game, network, params = _load(spec, rules)
+    leaf = match_leaf(config, game, network)
+    settings = search_settings(config, spec.search or TRAINED)
+    if spec.visits == 0:
+        search = make_policy(game, leaf)
+    else:
+        search = make_search(settings if spec.visits is None else dataclasses.replace(settings, num_simulations=spec.visits), game, leaf)
+    return Loaded(config, game, search, params)
+
+
+def load_any_thinker(spec: ThinkerSpec, rules: GameConfig | None = None, settings: ThinkerSettings = ThinkerSettings()) -> TreePlayer | ApvPlayer:
+    """Load a player of ours with one tree for its game; arguments and errors as of `load_thinker`. AlphaGo of 2016 takes only the seed from `settings`."""
+    return load_apv(spec, rules, settings.seed) if isinstance(spec, ApvSpec) else load_thinker(spec, rules, settings)
+
+
+def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: ThinkerSettings = ThinkerSettings()) -> TreePlayer:
+    """Load a network as a player with one tree for its game, over all devices of this host.
+
+    Args:
+      spec: the network; its number of visits, if it names one, is the limit of every move.
+      rules: what is played; komi, superko, suicide and the longest game may differ from the training's, the board may not. None is the training's.
+      settings: of search and play.
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or it is damaged.
+      ValueError: there is no such directory or experiment, or `rules` is of another game or board.
+    """
+    config, game, network, params = _load(spec, rules)
+    search = spec.search or ENGINE
+    tree = settings.tree or tree_settings(config, search, game.num_actions)
+    style = settings.style if search == ENGINE else dataclasses.replace(settings.style, choice="visits")
+    if spec.visits is not None:
+        style = dataclasses.replace(style, limits=dataclasses.replace(style.limits, visits=spec.visits))
+    leaf = sparing_eyes(config, game, turned_network_leaf(game, network.infer))
+    return TreePlayer(game, leaf, params, settings=tree, style=style, name=with_search(spec, config, ENGINE).name, seed=settings.seed)
+
+
+def _symmetry(config: Config) -> Symmetries:
+    """Return how a player with one tree looks at positions: as in the run's matches."""
+    if config.evaluation.average_symmetries:
+        return "average"
+    return "random" if config.search.random_symmetry else "none"
+
+
+def _load(spec: NetworkSpec, rules: GameConfig | None) -> tuple[Config, Game, Network, PyTree]:
+    """Return the settings that a network was made with, the game of `rules` on its board, the network and its inference parameters."""
+    variables, config = _read_variables(spec)
+    game = _make_game(spec, config, rules)
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    return config, game, network, jax.jit(network.fold)(variables)
+
+
+def _read_variables(spec: NetworkSpec) -> tuple[PyTree, Config]:
+    """Return the variables of a network and the settings that it was made with."""
+    if isinstance(spec, CheckpointSpec):
+        if not spec.workdir.is_dir():
+            raise ValueError(f"there is no directory {spec.workdir}")
+        return load_variables(spec.workdir, spec.iteration)
+    config = spec.config
+    game = make(config.game.name, **config.game.options())
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    return jax.jit(network.init)(jax.random.key(spec.seed)), config
+
+
+def _make_game(spec: NetworkSpec, config: Config, rules: GameConfig | None) -> Game:
+    """Return the game of `rules`, on the board that the network knows."""
+    trained = make(config.game.name, **config.game.options())
+    if rules is None:
+        return trained
+    game = make(rules.name, **dataclasses.replace(rules, planes=config.game.planes, margin_weight=config.game.margin_weight).options())
+    if (game.name, game.board_shape) != (trained.name, trained.board_shape):
+        raise ValueError(f"{spec.name} knows {_label(trained)} and cannot play {_label(game)}: its network has one output for each move")
+    return game
+
+
+def _label(game: Game) -> str:
+    return f"{game.name} on {game.board_shape[0]}x{game.board_shape[1]}"

@@ -1,0 +1,171 @@
+"""What a player that thinks about one position at a time takes and gives: limits in, an analysis out. Engines, matches and reviews speak in these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from azero.players.clock import Clock, thinking_seconds
+
+if TYPE_CHECKING:
+    from azero.games.game import Game
+    from azero.players.player import Position
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop thinking: at the first limit that is met. None is no limit; without any limit only `should_stop` ends it."""
+
+    visits: int | None = None
+    """Visits of the root in all, those kept from earlier moves included."""
+    playouts: int | None = None
+    """New visits."""
+    seconds: float | None = None
+
+    def under(self, clock: Clock, position: Position, lag_seconds: float) -> Limits:
+        """Return these limits with the time that `clock` allows for a move in `position`; these themselves where it allows any."""
+        num_points = position.game.board_shape[0] * position.game.board_shape[1]
+        allowed = thinking_seconds(clock, len(position.actions), num_points, lag_seconds)
+        return self if allowed is None else Limits(self.visits, self.playouts, allowed if self.seconds is None else min(allowed, self.seconds))
+
+
+@dataclass(frozen=True, eq=False)
+class Restriction:
+    """Moves that a search leaves out, by player and by depth, as the protocols of KataGo say it (`avoid`, `allow`)."""
+
+    until: np.ndarray
+    """int64[2, A]: player p (0 moves first in the game) plays action a in no position that lies fewer than until[p, a] moves below the root."""
+
+    @classmethod
+    def none(cls, num_actions: int) -> Restriction:
+        """Return what leaves every move."""
+        return cls(np.zeros((2, num_actions), np.int64))
+
+    @classmethod
+    def first_move(cls, actions: Collection[int], to_play: int, num_actions: int) -> Restriction:
+        """Return what leaves `to_play`, who is to move, `actions` alone as the first move, and every move after it."""
+        return cls.none(num_actions).allowing(to_play, actions, 1)
+
+    def avoiding(self, player: int, actions: Collection[int], depth: int) -> Restriction:
+        """Return this with `actions` left out for `player` until `depth`; of two depths of one move the larger one counts (KataGo leaves it open)."""
+        until = self.until.copy()
+        chosen = list(actions)
+        until[player, chosen] = np.maximum(until[player, chosen], depth)
+        return Restriction(until)
+
+    def allowing(self, player: int, actions: Collection[int], depth: int) -> Restriction:
+        """Return this with all moves but `actions` left out for `player` until `depth`."""
+        return self.avoiding(player, set(range(self.until.shape[1])).difference(actions), depth)
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether it reaches below the first move; what a search finds under it says nothing of the real game then."""
+        return bool(self.until.max() > 1)
+
+    def mask(self, to_play: int, depth: int) -> np.ndarray:
+        """Return the moves, legal or not, that are left `to_play` in a position that lies `depth` moves below the root: bool[A]."""
+        left: np.ndarray = self.until[to_play] <= depth
+        return left
+
+    def first_moves(self, position: Position) -> np.ndarray:
+        """Return the legal moves of `position` that are left where it is the root: bool[A]."""
+        legal: np.ndarray = position.legal & self.mask(position.to_play, 0)
+        return legal
+
+
+@dataclass(frozen=True)
+class MoveInfo:
+    """What the search says of one move of the root. Values are in [-1, 1] for the side to move at the root."""
+
+    action: int
+    visits: int
+    value: float
+    prior: float
+    """The network's probability among legal moves (before noise)."""
+    lcb: float
+    """Lower confidence bound of the value."""
+    line: tuple[int, ...]
+    """The principal variation, beginning with this move."""
+    line_visits: tuple[int, ...]
+    """Visits of each move of the line."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What the search says of a position. Values are in [-1, 1] for the side to move."""
+
+    moves: tuple[MoveInfo, ...]
+    """Visited moves, best first by the rule that chooses the move."""
+    value: float
+    visits: int
+    """Of the root."""
+    playouts: int
+    """New visits of this search."""
+    raw_value: float
+    """The network's own value of the position."""
+    raw_policy: np.ndarray = field(repr=False)
+    """float32[A]: the network's own policy among legal moves."""
+    seconds: float = 0.0
+    depth: float = 0.0
+    """Mean length of the descents of this search; 0 without any."""
+    deepest: int = 0
+    """Length of the longest of them."""
+
+
+def analysis_of_finished(position: Position) -> Analysis:
+    """Return the analysis of a game that is over: its result."""
+    value = position.rewards[position.to_play]
+    return Analysis((), value, 0, 0, value, np.zeros(position.game.num_actions, np.float32))
+
+
+def check_same_board(name: str, known: Game, game: Game) -> None:
+    """Make sure that a player of `known` can think about `game`, whose rules may differ.
+
+    Raises:
+      ValueError: it is another game or board.
+    """
+    if (game.name, game.board_shape) != (known.name, known.board_shape):
+        raise ValueError(f"{name} plays {_label(known)}, not {_label(game)}")
+
+
+def _label(game: Game) -> str:
+    return f"{game.name} on {game.board_shape[0]}x{game.board_shape[1]}"
+
+
+class Thinker(Protocol):
+    """A Player that can also be asked what it thinks; its tree is kept from one position to the next."""
+
+    name: str
+
+    def think(
+        self,
+        position: Position,
+        limits: Limits,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[Analysis], None] | None = None,
+        progress_seconds: float = 1.0,
+        restriction: Restriction | None = None,
+    ) -> Analysis:
+        """Search `position` until a limit is met or `should_stop()` is true, which is asked after every batch of leaves.
+
+        Args:
+          position: the position; if it follows from the last one thought about, the tree is kept.
+          limits: see `Limits`. A position that is over gives an analysis without moves.
+          should_stop: asked after every batch; must be cheap.
+          on_progress: called about every `progress_seconds`, and at the end.
+          progress_seconds: time between calls of `on_progress`.
+          restriction: what the search leaves out; None is nothing. A position below the root in which it leaves no legal move is not searched further and is worth
+            what the network says of it, as in KataGo. Nothing of a deep one stays in the tree that is kept.
+
+        Raises:
+          ValueError: the restriction leaves no legal move in `position`.
+        """
+        ...
+
+    def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
+        """Return the network's policy float32[A] over legal moves and its value for the side to move; `symmetry` None averages over all."""
+        ...

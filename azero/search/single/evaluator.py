@@ -1,0 +1,203 @@
+"""A leaf for the positions of one tree: batches of a few fixed sizes over all local devices, symmetries, and a memory of what has been evaluated."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from azero import mesh as meshes
+from azero.games.game import Game
+from azero.search.leaf import TurnedLeafFn
+from azero.search.single.packed import PackedPosition, pad_rows, unpack_state
+from azero.types import Array, PyTree
+
+Symmetries = Literal["random", "average", "none"]
+"""How a leaf is looked at: through one symmetry drawn at random, through all of them (as many evaluations), or as it is."""
+
+
+class Evaluation(NamedTuple):
+    """What the leaf says of a position: its legal moves, the most probable first, and the value."""
+
+    actions: np.ndarray
+    """int[L]: int16 where that suffices."""
+    priors: np.ndarray
+    """float32[L], falling; they sum to one."""
+    value: float
+    """In [-1, 1] for the side to move."""
+
+    def policy(self, num_actions: int) -> np.ndarray:
+        """Return the priors as float32[A], zero on illegal moves."""
+        policy = np.zeros(num_actions, np.float32)
+        policy[self.actions] = self.priors
+        return policy
+
+    def among(self, allowed: np.ndarray) -> Evaluation:
+        """Return the same for the moves of `allowed` bool[A] alone; they share the probability in proportion."""
+        chosen = allowed[self.actions]
+        actions, priors = self.actions[chosen], self.priors[chosen]
+        total = priors.sum()
+        even = np.full(priors.shape, 1 / max(1, len(priors)), np.float32)
+        return Evaluation(actions, priors / total if total > 0 else even, self.value)
+
+    def narrowed(self, width: int | None) -> Evaluation:
+        """Return the same for the `width` most probable moves alone; None is all."""
+        if width is None or len(self.actions) <= width:
+            return self
+        priors = self.priors[:width]
+        return Evaluation(self.actions[:width], priors / max(float(priors.sum()), 1e-30), self.value)
+
+
+class Counts(NamedTuple):
+    """What the leaf has been asked so far."""
+
+    calls: int
+    positions: int
+    """Each symmetry counted."""
+    seconds: float
+    """Waiting for answers."""
+
+
+class Evaluator:
+    """Evaluates packed positions, and remembers the newest evaluations."""
+
+    def __init__(
+        self, game: Game, leaf: TurnedLeafFn, params: PyTree, *, batch: int, symmetry: Symmetries, cache_size: int, seed: int, mesh: Mesh | None = None
+    ) -> None:
+        """Make an evaluator.
+
+        Args:
+          game: whose states the leaf reads; only the rules that the leaf sees matter (not the komi).
+          leaf: the leaf; it is compiled for one position and for `batch`.
+          params: its parameters, on the host or on any device.
+          batch: positions of a full call, split over the devices.
+          symmetry: see `Symmetries`.
+          cache_size: evaluations remembered; 0 is none.
+          seed: of the symmetries drawn and of the leaf's own random numbers.
+          mesh: the devices; None is all of this host. As many of them are used as divide `batch` evenly.
+        """
+        devices = list((meshes.make_mesh(jax.local_devices()) if mesh is None else mesh).devices.flat)
+        used = next(count for count in range(min(len(devices), batch), 0, -1) if batch % count == 0)
+        self.counts = Counts(0, 0, 0.0)
+        self._num_symmetries = game.num_symmetries
+        self._symmetry = symmetry
+        self._cache: OrderedDict[bytes, Evaluation] = OrderedDict()
+        self._cache_size = cache_size
+        self._random = np.random.default_rng(seed)
+        self._programs = {1: _Program(game, leaf, params, seed, meshes.make_mesh(devices[:1]))}
+        if batch > 1:
+            self._programs[batch] = _Program(game, leaf, params, seed, meshes.make_mesh(devices[:used]))
+        self._largest = max(self._programs)
+
+    def evaluate(self, positions: Sequence[PackedPosition]) -> list[Evaluation]:
+        """Return the evaluations of `positions`, those that are remembered without asking the leaf; equal positions are asked once."""
+        found = {position.content: known for position in positions if (known := self._recall(position.content)) is not None}
+        missing = {position.content: position for position in positions if position.content not in found}
+        for content, evaluation in zip(missing, self._look(list(missing.values())), strict=True):
+            found[content] = evaluation
+            self._remember(content, evaluation)
+        return [found[position.content] for position in positions]
+
+    def view(self, position: PackedPosition, symmetry: int | None) -> Evaluation:
+        """Return the evaluation of `position` through one symmetry, or the mean over all of them where `symmetry` is None; nothing is remembered."""
+        wanted = range(self._num_symmetries) if symmetry is None else [symmetry]
+        return _mean(*self.ask([position] * len(wanted), list(wanted)), position)
+
+    def warm_up_in_steps(self, position: PackedPosition) -> Iterator[None]:
+        """Compile the leaf for the batch sizes, one a step, the smallest first; a size that has not been compiled is not used meanwhile."""
+        sizes, self._largest = sorted(self._programs), 1
+        for size in sizes:
+            self._programs[size](0, pad_rows([position.state], size), np.zeros(size, np.int32))
+            self._largest = size
+            yield
+
+    def _look(self, positions: list[PackedPosition]) -> list[Evaluation]:
+        """Evaluate positions as `symmetry` says."""
+        if not positions:
+            return []
+        count, views = len(positions), 1
+        if self._symmetry == "average":
+            views = self._num_symmetries
+            symmetries = list(range(views)) * count
+        elif self._symmetry == "random":
+            symmetries = self._random.integers(0, self._num_symmetries, count).tolist()
+        else:
+            symmetries = [0] * count
+        policies, values = self.ask([position for position in positions for _ in range(views)], symmetries)
+        return [_mean(policies[i * views : (i + 1) * views], values[i * views : (i + 1) * views], position) for i, position in enumerate(positions)]
+
+    def ask(self, positions: Sequence[PackedPosition], symmetries: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the leaf's policies float32[P, A] over the legal moves and its values float32[P], in calls of the fixed sizes; nothing is remembered."""
+        began, calls = time.perf_counter(), self.counts.calls
+        pieces, largest = [], self._largest
+        for start in range(0, len(positions), largest):
+            piece = [position.state for position in positions[start : start + largest]]
+            size = next(size for size in sorted(self._programs) if size >= len(piece))
+            symmetry = np.zeros(size, np.int32)
+            symmetry[: len(piece)] = symmetries[start : start + largest]
+            calls += 1
+            logits, values = self._programs[size](calls, pad_rows(piece, size), symmetry)
+            pieces.append((logits[: len(piece)], values[: len(piece)]))
+        self.counts = Counts(calls, self.counts.positions + len(positions), self.counts.seconds + time.perf_counter() - began)
+        logits, values = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        return legal_policies(logits, positions), values
+
+    def _recall(self, content: bytes) -> Evaluation | None:
+        evaluation = self._cache.get(content)
+        if evaluation is not None:
+            self._cache.move_to_end(content)
+        return evaluation
+
+    def _remember(self, content: bytes, evaluation: Evaluation) -> None:
+        if self._cache_size == 0:
+            return
+        self._cache[content] = evaluation
+        if len(self._cache) > self._cache_size:
+            self._cache.popitem(last=False)
+
+
+class _Program:
+    """The leaf, compiled for one batch size over some devices."""
+
+    def __init__(self, game: Game, leaf: TurnedLeafFn, params: PyTree, seed: int, mesh: Mesh) -> None:
+        def evaluate(params: PyTree, call: Array, rows: Array, symmetry: Array) -> tuple[Array, Array]:
+            key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), call), jax.lax.axis_index(meshes.DATA_AXIS))
+            states = jax.vmap(lambda row: unpack_state(game, row))(rows)
+            logits, values = leaf(params, key, states, symmetry)
+            return logits.astype(jnp.float32), values.astype(jnp.float32)
+
+        everywhere, split = meshes.replicated(mesh), meshes.batch_sharded(mesh)
+        placing = (everywhere, everywhere, split, split)
+        specs = tuple(sharding.spec for sharding in placing)
+        # Every device evaluates its own positions: no collective.
+        sharded = jax.shard_map(evaluate, mesh=mesh, in_specs=specs, out_specs=split.spec, check_vma=False)
+        self._function = jax.jit(sharded, in_shardings=placing, out_shardings=split)
+        self._params = jax.device_put(params, everywhere)
+
+    def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return logits float32[B, A] and values float32[B] of packed states uint32[B, W]; `call` numbers the random draws."""
+        logits, values = jax.device_get(self._function(self._params, np.uint32(call), rows, symmetry))
+        return logits, values
+
+
+def legal_policies(logits: np.ndarray, positions: Sequence[PackedPosition]) -> np.ndarray:
+    """Return the softmax float32[P, A] of logits over the legal moves of each position."""
+    masked = np.where(np.stack([position.legal for position in positions]), logits, -np.inf)
+    odds = np.exp(masked - masked.max(axis=1, keepdims=True))
+    policies: np.ndarray = odds / odds.sum(axis=1, keepdims=True)
+    return policies
+
+
+def _mean(policies: np.ndarray, values: np.ndarray, position: PackedPosition) -> Evaluation:
+    """Return the mean of one or several views of a position, its moves in falling order of probability (of equals the first)."""
+    policy, value = (policies[0], values[0]) if len(values) == 1 else (policies.mean(axis=0), values.mean())
+    legal = np.flatnonzero(position.legal)
+    order = np.argsort(-policy[legal], kind="stable")
+    actions = legal[order].astype(np.int16 if policy.size <= np.iinfo(np.int16).max else np.int32)
+    return Evaluation(actions, policy[actions], float(value))

@@ -1,0 +1,48 @@
+"""A judge that remembers: a leaf with a table that goes from call to call, such as the last good replies of rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azero.games.game import Game
+from azero.search.single.evaluator import legal_policies
+from azero.search.single.packed import PackedPosition, pad_rows, unpack_state
+from azero.types import Array, PyTree
+
+RememberingLeafFn = Callable[[PyTree, Array, PyTree, Array], tuple[Array, Array, Array]]
+"""(params, key, states[B], table) -> (prior logits float32[B, A], value float32[B] for the side to move, table)"""
+
+
+class RememberingJudge:
+    """`azero.search.single.apv.AskFn` around such a leaf, on one device."""
+
+    def __init__(self, game: Game, leaf: RememberingLeafFn, params: PyTree, table: Array, *, batch: int, seed: int) -> None:
+        """Make a judge that is asked about `batch` positions at a time; fewer are filled up with copies, which the table learns from, too."""
+
+        def evaluate(params: PyTree, call: Array, rows: Array, table: Array) -> tuple[Array, Array, Array]:
+            states = jax.vmap(lambda row: unpack_state(game, row))(rows)
+            logits, values, table = leaf(params, jax.random.fold_in(jax.random.key(seed), call), states, table)
+            return logits.astype(jnp.float32), values.astype(jnp.float32), table
+
+        self._evaluate = jax.jit(evaluate, donate_argnums=3)
+        self._params = jax.device_put(params)
+        self._batch = batch
+        self._calls = 0
+        self.table = jnp.array(table)
+        """What has been learned so far."""
+
+    def __call__(self, positions: Sequence[PackedPosition]) -> tuple[np.ndarray, np.ndarray]:
+        """Return policies float32[P, A] over the legal moves and values float32[P]."""
+        logits, values = [], []
+        for start in range(0, len(positions), self._batch):
+            states = [position.state for position in positions[start : start + self._batch]]
+            filled = (states * self._batch)[: self._batch]
+            self._calls += 1
+            new_logits, new_values, self.table = self._evaluate(self._params, np.uint32(self._calls), pad_rows(filled, self._batch), self.table)
+            logits.append(np.asarray(new_logits)[: len(states)])
+            values.append(np.asarray(new_values)[: len(states)])
+        return legal_policies(np.concatenate(logits), positions), np.concatenate(values)

@@ -1,0 +1,149 @@
+"""Which edge a tree of one game follows: the rules of AlphaGo Zero, of AlphaZero, of engines, and of Gumbel AlphaZero.
+
+A rule is given a node and returns the index of a tried edge, or `node.tried`, which is the best edge never tried. For the same settings these are the rules of
+`azero.search.batched.puct` and `azero.search.batched.gumbel`, which search many games at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from azero.config import SearchConfig
+from azero.search.batched.gumbel import halving_schedule
+from azero.search.single.node import Node
+
+_UNVISITED_VALUES = {"loss": -1.0, "draw": 0.0}
+_TINY = float(np.finfo(np.float32).tiny)
+
+
+@dataclass(frozen=True)
+class Puct:
+    """Q + c P sqrt(N) / (1 + n), with values in [-1, 1]. The default is an engine's: AlphaZero's c, and a first-play reduction."""
+
+    form: Literal["alphago_zero", "alphazero"] = "alphazero"
+    """alphago_zero: c is c_puct and N the visits of all moves. alphazero: c = log((N + base + 1) / base) + init, and N counts the node's own evaluation too."""
+    c_puct: float = 1.5
+    """alphago_zero: see `SearchConfig.c_puct`."""
+    c_base: float = 19652.0
+    """alphazero: see form (AZ pseudocode)."""
+    c_init: float = 1.25
+    """alphazero: see form; for values in [0, 1], as published; the search doubles it (AZ pseudocode)."""
+    unvisited: Literal["reduction", "loss", "draw"] = "reduction"
+    """Value of a move never tried: the node's own less a reduction that grows with the probability already explored (KG), a loss (AZ), or a draw (AGZ)."""
+    reduction: float = 0.2
+    """reduction: the value is V - reduction sqrt(P explored) (KG: 0.2)."""
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("form", ("alphago_zero", "alphazero")), ("unvisited", ("reduction", *_UNVISITED_VALUES))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}")
+
+    def select(self, node: Node) -> int:
+        """Return the edge with the highest score."""
+        tried, priors = node.tried, node.evaluation.priors
+        if tried == 0:
+            return 0
+        scale = self._scale(node.total_visits)
+        visits = node.visits[:tried]
+        scores = node.sums[:tried] / visits + scale * priors[:tried] / (1.0 + visits)
+        best = int(scores.argmax())
+        if tried == len(priors):
+            return best
+        fresh = node.value - self.reduction * math.sqrt(node.explored) if self.unvisited == "reduction" else _UNVISITED_VALUES[self.unvisited]
+        return tried if fresh + scale * float(priors[tried]) > scores[best] else best
+
+    def _scale(self, visits: int) -> float:
+        """Return c sqrt(N)."""
+        if self.form == "alphago_zero":
+            return self.c_puct * math.sqrt(visits)
+        # Twice the published c, because values are in [-1, 1] here and in [0, 1] there.
+        return 2.0 * (math.log((visits + self.c_base + 2.0) / self.c_base) + self.c_init) * math.sqrt(1 + visits)
+
+
+@dataclass(frozen=True)
+class Gumbel:
+    """Gumbel AlphaZero without its noise: sequential halving at the root, and the rule of `azero.search.batched.gumbel.interior_score` below it."""
+
+    num_simulations: int
+    """Of a search that is not told how many."""
+    max_considered: int = 16
+    """Moves of the root that are searched (GUM: 16)."""
+    c_visit: float = 50.0
+    """See `SearchConfig.c_visit`."""
+    c_scale: float = 1.0
+    """See `SearchConfig.c_scale`."""
+
+    def select(self, node: Node) -> int:
+        """Return the edge whose share of the visits lags furthest behind the improved policy (GUM equation 14)."""
+        tried = node.tried
+        shares = self.improved_policy(node)[: tried + 1]
+        shares[:tried] -= node.visits[:tried] / (1.0 + node.total_visits)
+        return int(shares.argmax())
+
+    def rounds(self, root: Node, num_simulations: int | None, width: Callable[[], int]) -> Iterator[list[int]]:
+        """Yield the edges of `root`, which nothing has visited, that are followed next: at most `width()` at a time, which lie in disjoint subtrees.
+
+        The next ones are to be asked for when the last ones have been backed up.
+        """
+        for considered, rounds in halving_schedule(self.max_considered, num_simulations or self.num_simulations):
+            # Before the first visits the order of the edges is that of their priors, and so of their scores.
+            edges = self.order(root)[:considered] if root.tried else list(range(min(considered, len(root.evaluation.actions))))
+            most = root.visits[: root.tried].max(initial=0.0)
+            edges = [edge for edge in edges if not root.tried or root.visits[edge] == most]
+            for _ in range(rounds):
+                waiting = edges
+                while waiting:
+                    count = width()
+                    yield waiting[:count]
+                    waiting = waiting[count:]
+
+    def order(self, node: Node) -> list[int]:
+        """Return the tried edges, those with the most visits first and among them the one with the highest log P + sigma(q)."""
+        scores = self._logits(node)[: node.tried]
+        return np.lexsort((-scores, -node.visits[: node.tried])).tolist()
+
+    def improved_policy(self, node: Node) -> np.ndarray:
+        """Return softmax(log P + sigma(q)) over the moves of `node.evaluation`: float64[L] (GUM equation 11)."""
+        logits = self._logits(node)
+        odds = np.exp(logits - logits.max())
+        policy: np.ndarray = odds / odds.sum()
+        return policy
+
+    def _logits(self, node: Node) -> np.ndarray:
+        """Return log P + (c_visit + max N) c_scale q, q in [0, 1] being Q where visited and v_mix elsewhere: float64[L] (GUM equation 8, appendix D)."""
+        tried, value = node.tried, node.evaluation.value
+        priors = np.maximum(node.evaluation.priors.astype(np.float64), _TINY)
+        qvalues = np.full(len(priors), value)
+        visits = node.visits[:tried]
+        if tried:
+            found = node.sums[:tried] / visits
+            weighted = (priors[:tried] * found).sum() / priors[:tried].sum()
+            qvalues[:] = (value + node.total_visits * weighted) / (1.0 + node.total_visits)
+            qvalues[:tried] = found
+        scale = (self.c_visit + visits.max(initial=0.0)) * self.c_scale
+        return np.log(priors) + scale * 0.5 * (qvalues + 1.0)
+
+
+Rule = Puct | Gumbel
+ENGINE = Puct()
+"""The rule of engines."""
+
+
+def rule_of(config: SearchConfig, num_actions: int) -> Rule:
+    """Return the rule of a run's search, without its noise, in a game with so many actions.
+
+    Raises:
+      ValueError: the search is one that only the mctx library has.
+    """
+    if config.name == "gumbel":
+        return Gumbel(config.num_simulations, min(config.max_considered, num_actions), config.c_visit, config.c_scale)
+    if config.name not in ("puct", "mctx_puct"):
+        raise ValueError(f"search.name {config.name} searches many games at once and no single one; puct, gumbel and mctx_puct do both")
+    if config.puct_form == "alphago_zero":
+        return Puct("alphago_zero", c_puct=config.c_puct, unvisited="draw")
+    return Puct("alphazero", c_base=config.pb_c_base, c_init=config.pb_c_init, unvisited="loss")

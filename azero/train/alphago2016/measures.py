@@ -1,0 +1,198 @@
+"""The stages of AlphaGo of 2016 that measure: predictions, matches, what a value network knows, and networks made for comparison."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from azero.checkpoint import load_settings
+from azero.commands.accuracy import evaluate_network
+from azero.config import Config
+from azero.data.dataset import Dataset
+from azero.evaluate.accuracy import Accuracy, clustered_mean
+from azero.match.matches import MatchRequest, play_match
+from azero.match.score import MatchResult
+from azero.report.paper import Comparison, claim, format_mean
+from azero.report.ratings import rate
+from azero.selfplay.trajectory import HostArray
+from azero.train.alphago2016.settings import stage_config
+from azero.train.alphago2016.stages import Outcome, Workshop, make_positions, reinforce_in
+
+LAMBDAS = (0.0, 0.5, 1.0)
+"""Values alone, both, rollouts alone (AG16 Extended Data Table 7)."""
+_MATCHES = "matches"
+
+
+def measure_prediction(shop: Workshop) -> Outcome:
+    """Predict the moves of games of the test split by each policy, and by none."""
+    data = Dataset.open(shop.data())
+    rows, position = _held_out(data, shop.settings.evaluation.validation_positions)
+    lines = [_accuracy(shop, f"{part} accuracy", shop.directory(part), rows, position) for part in ("policy", "tree", "rollout")]
+    empty = data.game().num_points - np.bitwise_count(rows["frame"][position]).sum(axis=1, dtype=np.int64)
+    chance = clustered_mean(1 / np.maximum(empty, 1), np.cumsum(rows["ply"] == 0)[position])
+    lines.append(claim("chance accuracy", format_mean(chance, 100, 1, "%")))
+    return Outcome(rows=lines, notes=[f"{len(position):,} positions of the test split"])
+
+
+def _held_out(data: Dataset, most: int, split: str = "test") -> tuple[HostArray, HostArray]:
+    """Return rows of a split and at most so many positions of it, evenly spaced.
+
+    Raises:
+      ValueError: the split is empty.
+    """
+    rows = data.rows(split, most)
+    if not len(rows):
+        raise ValueError(f"{data.directory} has no games in its split {split}; it needs more games")
+    position = data.positions(rows)
+    return rows, position[np.linspace(0, len(position) - 1, min(most, len(position))).astype(np.int64)]
+
+
+def _look(shop: Workshop, network: Path, rows: HostArray, position: HostArray) -> Accuracy:
+    return evaluate_network(network, rows, position, shop.console)[0]
+
+
+def _accuracy(shop: Workshop, name: str, network: Path, rows: HostArray, position: HostArray) -> Comparison:
+    return claim(name, format_mean(_look(shop, network, rows, position).top1, 100, 1, "%"))
+
+
+def measure_reinforcement(shop: Workshop) -> Outcome:
+    """Play the policy of reinforcement learning against the one that it began as."""
+    return Outcome(rows=[claim("rl-match", _raw_match(shop, "reinforce", "policy"))])
+
+
+def make_second_pass(shop: Workshop) -> Outcome:
+    """Learn by reinforcement once more from the beginning, with the value network's output as baseline (AG16: the second pass)."""
+    outcome = reinforce_in(shop, "second-pass", shop.directory("value"))
+    if outcome.status:
+        return outcome
+    rows = [claim(f"second pass against {name}", _raw_match(shop, "second-pass", stage)) for name, stage in (("SL", "policy"), ("the first", "reinforce"))]
+    return dataclasses.replace(outcome, rows=rows)
+
+
+def _raw_match(shop: Workshop, first: str, second: str) -> str:
+    """Play the policies of two stages against each other without a search, every move drawn (AG16), and return the first one's score."""
+    settings = shop.settings.matches
+    longest = 2 * shop.settings.game.size[0] * shop.settings.game.size[-1]
+    request = MatchRequest(
+        first=f"checkpoint:{shop.directory(first)}?visits=0",
+        second=f"checkpoint:{shop.directory(second)}?visits=0",
+        games=settings.games,
+        temperature_moves=shop.settings.game.max_moves or longest,
+        seed=shop.settings.seed,
+        first_name=first,
+        second_name=second,
+        out=shop.workdir / _MATCHES / f"{first}-{second}",
+    )
+    return _score(play_match(request, shop.console))
+
+
+def _score(result: MatchResult) -> str:
+    low, high = result.total.interval
+    return f"{100 * result.total.score:.1f}% ({100 * low:.1f} to {100 * high:.1f}) of {result.total.games} games"
+
+
+def measure_mixing(shop: Workshop) -> Outcome:
+    """Let the player meet itself with values alone, rollouts alone, and both."""
+    settings, directory = shop.settings.matches, shop.workdir / _MATCHES / "mixing"
+    rows = []
+    for index, first in enumerate(LAMBDAS):
+        for second in LAMBDAS[index + 1 :]:
+            players = [f"apv:{shop.workdir}?visits={settings.visits}&threshold={settings.threshold}&lambda={mixing:g}" for mixing in (first, second)]
+            names = [f"lambda {mixing:g}" for mixing in (first, second)]
+            request = MatchRequest(
+                first=players[0], second=players[1], games=settings.search_games, temperature_moves=0, random_plies=2, seed=shop.settings.seed, workers=settings.workers,
+                first_name=names[0], second_name=names[1], out=directory / f"{first:g}-{second:g}",
+            )  # fmt: skip
+            rows.append(claim(f"{names[0]} against {names[1]}", _score(play_match(request, shop.console))))
+    fit = rate([directory], {"lambda 1": 0.0}, console=shop.console)
+    rows += [claim(f"rating of {rating.name}", f"{rating.elo:+.0f} ({rating.low:.0f} to {rating.high:.0f})") for rating in fit.ratings]
+    return Outcome(rows=rows, notes=[f"{settings.visits} rollouts a move, a node after {settings.threshold}; every pair of games begins with two random moves"])
+
+
+def measure_value_error(shop: Workshop) -> Outcome:
+    """Look at positions that the value network learned from, at games that it has not seen, and at recorded ones."""
+    most = shop.settings.evaluation.validation_positions
+    rows = _value_errors(shop, "one position", "value", shop.directory("value-data"), most)
+    if shop.records is not None:
+        error = _look(shop, shop.directory("value"), *_held_out(Dataset.open(shop.records), most)).value_error
+        rows.append(claim("value error on records", format_mean(error, 1, 3)))
+    return Outcome(rows=rows, notes=["(z - v)^2 / 4: always saying 0 gives 0.25"])
+
+
+def _value_errors(shop: Workshop, name: str, stage: str, data: Path, most: int) -> list[Comparison]:
+    errors = {}
+    for split in ("train", "test"):
+        rows, position = _held_out(Dataset.open(data), most, split)
+        errors[split] = _look(shop, shop.directory(stage), rows, position).value_error
+    return [claim(f"{name}, {split}", format_mean(error, 1, 3)) for split, error in errors.items()]
+
+
+def compare_overfitting(shop: Workshop) -> Outcome:
+    """Let value networks learn all positions of their games, those of self-play and the recorded ones, and look at games that they have not seen."""
+    made = make_positions(shop, "value-data-all", "all")
+    if made.status:
+        return made
+    most, rows = shop.settings.evaluation.validation_positions, []
+    rows += _value_errors(shop, "one position", "value", shop.directory("value-data"), most)
+    for name, data in (("all positions of self-play", shop.directory("value-data-all")), ("all positions of records", shop.data())):
+        stage = f"overfitting/{name.rsplit(' ', 1)[-1]}"
+        outcome = shop.learn(stage, stage_config(shop.settings, "value"), data)
+        if outcome.status:
+            return outcome
+        rows += _value_errors(shop, name, stage, data, most)
+        if data != shop.data():
+            single = _look(shop, shop.directory(stage), *_held_out(Dataset.open(shop.directory("value-data")), most)).value_error
+            rows.append(claim(f"{name}, test of one position", format_mean(single, 1, 3)))
+    return Outcome(rows=rows, notes=["(z - v)^2 / 4: always saying 0 gives 0.25", *(f"{row.what}: {row.ours}" for row in made.rows)])
+
+
+def compare_planes(shop: Workshop) -> Outcome:
+    """Let policy networks learn that see 4, 12, 20 and 48 planes."""
+    base = stage_config(shop.settings, "policy")
+    return _compare(shop, "planes", {planes: dataclasses.replace(base, game=dataclasses.replace(base.game, planes=planes)) for planes in (4, 12, 20, 48)})
+
+
+def compare_filters(shop: Workshop) -> Outcome:
+    """Let policy networks of other widths learn."""
+    base = stage_config(shop.settings, "policy")
+    widths = shop.settings.filters
+    return _compare(shop, "filters", {width: dataclasses.replace(base, network=dataclasses.replace(base.network, filters=width)) for width in widths})
+
+
+def _compare(shop: Workshop, kind: str, configs: dict[int, Config]) -> Outcome:
+    """Let a policy network learn under each of the settings, and predict the test split; the stage `policy` counts where it has the same ones."""
+    rows, position = _held_out(Dataset.open(shop.data()), shop.settings.evaluation.validation_positions)
+    lines = []
+    for number, config in configs.items():
+        stage = f"{kind}/{number}"
+        if _is_policy(shop, config):
+            stage = "policy"
+        elif (outcome := shop.learn(stage, config, shop.data())).status:
+            return outcome
+        lines.append(_accuracy(shop, f"{number} {kind}", shop.directory(stage), rows, position))
+    return Outcome(rows=lines, notes=[f"{len(position):,} positions of the test split"])
+
+
+def _is_policy(shop: Workshop, config: Config) -> bool:
+    """Whether the stage `policy` is done with these settings."""
+    if not (shop.directory("policy") / "checkpoint").is_dir():
+        return False
+    iteration, found = load_settings(shop.directory("policy"))
+    same = (found.game.planes, found.network.filters, found.learner) == (config.game.planes, config.network.filters, config.learner)
+    return same and iteration == config.run.iterations
+
+
+MEASURES: dict[str, Callable[[Workshop], Outcome]] = {
+    "prediction": measure_prediction,
+    "rl-match": measure_reinforcement,
+    "value-error": measure_value_error,
+    "mixing": measure_mixing,
+    "planes": compare_planes,
+    "filters": compare_filters,
+    "overfitting": compare_overfitting,
+    "second-pass": make_second_pass,
+}
+"""The stages that measure, by name."""

@@ -1,0 +1,201 @@
+"""The policy of reinforcement learning of AlphaGo (2016): games against a pool of earlier selves, and REINFORCE on them by the one learner.
+
+Source: AG16 methods, 'Policy network: reinforcement learning'. An iteration is a mini-batch of n games against one opponent, drawn evenly from the pool, and one
+step with the mean over the games of sum_t grad log p(a_t | s_t) (z_t - v(s_t)) over the moves of the policy that learns; those of the opponent are not its own
+choice, and are left out. v is 0, or the value network's output in the paper's second pass. A generator of events without input or output of its own; every draw
+is a function of (seed, iteration), so a run that is continued repeats what an unbroken one does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from azero import mesh as mesh_lib
+from azero.config import Config
+from azero.data.sample import Batch, Samples, unpack
+from azero.games import Game, make
+from azero.games.go.rules import Go
+from azero.games.go.sensible import sensible_moves
+from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples, reinforce_loss
+from azero.match.compiled import MatchGames, make_match
+from azero.networks import make_network
+from azero.search.batched.policy import make_policy
+from azero.search.leaf import network_leaf
+from azero.search.search import SearchFn
+from azero.selfplay.policy_games import Trace, make_tracer
+from azero.selfplay.targets import words_of
+from azero.selfplay.trajectory import HostArray
+from azero.train.events import Phase, PolicyImproved, ReinforceEvent, Trained
+from azero.types import Array, PyTree
+
+# What the iteration's numbers are drawn with.
+_OPPONENT, _GAMES = range(2)
+
+
+class Baseline(NamedTuple):
+    """A value network: what is expected of a position."""
+
+    game: Game
+    """whose planes it reads"""
+    infer: Callable[[PyTree, Array], tuple[Array, Array]]
+    params: PyTree
+    """Inference parameters, on every device."""
+
+
+@dataclass
+class ReinforceState:
+    """Everything a run is; the pool is kept beside the checkpoints."""
+
+    train: TrainState
+    pool: list[PyTree]
+    """Variables of the earlier selves, the first one the policy that the run began with."""
+    iteration: int = 0
+
+
+class Moves(NamedTuple):
+    """The moves of one player in B games, in the order of plies and games: P positions."""
+
+    samples: Samples
+    allowed: HostArray
+    """bool[P, A]: what the moves were chosen from."""
+
+
+def make_sampling_policy(game: Go, infer: Callable[[PyTree, Array], tuple[Array, Array]]) -> SearchFn:
+    """Make the search that is a policy network's own choice among sensible moves, every position looked at as it is."""
+    leaf = network_leaf(cast(Game, game), infer, random_symmetry=False)
+    return make_policy(cast(Game, game), leaf, functools.partial(sensible_moves, game))
+
+
+def go_of(config: Config) -> Go:
+    """Make the game of `config`.
+
+    Raises:
+      ValueError: it is not Go.
+    """
+    game = make(config.game.name, **config.game.options())
+    if not isinstance(game, Go):
+        raise ValueError(f"the policies of AlphaGo (2016) play go, not {game.name}")
+    return game
+
+
+def own_moves(games: MatchGames, trace: Trace, num_frames: int) -> Moves:
+    """Return the moves of player A of a match without openings, each with the result of its game for A."""
+    length = games.actions.shape[1]
+    first_mover = np.arange(length)[:, None] % 2 == 0
+    ply, game = np.nonzero((first_mover == games.a_moves_first[None]) & (games.actions.T >= 0))
+    back = ply[:, None] - np.arange(num_frames)
+    frames = trace.frames[np.maximum(back, 0), game[:, None]] * (back >= 0)[..., None]
+    count = len(ply)
+    samples = Samples(
+        frames=frames.astype(np.uint32),
+        to_play=(ply % 2).astype(np.uint8),
+        policy=words_of(games.actions[game, ply], np.ones(count, np.uint16))[:, None],
+        is_target=np.ones(count, bool),
+        value=games.rewards[game].astype(np.float32),
+        symmetry=np.zeros(count, np.uint8),  # the policy chose in the position as it was
+    )
+    return Moves(samples, trace.allowed[ply, game])
+
+
+class Reinforce:
+    """The compiled programs of one configuration, and the loop over them."""
+
+    def __init__(self, config: Config, mesh: Mesh, start: PyTree, pool_every: int, baseline: Baseline | None = None) -> None:
+        """Build the programs; nothing is compiled yet.
+
+        Args:
+          config: `selfplay.num_games` is n, `learner.batch_size` how many positions are learned from at a time; they all make one step.
+          mesh: the devices.
+          start: variables of the policy that the run begins with.
+          pool_every: iterations after which the policy joins the pool.
+          baseline: the second pass's; None is 0.
+
+        Raises:
+          ValueError: settings do not fit each other or the devices.
+        """
+        if config.network.name != "policy2016":
+            raise ValueError(f"REINFORCE improves a policy network of 2016, not a network {config.network.name}")
+        self.config, self.mesh, self._pool_every = config, mesh, pool_every
+        self.game = go_of(config)
+        self._start, self._baseline = start, baseline
+        game = cast(Game, self.game)
+        network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+        self.learner = make_learner(config.learner, network, game, mesh, reinforce_loss)
+        self._fold = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))
+        policy = make_sampling_policy(self.game, network.infer)
+        self._match = make_match(game, policy, policy, config.selfplay.num_games, temperature_moves=game.max_moves, moves_per_chunk=16, mesh=mesh)
+        self._trace = make_tracer(game, functools.partial(sensible_moves, self.game), mesh)
+        self._values = None if baseline is None else jax.jit(functools.partial(_expect, baseline.game, baseline.infer))
+
+    def fresh_state(self) -> ReinforceState:
+        """Return the state before the first iteration."""
+        train = self.learner.init(jax.random.key(self.config.run.seed))
+        params = mesh_lib.put(self._start["params"], mesh_lib.replicated(self.mesh))
+        return ReinforceState(dataclasses.replace(train, params=params), [self._start])
+
+    def iterate(self, state: ReinforceState) -> Iterator[ReinforceEvent]:
+        """Run one iteration on `state`, in place. The state is whole, and may be saved, when `PolicyImproved` has come."""
+        started = time.monotonic()
+        yield Phase("games against earlier selves")
+        random = np.random.default_rng([self.config.run.seed, state.iteration, _OPPONENT])
+        opponent = int(random.integers(len(state.pool)))
+        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.config.run.seed), state.iteration), _GAMES)
+        games = self._match(self._fold(state.train.variables), self._fold(state.pool[opponent]), key)
+        moves = own_moves(games, self._trace(games.actions), self.game.num_frames)
+        played = time.monotonic()
+        yield from self._learn(state, moves)
+        state.iteration += 1
+        if state.iteration % self._pool_every == 0:
+            state.pool.append(jax.device_get(state.train.variables))
+        yield PolicyImproved(
+            iteration=state.iteration,
+            opponent_iteration=opponent * self._pool_every,
+            pool=len(state.pool),
+            result=games.result,
+            moves=len(moves.allowed),
+            mean_length=float(games.lengths.mean()),
+            play_seconds=played - started,
+            learn_seconds=time.monotonic() - played,
+        )
+
+    def _learn(self, state: ReinforceState, moves: Moves) -> Generator[ReinforceEvent, None, None]:
+        """Take one step with the gradients of all moves, `learner.batch_size` at a time."""
+        yield Phase("learning")
+        size, total = self.config.learner.batch_size, len(moves.allowed)
+        gradients = self.learner.no_gradients(state.train)
+        collected = StepMetrics(int(state.train.step))
+        for first in range(0, total, size):
+            count = min(size, total - first)
+            # One shape, one compilation: the last batch is filled up with moves that do not count.
+            chosen = np.resize(np.arange(first, first + count), size)
+            samples = jax.tree.map(lambda column, chosen=chosen: column[chosen], moves.samples)
+            samples = place_samples(self.mesh, samples._replace(is_target=np.arange(size) < count))
+            batch = self.batch(samples, moves.allowed[chosen])
+            # The metrics are means over the moves of the batch; the step is a sum over moves, and a mean over games.
+            share = np.float32(count / self.config.selfplay.num_games)
+            gradients, metrics = self.learner.add_gradients(state.train, gradients, batch, share)
+            collected.add(metrics)
+        state.train = self.learner.update(state.train, gradients)
+        yield Trained(1, collected.means())
+
+    def batch(self, samples: Samples, allowed: HostArray) -> Batch:
+        """Return what the learner takes: `value` is the result less the baseline."""
+        batch = unpack(cast(Game, self.game), samples)
+        expected: Array | float = 0.0 if self._values is None or self._baseline is None else self._values(self._baseline.params, samples)
+        return batch._replace(value=batch.value - expected, allowed=jax.device_put(allowed, mesh_lib.batch_sharded(self.mesh)))
+
+
+def _expect(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]], params: PyTree, samples: Samples) -> Array:
+    """Return the value network's float32[B] for the side to move."""
+    planes = jax.vmap(game.observe_frames)(samples.frames, jnp.asarray(samples.to_play, jnp.int32))
+    return infer(params, planes)[1]

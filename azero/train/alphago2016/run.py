@@ -1,0 +1,197 @@
+"""Running AlphaGo of 2016 from records to a player: its stages in order, each one resumable, none done twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import jax
+import tyro
+from rich.console import Console
+from rich.text import Text
+
+from azero import mesh as mesh_lib
+from azero.compilation_cache import use_compilation_cache
+from azero.config import load_overlay, to_dict
+from azero.console.tables import format_duration
+from azero.console.terminal import make_console
+from azero.data import run_files as files
+from azero.data.rows import to_plain, write_atomically
+from azero.report.paper import comparison_table
+from azero.report.stages import STAGES_FILE, read_stages, write_stages_report
+from azero.train.alphago2016.measures import MEASURES
+from azero.train.alphago2016.settings import DEFAULT, STAGES, AlphaGoConfig, ordered
+from azero.train.alphago2016.stages import BUILDERS, Outcome, Workshop, prepare_data
+from azero.train.arguments import overlay_path
+from azero.train.estimate import LIFETIME_SECONDS, alphago_flops, device_flops
+from azero.train.hosts import hold_workdir
+from azero.train.run import EXIT_INTERRUPTED, end_with_status
+
+StageName = Literal[
+    "rollout", "tree", "policy", "reinforce", "value-data", "value", "prediction", "rl-match", "value-error", "mixing", "planes", "filters", "overfitting",
+    "second-pass",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AlphaGoExperiment:
+    """All stages of AlphaGo of 2016 as one experiment."""
+
+    name: str
+    title: str
+    """One line: what is learned, and what it shows."""
+    config: AlphaGoConfig
+
+
+@dataclass(frozen=True)
+class AlphaGoArguments:
+    """What one start is told."""
+
+    settings: Annotated[AlphaGoConfig, tyro.conf.arg(name="")]
+    config: Path | None = None
+    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/)."""
+    workdir: Path | None = None
+    """Where everything lives; it is a player, too ("apv:WORKDIR"). The same directory again goes on. Default: runs/NAME."""
+    data: Path | None = None
+    """The directory of `azero data import`, or records: a file or a directory of files, which are imported first. Not needed where WORKDIR has its own."""
+    stages: tuple[StageName, ...] = DEFAULT  # type: ignore[assignment]
+    """Which stages; they run in their own order, and one that is done is not done again. planes, filters, overfitting and second-pass are for comparison."""
+
+
+def load_stages(name: str) -> AlphaGoExperiment:
+    """Return the experiment `name`, one of `OF_STAGES`."""
+    experiment: AlphaGoExperiment = importlib.import_module(f"azero.experiments.{name}").EXPERIMENT
+    return experiment
+
+
+def main(experiment: AlphaGoExperiment, argv: Sequence[str] | None = None) -> None:
+    """Run `experiment` with the flags in `argv` (default: the command line) and end the process with its status."""
+
+    def start() -> int:
+        arguments = parse(experiment, argv)
+        assert arguments.workdir is not None
+        return run(experiment, arguments.settings, arguments.workdir, arguments.data, arguments.stages)
+
+    end_with_status(start)
+
+
+def parse(experiment: AlphaGoExperiment, argv: Sequence[str] | None = None) -> AlphaGoArguments:
+    """Return the settings of `experiment` under the overlay and the overrides of the command line.
+
+    Raises:
+      ValueError: the overlay is wrong.
+    """
+    argv = list(sys.argv[1:] if argv is None else argv)
+    overlay = overlay_path(argv)
+    settings = experiment.config if overlay is None else load_overlay(overlay, experiment.config)
+    default = AlphaGoArguments(settings=settings, config=overlay)
+    arguments = tyro.cli(AlphaGoArguments, prog=f"python -m azero.experiments.{experiment.name}", description=experiment.title, default=default, args=argv)
+    return dataclasses.replace(arguments, workdir=arguments.workdir or Path("runs") / experiment.name)
+
+
+def run(
+    experiment: AlphaGoExperiment, settings: AlphaGoConfig, workdir: Path, data: Path | None, stages: Sequence[str] = DEFAULT, console: Console | None = None
+) -> int:
+    """Run the stages that are not done; return the exit status.
+
+    Raises:
+      ValueError: settings do not fit each other, the devices or the data; a stage needs one that has not been run; a stage is unknown.
+      CheckpointError: a network or a checkpoint cannot be read or written.
+      StorageError: the disk is full or cannot be written to.
+      FloatingPointError: a loss is no longer finite.
+    """
+    mesh_lib.split_cpu()
+    use_compilation_cache()
+    console = console or make_console()
+    _announce(experiment, settings, workdir, console)
+    names = ordered(tuple(stages))
+    with hold_workdir(workdir):
+        files.write_config(workdir, settings)
+        files.write_run(workdir, experiment.name, settings)
+        shop = Workshop(experiment.name, settings, workdir, prepare_data(settings, workdir, data, console), console)
+        for name in names:
+            status = _run_stage(shop, name, console)
+            if status:
+                console.print(f"stopped in stage {name}; the same command goes on", style="yellow")
+                return status
+    console.print(f"report: {write_stages_report(workdir)}")
+    if (workdir / "policy").is_dir():
+        console.print(f'player: "apv:{workdir}"', markup=False, highlight=False)
+    return 0
+
+
+def _run_stage(shop: Workshop, name: str, console: Console) -> int:
+    """Run one stage, unless it is done; write down what came of it."""
+    done = read_stages(shop.workdir)
+    facts = _settings_of(shop.settings, name)
+    if name in done and done[name]["settings"] == facts and (name in MEASURES or shop.directory(name).exists()):
+        console.print(Text.assemble((name, "bold"), ": done before"))
+        return 0
+    for needed in STAGES[name].needs:
+        if needed not in done:
+            raise ValueError(f"stage {name} needs stage {needed}, which has not been run in {shop.workdir}: name it in --stages, too")
+    console.print(Text.assemble("\n", (name, "bold"), f"  {STAGES[name].title}"))
+    started = time.monotonic()
+    try:
+        outcome = (BUILDERS | MEASURES)[name](shop)
+    except KeyboardInterrupt as stop:
+        console.print(str(stop), markup=False)
+        return EXIT_INTERRUPTED
+    if outcome.status:
+        return outcome.status
+    _write_down(shop.workdir, name, facts, outcome, time.monotonic() - started, done.get(name))
+    if outcome.rows:
+        console.print(comparison_table(STAGES[name].title, outcome.rows))
+    write_stages_report(shop.workdir)
+    return 0
+
+
+def _settings_of(settings: AlphaGoConfig, name: str) -> Any:
+    """Return the settings that decide what a stage makes."""
+    own = {"value-data": "value_data", "rl-match": "matches", "mixing": "matches", "second-pass": "reinforce", "planes": "policy", "filters": "policy"}
+    section = own.get(name, name)
+    facts = {"game": settings.game, "network": settings.network, "seed": settings.seed}
+    if hasattr(settings, section):
+        facts[section] = getattr(settings, section)
+    if name == "overfitting":
+        facts |= {"value": settings.value, "value_data": settings.value_data}
+    if name == "filters":
+        facts["filters"] = settings.filters
+    return {key: to_dict(value) if dataclasses.is_dataclass(value) else to_plain(value) for key, value in facts.items()}
+
+
+def _write_down(workdir: Path, name: str, facts: Any, outcome: Outcome, seconds: float, before: dict[str, Any] | None) -> None:
+    spent = seconds + (before or {}).get("seconds", 0.0)
+    entry = {
+        "title": STAGES[name].title,
+        "settings": facts,
+        "seconds": spent,
+        "finished": time.time(),
+        "rows": [row._asdict() for row in outcome.rows],
+        "notes": list(outcome.notes),
+    }
+    machine = files.describe_machine()
+    entry |= {key: machine[key] for key in ("devices", "processor", "cores", "commit")}
+    stages = {**read_stages(workdir), name: to_plain(entry)}
+    write_atomically(workdir / STAGES_FILE, json.dumps(stages, indent=2) + "\n")
+
+
+def _announce(experiment: AlphaGoExperiment, settings: AlphaGoConfig, workdir: Path, console: Console) -> None:
+    """Say what will run, where, and what it would take."""
+    devices = jax.devices()
+    console.print(Text.assemble((experiment.name, "bold"), f"  {experiment.title}"))
+    console.print(f"devices: {len(devices)} x {devices[0].device_kind}; working directory: {workdir}")
+    seconds = alphago_flops(settings) / device_flops()
+    if seconds >= LIFETIME_SECONDS:
+        console.print(
+            f"All stages would take about {format_duration(seconds)} on this machine, by the arithmetic of the networks alone. They start all the same, and can be "
+            f"stopped and continued at any time. To see them come to an end here: python -m azero.experiments.alphago9 --config configs/alphago9_hour.toml",
+            style="yellow",
+        )

@@ -1,0 +1,174 @@
+"""AlphaGo of 2016 as stages in order: what each one is, what it needs, and its settings (Silver et al. 2016, AG16).
+
+Every stage that learns is an ordinary run of the one learner: `stage_config` gives its settings. What it learns from and how it is driven is said in
+`azero.train.alphago2016.stages`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from azero.config import (
+    CheckpointConfig,
+    Config,
+    EvaluationConfig,
+    GameConfig,
+    LearnerConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    SearchConfig,
+    SelfplayConfig,
+    check_range,
+)
+from azero.networks.rollout import NUM_GROUPS
+from azero.train.alphago2016.value_games import ValueDataConfig
+
+
+@dataclass(frozen=True)
+class StageConfig:
+    """A network that learns from a data set."""
+
+    planes: int
+    """What it sees; see `game.planes` of other experiments."""
+    iterations: int
+    """Iterations of learner.steps-per-iteration steps."""
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+
+    def __post_init__(self) -> None:
+        check_range(self, "a stage", "iterations", 1)
+
+
+@dataclass(frozen=True)
+class ReinforceConfig:
+    """The policy of reinforcement learning (AG16 methods, 'Policy network: reinforcement learning')."""
+
+    iterations: int = 10_000
+    """Mini-batches of games, each one step (AG16: 10,000)."""
+    num_games: int = 128
+    """n: games of a mini-batch, half of them with each colour (AG16: 128)."""
+    pool_every: int = 500
+    """Iterations after which the policy joins the pool of opponents (AG16: 500)."""
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    """batch-size: positions learned from at a time; all those of a mini-batch make one step. steps-per-iteration is not read."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "reinforce", "iterations num_games pool_every", 1)
+
+
+@dataclass(frozen=True)
+class MatchesConfig:
+    """Games that measure."""
+
+    games: int = 400
+    """Between raw policies, every move drawn from the network's policy (AG16)."""
+    search_games: int = 100
+    """Of each pair of the round robin over lambda."""
+    visits: int = 800
+    """Rollouts a move in the round robin (AG16: 5 s a move)."""
+    threshold: int = 40
+    """n_thr there: an edge with more rollouts gets a node (AG16: 40; few rollouts a move want fewer)."""
+    workers: int = 2
+    """Games of the round robin played at once."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "matches", "games search_games visits threshold workers", 1)
+
+
+@dataclass(frozen=True)
+class AlphaGoConfig:
+    """All settings of AlphaGo of 2016."""
+
+    rollout: StageConfig
+    tree: StageConfig
+    policy: StageConfig
+    value: StageConfig
+    reinforce: ReinforceConfig = field(default_factory=ReinforceConfig)
+    value_data: ValueDataConfig = field(default_factory=ValueDataConfig)
+    matches: MatchesConfig = field(default_factory=MatchesConfig)
+    filters: tuple[int, ...] = (128, 192, 256)
+    """Policy networks of the stage `filters` (AG16 Extended Data Table 3)."""
+    game: GameConfig = field(default_factory=GameConfig)
+    """Of all networks; `planes` is each stage's own."""
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    """Size and arithmetic of all networks; `name` is each stage's own."""
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    seed: int = 0
+    """Of every random draw but those of the value network's games."""
+
+
+_Network = Literal["policy2016", "value2016", "rollout2016", "tree2016"]
+NETWORKS: dict[str, _Network] = {"rollout": "rollout2016", "tree": "tree2016", "policy": "policy2016", "value": "value2016", "reinforce": "policy2016"}
+"""The network of each stage that learns."""
+
+
+class Stage(NamedTuple):
+    """One stage."""
+
+    title: str
+    needs: tuple[str, ...] = ()
+    """Stages whose results it uses."""
+
+
+STAGES = {
+    "rollout": Stage("Rollout policy: a linear softmax over patterns learns from the records"),
+    "tree": Stage("Tree policy: the same with more patterns"),
+    "policy": Stage("Policy network: it learns the moves of the records"),
+    "reinforce": Stage("Policy network of reinforcement learning: games against earlier selves", ("policy",)),
+    "value-data": Stage("Positions for the value network: one of each game of self-play", ("policy", "reinforce")),
+    "value": Stage("Value network: it learns the results", ("value-data",)),
+    "prediction": Stage("How well moves are predicted", ("rollout", "tree", "policy")),
+    "rl-match": Stage("Reinforcement learning against supervised learning, no search", ("policy", "reinforce")),
+    "value-error": Stage("What the value network knows of games that it has not seen", ("value",)),
+    "mixing": Stage("Rollouts, values, or both: a round robin over lambda", ("rollout", "tree", "policy", "value")),
+    "planes": Stage("Policy networks that see less"),
+    "filters": Stage("Policy networks of other widths"),
+    "overfitting": Stage("Value networks that learn all positions of their games", ("policy", "reinforce", "value")),
+    "second-pass": Stage("Reinforcement learning with the value network as baseline", ("policy", "reinforce", "value")),
+}
+"""All stages, in the order in which they run."""
+OPTIONAL = ("planes", "filters", "overfitting", "second-pass")
+"""Stages that run only where they are asked for: comparisons, which the player does not need."""
+DEFAULT = tuple(name for name in STAGES if name not in OPTIONAL)
+
+
+def ordered(names: tuple[str, ...]) -> list[str]:
+    """Return stages in the order in which they run, each once.
+
+    Raises:
+      ValueError: there is none of that name.
+    """
+    for name in names:
+        if name not in STAGES:
+            raise ValueError(f"there is no stage {name!r}; the stages are: {', '.join(STAGES)}")
+    return [name for name in STAGES if name in names]
+
+
+def stage_config(settings: AlphaGoConfig, name: str) -> Config:
+    """Return the settings of the run of stage `name`: rollout, tree, policy, value or reinforce."""
+    stage: StageConfig | ReinforceConfig = getattr(settings, name)
+    planes = settings.policy.planes if isinstance(stage, ReinforceConfig) else stage.planes
+    turns = NETWORKS[name] not in NUM_GROUPS  # numbers of patterns do not turn with the board
+    return Config(
+        game=dataclasses.replace(settings.game, planes=planes),
+        network=dataclasses.replace(settings.network, name=NETWORKS[name]),
+        search=SearchConfig(name="puct", puct_form="alphazero", random_symmetry=turns),  # for those who let a single network play
+        selfplay=SelfplayConfig(num_games=settings.reinforce.num_games),
+        replay=dataclasses.replace(settings.replay, symmetries=settings.replay.symmetries and turns),
+        learner=stage.learner,
+        evaluation=settings.evaluation,
+        checkpoint=settings.checkpoint,
+        run=RunConfig(iterations=stage.iterations, seed=stage_seed(settings.seed, name)),
+    )
+
+
+def stage_seed(seed: int, stage: str) -> int:
+    """Return the seed of a stage's draws, below 2**31: stages count their iterations, shards and batches alike, so with one seed they would draw the same numbers."""
+    return int(np.random.default_rng([seed, zlib.crc32(stage.encode())]).integers(2**31))

@@ -1,0 +1,199 @@
+"""The stages of AlphaGo of 2016 that make its networks, each one a run or a data set in a directory of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from rich.console import Console
+
+from azero import mesh as mesh_lib
+from azero.checkpoint import load_variables
+from azero.config import Config
+from azero.console.progress import Progress
+from azero.console.tables import format_count
+from azero.data.dataset import DATASET, Dataset
+from azero.data.filters import SPLITS, Filters, Fractions
+from azero.data.importing import run_import
+from azero.data.requests import ImportRequest
+from azero.data.rows import read_rows
+from azero.data.run_files import METRICS
+from azero.distributed import EXIT_INTERRUPTED
+from azero.report.paper import Comparison, claim
+from azero.selfplay.trajectory import select_games
+from azero.train.alphago2016.reinforce_run import reinforce
+from azero.train.alphago2016.settings import AlphaGoConfig, stage_config, stage_seed
+from azero.train.alphago2016.value_games import MadeShard, SelfPlayer, ValueGames
+from azero.train.stopping import stop_on_signals
+from azero.train.supervised_run import learn_from_records
+
+RECORDS = "data"
+"""Directory of the imported records inside the working directory."""
+_SPLIT_EVERY = 20
+"""Of so many games of self-play one is kept for test, and one for validation."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a stage."""
+
+    status: int = 0
+    """Exit status; not 0 where it was interrupted."""
+    rows: Sequence[Comparison] = ()
+    """The paper's figures beside ours."""
+    notes: Sequence[str] = ()
+    """What a reader should know besides."""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What all stages share."""
+
+    name: str
+    """Of the experiment."""
+    settings: AlphaGoConfig
+    workdir: Path
+    records: Path | None
+    """The data set of recorded games; None where there is none."""
+    console: Console
+
+    def directory(self, stage: str) -> Path:
+        """Return the directory of a stage."""
+        return self.workdir / stage
+
+    def data(self) -> Path:
+        """Return the data set of recorded games.
+
+        Raises:
+          ValueError: there is none.
+        """
+        if self.records is None:
+            raise ValueError(f"there are no records in {self.workdir}: --data names a data set (azero data import), or files of records")
+        return self.records
+
+    def learn(self, stage: str, config: Config, data: Path) -> Outcome:
+        """Let a network learn from a data set in the directory of a stage."""
+        return Outcome(learn_from_records(self.name, config, self.directory(stage), data, self.console))
+
+
+def prepare_data(settings: AlphaGoConfig, workdir: Path, data: Path | None, console: Console) -> Path | None:
+    """Return the data set to learn from: the given one, or records imported into the working directory, or what was imported before.
+
+    Raises:
+      ValueError: not one game can be imported, or the data set is of another board.
+    """
+    own = workdir / RECORDS
+    if data is None:
+        data = own if (own / DATASET).exists() else None
+    elif not (data / DATASET).exists():
+        game = settings.game
+        filters = Filters(size=game.size, suicide=game.suicide, superko=game.superko)
+        run_import(ImportRequest((data,), own, filters), console)
+        data = own
+    if data is not None and (shape := Dataset.open(data).filters.board_shape) != (settings.game.size[0], settings.game.size[-1]):
+        raise ValueError(f"{data} holds games on {shape[0]}x{shape[1]}; the experiment is of {settings.game.size[0]}x{settings.game.size[-1]}")
+    return data
+
+
+def _last(directory: Path, key: str) -> float | None:
+    """Return the newest number of this name in a run's metrics."""
+    found = [row[key] for row in read_rows(directory / METRICS) if row.get(key) is not None]
+    return float(found[-1]) if found else None
+
+
+def _learn_moves(stage: str) -> Callable[[Workshop], Outcome]:
+    def build(shop: Workshop) -> Outcome:
+        outcome = shop.learn(stage, stage_config(shop.settings, stage), shop.data())
+        if outcome.status:
+            return outcome
+        top1 = _last(shop.directory(stage), "top1")
+        ours = "not measured" if top1 is None else f"{100 * top1:.1f}% of held-out moves"
+        return dataclasses.replace(outcome, rows=[claim(f"{stage} accuracy", ours)])
+
+    return build
+
+
+def build_reinforce(shop: Workshop) -> Outcome:
+    """Improve the policy by games against earlier selves."""
+    return reinforce_in(shop, "reinforce", None)
+
+
+def reinforce_in(shop: Workshop, stage: str, value: Path | None) -> Outcome:
+    """Improve the policy in the directory of a stage; `value` is the directory of the value network that is the baseline, None is a baseline of 0."""
+    config, directory, settings = stage_config(shop.settings, "reinforce"), shop.directory(stage), shop.settings.reinforce
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, seed=stage_seed(shop.settings.seed, stage)))
+    status = reinforce(shop.name, config, directory, shop.directory("policy"), settings.pool_every, value, shop.console)
+    score = _last(directory, "score")
+    games = f"{settings.iterations:,} mini-batches of {settings.num_games} games"
+    return Outcome(
+        status, [claim("reinforce size", games)], [] if score is None else [f"score of the last mini-batch against its opponent: {100 * score:.0f}%"]
+    )
+
+
+def build_value_data(shop: Workshop) -> Outcome:
+    """Make the positions of the value network, one of each game."""
+    return make_positions(shop, "value-data", "one")
+
+
+def make_positions(shop: Workshop, stage: str, which: Literal["one", "all"]) -> Outcome:
+    """Make a data set of self-play in the directory of a stage, or go on making it."""
+    settings, directory = shop.settings.value_data, shop.directory(stage)
+    settings = dataclasses.replace(settings, seed=stage_seed(settings.seed, stage))
+    first, second = (_player(shop.directory(name)) for name in ("policy", "reinforce"))
+    maker = ValueGames(settings, which, first, second, mesh_lib.make_mesh())
+    fractions = Fractions(validation=1 / _SPLIT_EVERY, test=1 / _SPLIT_EVERY)
+    game = shop.settings.game
+    dataset = Dataset.create(directory, Filters(size=game.size, superko=game.superko, suicide=game.suicide), fractions, maker.rows_per_position)
+    done = sum(shard.positions for split in SPLITS for shard in dataset.shards(split)) // maker.rows_per_position
+    number, played, positions = len(dataset.shards("train")), 0, done
+    with stop_on_signals(directory) as stop, Progress(settings.positions, min(done, settings.positions), shop.console, unit="position") as progress:
+        while positions < settings.positions:
+            stop.doing = f"shard {number} of games"
+            with progress.working("games of self-play" if played else "games of self-play (compiling at first)"):
+                made = maker.make(number, settings.positions - positions)
+                _keep(dataset, made, number)
+            number, played, positions = number + 1, played + made.played, positions + len(made.rows) // maker.rows_per_position
+            progress.update({"iteration": min(positions, settings.positions), "games": played})
+            if stop.is_set:
+                return Outcome(EXIT_INTERRUPTED)
+    games = sum(shard.games for split in SPLITS for shard in dataset.shards(split))
+    return Outcome(rows=[claim(stage, f"{format_count(positions)} positions of {format_count(games)} games")])
+
+
+def _keep(dataset: Dataset, made: MadeShard, number: int) -> None:
+    """Add the games of shard `number` to their splits; the last one, that for training, says that the shard is done."""
+    place = np.arange(len(made.games.length)) % _SPLIT_EVERY
+    for split, chosen in (("test", place == 1), ("validation", place == 2), ("train", (place == 0) | (place > 2))):
+        if not chosen.any() or len(dataset.shards(split)) > number:
+            continue
+        games = select_games(made.games, chosen)
+        dataset.append(split, made.rows[np.repeat(chosen, made.games.length)], games, [f"self-play {game}" for game in games.number])
+
+
+def _player(directory: Path) -> SelfPlayer:
+    variables, config = load_variables(directory)
+    return SelfPlayer(config, variables)
+
+
+def build_value(shop: Workshop) -> Outcome:
+    """Learn the results of the positions."""
+    outcome = shop.learn("value", stage_config(shop.settings, "value"), shop.directory("value-data"))
+    if outcome.status:
+        return outcome
+    error = _last(shop.directory("value"), "held_out_value_error")
+    return dataclasses.replace(outcome, rows=[] if error is None else [claim("value error", f"{error:.3f} held out")])
+
+
+BUILDERS: dict[str, Callable[[Workshop], Outcome]] = {
+    "rollout": _learn_moves("rollout"),
+    "tree": _learn_moves("tree"),
+    "policy": _learn_moves("policy"),
+    "reinforce": build_reinforce,
+    "value-data": build_value_data,
+    "value": build_value,
+}
+"""The stages that make something, by name."""

@@ -1,0 +1,155 @@
+"""The positions that the value network of AlphaGo (2016) learns from: one of each game of self-play, or all of them for comparison.
+
+Source: AG16 methods, 'Value network: training'. U is drawn evenly from 1 to `last_random_move`; moves 1 to U - 1 are the supervised policy's, move U any legal
+one, the others the policy's of reinforcement learning; the position after move U is kept with the result. Games that are over by then give none. All positions
+of games of the latter policy alone are what the paper warns of: neighbours share their result, which is then learned by heart.
+
+Every shard is a function of (seed, its number), so that production goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, cast
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from azero import mesh as mesh_lib
+from azero.config import Config
+from azero.data.selfmade import pack_decorrelated, pack_whole
+from azero.games import Game
+from azero.games.go.sensible import random_points, sensible_moves
+from azero.match.compiled import make_match
+from azero.networks import make_network
+from azero.search.search import SearchFn
+from azero.selfplay.policy_games import Decorrelated, make_decorrelated_games, make_tracer
+from azero.selfplay.trajectory import Games, HostArray
+from azero.train.alphago2016.reinforce import go_of, make_sampling_policy
+from azero.types import PyTree
+
+PAPER_LAST_RANDOM_MOVE, PAPER_POINTS = 450, 361
+"""AG16: U is drawn from 1 to 450 on 19x19."""
+
+
+@dataclass(frozen=True)
+class ValueDataConfig:
+    """Games of self-play for the value network (AG16 methods, 'Value network: training')."""
+
+    positions: int = 30_000_000
+    """Positions to be made, those for validation and test included (AG16: over 30 million)."""
+    last_random_move: int | None = None
+    """The largest U; None is AG16's 450 of a 19x19 board, in proportion to the points of this one."""
+    num_games: int = 1024
+    """Games played side by side over all devices (the paper does not say)."""
+    games_per_shard: int = 8192
+    """Games whose U is drawn, and which are played and written, together: a multiple of num-games. The more, the less often both policies are asked."""
+    seed: int = 0
+    """Of all draws."""
+
+    def __post_init__(self) -> None:
+        if self.num_games < 1 or self.games_per_shard % self.num_games or self.games_per_shard < 1:
+            raise ValueError(f"games-per-shard = {self.games_per_shard} is not a multiple of num-games = {self.num_games}")
+        if self.last_random_move is not None and self.last_random_move < 1:
+            raise ValueError(f"last-random-move is at least 1, not {self.last_random_move}")
+
+    def latest(self, num_points: int) -> int:
+        """Return the largest U on a board of so many points."""
+        return self.last_random_move or max(1, round(PAPER_LAST_RANDOM_MOVE * num_points / PAPER_POINTS))
+
+
+def draw_turns(settings: ValueDataConfig, num_points: int, number: int) -> HostArray:
+    """Return U of all games of shard `number`, int32[games_per_shard], rising."""
+    random = np.random.default_rng([settings.seed, number])
+    return np.sort(random.integers(1, settings.latest(num_points) + 1, settings.games_per_shard).astype(np.int32))
+
+
+class SelfPlayer(NamedTuple):
+    """A policy network of 2016 and the settings that it was made with."""
+
+    config: Config
+    variables: PyTree
+
+
+class MadeShard(NamedTuple):
+    """What one shard holds."""
+
+    rows: HostArray
+    games: Games
+    played: int
+    """Games played for it."""
+
+
+class ValueGames:
+    """The compiled games of two policies."""
+
+    def __init__(self, settings: ValueDataConfig, which: Literal["one", "all"], first: SelfPlayer, second: SelfPlayer, mesh: Mesh) -> None:
+        """Build the programs; nothing is compiled yet.
+
+        Args:
+          settings: how many games, and when they change hands.
+          which: one position of each game, or all positions of games of `second` alone.
+          first: who plays before the random move: the supervised policy.
+          second: who plays after it: the policy of reinforcement learning.
+          mesh: the devices.
+
+        Raises:
+          ValueError: the boards differ, a player is no policy network of 2016, or the games do not divide over the devices.
+        """
+        mesh_lib.check_divides(settings.num_games, mesh, "value-data.num-games")
+        self._settings, self._which = settings, which
+        self.game = go_of(second.config)
+        if go_of(first.config).board_shape != self.game.board_shape:
+            raise ValueError(f"the two policies know boards of {go_of(first.config).board_shape} and {self.game.board_shape}")
+        (search, self._first), (other, self._second) = (_sampler(player, mesh) for player in (first, second))
+        game = cast(Game, self.game)
+        self._play_one = make_decorrelated_games(game, search, other, functools.partial(random_points, self.game), mesh)
+        self._match = make_match(game, other, other, settings.num_games, temperature_moves=game.max_moves, moves_per_chunk=16, mesh=mesh)
+        self._trace = make_tracer(game, functools.partial(sensible_moves, self.game), mesh)
+
+    @property
+    def rows_per_position(self) -> int:
+        """See `azero.data.dataset.Dataset`."""
+        return self.game.num_frames if self._which == "one" else 1
+
+    def make(self, number: int, most_positions: int) -> MadeShard:
+        """Play the games of shard `number`; of whole games only as many as `most_positions` need are played, at least one batch."""
+        return self._make_one(number) if self._which == "one" else self._make_all(number, most_positions)
+
+    def _key(self, number: int, batch: int) -> jax.Array:
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(self._settings.seed), number), batch)
+
+    def _make_one(self, number: int) -> MadeShard:
+        size, turns = self._settings.num_games, draw_turns(self._settings, self.game.num_points, number)
+        parts: list[Decorrelated] = []
+        for batch in range(len(turns) // size):
+            part = slice(batch * size, (batch + 1) * size)
+            parts.append(self._play_one(self._first, self._second, turns[part], self._key(number, batch)))
+        games = Decorrelated(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return MadeShard(*pack_decorrelated(games, number * len(turns)), played=len(turns))
+
+    def _make_all(self, number: int, most_positions: int) -> MadeShard:
+        size, positions = self._settings.num_games, 0
+        parts: list[tuple[HostArray, Games]] = []
+        first = number * self._settings.games_per_shard
+        for batch in range(self._settings.games_per_shard // size):
+            games = self._match(self._second, self._second, self._key(number, batch))
+            rewards = np.where(games.a_moves_first, games.rewards, -games.rewards)
+            parts.append(pack_whole(self._trace(games.actions), games.actions, rewards, first + batch * size))
+            positions += len(parts[-1][0])
+            if positions >= most_positions:
+                break
+        rows, packed = zip(*parts, strict=True)
+        return MadeShard(np.concatenate(rows), Games(*(np.concatenate(column) for column in zip(*packed, strict=True))), played=len(parts) * size)
+
+
+def _sampler(player: SelfPlayer, mesh: Mesh) -> tuple[SearchFn, PyTree]:
+    """Return a policy's own choice as a search, and its parameters on every device."""
+    if player.config.network.name != "policy2016":
+        raise ValueError(f"games for the value network are played by policy networks of 2016, not by a network {player.config.network.name}")
+    game = go_of(player.config)
+    network = make_network(player.config.network, game.board_shape, game.num_planes, game.num_actions)
+    params = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(player.variables)
+    return make_sampling_policy(game, network.infer), params

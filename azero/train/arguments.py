@@ -1,0 +1,96 @@
+"""The command line of an experiment: its settings, an overlay file, a working directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from azero.config import Config, load_overlay
+from azero.experiment import Experiment
+
+_BUCKETS = ("gs:/", "s3:/")
+"""How the address of a bucket begins; as a path it would silently become a directory of this machine."""
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Where self-play and matches are, if not in the program's own process."""
+
+    cluster: str | None = None
+    """Elastic self-play on Ray (docs/elastic.md): ray starts it on this machine; auto or HOST:PORT name a cluster that runs."""
+    cluster_without_token: bool = False
+    """With --cluster auto or HOST:PORT: take a Ray that asks nobody for a token, on a network where nobody else is (docs/elastic.md)."""
+    workers: int = 2
+    """With --cluster: workers, each with selfplay.num-games games. Those for which there is no room start when there is."""
+    worker_cpus: int = 1
+    """With --cluster: CPU cores of a worker."""
+    worker_gpus: float = 0.0
+    """With --cluster: GPUs of a worker; below 1, workers share one."""
+    worker_tpus: int = 0
+    """With --cluster: TPU chips of a worker, all of one host."""
+    learner_gpus: int = 0
+    """With --cluster: GPUs of this machine that Ray sets aside for the learner, which is this process; 0 leaves it the devices it sees."""
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "worker_cpus"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} is at least 1, not {getattr(self, name)}")
+        for name in ("worker_gpus", "worker_tpus", "learner_gpus"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"--{name.replace('_', '-')} is at least 0, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What one start of an experiment is told."""
+
+    settings: Annotated[Config, tyro.conf.arg(name="")]
+    config: Path | None = None
+    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/)."""
+    workdir: Path | None = None
+    """Where the run lives: checkpoints, games, metrics, report. The same directory again continues the run. Default: runs/NAME."""
+    from_checkpoint: int | None = None
+    """Go back to this checkpoint, where learning has gone wrong since, and on from there with the settings given now. What was behind it is set aside. The same
+    command again continues."""
+    data: Path | None = None
+    """Experiments that learn from records: the directory of `azero data import`."""
+    elastic: Annotated[ClusterOptions, tyro.conf.arg(name="")] = ClusterOptions()
+
+
+def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -> Arguments:
+    """Return the settings of `experiment` under the overlay and the overrides of the command line.
+
+    Raises:
+      ValueError: the overlay is wrong, or the working directory is a bucket. (A wrong flag ends the program with tyro's own message, which names the nearest flag.)
+    """
+    argv = list(sys.argv[1:] if argv is None else argv)
+    overlay = overlay_path(argv)
+    settings = experiment.config if overlay is None else load_overlay(overlay, experiment.config)
+    default = Arguments(settings=settings, config=overlay)
+    arguments = tyro.cli(Arguments, prog=f"python -m azero.experiments.{experiment.name}", description=experiment.title, default=default, args=argv)
+    workdir = arguments.workdir if arguments.workdir is not None else Path("runs") / experiment.name
+    if str(workdir).startswith(_BUCKETS):
+        raise ValueError(f"--workdir {workdir}: the working directory is one of the file system; mount the bucket and name the place it has there")
+    return dataclasses.replace(arguments, workdir=workdir)
+
+
+def overlay_path(argv: Sequence[str]) -> Path | None:
+    """Find the overlay before the flags are parsed, because it changes their defaults."""
+    found = find_flag(argv, "--config")
+    return None if found is None else Path(found)
+
+
+def find_flag(argv: Sequence[str], flag: str) -> str | None:
+    """Return what follows `flag`, before the flags are parsed; None where it is not given."""
+    for position, word in enumerate(argv):
+        if word == flag and position + 1 < len(argv):
+            return argv[position + 1]
+        if word.startswith(f"{flag}="):
+            return word.removeprefix(f"{flag}=")
+    return None

@@ -1,0 +1,201 @@
+"""The loop with self-play and matches elsewhere: AlphaGo Zero's three parts side by side (AGZ methods, 'Self-play training pipeline').
+
+Workers play and send whole games; the learner takes them into the run's replay, learns, and lets the workers have its player; a match is played by a worker
+while learning goes on. What carries games, players and results between them is a `Crew`, of which nothing is known here: Ray's is in
+`azero.train.cluster.ray`.
+
+An iteration is what it is in the one program: as many new positions, then as many steps. So how much is learned from a position, and when, does not depend on
+how fast workers are or how many of them there are; only the age of the networks that played does, and that is recorded with every game.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+
+from azero import mesh as mesh_lib
+from azero.config import Config
+from azero.match.score import MatchResult
+from azero.networks import resolve
+from azero.selfplay.resignation import NEVER
+from azero.selfplay.selfplay import to_host
+from azero.selfplay.trajectory import Assembler, Games
+from azero.train.events import Event, MatchSkipped, Phase
+from azero.train.loop import Challenge, Loop, RunState, Tally
+from azero.train.programs import WORKER, Programs
+from azero.types import PyTree
+
+PATIENCE_SECONDS = 1.0
+"""How long the learner waits for games before it looks whether it is to stop, and says how many workers there are."""
+
+
+class Crew(Protocol):
+    """Workers, who come and go, as the learner sees them."""
+
+    def publish(self, iteration: int, variables: PyTree, threshold: float) -> None:
+        """Let every dispatch that begins from now on play with `variables`, the player of `iteration`, and resign below `threshold`."""
+        ...
+
+    def receive(self, timeout: float) -> Games | None:
+        """Return games that a worker has finished, oldest first; None where none came within `timeout` seconds.
+
+        Raises:
+          ValueError: no worker can play; the reason is given.
+        """
+        ...
+
+    def start_match(self, challenge: Challenge) -> None:
+        """Let a worker play a match, as soon as one is free; another one if that is lost. One match at a time."""
+        ...
+
+    def receive_result(self, timeout: float) -> MatchResult | None:
+        """Return the result of the match, for the current player; None where it has not ended within `timeout` seconds.
+
+        Raises:
+          ValueError: no worker can play; the reason is given.
+        """
+        ...
+
+    def describe(self) -> str:
+        """Return who is at work, in a few words for a person."""
+        ...
+
+    def take_notes(self) -> list[str]:
+        """Return who came and who was lost since the last call, a line each."""
+        ...
+
+
+class Worker:
+    """Games of its own on the devices of its process, and matches. Its unfinished games are in it alone."""
+
+    def __init__(self, config: Config, starts: PyTree, platform: str, iteration: int, number: int):
+        """Begin `selfplay.num_games` games.
+
+        Args:
+          config: all settings of the run.
+          starts: states[P] that games begin with, or None.
+          platform: JAX's name for the learner's kind of device, for which the network's settings were chosen.
+          iteration: iterations that the run has done.
+          number: of the worker; with `iteration` it makes the random draws its own.
+
+        Raises:
+          ValueError: settings do not fit the devices of this process.
+        """
+        mesh = mesh_lib.make_mesh()
+        self._programs = Programs(_fit_to_devices(config, platform), mesh)
+        self._starts = None if starts is None else jax.device_put(starts, mesh_lib.replicated(mesh))
+        root = jax.random.fold_in(jax.random.key(config.run.seed), WORKER)
+        games_key, self._key = jax.random.split(jax.random.fold_in(jax.random.fold_in(root, iteration), number))
+        self._carry = self._programs.selfplay.init(games_key, self._starts)
+        self._assembler = Assembler(config.selfplay.num_games)
+        self._dispatches = 0
+        self._iteration = -1
+        self._params: PyTree = None
+
+    def play(self, iteration: int, variables: PyTree, threshold: float) -> Games:
+        """Play one dispatch of all games with the player of `iteration`; return the games that ended in it."""
+        if iteration != self._iteration:
+            self._params, self._iteration = self._programs.fold(variables), iteration
+        key = jax.random.fold_in(self._key, self._dispatches)
+        self._dispatches += 1
+        self._carry, chunk = self._programs.selfplay.play(self._params, self._carry, key, jnp.float32(threshold), self._starts)
+        return self._assembler.add(to_host(chunk), iteration)
+
+    def match(self, iteration: int, current: PyTree, opponent: PyTree) -> MatchResult:
+        """Play the match that is due after `iteration` iterations; return the result of the current player."""
+        return self._programs.match(current, opponent, iteration)
+
+
+class Elastic:
+    """The loop of the learner, with a crew for self-play and matches."""
+
+    def __init__(self, loop: Loop, crew: Crew, should_stop: Callable[[], bool]):
+        """Take the programs of `loop`; once `should_stop`, an iteration ends with the games that have come.
+
+        Raises:
+          ValueError: the learner is spread over several processes.
+        """
+        if jax.process_count() > 1:
+            raise ValueError(f"elastic self-play has a learner of one process, not of {jax.process_count()}: --run.distributed off")
+        self._loop = loop
+        self._crew = crew
+        self._should_stop = should_stop
+        self._quota = loop.positions_per_iteration
+        self._surplus = 0
+        self._challenge: Challenge | None = None
+        self._collected = time.monotonic()
+
+    def iterate(self, state: RunState) -> Iterator[Event]:
+        """Run one iteration on `state`, in place. The state is whole, and may be saved, when `IterationDone` has come."""
+        tally = Tally()
+        before, started = self._collected, time.monotonic()
+        new_positions = yield from self._collect(state, tally)
+        self._collected = collected = time.monotonic()
+        wait = yield from self._loop.learn(state, self._loop.learning_steps(state, new_positions))
+        learned = time.monotonic()
+        yield from self._evaluate(state)
+        # Workers play all the time: what came in is of the time since the last games came. The learner waits for games, too.
+        done = self._loop.finish(state, tally, collected - before, learned - collected, wait + collected - started)
+        yield dataclasses.replace(done, warnings=done.warnings + self._crew.take_notes())
+
+    def _collect(self, state: RunState, tally: Tally) -> Generator[Event, None, int]:
+        """Take in games until they hold an iteration's positions; returns how many of these positions are this iteration's.
+
+        What goes beyond an iteration's positions is counted for the next one. Positions of unfinished games count when their game has come, so that games lost
+        with a worker never do.
+        """
+        threshold = state.resign.threshold if self._loop.config.selfplay.resign else NEVER
+        self._crew.publish(state.player_iteration, state.player, threshold)
+        shown = ""
+        while self._surplus < self._quota and not self._should_stop():
+            if shown != (shown := self._crew.describe()):
+                yield Phase(f"self-play by {shown}")
+            games = self._crew.receive(PATIENCE_SECONDS)
+            if games is not None:
+                games = games._replace(number=state.assembler.take_numbers(len(games.length)))
+                self._surplus += len(games.action)
+                yield self._loop.take_in(state, tally, games, len(games.action))
+        state.games += tally.games
+        state.positions += tally.positions
+        new_positions = min(self._surplus, self._quota)
+        self._surplus -= new_positions
+        return new_positions
+
+    def _evaluate(self, state: RunState) -> Iterator[Event]:
+        """Start the match that is due, and take the result of the one before, which is waited for where the next is due or the run ends."""
+        is_due = self._loop.match_is_due(state)
+        is_last = state.iteration + 1 == self._loop.config.run.iterations
+        yield from self._settle(state, wait=is_last or is_due)
+        if is_due and not self._should_stop():
+            challenge = self._loop.challenge(state)
+            if isinstance(challenge, MatchSkipped):
+                yield challenge
+                return
+            self._challenge = challenge
+            self._crew.start_match(challenge)
+            yield from self._settle(state, wait=is_last)
+
+    def _settle(self, state: RunState, wait: bool) -> Iterator[Event]:
+        """Act on the result of the match under way, if it has come."""
+        if self._challenge is None:
+            return
+        if wait:
+            yield Phase(f"match of iteration {self._challenge.iteration}, by {self._crew.describe()}")
+        result = self._crew.receive_result(0.0)
+        while result is None and wait and not self._should_stop():
+            result = self._crew.receive_result(PATIENCE_SECONDS)
+        if result is not None:
+            challenge, self._challenge = self._challenge, None
+            yield self._loop.judge(state, challenge, result)
+
+
+def _fit_to_devices(config: Config, platform: str) -> Config:
+    """Return `config` with the network computed as suits the devices here, where these are of another kind than the learner's."""
+    if jax.default_backend() == platform:
+        return config
+    return dataclasses.replace(config, network=resolve(dataclasses.replace(config.network, convolution="auto")))

@@ -1,0 +1,167 @@
+"""Elastic self-play on Ray: workers as actors, wherever there is room for them. Ray is an extra: only this module and `ray_crew` import it, and only --cluster them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import ray
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from azero.compilation_cache import use_compilation_cache
+from azero.config import Config
+from azero.console.progress import working
+from azero.console.terminal import make_console
+from azero.match.score import MatchResult
+from azero.selfplay.trajectory import Games
+from azero.train.arguments import ClusterOptions
+from azero.train.cluster.elastic import Elastic, Worker
+from azero.train.cluster.workers import RayCrew, last_line
+from azero.train.loop import Loop, RunState
+from azero.train.run import Conduct, Iterate
+from azero.train.stopping import StopRequest
+from azero.types import PyTree
+
+LOCAL = "ray"
+"""The value of --cluster that starts Ray on this machine."""
+AUTO = "auto"
+"""The value of --cluster for the cluster that this machine is part of."""
+_ANSWER_SECONDS = 10.0
+"""How long a cluster's head may take to answer."""
+_OBJECT_STORE_BYTES = 1 << 30
+"""Shared memory of a Ray that is started here: some copies of the largest network (AGZ's 40 blocks: 190 MB) and the games under way; touched only as used."""
+_SHARE_OF_GPU = 0.9
+"""Of its part of a GPU, what a worker takes at once; the rest is for CUDA itself (JAX takes 0.75 of a whole one)."""
+
+
+class Host:
+    """A worker in an actor's process."""
+
+    def __init__(self, config: Config, starts: PyTree, platform: str, iteration: int, number: int) -> None:
+        """See `Worker`."""
+        use_compilation_cache()
+        self._worker = Worker(config, starts, platform, iteration, number)
+
+    def describe(self) -> str:
+        """Return where the worker is; with it comes that it is ready."""
+        devices = jax.devices()
+        return f"{socket.gethostname()}, process {os.getpid()}, {len(devices)} x {devices[0].device_kind}"
+
+    def play(self, iteration: int, variables: PyTree, threshold: float) -> Games:
+        """See `Worker.play`."""
+        return self._worker.play(iteration, variables, threshold)
+
+    def match(self, iteration: int, current: PyTree, opponent: PyTree) -> MatchResult:
+        """See `Worker.match`."""
+        return self._worker.match(iteration, current, opponent)
+
+
+@contextlib.contextmanager
+def open_cluster(options: ClusterOptions) -> Iterator[Conduct]:
+    """Connect to Ray, or start it here; yield how iterations are run with its workers. Call it before anything touches a device.
+
+    Raises:
+      ValueError: there is no Ray at the address, or no such GPUs for the learner.
+    """
+    address = options.cluster or LOCAL
+    with working("starting Ray" if address == LOCAL else f"connecting to Ray at {address}", make_console()):
+        _connect(address, options.cluster_without_token)
+
+    @contextlib.contextmanager
+    def conduct(loop: Loop, state: RunState, stop: StopRequest) -> Iterator[Iterate]:
+        crew = RayCrew(_hiring(options, loop, state.iteration), options.workers, max_waiting=loop.positions_per_iteration)
+        with contextlib.closing(crew):
+            yield Elastic(loop, crew, lambda: stop.is_set).iterate
+
+    try:
+        if options.learner_gpus:
+            reserved = _reserve_gpus(options.learner_gpus)  # the GPUs are the learner's for as long as this actor is referred to
+            os.environ["CUDA_VISIBLE_DEVICES"] = ray.get(reserved.gpus.remote())
+        yield conduct
+    finally:
+        ray.shutdown()
+
+
+def _connect(address: str, takes_any: bool) -> None:
+    if address.startswith("ray://"):
+        raise ValueError(
+            f"--cluster {address}: the learner is no client of a cluster but part of it, or it would lose all workers with the connection; "
+            "give the command on one of the cluster's machines, with --cluster auto"
+        )
+    has_token = os.environ.get("RAY_AUTH_MODE") == "token"
+    if address == LOCAL and not has_token:
+        raise ValueError(
+            "--cluster ray: Ray was imported before, without a token, so its ports would be open to everybody; start the run in a process of its own"
+        )
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a Ray started here reports to nobody
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    try:
+        if address == LOCAL:
+            ray.init("local", include_dashboard=False, object_store_memory=_OBJECT_STORE_BYTES, **quiet)
+        else:
+            if address != AUTO:
+                _check_answers(address)
+            if not (has_token or takes_any):
+                raise ValueError(
+                    "whoever reaches the ports of a Ray without a token may run any program on its machines; start every part of it, and this, with "
+                    "RAY_AUTH_MODE=token and one RAY_AUTH_TOKEN, or, where nobody else is on the network, add --cluster-without-token"
+                )
+            ray.init(address, **quiet)
+    except (OSError, RuntimeError, ValueError, RayError) as error:
+        raise ValueError(f"--cluster {address}: {last_line(error)}") from error
+
+
+def _check_answers(address: str) -> None:
+    """Raise ValueError or OSError unless something answers at HOST:PORT: Ray itself tries for minutes."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal():
+        raise ValueError(f"an address is HOST:PORT, or {AUTO} on a machine of the cluster; {LOCAL} starts Ray here")
+    socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
+
+
+class GpuHolder:
+    """Holds GPUs of the learner's machine, so that Ray gives them to no worker."""
+
+    def gpus(self) -> str:
+        """Return their numbers as CUDA_VISIBLE_DEVICES has them."""
+        return ",".join(ray.get_runtime_context().get_accelerator_ids()["GPU"])
+
+
+def _reserve_gpus(count: int) -> Any:
+    """Set `count` GPUs of this machine aside; return the actor that holds them.
+
+    Raises:
+      ValueError: this machine has fewer, as far as Ray knows.
+    """
+    node = ray.get_runtime_context().get_node_id()
+    there = next(row["Resources"].get("GPU", 0) for row in ray.nodes() if row["NodeID"] == node)
+    if there < count:
+        raise ValueError(f"--learner-gpus {count}: Ray has {there:g} GPUs on this machine")
+    here = NodeAffinitySchedulingStrategy(node, soft=False)
+    return ray.remote(GpuHolder).options(num_cpus=0, num_gpus=count, scheduling_strategy=here).remote()
+
+
+def _hiring(options: ClusterOptions, loop: Loop, iteration: int) -> Callable[[int], Any]:
+    """Return what makes the actor of a worker of a given number."""
+    resources = {"TPU": options.worker_tpus} if options.worker_tpus else None
+    actor = ray.remote(Host).options(
+        num_cpus=options.worker_cpus, num_gpus=options.worker_gpus, resources=resources, max_restarts=0, runtime_env={"env_vars": _environment(options)}
+    )
+    config, starts = ray.put(loop.config), ray.put(jax.device_get(loop.starts))
+    return lambda number: actor.remote(config, starts, jax.default_backend(), iteration, number)
+
+
+def _environment(options: ClusterOptions) -> dict[str, str]:
+    """Return the environment of a worker's process: the devices that are its own, and no others."""
+    environment = {"JAX_NUM_CPU_DEVICES": str(1 << (options.worker_cpus.bit_length() - 1))}  # a power of two, by which games divide
+    if not options.worker_gpus and not options.worker_tpus:
+        environment["JAX_PLATFORMS"] = "cpu"
+    if 0 < options.worker_gpus < 1:
+        environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{_SHARE_OF_GPU * options.worker_gpus:.2f}"
+    return environment

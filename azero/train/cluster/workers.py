@@ -1,0 +1,228 @@
+"""The workers of an elastic run as Ray's actors: hired, given work, and replaced when they are lost."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import ray
+from ray.exceptions import RayActorError, RayError, RayTaskError, RuntimeEnvSetupError
+
+from azero.match.score import MatchResult
+from azero.selfplay.trajectory import Games
+from azero.train.loop import Challenge
+from azero.types import PyTree
+
+_LOST_IN_A_ROW = 3
+"""For each place of a worker, how many may be lost one after another without a game from any: a machine that was taken away is one, a crash at every start is more."""
+_WAIT_SECONDS = 0.2
+"""How long the crew waits for a result before it looks for other things to do."""
+
+
+@dataclass
+class _Member:
+    """A worker that was asked for."""
+
+    number: int
+    actor: Any
+    place: str = ""
+    """Where it is, once it is ready."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a worker is doing."""
+
+    member: _Member
+    kind: Literal["start", "play", "match"]
+
+
+class RayCrew:
+    """`azero.train.cluster.elastic.Crew` on Ray. One thread of its own hands out dispatches and takes what comes back."""
+
+    def __init__(self, hire: Callable[[int], Any], size: int, max_waiting: int) -> None:
+        """Ask for workers.
+
+        Args:
+          hire: makes the actor of the worker of a number.
+          size: how many workers are asked for at a time.
+          max_waiting: positions that may wait for the learner; while more do, workers rest.
+        """
+        self._hire = hire
+        self._size = size
+        self._max_waiting = max_waiting
+        self._hired = 0
+        self._lost_in_a_row = 0
+        self._members: dict[int, _Member] = {}
+        self._idle: list[_Member] = []
+        self._tasks: dict[Any, _Task] = {}
+        self._evaluator: int | None = None
+        self._published: tuple[int, Any] | None = None
+        # What follows is shared by the two threads, and touched only under this.
+        self._changed = threading.Condition()
+        self._orders: tuple[int, Any, float] | None = None
+        self._match: tuple[int, Any, Any] | None = None
+        self._games: deque[Games] = deque()
+        self._waiting = 0
+        self._result: MatchResult | None = None
+        self._notes: list[str] = []
+        self._failure: Exception | None = None
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="crew", daemon=True)
+        self._thread.start()
+
+    def publish(self, iteration: int, variables: PyTree, threshold: float) -> None:
+        """Let every dispatch that begins from now on play with `variables`, the player of `iteration`, and resign below `threshold`."""
+        if self._published is None or self._published[0] != iteration:
+            self._published = (iteration, ray.put(jax.device_get(variables)))
+        with self._changed:
+            self._orders = (*self._published, threshold)
+
+    def receive(self, timeout: float) -> Games | None:
+        """Return the games of the oldest dispatch that waits; None where none came within `timeout` seconds.
+
+        Raises:
+          ValueError: no worker can play; the reason is given.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._games or self._failure, timeout)
+            self._check()
+            if not self._games:
+                return None
+            games = self._games.popleft()
+            self._waiting -= len(games.action)
+            return games
+
+    def start_match(self, challenge: Challenge) -> None:
+        """Let a worker play a match, as soon as one is free; another one if that is lost."""
+        current, opponent = (ray.put(jax.device_get(variables)) for variables in (challenge.current, challenge.opponent))
+        with self._changed:
+            self._match, self._result = (challenge.iteration, current, opponent), None
+
+    def receive_result(self, timeout: float) -> MatchResult | None:
+        """Return the result of the match, for the current player; None where it has not ended within `timeout` seconds.
+
+        Raises:
+          ValueError: no worker can play; the reason is given.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._result or self._failure, timeout)
+            self._check()
+            result, self._result = self._result, None
+            return result
+
+    def describe(self) -> str:
+        """Return who is at work."""
+        ready = sum(bool(member.place) for member in list(self._members.values()))
+        return f"{ready} of {self._size} workers"
+
+    def take_notes(self) -> list[str]:
+        """Return who came and who was lost since the last call, a line each."""
+        with self._changed:
+            notes, self._notes = self._notes, []
+            return notes
+
+    def close(self) -> None:
+        """Let go of all workers; their unfinished games are gone."""
+        self._closing.set()
+        self._thread.join()
+        for member in self._members.values():
+            _kill(member)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise ValueError(f"self-play has ended: {last_line(self._failure)}") from self._failure
+
+    def _run(self) -> None:
+        """Keep the workers at work until the crew is closed; what goes wrong here is raised where the learner next asks."""
+        try:
+            while not self._closing.is_set():
+                while len(self._members) < self._size:
+                    self._ask_for_worker()
+                with self._changed:
+                    self._idle = [member for member in self._idle if not self._give_work(member)]
+                self._take_results()
+        except Exception as error:
+            with self._changed:
+                self._failure = error
+                self._changed.notify_all()
+
+    def _ask_for_worker(self) -> None:
+        member = _Member(self._hired, self._hire(self._hired))
+        self._hired += 1
+        self._members[member.number] = member
+        self._tasks[member.actor.describe.remote()] = _Task(member, "start")
+
+    def _give_work(self, member: _Member) -> bool:
+        """Give an idle worker what there is to do; return whether there was something. Matches stay with the worker that has compiled them."""
+        if self._match is not None and self._evaluator in (None, member.number) and not self._in_match():
+            self._evaluator = member.number
+            self._tasks[member.actor.match.remote(*self._match)] = _Task(member, "match")
+            return True
+        if self._orders is None or self._waiting >= self._max_waiting:
+            return False
+        self._tasks[member.actor.play.remote(*self._orders)] = _Task(member, "play")
+        return True
+
+    def _in_match(self) -> bool:
+        return any(task.kind == "match" for task in self._tasks.values())
+
+    def _take_results(self) -> None:
+        ready, _ = ray.wait(list(self._tasks), num_returns=1, timeout=_WAIT_SECONDS) if self._tasks else ([], [])
+        if not self._tasks:
+            self._closing.wait(_WAIT_SECONDS)
+        for reference in ready:
+            task = self._tasks.pop(reference)
+            try:
+                result = ray.get(reference)
+            except (RayTaskError, RuntimeEnvSetupError):
+                raise  # an error of the program or of its installation: another worker would meet it, too
+            except RayError as error:
+                if isinstance(error, RayActorError) and error.actor_init_failed:
+                    raise
+                self._lose(task, error)
+            else:
+                self._idle.append(task.member)
+                self._accept(task, result)
+
+    def _accept(self, task: _Task, result: Any) -> None:
+        with self._changed:
+            if task.kind == "start":
+                task.member.place = result
+                self._notes.append(f"worker {task.member.number} is at work: {result}")
+            elif task.kind == "match":
+                self._result, self._match = result, None
+            else:
+                self._lost_in_a_row = 0
+                if len(result.length):
+                    self._games.append(result)
+                    self._waiting += len(result.action)
+            self._changed.notify_all()
+
+    def _lose(self, task: _Task, error: RayError) -> None:
+        """Forget a worker; a new one is asked for in its place."""
+        member = self._members.pop(task.member.number)
+        _kill(member)
+        if self._evaluator == member.number:
+            self._evaluator = None
+        with self._changed:
+            self._notes.append(f"worker {member.number} was lost with its unfinished games ({member.place or 'before it was ready'}); another one is asked for")
+        self._lost_in_a_row += 1
+        if self._lost_in_a_row > _LOST_IN_A_ROW * self._size:
+            raise ValueError(f"{self._lost_in_a_row} workers in a row were lost before a game came from any; the last: {last_line(error)}")
+
+
+def last_line(error: BaseException) -> str:
+    """Return what went wrong as one line: the cause of an error that Ray carries over, which is the last line of its text."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+def _kill(member: _Member) -> None:
+    with contextlib.suppress(RayError, ValueError):  # it may be gone already
+        ray.kill(member.actor)

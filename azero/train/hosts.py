@@ -1,0 +1,89 @@
+"""What the processes of a run must have in common, and who of them speaks."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from azero import mesh as mesh_lib
+from azero.checkpoint.record import show_changes
+from azero.config import Config, to_dict
+from azero.data.holding import hold
+from azero.distributed import say
+
+_SEEN_SECONDS = 15.0
+"""A file that one host has made is seen by the others within this time (NFS looks for new names in a directory every 3 to 60 s, and at once in a new one)."""
+
+
+def agree_on_settings(config: Config) -> Config:
+    """Return `config` without what each process is told about the cluster: the rest is the same in all of them, or they would start other programs.
+
+    Raises:
+      ValueError: it is not; the settings that differ from the lead's are named.
+    """
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, coordinator=None, coordinator_bind=None, num_processes=None, process_id=None))
+    if jax.process_count() > 1:
+        leads = json.loads(mesh_lib.from_lead(json.dumps(to_dict(config))))
+        changes = show_changes(leads, to_dict(config), f"{{name}} = {{before}} in process 0, {{now}} in process {jax.process_index()}")
+        if changes:
+            raise ValueError(f"all processes are started with the same settings, and here {'; '.join(changes.values())}")
+    return config
+
+
+def check_shared(workdir: Path) -> None:
+    """Check that all hosts see one working directory.
+
+    Raises:
+      ValueError: a host does not see what the lead has written there.
+    """
+    if jax.process_count() == 1:
+        return
+    token = workdir / f".shared-{mesh_lib.from_lead(secrets.token_hex(8))}"
+    if mesh_lib.is_lead():
+        token.touch()
+    mesh_lib.smallest(0)  # it is there before anybody looks for it
+    end = time.monotonic() + _SEEN_SECONDS
+    while not token.exists() and time.monotonic() < end:
+        time.sleep(0.5)
+    sees = mesh_lib.gather(np.asarray(token.exists()))
+    if mesh_lib.is_lead():
+        token.unlink(missing_ok=True)
+    if not sees.all():
+        blind = ", ".join(str(process) for process in np.flatnonzero(~sees))
+        raise ValueError(f"{workdir} is not one directory for all hosts: process {blind} does not see what process 0 writes; give a --workdir that all share")
+
+
+@contextlib.contextmanager
+def hold_workdir(workdir: Path) -> Iterator[None]:
+    """Make the working directory and keep other runs out of it; of several processes of one run the lead does so for all.
+
+    Raises:
+      ValueError: another run is under way in it.
+      OSError: it cannot be made or written to.
+    """
+    workdir.mkdir(parents=True, exist_ok=True)
+    with hold(workdir) if mesh_lib.is_lead() else contextlib.nullcontext():
+        yield
+
+
+def describe_devices() -> str:
+    """Return how many devices of which kind there are, and on how many processes."""
+    devices = jax.devices()
+    spread = f" in {jax.process_count()} processes" if jax.process_count() > 1 else ""
+    return f"{len(devices)} x {devices[0].device_kind}{spread}"
+
+
+def note(text: str, show: Callable[[str], None]) -> None:
+    """Say what a person should know: the lead with `show`, another process, of what it alone knows, on its error output."""
+    if mesh_lib.is_lead():
+        show(text)
+    else:
+        say(f"process {jax.process_index()}: {text}")

@@ -1,0 +1,373 @@
+"""The one loop: self-play, learning, evaluation. AlphaGo Zero (gated) and AlphaZero (continuous) are settings of it, Gumbel is another search in it.
+
+The loop is a generator of events and does no logging, saving or plotting. Every random draw is a function of (seed, iteration, dispatch or step), so a run
+continued from a checkpoint repeats exactly what an unbroken run does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from azero import mesh as mesh_lib
+from azero.config import Config, ReplayConfig
+from azero.data.replay import Replay
+from azero.data.sample import Batch, Samples, unpack
+from azero.data.shard import ShardName
+from azero.games.positions import read_positions
+from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples
+from azero.match.gate import passes_gate
+from azero.match.score import MatchResult
+from azero.selfplay.resignation import NEVER, ResignCalibration, lowest_points
+from azero.selfplay.selfplay import Carry, to_host
+from azero.selfplay.targets import policy_room
+from azero.selfplay.trajectory import NO_NETWORK, Assembler, Games
+from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Phase, Played, SampleGame, Trained
+from azero.train.programs import PLAY, START, Programs, iteration_key
+from azero.types import PyTree
+
+START_POSITIONS = "start_positions.txt"
+"""In a run's directory: its own copy of the file of start positions, so that it is continued as it was begun."""
+REPLAY = "replay"
+"""In a run's directory: the games of the window."""
+SAMPLE_GAMES = 2
+"""Finished games per iteration that are handed on for people to look at."""
+
+
+@dataclass
+class RunState:
+    """Everything a run is: what a checkpoint keeps."""
+
+    train: TrainState
+    best: PyTree
+    """Variables of the player that self-play uses under the gate; None without a gate (self-play then uses the newest)."""
+    rival: PyTree
+    """Variables of the player of the previous evaluation; None where evaluations meet the best player."""
+    carry: Carry
+    assembler: Assembler
+    replay: Replay
+    resign: ResignCalibration
+    iteration: int = 0
+    games: int = 0
+    positions: int = 0
+    best_iteration: int = 0
+    rival_iteration: int = 0
+
+    def arrays(self) -> dict[str, PyTree]:
+        """Return what is on the devices."""
+        parts = {"train": self.train, "carry": self.carry, "best": self.best, "rival": self.rival}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    @property
+    def player(self) -> PyTree:
+        """The variables that self-play uses: those of the best player under the gate, else the newest."""
+        return self.train.variables if self.best is None else self.best
+
+    @property
+    def player_iteration(self) -> int:
+        """The iteration after which `player` stood."""
+        return self.iteration if self.best is None else self.best_iteration
+
+
+class Challenge(NamedTuple):
+    """A match that is due: the current player against the best one (AGZ's gate), or against the player of the previous evaluation."""
+
+    iteration: int
+    current: PyTree
+    """Variables of the current player, arrays of their own."""
+    opponent_iteration: int
+    opponent: PyTree
+
+
+@dataclass
+class Tally:
+    """What the games that end in one iteration add up to."""
+
+    games: int = 0
+    positions: int = 0
+    first_wins: int = 0
+    draws: int = 0
+    resigned: int = 0
+    plies: int = 0
+    ages: int = 0
+    """Sum over the games of the iterations since the network that played their first move."""
+    samples: list[SampleGame] = field(default_factory=list)
+
+    def add(self, games: Games, positions: int, iteration: int) -> None:
+        """Count games that came in after `iteration` iterations."""
+        first = games.result[:, 0]
+        self.games += len(first)
+        self.positions += positions
+        self.first_wins += int((first > 0).sum())
+        self.draws += int((first == 0).sum())
+        self.resigned += int(games.resigned.sum())
+        self.plies += len(games.action)
+        self.ages += int((iteration - games.network[games.network[:, 0] != NO_NETWORK, 0]).sum())
+        self.samples.extend(_sample_games(games, SAMPLE_GAMES - len(self.samples)))
+
+    def add_other_hosts(self) -> None:
+        """Add the games of the other hosts; `positions` already are those of all."""
+        counts = np.asarray([self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages], np.int32)
+        self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages = map(int, mesh_lib.gather(counts).sum(axis=0, dtype=np.int64))
+
+
+class Loop:
+    """The compiled programs of one configuration, and the loop over them."""
+
+    def __init__(self, config: Config, mesh: Mesh, workdir: Path):
+        """Build the programs; nothing is compiled yet.
+
+        Raises:
+          ValueError: settings do not fit each other or the devices.
+        """
+        self.config = config
+        self.mesh = mesh
+        self.workdir = workdir
+        mesh_lib.check_divides(config.learner.batch_size, mesh, "learner.batch-size")
+        self.programs = Programs(config, mesh)
+        self.game, self.network, self.selfplay = self.programs.game, self.programs.network, self.programs.selfplay
+        self.start_states = None if config.game.start_positions is None else self._read_starts(Path(config.game.start_positions))
+        self.learner = make_learner(config.learner, self.network, self.game, mesh)
+
+    def _read_starts(self, path: Path) -> PyTree:
+        """Return the states[P] that self-play begins with.
+
+        Raises:
+          ValueError: the file cannot be read, or a line is wrong.
+        """
+        kept = self.workdir / START_POSITIONS
+        return read_positions(self.game, kept if kept.exists() else path)
+
+    @functools.cached_property
+    def starts(self) -> PyTree:
+        """The states[P] that self-play begins with, on every device; None is the game's own beginning."""
+        return None if self.start_states is None else mesh_lib.put(self.start_states, mesh_lib.replicated(self.mesh))
+
+    def fresh_arrays(self) -> dict[str, PyTree]:
+        """Return the arrays of a run before its first iteration, as `RunState.arrays` names them."""
+        evaluation = self.config.evaluation
+        learner_key, games_key = jax.random.split(jax.random.fold_in(jax.random.key(self.config.run.seed), START))
+        train = self.learner.init(learner_key)
+        arrays: dict[str, PyTree] = {"train": train, "carry": self.selfplay.init(games_key, self.starts)}
+        if evaluation.gate:
+            arrays["best"] = self.copy_variables(train)
+        elif evaluation.games > 0:
+            arrays["rival"] = self.copy_variables(train)
+        return arrays
+
+    def state(self, arrays: dict[str, PyTree], cursor: dict[str, int] | None = None, inherited: Sequence[ShardName] = ()) -> RunState:
+        """Return the state of a run with `arrays`; the games of the window are those of the replay's `cursor` and, where the number of processes has changed,
+        of the shards that this one has inherited.
+
+        Raises:
+          StorageError: the working directory cannot be written to.
+        """
+        config = self.config
+        replay = Replay.open(
+            self.workdir / REPLAY,
+            self.game,
+            _share_of(config.replay, jax.process_count()),
+            policy_room(self.game),
+            state=cursor,
+            process_index=jax.process_index(),
+            inherited=inherited,
+        )
+        return RunState(
+            train=arrays["train"],
+            best=arrays.get("best"),
+            rival=arrays.get("rival"),
+            carry=arrays["carry"],
+            assembler=Assembler(config.selfplay.num_games // jax.process_count()),
+            replay=replay,
+            resign=ResignCalibration(config.selfplay.resign_false_positives, config.selfplay.resign_min_games),
+        )
+
+    @property
+    def positions_per_iteration(self) -> int:
+        """Positions that self-play adds in an iteration."""
+        config = self.config.selfplay
+        return config.num_games * config.moves_per_dispatch * config.dispatches_per_iteration
+
+    def sample_shapes(self) -> Samples:
+        """Return the shapes of one batch as the replay gives it."""
+        count, game = self.config.learner.batch_size, self.game
+        shape = jax.ShapeDtypeStruct
+        return Samples(
+            frames=shape((count, game.num_frames, game.frame_words), np.uint32),
+            to_play=shape((count,), np.uint8),
+            policy=shape((count, policy_room(game)), np.uint32),
+            is_target=shape((count,), np.bool_),
+            value=shape((count,), np.float32),
+            symmetry=shape((count,), np.uint8),
+        )
+
+    def batch_shapes(self) -> Batch:
+        """Return the shapes of one batch of the learner."""
+        return jax.eval_shape(lambda packed: unpack(self.game, packed), self.sample_shapes())
+
+    def copy_variables(self, train: TrainState) -> PyTree:
+        """Return the variables of the current player as arrays of their own (the learner donates its state)."""
+        return jax.tree.map(lambda leaf: leaf.copy(), train.variables)
+
+    def iterate(self, state: RunState) -> Iterator[Event]:
+        """Run one iteration on `state`, in place. The state is whole, and may be saved, when `IterationDone` has come."""
+        tally = Tally()
+        started = time.monotonic()
+        yield from self._play(state, tally)
+        played = time.monotonic()
+        wait = yield from self.learn(state, self.learning_steps(state, tally.positions))
+        learned = time.monotonic()
+        yield from self._evaluate(state)
+        yield self.finish(state, tally, played - started, learned - played, wait)
+
+    def _play(self, state: RunState, tally: Tally) -> Iterator[Event]:
+        config = self.config.selfplay
+        key = jax.random.fold_in(iteration_key(self.config, state.iteration), PLAY)
+        params = self.programs.fold(state.player)
+        positions = config.num_games * config.moves_per_dispatch
+        yield Phase("self-play")
+        for dispatch in range(config.dispatches_per_iteration):
+            threshold = jnp.float32(state.resign.threshold if config.resign else NEVER)
+            state.carry, chunk = self.selfplay.play(params, state.carry, jax.random.fold_in(key, dispatch), threshold, self.starts)
+            games = state.assembler.add(to_host(chunk), state.player_iteration)
+            yield self.take_in(state, tally, games, positions)
+        tally.add_other_hosts()
+        state.games += tally.games
+        state.positions += tally.positions
+
+    def take_in(self, state: RunState, tally: Tally, games: Games, positions: int) -> Played:
+        """Add finished games to the replay, the calibration and the tally; `positions` were played for them."""
+        state.replay.add(games)
+        state.resign.add(mesh_lib.gather_rows(_lowest_points(games)))
+        tally.add(games, positions, state.iteration)
+        return Played(positions=positions, games=len(games.length))
+
+    def learn(self, state: RunState, steps: int) -> Generator[Event, None, float]:
+        """Take so many learning steps; returns the seconds spent waiting for data."""
+        config = self.config.learner
+        if steps == 0:
+            return 0.0
+        yield Phase("learning")
+        collected = StepMetrics(int(state.train.step), self.game.num_actions)
+        size = config.batch_size // jax.process_count()
+        with state.replay.stream(self.config.run.seed, int(state.train.step), steps, size, functools.partial(place_samples, self.mesh)) as batches:
+            for samples in batches:
+                state.train, metrics = self.learner.train_step(state.train, unpack(self.game, samples))
+                collected.add(metrics)
+            wait = batches.waited_s
+        yield Trained(steps=steps, metrics=collected.means())
+        return wait
+
+    def learning_steps(self, state: RunState, new_positions: int) -> int:
+        """Return how many steps are taken for new positions: an iteration's share, none before the window is filled, fewer where positions would be seen too often."""
+        config = self.config.learner
+        if mesh_lib.smallest(int(state.replay.is_ready)) == 0:
+            return 0
+        steps = config.steps_per_iteration * new_positions // self.positions_per_iteration
+        if config.max_samples_per_position is None:
+            return steps
+        return min(steps, int(config.max_samples_per_position * new_positions / config.batch_size))
+
+    def _evaluate(self, state: RunState) -> Iterator[Event]:
+        """Play the match that is due."""
+        if not self.match_is_due(state):
+            return
+        challenge = self.challenge(state)
+        if isinstance(challenge, MatchSkipped):
+            yield challenge
+            return
+        yield Phase(f"match of {self.programs.match_games} games")
+        yield self.judge(state, challenge, self.programs.match(challenge.current, challenge.opponent, challenge.iteration))
+
+    def match_is_due(self, state: RunState) -> bool:
+        """Return whether this iteration ends with a match; the first iteration never does, for nothing has been saved before it."""
+        number = state.iteration + 1
+        return self.programs.plays_matches and number > 1 and number % self.config.evaluation.every == 0
+
+    def challenge(self, state: RunState) -> Challenge | MatchSkipped:
+        """Return the match between the player of this iteration and its opponent, or why there is none: nothing is learned from one network against itself."""
+        opponent = (state.best_iteration, state.best) if self.config.evaluation.gate else (state.rival_iteration, state.rival)
+        challenge = Challenge(state.iteration + 1, self.copy_variables(state.train), *opponent)
+        if int(state.train.step) == 0:
+            return MatchSkipped(*_numbers(challenge), "nothing has been learned yet")
+        if self.programs.are_equal(challenge.current, challenge.opponent):
+            return MatchSkipped(*_numbers(challenge), "both are the same network")
+        return challenge
+
+    def judge(self, state: RunState, challenge: Challenge, result: MatchResult) -> Evaluated:
+        """Put the players in the places that the result of a match gives them."""
+        config, promoted = self.config.evaluation, None
+        if not config.gate:
+            state.rival, state.rival_iteration = challenge.current, challenge.iteration
+        else:
+            promoted = passes_gate(result, config.gate_win_rate)
+            if promoted:
+                state.best, state.best_iteration = challenge.current, challenge.iteration
+        return Evaluated(challenge.iteration, challenge.opponent_iteration, result, promoted)
+
+    def finish(self, state: RunState, tally: Tally, selfplay_seconds: float, learner_seconds: float, wait: float) -> IterationDone:
+        """Count the iteration and say what it was."""
+        state.iteration += 1
+        window = mesh_lib.gather(np.asarray([state.replay.num_window_games, state.replay.num_positions], np.int32)).sum(axis=0, dtype=np.int64)
+        return IterationDone(
+            iteration=state.iteration,
+            games=state.games,
+            positions=state.positions,
+            steps=int(state.train.step),
+            new_games=tally.games,
+            new_positions=tally.positions,
+            first_wins=tally.first_wins,
+            draws=tally.draws,
+            resigned=tally.resigned,
+            mean_length=tally.plies / max(tally.games, 1),
+            network_age=tally.ages / max(tally.games, 1),
+            window_games=int(window[0]),
+            window_positions=int(window[1]),
+            resign_threshold=float(state.resign.threshold),
+            resign_false_positives=state.resign.false_positives(),
+            selfplay_seconds=selfplay_seconds,
+            learner_seconds=learner_seconds,
+            learner_wait_seconds=wait,
+            samples=tally.samples,
+            warnings=state.replay.take_warnings(),
+        )
+
+
+def _numbers(challenge: Challenge) -> tuple[int, int]:
+    return challenge.iteration, challenge.opponent_iteration
+
+
+def _share_of(config: ReplayConfig, hosts: int) -> ReplayConfig:
+    """Return the settings of one host's window, so that those of all together are the window that `config` names."""
+    return dataclasses.replace(config, window_games=-(-config.window_games // hosts), min_positions=-(-config.min_positions // hosts))
+
+
+def _lowest_points(games: Games) -> np.ndarray:
+    """Return the lowest points of the games that were played to the end, for the calibration of the resign threshold."""
+    played_out = np.flatnonzero(~games.can_resign)
+    lengths, starts = games.length[played_out], games.starts[played_out]
+    plies = np.arange(int(lengths.max(initial=0)))
+    rows = starts[:, None] + np.minimum(plies[None, :], lengths[:, None] - 1)
+    values, best, to_play = (column[rows] for column in (games.root_value, games.best_child_value, games.to_play))
+    return lowest_points(games.result[played_out], values.astype(np.float32), best.astype(np.float32), to_play.astype(np.int64), lengths)
+
+
+def _sample_games(games: Games, count: int) -> list[SampleGame]:
+    samples = []
+    for start, length, result, resigned in list(zip(games.starts, games.length, games.result, games.resigned, strict=True))[:count]:
+        actions = games.action[start : start + length - int(resigned)]
+        values = games.root_value[start : start + length]
+        samples.append(
+            SampleGame(games.frame[start].tolist(), actions.tolist(), [round(float(value), 3) for value in values], float(result[0]), bool(resigned))
+        )
+    return samples

@@ -1,0 +1,140 @@
+"""The compiled programs that play: self-play and matches of one configuration on the devices of one mesh. The loop has them, and every worker of a cluster."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+
+from azero import mesh as mesh_lib
+from azero.config import Config
+from azero.games import Game, make
+from azero.games.go.rules import Go
+from azero.games.go.sensible import own_eyes
+from azero.match.compiled import Match, make_match
+from azero.match.score import MatchResult
+from azero.networks import make_network
+from azero.networks.network import Network
+from azero.search import LeafFn, make_search
+from azero.search.batched.table import TEACH_VISITS
+from azero.search.leaf import AnyLeafFn, averaged_network_leaf, last_resort_leaf, network_leaf
+from azero.selfplay.selfplay import make_selfplay
+from azero.types import Array, PyTree
+
+# What keys are folded with, so that the draws of different parts never coincide: an iteration's key with one of the first two,
+PLAY, MATCH = 0, 2
+# the seed's key with one of these; iterations come behind them.
+START, WORKER, FIRST_ITERATION = 3, 4, 16
+
+
+class Programs:
+    """Self-play and matches of one configuration. Making it compiles nothing yet; matches that the settings do not allow are refused here."""
+
+    def __init__(self, config: Config, mesh: Mesh):
+        """Build the programs.
+
+        Raises:
+          ValueError: settings do not fit each other or the devices.
+        """
+        self.config = config
+        self.mesh = mesh
+        self.game = make(config.game.name, **config.game.options())
+        platform = mesh.devices.flat[0].platform
+        self.network = make_network(config.network, self.game.board_shape, self.game.num_planes, self.game.num_actions, platform)
+        leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)
+        search = make_search(config.search, self.game, leaf)
+        fast = config.selfplay.fast_simulations
+        fast_search = None if fast is None else make_search(dataclasses.replace(config.search, num_simulations=fast, dirichlet_fraction=0.0), self.game, leaf)
+        most_visits = config.search.num_simulations if config.search.name in TEACH_VISITS else None
+        self.selfplay = make_selfplay(config.selfplay, self.game, search, fast_search, mesh, most_visits)
+        self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
+        self._match = self._make_match() if self.plays_matches else None
+        self._are_equal = jax.jit(_are_equal, out_shardings=mesh_lib.replicated(mesh))
+
+    @property
+    def match_games(self) -> int:
+        """Games of a match: the gate's, or those of the Elo curve."""
+        evaluation = self.config.evaluation
+        return evaluation.gate_games if evaluation.gate else evaluation.games
+
+    @property
+    def plays_matches(self) -> bool:
+        """Whether a run has matches at all."""
+        return self.config.evaluation.every > 0 and self.match_games > 0
+
+    def _make_match(self) -> Match:
+        """Return the match of the settings.
+
+        Raises:
+          ValueError: all its games would be the same.
+        """
+        evaluation, game = self.config.evaluation, self.game
+        turns = self.config.search.random_symmetry and not evaluation.average_symmetries and game.num_symmetries > 1
+        if evaluation.temperature_moves == 0 and not turns:
+            why = "evaluation.average-symmetries" if evaluation.average_symmetries else f"{game.name} without random symmetries"
+            raise ValueError(
+                f"with {why} and evaluation.temperature-moves 0 a match would be one game, played {self.match_games} times; "
+                "draw the first moves (--evaluation.temperature-moves 8), or play none (--evaluation.every 0)"
+            )
+        search = make_search(match_settings(self.config), game, match_leaf(self.config, game, self.network))
+        return make_match(game, search, search, self.match_games, temperature_moves=evaluation.temperature_moves, mesh=self.mesh)
+
+    def trace_match(self) -> Any:
+        """Trace the matches of the run, so that what is wrong with them shows before they are due.
+
+        Returns:
+          jax.stages.Traced; None where the run has no matches.
+        """
+        if self._match is None:
+            return None
+        params = jax.eval_shape(self.fold, jax.eval_shape(self.network.init, jax.random.key(0)))
+        return self._match.trace(params, params)
+
+    def match(self, current: PyTree, opponent: PyTree, iteration: int) -> MatchResult:
+        """Play the match between the variables of two players that is due after `iteration` iterations; return the result of `current`."""
+        assert self._match is not None, "the run has no matches"
+        key = jax.random.fold_in(iteration_key(self.config, iteration - 1), MATCH)
+        return self._match(self.fold(current), self.fold(opponent), key).result
+
+    def are_equal(self, current: PyTree, opponent: PyTree) -> bool:
+        """Return whether two players have the same variables."""
+        return bool(self._are_equal(current, opponent))
+
+
+def _are_equal(current: PyTree, opponent: PyTree) -> Array:
+    """Return bool[]: whether all leaves of two trees are the same."""
+    return jax.tree.reduce(jnp.logical_and, jax.tree.map(jnp.array_equal, current, opponent))
+
+
+def iteration_key(config: Config, iteration: int) -> jax.Array:
+    """Return the key of all draws of the iteration that follows the first `iteration` ones."""
+    return jax.random.fold_in(jax.random.key(config.run.seed), FIRST_ITERATION + iteration)
+
+
+def match_settings(config: Config) -> Any:
+    """Return the search settings of matches: no noise, no exploration (AGZ methods, 'Evaluator')."""
+    simulations = config.evaluation.num_simulations or config.search.num_simulations
+    return dataclasses.replace(config.search, num_simulations=simulations, dirichlet_fraction=0.0, gumbel_scale=0.0)
+
+
+def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
+    """Return how positions are evaluated in matches."""
+    if config.evaluation.average_symmetries:
+        return sparing_eyes(config, game, averaged_network_leaf(game, network.infer))
+    return sparing_eyes(config, game, network_leaf(game, network.infer, config.search.random_symmetry))
+
+
+def sparing_eyes(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
+    """Return `leaf` with own eyes as its last resort where the settings want sensible moves, or the network (of 2016) has no pass but that where nothing else is left."""
+    if not isinstance(game, Go) or not (config.evaluation.sensible_moves or config.network.name == "policy2016"):
+        return leaf
+    return eyes_last_leaf(game, leaf)
+
+
+def eyes_last_leaf(game: Go, leaf: AnyLeafFn) -> AnyLeafFn:
+    """Return `leaf` with own eyes as its last resort."""
+    return last_resort_leaf(leaf, functools.partial(own_eyes, game))

@@ -1,0 +1,137 @@
+"""Ending a run when SIGTERM or SIGINT asks for it: at the end of the iteration where that is near, at once where nothing is under way."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from azero import mesh as mesh_lib
+from azero.checkpoint import store
+from azero.distributed import EXIT_INTERRUPTED, Line, say
+
+GRACE_SECONDS = 25.0
+"""An iteration that is still running so long after SIGTERM is given up: spot machines are taken away after 30 seconds."""
+_LOOK_SECONDS = 0.05
+"""How often it is looked whether a save has ended that the end of the process waits for."""
+
+
+class StopRequest:
+    """Whether the run has been asked to end, and what it is doing meanwhile."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self.doing = "the work under way"
+        """In words for a person, for the message where it is lost."""
+        self.is_saving: Callable[[], bool] = lambda: False
+        """Whether a checkpoint is being written in the background."""
+        self.is_ending = False
+        """Whether the run has stopped and saves; it ends by itself."""
+
+    def await_save(self) -> None:
+        """Wait until a checkpoint that is being written is on disk, or the run ends by itself."""
+        while self.is_saving() and not self.is_ending:
+            time.sleep(_LOOK_SECONDS)
+
+    def agree(self) -> bool:
+        """Return whether any host has been asked to stop, so that the run ends here; every host asks at the same moment."""
+        self.is_ending = mesh_lib.smallest(-int(self.is_set)) < 0
+        return self.is_ending
+
+
+@contextlib.contextmanager
+def stop_on_signals(workdir: Path, line: Line | None = None) -> Iterator[StopRequest]:
+    """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration.
+
+    One that does not end within `GRACE_SECONDS` is given up, by all processes, once a save that is under way has ended. A second signal ends the process at once.
+    """
+    stop = StopRequest()
+
+    def end(how: str) -> None:
+        lost = f"{stop.doing} {how} and is lost; {_what_is_kept(workdir)}"
+        say(f"\n{lost}")
+        if line is not None:
+            line.tell(lost, EXIT_INTERRUPTED)
+        os._exit(EXIT_INTERRUPTED)
+
+    def give_up() -> None:
+        stop.await_save()
+        if not stop.is_ending:
+            end(f"did not end within {GRACE_SECONDS:.0f} s")
+
+    def act(number: int) -> None:
+        if stop.is_set:
+            end("was ended by a second signal")
+        stop.is_set = True
+        say(f"\n{signal.Signals(number).name}: saving at the end of this iteration")
+        timer = threading.Timer(GRACE_SECONDS, give_up)
+        timer.daemon = True
+        timer.start()
+        timers.append(timer)
+
+    timers: list[threading.Timer] = []
+    try:
+        with _on_signals((signal.SIGTERM, signal.SIGINT), act):
+            yield stop
+    finally:
+        stop.is_ending = True  # a timer that has just gone off ends nothing any more
+        for timer in timers:
+            timer.cancel()
+
+
+@contextlib.contextmanager
+def end_on_sigterm() -> Iterator[None]:
+    """End the process at SIGTERM with the status of an interruption: for all that is not an iteration, such as preparing, where nothing is lost."""
+
+    def act(number: int) -> None:
+        say(f"\n{signal.Signals(number).name}: ended at once, outside of the iterations; what was saved stands, and the same command goes on from there")
+        os._exit(EXIT_INTERRUPTED)
+
+    with _on_signals((signal.SIGTERM,), act):
+        yield
+
+
+@contextlib.contextmanager
+def _on_signals(numbers: Sequence[signal.Signals], act: Callable[[int], None]) -> Iterator[None]:
+    """Call `act` at these signals, in a thread of its own and at once: a handler in Python would wait for as long as XLA compiles or computes.
+
+    Outside of the main thread, where Python allows no handlers, nothing is changed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    receiving, sending = socket.socketpair()
+    sending.setblocking(False)
+
+    def listen() -> None:
+        while content := receiving.recv(64):
+            for number in content:
+                if number in numbers:
+                    act(number)
+
+    thread = threading.Thread(target=listen, name="signals", daemon=True)
+    thread.start()
+    fd_before = signal.set_wakeup_fd(sending.fileno(), warn_on_full_buffer=False)
+    before = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(fd_before)
+        sending.close()
+        thread.join()
+        receiving.close()
+
+
+def _what_is_kept(workdir: Path) -> str:
+    """Return from where the same command goes on."""
+    iterations = store.list_iterations(store.root_directory(workdir))
+    if iterations:
+        return f"checkpoint {iterations[-1]} in {workdir} is whole, and the same command goes on from there"
+    return f"there is no checkpoint in {workdir} yet, and the same command begins anew"

@@ -1,0 +1,96 @@
+"""Learning from recorded games: the learner of self-play on positions of a data set (AGZ, 'Supervised learning from human data').
+
+A generator of events without input or output of its own, like the loop of self-play. Every batch is a function of (seed, step), so a run that is continued
+repeats what an unbroken one does, and one on several hosts, each of which takes its rows of every batch, what one host does.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from azero import mesh as mesh_lib
+from azero.config import Config
+from azero.data.dataset import Dataset
+from azero.data.sample import unpack
+from azero.evaluate.accuracy import make_scorer, score_positions, summarise
+from azero.games import make
+from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples
+from azero.networks import make_network
+from azero.train.events import LearnedFromRecords, Phase, SupervisedEvent, Trained, Validated
+
+
+@dataclass
+class SupervisedState:
+    """Everything a run is: what a checkpoint keeps."""
+
+    train: TrainState
+    iteration: int = 0
+
+
+class Supervised:
+    """The compiled programs of one configuration, and the loop over them."""
+
+    def __init__(self, config: Config, mesh: Mesh, dataset: Dataset) -> None:
+        """Build the programs and open the data; nothing is compiled yet.
+
+        Raises:
+          ValueError: settings do not fit each other, the devices or the data; the data set has no games for training.
+        """
+        self.config = config
+        self.mesh = mesh
+        self.game = make(config.game.name, **config.game.options())
+        self.network = make_network(config.network, self.game.board_shape, self.game.num_planes, self.game.num_actions)
+        self.learner = make_learner(config.learner, self.network, self.game, mesh)
+        self.replay = dataset.open_split("train", self.game, config.replay)
+        self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
+        self._score = make_scorer(self.game, self.network)
+        self._dataset = dataset
+        self._held_out = dataset.rows("validation") if config.evaluation.every else None
+
+    def fresh_state(self) -> SupervisedState:
+        """Return the state before the first iteration."""
+        return SupervisedState(self.learner.init(jax.random.key(self.config.run.seed)))
+
+    def iterate(self, state: SupervisedState) -> Iterator[SupervisedEvent]:
+        """Run one iteration on `state`, in place. The state is whole, and may be saved, when `LearnedFromRecords` has come."""
+        started = time.monotonic()
+        wait = yield from self._learn(state)
+        seconds = time.monotonic() - started
+        state.iteration += 1
+        every = self.config.evaluation.every
+        if every and (state.iteration % every == 0 or state.iteration == self.config.run.iterations):
+            yield from self._validate(state)
+        steps = int(state.train.step)
+        yield LearnedFromRecords(state.iteration, steps, steps * self.config.learner.batch_size, self.replay.num_games, seconds, wait)
+
+    def _learn(self, state: SupervisedState) -> Generator[SupervisedEvent, None, float]:
+        config = self.config.learner
+        yield Phase("learning")
+        first = int(state.train.step)
+        collected = StepMetrics(first, None if self.config.network.name == "value2016" else self.game.num_actions)
+        place = functools.partial(place_samples, self.mesh)
+        share = mesh_lib.share(config.batch_size)
+        with self.replay.stream(self.config.run.seed, first, config.steps_per_iteration, config.batch_size, place, share) as batches:
+            for samples in batches:
+                state.train, metrics = self.learner.train_step(state.train, unpack(self.game, samples))
+                collected.add(metrics)
+            wait = batches.waited_s
+        yield Trained(config.steps_per_iteration, collected.means())
+        return wait
+
+    def _validate(self, state: SupervisedState) -> Iterator[SupervisedEvent]:
+        if self._held_out is None or not len(self._held_out):
+            return
+        yield Phase("predicting games of the validation split")
+        rows, positions = self._held_out, self._dataset.positions(self._held_out)
+        count = min(len(positions), self.config.evaluation.validation_positions)
+        position = positions[np.linspace(0, len(positions) - 1, count).astype(np.int64)]
+        outcomes = score_positions(self._score, self.fold(state.train.variables), self.game, self.mesh, rows, position, self.config.learner.batch_size)
+        yield Validated(summarise(outcomes))
