@@ -42,6 +42,10 @@ def check_range(settings: Any, table: str, names: str, low: float, high: float =
         raise ValueError(f"{table}.{name.replace('_', '-')} is {allowed}, not {value}")
 
 
+Search = Literal["trained", "engine", "alphago_zero", "alphazero", "gumbel"]
+"""Searches that the name of a network's player may say: that of its run's own matches, the tuned one of engines, or a rule, which has the run's constants."""
+
+
 @dataclass(frozen=True)
 class GameConfig:
     """Which game, and its rules."""

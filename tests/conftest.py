@@ -73,16 +73,16 @@ def without_reports(monkeypatch):
 
 
 LONGEST = (
-    "experiments/test_run.py",
+    "train/test_run.py",
     "games/test_contract.py",
-    "experiments/test_alphago2016_players.py",
-    "hosts/test_runs_of_several_processes.py",
+    "players/test_alphago2016_players.py",
+    "train/test_runs_of_several_processes.py",
     "engines/test_clients.py",
-    "experiments/test_notebook.py",
+    "commands/test_notebook.py",
     "colab/test_notebooks.py",
-    "experiments/test_players_and_estimates.py",
-    "elastic/test_ray.py",
-    "elastic/test_elastic.py",
+    "players/test_players_and_estimates.py",
+    "train/cluster/test_ray.py",
+    "train/cluster/test_elastic.py",
 )
 """The files that take longest (`--durations=0`); they come first, so that the workers end together, with `--dist loadfile --no-loadscope-reorder`."""
 

@@ -125,7 +125,7 @@ def test_a_misspelt_flag_is_compared_with_the_flags_of_its_command(monkeypatch: 
 
 def test_a_reader_that_goes_is_no_error():
     """`azero match --help | head -1`."""
-    command = [sys.executable, "-m", "azero.commands.main", "match", "--help"]
+    command = [sys.executable, "-m", "azero", "match", "--help"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.close()
         assert process.stderr.read() == ""

@@ -12,7 +12,7 @@ from azero.data.replay import Replay
 from azero.distributed import together
 from azero.games import make
 from azero.memory import OutOfMemoryError, explain_exhaustion, memory_bytes, process_memory_bytes
-from azero.train.run import end_with_status
+from azero.train.stopping import end_with_status
 
 GIB = 1 << 30
 

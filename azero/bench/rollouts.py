@@ -20,7 +20,8 @@ from azero.bench.flags import check_seconds
 from azero.bench.games import draw
 from azero.console.terminal import make_console
 from azero.games.go.rollouts.playouts import make_play_out
-from azero.games.go.rules import Go, GoState
+from azero.games.go.rules import Go
+from azero.games.go.state import GoState
 from azero.networks.rollout import GROUPS, NUM_GROUPS, init_weights, sum_weights
 from azero.types import Array, PyTree
 

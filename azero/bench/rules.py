@@ -24,8 +24,9 @@ from azero.console.terminal import make_console
 from azero.games.go.replaying import NO_MOVE, boards_of, broken_rule, replay_moves, start_states
 from azero.games.go.rollouts.playouts import start_from
 from azero.games.go.rollouts.replies import no_replies, play_out_with_replies
-from azero.games.go.rules import Go, GoState
+from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, read_games
+from azero.games.go.state import GoState
 from azero.types import Array
 
 

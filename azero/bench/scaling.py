@@ -134,7 +134,7 @@ def virtual_devices(count: int) -> dict[str, str]:
 
 
 def _in_process_of_its_own(words: list[str], devices: int) -> None:
-    done = subprocess.run([sys.executable, "-m", "azero.commands.main", "bench", "scaling", *words], env=virtual_devices(devices), check=False)
+    done = subprocess.run([sys.executable, "-m", "azero", "bench", "scaling", *words], env=virtual_devices(devices), check=False)
     if done.returncode:
         sys.exit(done.returncode)
 

@@ -18,7 +18,7 @@ from azero.config import (
     SearchConfig,
     SelfplayConfig,
 )
-from azero.experiments import go5
+from azero.experiment import load
 from azero.networks import resolve
 
 SettingName = Literal["5x5", "9x9", "19x19"]
@@ -58,7 +58,7 @@ def make_config(setting: Setting) -> Config:
     """Return the settings of a run at `setting` on the devices that are there: Gumbel, one pass over each iteration's positions, no matches."""
     on_cpu, count = jax.default_backend() == "cpu", jax.device_count()
     if on_cpu and setting.size == 5:
-        return one_pass(go5.EXPERIMENT.config)
+        return one_pass(load("go5").config)
     dtype: Literal["float32", "bfloat16"] = "float32" if on_cpu else "bfloat16"
     network = NetworkConfig(blocks=setting.blocks, filters=setting.filters, train_dtype=dtype, inference_dtype=dtype)
     games = -(-setting.cpu_games // count) * count if on_cpu else setting.accelerator_games * count

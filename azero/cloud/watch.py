@@ -17,7 +17,7 @@ from azero.cloud.requests import Place
 from azero.cloud.scripts import STATUS_MARK
 from azero.console.progress import working
 from azero.console.tables import format_duration
-from azero.train.run import EXIT_INTERRUPTED
+from azero.distributed import EXIT_INTERRUPTED
 
 MOST_FAILURES = 5
 """Requests or connections that fail one after another before a person has to look."""

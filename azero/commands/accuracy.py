@@ -6,32 +6,25 @@ import json
 import sys
 from pathlib import Path
 
-import jax
 import numpy as np
 from rich.console import Console
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import load_settings, load_variables
+from azero.checkpoint import load_settings
 from azero.compilation_cache import use_compilation_cache
 from azero.config import Config
-from azero.console.progress import Progress, working
+from azero.console.progress import working
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.data.filters import Filters
 from azero.data.recorded import Tally, pack_records
 from azero.data.requests import AccuracyRequest
 from azero.data.rows import to_plain
-from azero.evaluate.accuracy import Accuracy, by_move, make_scorer, score_positions, summarise
-from azero.games import make
+from azero.evaluate.accuracy import Accuracy, evaluate_network
 from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games
-from azero.networks import make_network
-from azero.networks.rollout import NUM_GROUPS
 from azero.report.paper import format_mean, prediction_table
 from azero.selfplay.trajectory import HostArray
-
-_BATCH = 256
-"""Positions at a time over all devices."""
 
 
 def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
@@ -97,36 +90,6 @@ def _read_rows(request: AccuracyRequest, config: Config, tally: Tally) -> HostAr
     if not len(rows):
         raise ValueError(f"every game of {request.games} is against the rules; the first: {tally.unreadable[0]}")
     return rows
-
-
-def evaluate_network(checkpoint: Path, rows: HostArray, position: HostArray, console: Console, symmetries: bool | None = None) -> list[Accuracy]:
-    """Return how well a network predicts the positions int64[P] of packed rows [T], over all moves and then by move number.
-
-    Raises:
-      ValueError: symmetries are asked of a network that knows none.
-      CheckpointError: the network cannot be read.
-    """
-    variables, config = load_variables(checkpoint)
-    mesh = mesh_lib.make_mesh()
-    game = make(config.game.name, **config.game.options())
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
-    params = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(variables)
-    if symmetries and config.network.name in NUM_GROUPS:
-        raise ValueError(f"{checkpoint}: what a network {config.network.name} sees does not turn with the board; leave --symmetries out")
-    averaged = config.evaluation.average_symmetries if symmetries is None else symmetries
-    batch_size = max(1, _BATCH // mesh.size) * mesh.size
-    with Progress(len(position), console=console, unit="position") as progress, progress.working(f"{checkpoint}: predicting"):
-        outcomes = score_positions(
-            make_scorer(game, network, averaged),
-            params,
-            game,
-            mesh,
-            rows,
-            position,
-            batch_size,
-            lambda done: progress.update({"iteration": done}),
-        )
-    return [summarise(outcomes), *by_move(outcomes)]
 
 
 def _as_json(request: AccuracyRequest, tally: Tally, results: dict[str, list[Accuracy]]) -> dict[str, object]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
     from azero.engines.move_game import MoveGame
 
-from azero.match.request import Search
+from azero.config import Search
 
 
 def gtp(

@@ -21,16 +21,14 @@ from azero.match.request import MatchRequest
 def train(experiment: Positional[str]) -> None:
     """Start or continue an experiment; the same as `python -m azero.experiments.NAME`, whose flags may follow."""
     from azero.experiment import OF_STAGES, load
-    from azero.train.run import main as run_main
-    from azero.train.supervised_run import main as supervised_main
+    from azero.train.main import main as run_main
 
     if experiment in OF_STAGES:
         from azero.train.alphago2016.run import load_stages
         from azero.train.alphago2016.run import main as stages_main
 
         stages_main(load_stages(experiment), sys.argv[3:])
-    chosen = load(experiment)
-    (run_main if chosen.learns_from == "selfplay" else supervised_main)(chosen, sys.argv[3:])
+    run_main(load(experiment), sys.argv[3:])
 
 
 def demo(workdir: Path = Path("runs/demo")) -> None:

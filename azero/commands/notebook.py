@@ -20,12 +20,12 @@ from typing import IO, Any
 import jax
 
 from azero.console.terminal import make_console
+from azero.distributed import EXIT_INTERRUPTED
 from azero.engines.serve import Source, lay_table
 from azero.engines.terminal.clickable_board import CLICKABLE, ClickableBoard
 from azero.engines.terminal.terminal import Terminal
 from azero.experiment import load
 from azero.report.live import live_view
-from azero.train.run import EXIT_INTERRUPTED
 
 LOG = "notebook.log"
 """What the run prints, inside its working directory."""

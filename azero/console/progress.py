@@ -6,9 +6,9 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -19,7 +19,6 @@ from rich.text import Text
 
 from azero.console.tables import format_count, format_duration
 from azero.console.terminal import make_console
-from azero.data.rows import Row
 from azero.heartbeat import beating
 
 HEARTBEAT_SECONDS = 8.0
@@ -49,7 +48,7 @@ class Progress:
         self._iterations = iterations
         self._done = start
         self._durations: deque[float] = deque(maxlen=50)
-        self._row: Row = {}
+        self._row: dict[str, Any] = {}
         self._activity = "starting"
         self._heartbeat = heartbeat
         self._activity_since = self._last_iteration = time.monotonic()
@@ -85,7 +84,7 @@ class Progress:
             with self._lock:
                 self._activity, self._activity_since = before, since
 
-    def update(self, row: Row) -> None:
+    def update(self, row: Mapping[str, Any]) -> None:
         """Show the metrics row of a finished iteration; `row["iteration"]` counts the iterations done."""
         with self._lock:
             now = time.monotonic()

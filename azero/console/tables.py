@@ -6,9 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.table import Table
 
-from azero.match.elo import Rating
-from azero.match.score import Tally
-
 Cell = str | int | float | bool | None
 
 
@@ -75,21 +72,3 @@ def facts_table(title: str, facts: Mapping[str, Cell]) -> Table:
     for name, value in facts.items():
         table.add_row(name, format_cell(value))
     return table
-
-
-def ratings_table(title: str, ratings: Iterable[Rating]) -> Table:
-    """Return a table of players and their ratings."""
-    rows = [
-        (rating.name, round(rating.elo), f"{rating.deviation:.0f}", f"{rating.low:.0f} to {rating.high:.0f}", rating.games, f"{100 * rating.score:.1f}%")
-        for rating in ratings
-    ]
-    return make_table(title, ("player", "Elo", "+-", "95%", "games", "score"), rows)
-
-
-def matches_table(title: str, matches: Iterable[tuple[str, str, Tally]]) -> Table:
-    """Return a table of matches: two players, and the first one's result."""
-    cells = [
-        (first, second, total.wins, total.draws, total.losses, f"{100 * total.score:.1f}%", "{:.0f} to {:.0f}%".format(*(100 * end for end in total.interval)))
-        for first, second, total in matches
-    ]
-    return make_table(title, ("player", "against", "wins", "draws", "losses", "score", "95%"), cells)

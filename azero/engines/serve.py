@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from azero.config import GameConfig
+from azero.config import GameConfig, Search
 from azero.console.terminal import make_console
 from azero.engines.go_game import GoGame
 from azero.engines.lines import say
@@ -20,12 +20,12 @@ from azero.engines.terminal.terminal import Terminal
 from azero.engines.uci.uci import UCI
 from azero.engines.uci.usi import USI
 from azero.games import Game, make
-from azero.games.game import side_names
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
-from azero.match.request import Search
+from azero.games.table import side_names
 from azero.players.alphago2016 import ApvSpec
-from azero.players.specs import ENGINE, CheckpointSpec, RandomNetSpec, ThinkerSpec, load_any_thinker, parse_player, resolve
+from azero.players.searches import ENGINE
+from azero.players.specs import CheckpointSpec, RandomNetSpec, ThinkerSpec, load_any_thinker, parse_player, resolve
 from azero.players.thinking import Limits
 
 MOST_MOVES = 4096

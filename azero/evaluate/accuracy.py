@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
+from rich.console import Console
 
+from azero import mesh as mesh_lib
+from azero.checkpoint import load_variables
+from azero.console.progress import Progress
 from azero.data.replay import samples_at
 from azero.data.rows import Row
 from azero.data.sample import unpack
-from azero.games.game import Game
+from azero.games import Game, make
 from azero.learn.learner import place_samples
 from azero.match.score import NORMAL_95
 from azero.mesh import share, whole
+from azero.networks import make_network
 from azero.networks.network import Network
+from azero.networks.rollout import NUM_GROUPS
 from azero.selfplay.trajectory import HostArray
 from azero.types import Array, PyTree
 
 BANDS = (1, 11, 31, 61, 91, 121, 151, 201, 251)
 """First move numbers of the bands that results are also given for; the last one is open."""
+_BATCH = 256
+"""Positions at a time over all devices."""
 Score = Callable[[PyTree, Any], tuple[Array, Array, Array]]
 """(inference parameters, batch) -> rank of the move played int32[B], its log probability, squared value error in [0, 1]: float32[B]"""
 
@@ -166,3 +175,33 @@ def clustered_mean(values: HostArray, game: HostArray) -> Mean:
     residual = sums - mean * counts
     half = NORMAL_95 * float(np.sqrt(number / (number - 1) * np.square(residual).sum())) / int(counts.sum())
     return Mean(mean, mean - half, mean + half)
+
+
+def evaluate_network(checkpoint: Path, rows: HostArray, position: HostArray, console: Console, symmetries: bool | None = None) -> list[Accuracy]:
+    """Return how well a network predicts the positions int64[P] of packed rows [T], over all moves and then by move number.
+
+    Raises:
+      ValueError: symmetries are asked of a network that knows none.
+      CheckpointError: the network cannot be read.
+    """
+    variables, config = load_variables(checkpoint)
+    mesh = mesh_lib.make_mesh()
+    game = make(config.game.name, **config.game.options())
+    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    params = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(variables)
+    if symmetries and config.network.name in NUM_GROUPS:
+        raise ValueError(f"{checkpoint}: what a network {config.network.name} sees does not turn with the board; leave --symmetries out")
+    averaged = config.evaluation.average_symmetries if symmetries is None else symmetries
+    batch_size = max(1, _BATCH // mesh.size) * mesh.size
+    with Progress(len(position), console=console, unit="position") as progress, progress.working(f"{checkpoint}: predicting"):
+        outcomes = score_positions(
+            make_scorer(game, network, averaged),
+            params,
+            game,
+            mesh,
+            rows,
+            position,
+            batch_size,
+            lambda done: progress.update({"iteration": done}),
+        )
+    return [summarise(outcomes), *by_move(outcomes)]

@@ -54,6 +54,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.run import main
+    from azero.train.main import main
 
     main(EXPERIMENT)

@@ -36,6 +36,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from azero.train.supervised_run import main
+    from azero.train.main import main
 
     main(EXPERIMENT)

@@ -6,7 +6,7 @@ natively batched form behind `jax.custom_batching.custom_vmap`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -157,23 +157,3 @@ class Scored(Protocol):
     def result_of(self, points: float) -> float:
         """Host side: return the first mover's reward of a finished game from its `final_points`."""
         ...
-
-
-def make(name: str, **options: Any) -> Game:
-    """Make the game `name` with its options, e.g. `make("go", size=9, komi=7.0)`.
-
-    Raises:
-      ValueError: the name is not in the table, or an option is out of range.
-    """
-    from azero.games.table import GAMES
-
-    if name not in GAMES:
-        raise ValueError(f"unknown game {name!r}; the games are: {', '.join(sorted(GAMES))}")
-    return GAMES[name](**options)
-
-
-def side_names(game: Game) -> tuple[str, str]:
-    """Return what the first and the second mover of a game are called."""
-    from azero.games.table import SIDES
-
-    return SIDES.get(game.name, ("the first player", "the second player"))

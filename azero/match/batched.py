@@ -17,8 +17,8 @@ from azero.match.external import Pairing
 from azero.match.games import MatchGame
 from azero.match.referee import PLAYED_OUT
 from azero.players.player import Decision
+from azero.players.searches import match_settings
 from azero.players.specs import Loaded, NetworkSpec, load_player
-from azero.train.programs import match_settings
 
 PAIRS_PER_ROUND = 64
 """Pairs of games played side by side; after each round the games are kept."""

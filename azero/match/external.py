@@ -18,7 +18,7 @@ from azero.games.positions import ReadsPositions
 from azero.match.games import MatchGame
 from azero.match.referee import PLAYED_OUT, GameRecord, play_game
 from azero.players.clock import Clock
-from azero.players.external import GtpPlayer
+from azero.players.external import GtpPlayer, MakePlayer
 from azero.players.player import Player, Position
 from azero.players.program import ProgramPlayer
 
@@ -26,9 +26,6 @@ GNU_GO = "gnugo --mode gtp --level {level} --seed {seed}"
 """GNU Go as it comes: with its own, Japanese rules it passes while dead stones are on the board."""
 OUR_RULES = "--chinese-rules --positional-superko --capture-all-dead"
 """What brings GNU Go as near to our rules as its options allow: area scoring, no repeated position, dead stones captured before it passes."""
-
-MakePlayer = Callable[[int], Player]
-"""Makes the player of a game with the given number; a program is started anew for every game."""
 
 
 def gnu_go_command(level: int = 10, our_rules: bool = True) -> list[str]:
@@ -66,16 +63,6 @@ class Pairing:
         if not isinstance(game, ReadsPositions):
             raise ValueError(f"{game.name} begins with its own position, not with {self.start!r}")
         return Position.of_state(game, jax.tree.map(lambda leaf: leaf[0], game.from_positions([self.start])))
-
-
-def program_player(name: str, command: Sequence[str], size: int, komi: float, timeout: float, first_seed: int) -> MakePlayer:
-    """Return what makes the program's player; `{seed}` in a word of the command becomes `first_seed` plus the number of the game."""
-
-    def make(number: int) -> Player:
-        words = [word.replace("{seed}", str(first_seed + number)) for word in command]
-        return GtpPlayer(name, words, size=size, komi=komi, timeout=timeout)
-
-    return make
 
 
 def play_games(

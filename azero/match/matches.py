@@ -11,7 +11,7 @@ from azero.config import GameConfig
 from azero.console.progress import working
 from azero.console.terminal import make_console
 from azero.games import make
-from azero.games.game import side_names
+from azero.games.table import side_names
 from azero.match.batched import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_rounds
 from azero.match.directory import MatchDirectory
 from azero.match.elo import elo_difference

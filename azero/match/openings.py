@@ -13,7 +13,7 @@ from azero.games.chess.text import START as CHESS_START
 from azero.games.game import Game
 from azero.games.go import sgf, sgf_files
 from azero.games.positions import read_position_lines
-from azero.games.shogi import records
+from azero.games.shogi import record_files
 from azero.games.shogi.sfen import START as SHOGI_START
 from azero.match.external import Pairing
 from azero.match.request import MatchRequest
@@ -150,8 +150,8 @@ _COLLECTIONS: dict[str, tuple[tuple[str, ...], _Reader]] = {
         lambda path, game, most: [_of_start(record.name, record.fen == CHESS_START, record.actions, game, most) for record in pgn.read_games(path)],
     ),
     "shogi": (
-        records.SUFFIXES,
-        lambda path, game, most: [_of_start(record.name, record.sfen == SHOGI_START, record.actions, game, most) for record in records.read_games(path)],
+        record_files.SUFFIXES,
+        lambda path, game, most: [_of_start(record.name, record.sfen == SHOGI_START, record.actions, game, most) for record in record_files.read_games(path)],
     ),
 }
 """Collections of games, by what is played: the suffixes of their files, and their openings."""

@@ -10,9 +10,6 @@ from typing import Annotated, Any, Literal
 
 from tyro.constructors import PrimitiveConstructorSpec
 
-Search = Literal["trained", "engine", "alphago_zero", "alphazero", "gumbel"]
-"""Searches that the name of a network's player may say: that of its run's own matches, the tuned one of engines, or a rule, which has the run's constants."""
-
 
 def _two_numbers(words: list[str]) -> tuple[float, float]:
     """Return the numbers of "0,10".

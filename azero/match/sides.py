@@ -9,14 +9,13 @@ from typing import Any
 
 from azero.config import Config, GameConfig
 from azero.games import Game, make
-from azero.match.external import MakePlayer
 from azero.match.request import MatchRequest
+from azero.players.external import MakePlayer
 from azero.players.player import Player, Position
 from azero.players.program import find_program
 from azero.players.program_specs import GnuShogiSpec, ProgramSpec, program_maker
+from azero.players.searches import ENGINE, TRAINED, match_settings
 from azero.players.specs import (
-    ENGINE,
-    TRAINED,
     CheckpointSpec,
     NetworkSpec,
     ThinkerSettings,
@@ -27,7 +26,6 @@ from azero.players.specs import (
     with_search,
 )
 from azero.players.tree_player import PlayStyle
-from azero.train.programs import match_settings
 
 
 @dataclass(frozen=True)

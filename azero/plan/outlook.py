@@ -10,8 +10,8 @@ from azero.experiment import Experiment
 from azero.games import make
 from azero.plan.cost import ASSUMED_TURNS
 from azero.plan.planning import Finding, PlannedPrograms
+from azero.players.searches import match_settings
 from azero.train.estimate import evaluation_flops, mean_simulations
-from azero.train.programs import match_settings
 
 PUBLISHED_GAMES = {"go19": 4.9e6, "go19_40b": 29e6, "go19_alphazero": 140e6, "chess": 44e6, "shogi": 24e6}
 """Games of the published runs (AGZ, 'Empirical analysis' and 'Final performance'; AZ Table S3)."""

@@ -21,11 +21,11 @@ from azero.networks import make_network
 from azero.networks.network import Network
 from azero.networks.rollout import NUM_GROUPS, sum_weights
 from azero.players.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
+from azero.players.searches import eyes_last_leaf
 from azero.players.thinking import Limits
 from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
 from azero.search.single.apv import ApvSettings, FirstPlay
 from azero.search.single.remembering import RememberingJudge
-from azero.train.programs import eyes_last_leaf
 from azero.types import PyTree
 
 FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&fpu=zero&batch=16&policy-batch=16&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from azero.players.player import RESIGN, Clock, Decision, Move, PlayerError, Position
+from azero.players.player import RESIGN, Clock, Decision, Move, Player, PlayerError, Position
 from azero.players.program import ANSWER_CHARACTERS, QUIT_SECONDS, Program
 
 
@@ -157,3 +157,17 @@ class GtpPlayer:
 
 def _colour(to_play: int) -> str:
     return "white" if to_play else "black"
+
+
+MakePlayer = Callable[[int], Player]
+"""Makes the player of a game with the given number; a program is started anew for every game."""
+
+
+def program_player(name: str, command: Sequence[str], size: int, komi: float, timeout: float, first_seed: int) -> MakePlayer:
+    """Return what makes the program's player; `{seed}` in a word of the command becomes `first_seed` plus the number of the game."""
+
+    def make(number: int) -> Player:
+        words = [word.replace("{seed}", str(first_seed + number)) for word in command]
+        return GtpPlayer(name, words, size=size, komi=komi, timeout=timeout)
+
+    return make

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from azero.config import GameConfig
 from azero.games import make
-from azero.match.external import MakePlayer, program_player
+from azero.players.external import MakePlayer, program_player
 from azero.players.external_moves import GnuShogiPlayer, UciPlayer
 from azero.players.player import Player
 from azero.players.program import find_program

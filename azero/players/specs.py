@@ -5,38 +5,32 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import jax
 
 from azero.checkpoint import load_settings, load_variables
-from azero.config import Config, GameConfig, SearchConfig
+from azero.config import Config, GameConfig
 from azero.experiment import load
 from azero.games import Game, make
-from azero.match.request import Search
 from azero.networks import Network, make_network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
 from azero.players.apv_player import ApvPlayer
 from azero.players.program_specs import FORMS as PROGRAM_FORMS
 from azero.players.program_specs import ProgramSpec, parse_program
+from azero.players.searches import ENGINE, SEARCHES, TRAINED, match_leaf, rule_name, search_settings, sparing_eyes, tree_settings
 from azero.players.tree_player import PlayStyle, TreePlayer
 from azero.search import SearchFn, make_search
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import turned_network_leaf
-from azero.search.single.evaluator import Symmetries
 from azero.search.single.parallel import TreeSettings
-from azero.search.single.selection import Gumbel, rule_of
-from azero.train.programs import match_leaf, match_settings, sparing_eyes
 from azero.types import PyTree
 
 FORMS = f""""checkpoint:WORKDIR?visits=64&iteration=100&search=engine", "random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32",
 {APV_FORM}, {PROGRAM_FORMS}""".replace("\n", " ")
 _NETWORKS = ("checkpoint", "random-net")
-ENGINE: Search = "engine"
-TRAINED: Search = "trained"
-SEARCHES: tuple[str, ...] = get_args(Search)
 
 
 @dataclass(frozen=True)
@@ -189,42 +183,7 @@ def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
     if isinstance(spec, ApvSpec):
         return spec
     search = spec.search or default
-    return dataclasses.replace(spec, search=_rule_name(config.search) if search == TRAINED else search)
-
-
-def _rule_name(config: SearchConfig) -> str:
-    """Return what results call a run's own search."""
-    return config.puct_form if config.name in ("puct", "mctx_puct") else config.name
-
-
-def search_settings(config: Config, search: str) -> SearchConfig:
-    """Return the settings of a search other than ENGINE: the run's in matches, by the rule that `search` names."""
-    settings: SearchConfig = match_settings(config)
-    if search in (TRAINED, _rule_name(settings)):
-        return settings
-    return dataclasses.replace(settings, name="gumbel") if search == "gumbel" else dataclasses.replace(settings, name="puct", puct_form=search)  # type: ignore[arg-type]
-
-
-def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings:
-    """Return how one tree searches as `search` says: as an engine, or as the search of many games at once does.
-
-    Raises:
-      ValueError: the search plays many games at once and no single one.
-    """
-    symmetry = _symmetry(config)
-    if search == ENGINE:
-        return TreeSettings(symmetry=symmetry)
-    settings = search_settings(config, search)
-    rule = rule_of(settings, num_actions)
-    return TreeSettings(
-        batch=rule.max_considered if isinstance(rule, Gumbel) else 1,  # the considered moves have subtrees of their own
-        rule=rule,
-        symmetry=symmetry,
-        cache_size=0 if symmetry == "random" else TreeSettings.cache_size,  # every leaf has a symmetry of its own
-        keeps_tree=False,
-        edge_width=settings.edge_width,
-        max_depth=settings.max_depth,
-    )
+    return dataclasses.replace(spec, search=rule_name(config.search) if search == TRAINED else search)
 
 
 def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
@@ -269,13 +228,6 @@ def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: T
         style = dataclasses.replace(style, limits=dataclasses.replace(style.limits, visits=spec.visits))
     leaf = sparing_eyes(config, game, turned_network_leaf(game, network.infer))
     return TreePlayer(game, leaf, params, settings=tree, style=style, name=with_search(spec, config, ENGINE).name, seed=settings.seed)
-
-
-def _symmetry(config: Config) -> Symmetries:
-    """Return how a player with one tree looks at positions: as in the run's matches."""
-    if config.evaluation.average_symmetries:
-        return "average"
-    return "random" if config.search.random_symmetry else "none"
 
 
 def _load(spec: NetworkSpec, rules: GameConfig | None) -> tuple[Config, Game, Network, PyTree]:

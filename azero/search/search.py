@@ -1,12 +1,10 @@
-"""The Search and Leaf contracts, and the table of searches."""
+"""The Search and Leaf contracts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from azero.config import SearchConfig
-from azero.games.game import Game
 from azero.types import Array, PyTree
 
 LeafFn = Callable[[PyTree, Array, PyTree], tuple[Array, Array]]
@@ -32,18 +30,3 @@ class SearchOutput(NamedTuple):
 
 SearchFn = Callable[[PyTree, Array, PyTree], SearchOutput]
 """(params, key, roots[B]) -> SearchOutput. Roots are states of real games; the root's legal mask is exact."""
-
-
-def make_search(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
-    """Make the search that `config.name` names.
-
-    The number of simulations is part of the compiled program; for fewer (playout caps, evaluation) make another one from `dataclasses.replace(config, ...)`.
-
-    Raises:
-      ValueError: the name is not in the table.
-    """
-    from azero.search.batched.table import SEARCHES
-
-    if config.name not in SEARCHES:
-        raise ValueError(f"unknown search {config.name!r}; the searches are: {', '.join(sorted(SEARCHES))}")
-    return SEARCHES[config.name](config, game, leaf)

@@ -16,7 +16,6 @@ from azero.games import make
 from azero.networks import make_network
 from azero.search import tree_bytes
 from azero.selfplay.targets import policy_room
-from azero.train.alphago2016.settings import AlphaGoConfig, stage_config
 from azero.types import PyTree
 
 # Peak bf16 arithmetic of a device in FLOP/s (vendors' data sheets). The longest name whose words are in the device's kind counts; JAX writes v5e and v6e "v5 lite"
@@ -38,8 +37,6 @@ UTILISATION = 0.25
 """Share of the peak that a search over a residual tower is taken to reach on an accelerator (a planning figure)."""
 UNKNOWN_ACCELERATOR = 100e12
 """FLOP/s for an accelerator that is not in the table."""
-MOVES_PER_POINT = 1.2
-"""Length of a game that policies play until nothing but eyes is left (a planning figure)."""
 VISITED_MOVES = 64
 """Moves of a policy target on average over a run (a planning figure; first networks visit up to all, see docs/training.md)."""
 LIFETIME_SECONDS = 30 * 24 * 3600.0
@@ -94,25 +91,6 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
         training_bytes=4 * parameters * (3 if config.learner.optimiser == "momentum" else 4),
         replay_bytes=plays * config.replay.window_games * game.max_moves // 3 * per_position,
     )
-
-
-def alphago_flops(settings: AlphaGoConfig) -> float:
-    """Return the floating-point operations of the convolutional networks of AlphaGo (2016) in the stages that make the player."""
-
-    def forward(stage: str) -> float:
-        config = stage_config(settings, stage)
-        game = make(config.game.name, **config.game.options())
-        network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
-        return evaluation_flops(jax.eval_shape(network.init, jax.random.key(0))["params"], game.board_shape)
-
-    points = settings.game.size[0] * settings.game.size[-1]
-    moves = MOVES_PER_POINT * points
-    learned = {name: getattr(settings, name) for name in ("policy", "value")}
-    # A training step is a forward pass and a backward pass of twice its cost.
-    flops = sum(3 * forward(name) * stage.iterations * stage.learner.steps_per_iteration * stage.learner.batch_size for name, stage in learned.items())
-    # Each side's moves of a game are evaluated once; those of the side that learns twice more, and backwards.
-    flops += settings.reinforce.iterations * settings.reinforce.num_games * moves * (1 + 3 / 2) * forward("policy")
-    return flops + settings.value_data.positions * moves * forward("policy")
 
 
 def mean_simulations(config: Config) -> float:

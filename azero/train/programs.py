@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
@@ -12,16 +11,14 @@ from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
 from azero.config import Config
-from azero.games import Game, make
-from azero.games.go.rules import Go
-from azero.games.go.sensible import own_eyes
+from azero.games import make
 from azero.match.compiled import Match, make_match
 from azero.match.score import MatchResult
 from azero.networks import make_network
-from azero.networks.network import Network
-from azero.search import LeafFn, make_search
+from azero.players.searches import match_leaf, match_settings
+from azero.search import make_search
 from azero.search.batched.table import TEACH_VISITS
-from azero.search.leaf import AnyLeafFn, averaged_network_leaf, last_resort_leaf, network_leaf
+from azero.search.leaf import network_leaf
 from azero.selfplay.selfplay import make_selfplay
 from azero.types import Array, PyTree
 
@@ -113,28 +110,3 @@ def _are_equal(current: PyTree, opponent: PyTree) -> Array:
 def iteration_key(config: Config, iteration: int) -> jax.Array:
     """Return the key of all draws of the iteration that follows the first `iteration` ones."""
     return jax.random.fold_in(jax.random.key(config.run.seed), FIRST_ITERATION + iteration)
-
-
-def match_settings(config: Config) -> Any:
-    """Return the search settings of matches: no noise, no exploration (AGZ methods, 'Evaluator')."""
-    simulations = config.evaluation.num_simulations or config.search.num_simulations
-    return dataclasses.replace(config.search, num_simulations=simulations, dirichlet_fraction=0.0, gumbel_scale=0.0)
-
-
-def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
-    """Return how positions are evaluated in matches."""
-    if config.evaluation.average_symmetries:
-        return sparing_eyes(config, game, averaged_network_leaf(game, network.infer))
-    return sparing_eyes(config, game, network_leaf(game, network.infer, config.search.random_symmetry))
-
-
-def sparing_eyes(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
-    """Return `leaf` with own eyes as its last resort where the settings want sensible moves, or the network (of 2016) has no pass but that where nothing else is left."""
-    if not isinstance(game, Go) or not (config.evaluation.sensible_moves or config.network.name == "policy2016"):
-        return leaf
-    return eyes_last_leaf(game, leaf)
-
-
-def eyes_last_leaf(game: Go, leaf: AnyLeafFn) -> AnyLeafFn:
-    """Return `leaf` with own eyes as its last resort."""
-    return last_resort_leaf(leaf, functools.partial(own_eyes, game))

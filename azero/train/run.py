@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-import secrets
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,6 @@ from rich.console import Console
 from rich.text import Text
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import CheckpointError
 from azero.compilation_cache import use_compilation_cache
 from azero.config import Config
 from azero.console.progress import Progress, working
@@ -27,79 +23,19 @@ from azero.console.tables import format_bytes, format_duration
 from azero.console.terminal import make_console
 from azero.data import run_files as files
 from azero.data.files import describe_system_error
-from azero.distributed import EXIT_INTERRUPTED, Line, end_process, say, together
-from azero.distributed.token import VARIABLE
+from azero.distributed import EXIT_INTERRUPTED, Line, together
 from azero.experiment import Experiment
 from azero.match.arena import evaluation_row
-from azero.memory import explain_exhaustion
 from azero.report.metrics import MetricsWriter
 from azero.report.page import write_report
 from azero.report.pieces import start_of
-from azero.train.arguments import ClusterOptions, parse_arguments
 from azero.train.estimate import LIFETIME_SECONDS, estimate, mean_simulations
 from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Phase, Played, SampleGame, Trained
 from azero.train.going_back import explain_divergence, go_back
 from azero.train.hosts import agree_on_settings, check_shared, describe_devices, hold_workdir, note
 from azero.train.loop import Loop, RunState
 from azero.train.saving import Saver, settle
-from azero.train.stopping import StopRequest, end_on_sigterm, stop_on_signals
-
-EXIT_MISTAKE = 2
-"""Exit status where something has to be changed before the run can go on."""
-
-
-def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
-    """Run `experiment` with the flags in `argv` (default: the command line) and end the process with its status."""
-
-    def start() -> int:
-        arguments = parse_arguments(experiment, argv)
-        assert arguments.workdir is not None
-        if arguments.data is not None:
-            raise ValueError(f"--data {arguments.data}: {experiment.name} learns from games of its own; sl19 and sl9 learn from records")
-        if arguments.elastic.cluster is None:
-            return run(experiment, arguments.settings, arguments.workdir, from_checkpoint=arguments.from_checkpoint)
-        with _open_cluster(arguments.elastic) as conduct:
-            return run(experiment, arguments.settings, arguments.workdir, conduct=conduct, from_checkpoint=arguments.from_checkpoint)
-
-    end_with_status(start)
-
-
-def end_with_status(start: Callable[[], int]) -> None:
-    """Call `start` and end the process with the status it returns; a mistake is one line."""
-    try:
-        with end_on_sigterm(), explain_exhaustion():
-            status = start()
-    except KeyboardInterrupt:
-        say("\nazero: stopped; what was saved stands, and the same command goes on from there")
-        status = EXIT_INTERRUPTED
-        end_process(status)
-    except (ValueError, CheckpointError, FloatingPointError, OSError) as error:
-        if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
-            raise
-        print(f"azero: {describe_system_error(error) if isinstance(error, OSError) else error}", file=sys.stderr)
-        status = EXIT_MISTAKE
-        end_process(status)
-    sys.exit(status)
-
-
-def _open_cluster(options: ClusterOptions) -> AbstractContextManager[Conduct]:
-    """Return `azero.train.cluster.ray.open_cluster(options)`; Ray is wanted for nothing else.
-
-    Raises:
-      ValueError: Ray is not installed.
-    """
-    if options.cluster == "ray" and "ray" not in sys.modules:
-        # Ray reads these when it is imported. What is started here listens on 127.0.0.1 alone, and only who has the token is answered.
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-        os.environ["RAY_AUTH_MODE"] = "token"
-        os.environ.setdefault("RAY_AUTH_TOKEN", os.environ.get(VARIABLE) or secrets.token_hex(32))
-    try:
-        from azero.train.cluster.ray import open_cluster
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        raise ValueError(f"--cluster {options.cluster} needs Ray: pip install 'azero[ray]'") from error
-    return open_cluster(options)
+from azero.train.stopping import StopRequest, stop_on_signals
 
 
 def run(

@@ -6,17 +6,22 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import store
-from azero.distributed import EXIT_INTERRUPTED, Line, say
+from azero.checkpoint import CheckpointError, store
+from azero.data.files import describe_system_error
+from azero.distributed import EXIT_INTERRUPTED, Line, end_process, say
+from azero.memory import explain_exhaustion
 
 GRACE_SECONDS = 25.0
 """An iteration that is still running so long after SIGTERM is given up: spot machines are taken away after 30 seconds."""
+EXIT_MISTAKE = 2
+"""Exit status where something has to be changed before the run can go on."""
 _LOOK_SECONDS = 0.05
 """How often it is looked whether a save has ended that the end of the process waits for."""
 
@@ -135,3 +140,21 @@ def _what_is_kept(workdir: Path) -> str:
     if iterations:
         return f"checkpoint {iterations[-1]} in {workdir} is whole, and the same command goes on from there"
     return f"there is no checkpoint in {workdir} yet, and the same command begins anew"
+
+
+def end_with_status(start: Callable[[], int]) -> None:
+    """Call `start` and end the process with the status it returns; a mistake is one line."""
+    try:
+        with end_on_sigterm(), explain_exhaustion():
+            status = start()
+    except KeyboardInterrupt:
+        say("\nazero: stopped; what was saved stands, and the same command goes on from there")
+        status = EXIT_INTERRUPTED
+        end_process(status)
+    except (ValueError, CheckpointError, FloatingPointError, OSError) as error:
+        if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
+            raise
+        print(f"azero: {describe_system_error(error) if isinstance(error, OSError) else error}", file=sys.stderr)
+        status = EXIT_MISTAKE
+        end_process(status)
+    sys.exit(status)

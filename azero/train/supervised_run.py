@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +20,11 @@ from azero.distributed import Line, together
 from azero.evaluate.accuracy import Accuracy
 from azero.experiment import Experiment
 from azero.report.paper import format_mean
-from azero.train.arguments import parse_arguments
 from azero.train.driver import learn
 from azero.train.events import LearnedFromRecords, Validated
 from azero.train.hosts import agree_on_settings, check_shared, describe_devices, note
-from azero.train.run import end_with_status
 from azero.train.saving import settle
 from azero.train.supervised import Supervised
-
-
-def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
-    """Run `experiment` with the flags in `argv` (default: the command line) and end the process with its status."""
-
-    def start() -> int:
-        arguments = parse_arguments(experiment, argv)
-        assert arguments.workdir is not None
-        if arguments.elastic.cluster is not None:
-            raise ValueError(f"--cluster {arguments.elastic.cluster}: {experiment.name} learns from records and plays no games")
-        if arguments.data is None:
-            raise ValueError(f"{experiment.name} learns from records: --data DIR names a data set (azero data import PATHS --out DIR makes one)")
-        return run(experiment, arguments.settings, arguments.workdir, arguments.data, from_checkpoint=arguments.from_checkpoint)
-
-    end_with_status(start)
 
 
 def run(experiment: Experiment, config: Config, workdir: Path, data: Path, console: Console | None = None, from_checkpoint: int | None = None) -> int:

@@ -15,7 +15,7 @@ import pytest
 from needs import require_module
 
 HERE = Path(__file__).parent
-AZERO = [sys.executable, "-m", "azero.commands.main"]
+AZERO = [sys.executable, "-m", "azero"]
 GO = ["--random-net", "go5?blocks=1&filters=8", "--visits", "8"]
 TINY = "blocks=1&filters=8"
 LONGEST = 1800

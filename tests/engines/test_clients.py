@@ -11,7 +11,7 @@ from gtp_client import AnalysisClient, GtpClient, ProtocolError, Refused, parse_
 from azero.commands.main import main
 from azero.engines import lines
 
-COMMAND = [sys.executable, "-m", "azero.commands.main"]
+COMMAND = [sys.executable, "-m", "azero"]
 NETWORK = ["--random-net", "go5?blocks=1&filters=8"]
 
 

@@ -169,7 +169,7 @@ def test_work_that_fails_is_a_start_error_with_its_cause() -> None:
 
 def test_a_process_answers_its_name_before_anything_is_loaded() -> None:
     """Through real pipes; `quit` ends it at once, whatever is still being compiled."""
-    client = GtpClient([sys.executable, "-m", "azero.commands.main", "gtp", "--random-net", "go9"], dict(os.environ))
+    client = GtpClient([sys.executable, "-m", "azero", "gtp", "--random-net", "go9"], dict(os.environ))
     try:
         assert client.ask("name") == "azero"
         said = [text for _, text in client.complaints]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+from analysis_in_process import Client
 from engine_in_process import InProcess
 from hostile_text import texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from moves_in_process import MovesInProcess
-from test_analysis import Client
 
 GTP = [
     "boardsize 5",

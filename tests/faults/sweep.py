@@ -306,7 +306,8 @@ class Runner:
     def _play(self, workdir: Path, iterations: int, at: int, kind: int, record: Path) -> int:
         """Run and export; return the status that the process would end with."""
         from azero.checkpoint import export_network
-        from azero.train.run import end_with_status, run
+        from azero.train.run import run
+        from azero.train.stopping import end_with_status
 
         def start() -> int:
             status = run(self.experiment, self.settings(iterations), workdir)

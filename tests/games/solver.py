@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.games.go.rules import Go, GoState
+from azero.games.go.rules import Go
+from azero.games.go.state import GoState
 
 PASS = -1
 

@@ -177,7 +177,7 @@ def test_a_mistake_is_one_line(words: tuple[str, ...], message: str) -> None:
 
 
 def run_plan(*words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "azero.commands.main", "plan", *words], capture_output=True, text=True, timeout=600)
+    return subprocess.run([sys.executable, "-m", "azero", "plan", *words], capture_output=True, text=True, timeout=600)
 
 
 @needs_compiler

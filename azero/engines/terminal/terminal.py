@@ -12,11 +12,11 @@ from rich.text import Text
 from azero.engines.moves import win_rate
 from azero.engines.session import Session
 from azero.engines.terminal.board import draw_board
-from azero.games.game import side_names
 from azero.games.go.rules import Go
 from azero.games.go.scoring.status import judge
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import format_game, format_result
+from azero.games.table import side_names
 from azero.players.player import Position
 from azero.players.thinking import Analysis, Limits
 

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from azero.games import bits
 from azero.games.game import Facts
 from azero.games.go import setup, stones
-
-if TYPE_CHECKING:
-    from azero.games.go.rules import Go, GoState
+from azero.games.go.state import GoRules, GoState
 
 _WRAP = 1 << 32
 """Sums of codes are taken modulo this."""
@@ -69,14 +67,12 @@ def _board_of(shape: tuple[int, int]) -> _Board:
     return _Board(width, (1 << height * width) - 1, left, left << (width - 1), tuple(stones.codes(height * width).tolist()))
 
 
-def setup_state(game: Go, black_points: Sequence[int], white_points: Sequence[int], to_play: int) -> GoState:
+def setup_state(game: GoRules, black_points: Sequence[int], white_points: Sequence[int], to_play: int) -> GoState:
     """Return a game that begins with stones on the board; see `Go.setup`.
 
     Raises:
       ValueError: a point is off the board or used twice, or a chain has no liberty.
     """
-    from azero.games.go.rules import GoState
-
     board = setup.board_of(black_points, white_points, game.board_shape)
     codes = stones.codes(game.num_points)
     frames = np.zeros((game.num_frames, game.frame_words), np.uint32)
@@ -98,7 +94,7 @@ def setup_state(game: Go, black_points: Sequence[int], white_points: Sequence[in
     )
 
 
-def step(game: Go, state: GoState, action: int) -> GoState:
+def step(game: GoRules, state: GoState, action: int) -> GoState:
     """Return the state after a legal `action`; a finished game stays as it is."""
     if _is_over(game, state):
         return state
@@ -121,7 +117,7 @@ def step(game: Go, state: GoState, action: int) -> GoState:
     )
 
 
-def facts(game: Go, state: GoState) -> Facts:
+def facts(game: GoRules, state: GoState) -> Facts:
     """Return what there is to know of a position."""
     legal = np.ones(game.num_actions, bool)
     if not _is_over(game, state):
@@ -131,7 +127,7 @@ def facts(game: Go, state: GoState) -> Facts:
     return Facts(int(state.to_play), True, (reward, -reward), legal)
 
 
-def _is_over(game: Go, state: GoState) -> bool:
+def _is_over(game: GoRules, state: GoState) -> bool:
     return int(state.num_passes) >= 2 or int(state.num_moves) >= game.max_moves
 
 
@@ -155,7 +151,7 @@ def _sides(state: GoState) -> tuple[int, int, int]:
     return (white, black, _set_of(state.atari)) if state.to_play else (black, white, _set_of(state.atari))
 
 
-def _place(game: Go, state: GoState, point: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _place(game: GoRules, state: GoState, point: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the newest frame, the stones in atari and the two sums after a stone at `point`."""
     board, stone = _board_of(game.board_shape), 1 << point
     own, other, atari = _sides(state)
@@ -183,7 +179,7 @@ def _place(game: Go, state: GoState, point: int) -> tuple[np.ndarray, np.ndarray
     return frame, _words_of(atari, num_words), np.array(sums, np.uint32)
 
 
-def _legal_points(game: Go, state: GoState) -> np.ndarray:
+def _legal_points(game: GoRules, state: GoState) -> np.ndarray:
     """Return bool[N]: where the side to move may place a stone."""
     board = _board_of(game.board_shape)
     own, other, atari = _sides(state)
@@ -196,7 +192,7 @@ def _legal_points(game: Go, state: GoState) -> np.ndarray:
     return bits.unpack_host(_words_of(legal, game.frame_words // 2), game.num_points)
 
 
-def _past(game: Go, state: GoState) -> tuple[np.ndarray, np.ndarray]:
+def _past(game: GoRules, state: GoState) -> tuple[np.ndarray, np.ndarray]:
     """Return uint32[T] twice: what a stone must not bring about, as the own sum then less now, and the other side's sum now less then."""
     sums, num_moves = np.asarray(state.sums), int(state.num_moves)
     if state.history is None:
@@ -235,7 +231,7 @@ def _suicides(board: _Board, own: int, points: int, added: np.ndarray, taken: np
     return legal
 
 
-def _points(game: Go, state: GoState) -> int:
+def _points(game: GoRules, state: GoState) -> int:
     """Return Black's area less White's."""
     board = _board_of(game.board_shape)
     black, white = _colours(state)

@@ -12,8 +12,9 @@ import numpy as np
 
 from azero.games import bits
 from azero.games.go import setup
-from azero.games.go.rules import Go, GoState
+from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord
+from azero.games.go.state import GoState
 from azero.types import Array
 
 NO_MOVE = -1

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from azero.games.go.rules import Superko
+    from azero.games.go.state import Superko
 
 Bonus = Literal["0", "N", "N-1"]
 

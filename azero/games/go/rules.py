@@ -6,12 +6,11 @@ import dataclasses
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 from azero.games import bits
 from azero.games import symmetry as symmetries
@@ -19,32 +18,12 @@ from azero.games.game import Facts
 from azero.games.go import encoding, host, setup, text
 from azero.games.go.alphago2016 import features as features2016
 from azero.games.go.alphago2016 import patterns
+from azero.games.go.state import GoState, Superko
 from azero.games.go.stones import MAX_POINTS, Stones
 from azero.types import Array
 
-Superko = Literal["positional", "situational", "simple"]
 MAX_SIDE = 31
 """A row of points fits a 32-bit word with a free bit beside it."""
-
-
-@struct.dataclass
-class GoState:
-    """A position with its past; K = ceil(H*W / 32) words hold one set of points; codes are those of `stones.mix`."""
-
-    frames: Array
-    """uint32[8, 2K]: the eight newest boards, newest first, Black's words before White's; zeros before the start"""
-    atari: Array
-    """uint32[K]: stones of chains with exactly one liberty"""
-    sums: Array
-    """uint32[2, 8]: sums of codes of Black's and of White's stones on the boards of `frames`"""
-    history: Array | None
-    """uint32[2, max_moves + 1]: the same of all positions of the game, oldest first; None in a search tree, and where simple ko needs none"""
-    to_play: Array
-    """int32[]: 0 Black, 1 White"""
-    num_passes: Array
-    """int32[]: passes in a row"""
-    num_moves: Array
-    """int32[]: moves played, passes included"""
 
 
 @dataclass(frozen=True, init=False)

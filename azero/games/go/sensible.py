@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from azero.games import bits
 from azero.games.go.alphago2016.features import eyes
 from azero.games.go.alphago2016.patterns import unpack_rows
-from azero.games.go.rules import Go, GoState
+from azero.games.go.rules import Go
+from azero.games.go.state import GoState
 from azero.games.go.stones import colour_rows
 from azero.types import Array
 

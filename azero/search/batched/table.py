@@ -32,3 +32,16 @@ SEARCHES: dict[str, Callable[[SearchConfig, Game, LeafFn], SearchFn]] = {
 
 TEACH_VISITS = ("puct", "mctx_puct")
 """Searches whose policy target is the distribution of their visits."""
+
+
+def make_search(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
+    """Make the search that `config.name` names.
+
+    The number of simulations is part of the compiled program; for fewer (playout caps, evaluation) make another one from `dataclasses.replace(config, ...)`.
+
+    Raises:
+      ValueError: the name is not in the table.
+    """
+    if config.name not in SEARCHES:
+        raise ValueError(f"unknown search {config.name!r}; the searches are: {', '.join(sorted(SEARCHES))}")
+    return SEARCHES[config.name](config, game, leaf)

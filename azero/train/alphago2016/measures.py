@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from azero.checkpoint import load_settings
-from azero.commands.accuracy import evaluate_network
 from azero.config import Config
 from azero.data.dataset import Dataset
-from azero.evaluate.accuracy import Accuracy, clustered_mean
+from azero.evaluate.accuracy import Accuracy, clustered_mean, evaluate_network
 from azero.match.matches import MatchRequest, play_match
 from azero.match.score import MatchResult
 from azero.report.paper import Comparison, claim, format_mean

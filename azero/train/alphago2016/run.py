@@ -24,15 +24,17 @@ from azero.console.tables import format_duration
 from azero.console.terminal import make_console
 from azero.data import run_files as files
 from azero.data.rows import to_plain, write_atomically
+from azero.distributed import EXIT_INTERRUPTED
 from azero.report.paper import comparison_table
 from azero.report.stages import STAGES_FILE, read_stages, write_stages_report
+from azero.train.alphago2016.estimate import alphago_flops
 from azero.train.alphago2016.measures import MEASURES
 from azero.train.alphago2016.settings import DEFAULT, STAGES, AlphaGoConfig, ordered
 from azero.train.alphago2016.stages import BUILDERS, Outcome, Workshop, prepare_data
 from azero.train.arguments import overlay_path
-from azero.train.estimate import LIFETIME_SECONDS, alphago_flops, device_flops
+from azero.train.estimate import LIFETIME_SECONDS, device_flops
 from azero.train.hosts import hold_workdir
-from azero.train.run import EXIT_INTERRUPTED, end_with_status
+from azero.train.stopping import end_with_status
 
 StageName = Literal[
     "rollout", "tree", "policy", "reinforce", "value-data", "value", "prediction", "rl-match", "value-error", "mixing", "planes", "filters", "overfitting",

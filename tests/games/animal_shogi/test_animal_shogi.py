@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from animal_referee import Referee
+from chess_perft import make_perft
+from small_boards import compare_with_pgx, one_of, play_beside_referees, play_names
 
 from azero.games import make
 from azero.games.animal_shogi import text
 from azero.games.animal_shogi.rules import ENDINGS, AnimalShogi
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parents[1] / "chess"))
-from chess_perft import make_perft
-from small_boards import compare_with_pgx, one_of, play_beside_referees, play_names
 
 PERFT = [4, 13, 67, 398, 2179, 12636, 80828, 503419]
 """Fairy-Stockfish 11.1, `go perft` in the variant dobutsu with mandatoryPiecePromotion = true."""

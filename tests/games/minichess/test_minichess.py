@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from chess_perft import make_perft
 from minichess_referee import Referee
 from needs import require_module
+from small_boards import compare_with_pgx, one_of, play_beside_referees, play_names
 
 from azero.games import make
 from azero.games.minichess import text
 from azero.games.minichess.rules import ENDINGS, Minichess
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parents[1] / "chess"))
-from chess_perft import make_perft
-from small_boards import compare_with_pgx, one_of, play_beside_referees, play_names
 
 PERFT = [7, 53, 506, 4775, 52512, 572874]
 """Fairy-Stockfish 11.1, variant gardner, `go perft`."""

@@ -8,7 +8,7 @@ import pytest
 from needs import require_module
 
 from azero.games.shogi import csa, kif
-from azero.games.shogi.records import read_games
+from azero.games.shogi.record_files import read_games
 from azero.games.shogi.sfen import START
 from azero.games.shogi.text import board_of_sfen, format_usi, parse_usi
 

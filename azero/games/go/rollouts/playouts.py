@@ -19,7 +19,8 @@ from azero.games import bits
 from azero.games.go.alphago2016.features import eyes
 from azero.games.go.alphago2016.patterns import Situation, situation, sparse_features, unpack_rows
 from azero.games.go.groups import beside
-from azero.games.go.rules import Go, GoState
+from azero.games.go.rules import Go
+from azero.games.go.state import GoState
 from azero.games.go.stones import living_points
 from azero.types import Array, PyTree
 

@@ -16,7 +16,8 @@ import jax.numpy as jnp
 
 from azero.games import bits
 from azero.games.go.rollouts.playouts import EvaluateFn, Playout, allowed_points, choose, final_lead, fresh_words, is_unfinished, play_move, start_from
-from azero.games.go.rules import Go, GoState
+from azero.games.go.rules import Go
+from azero.games.go.state import GoState
 from azero.types import Array, PyTree
 
 

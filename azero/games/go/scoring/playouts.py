@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games import bits
-from azero.games.go.rules import Go, GoState
+from azero.games.go.rules import Go
+from azero.games.go.state import GoState
 from azero.types import Array
 
 CAPTURE_PREFERENCE = 0.7

@@ -1,0 +1,52 @@
+"""The state of a game of Go, which the compiled rules (`rules`) and those of the host (`host`) share."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from flax import struct
+
+from azero.types import Array
+
+Superko = Literal["positional", "situational", "simple"]
+
+
+class GoRules(Protocol):
+    """What the host needs to know of `azero.games.go.rules.Go`."""
+
+    board_shape: tuple[int, int]
+    komi: float
+    superko: Superko
+    suicide: bool
+    max_moves: int
+    num_frames: int
+
+    @property
+    def num_points(self) -> int:
+        """Points of the board."""
+        ...
+
+    @property
+    def frame_words(self) -> int:
+        """Words of a frame."""
+        ...
+
+
+@struct.dataclass
+class GoState:
+    """A position with its past; K = ceil(H*W / 32) words hold one set of points; codes are those of `stones.mix`."""
+
+    frames: Array
+    """uint32[8, 2K]: the eight newest boards, newest first, Black's words before White's; zeros before the start"""
+    atari: Array
+    """uint32[K]: stones of chains with exactly one liberty"""
+    sums: Array
+    """uint32[2, 8]: sums of codes of Black's and of White's stones on the boards of `frames`"""
+    history: Array | None
+    """uint32[2, max_moves + 1]: the same of all positions of the game, oldest first; None in a search tree, and where simple ko needs none"""
+    to_play: Array
+    """int32[]: 0 Black, 1 White"""
+    num_passes: Array
+    """int32[]: passes in a row"""
+    num_moves: Array
+    """int32[]: moves played, passes included"""

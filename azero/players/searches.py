@@ -1,0 +1,89 @@
+"""The searches that a network plays by: that of its run's matches, the tuned one of engines, or a rule of a paper, each under one name against everybody."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, get_args
+
+from azero.config import Config, Search, SearchConfig
+from azero.games import Game
+from azero.games.go.rules import Go
+from azero.games.go.sensible import own_eyes
+from azero.networks.network import Network
+from azero.search import LeafFn
+from azero.search.leaf import AnyLeafFn, averaged_network_leaf, last_resort_leaf, network_leaf
+from azero.search.single.evaluator import Symmetries
+from azero.search.single.parallel import TreeSettings
+from azero.search.single.selection import Gumbel, rule_of
+
+ENGINE: Search = "engine"
+TRAINED: Search = "trained"
+SEARCHES: tuple[str, ...] = get_args(Search)
+
+
+def match_settings(config: Config) -> Any:
+    """Return the search settings of matches: no noise, no exploration (AGZ methods, 'Evaluator')."""
+    simulations = config.evaluation.num_simulations or config.search.num_simulations
+    return dataclasses.replace(config.search, num_simulations=simulations, dirichlet_fraction=0.0, gumbel_scale=0.0)
+
+
+def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
+    """Return how positions are evaluated in matches."""
+    if config.evaluation.average_symmetries:
+        return sparing_eyes(config, game, averaged_network_leaf(game, network.infer))
+    return sparing_eyes(config, game, network_leaf(game, network.infer, config.search.random_symmetry))
+
+
+def sparing_eyes(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
+    """Return `leaf` with own eyes as its last resort where the settings want sensible moves, or the network (of 2016) has no pass but that where nothing else is left."""
+    if not isinstance(game, Go) or not (config.evaluation.sensible_moves or config.network.name == "policy2016"):
+        return leaf
+    return eyes_last_leaf(game, leaf)
+
+
+def eyes_last_leaf(game: Go, leaf: AnyLeafFn) -> AnyLeafFn:
+    """Return `leaf` with own eyes as its last resort."""
+    return last_resort_leaf(leaf, functools.partial(own_eyes, game))
+
+
+def rule_name(config: SearchConfig) -> str:
+    """Return what results call a run's own search."""
+    return config.puct_form if config.name in ("puct", "mctx_puct") else config.name
+
+
+def search_settings(config: Config, search: str) -> SearchConfig:
+    """Return the settings of a search other than ENGINE: the run's in matches, by the rule that `search` names."""
+    settings: SearchConfig = match_settings(config)
+    if search in (TRAINED, rule_name(settings)):
+        return settings
+    return dataclasses.replace(settings, name="gumbel") if search == "gumbel" else dataclasses.replace(settings, name="puct", puct_form=search)  # type: ignore[arg-type]
+
+
+def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings:
+    """Return how one tree searches as `search` says: as an engine, or as the search of many games at once does.
+
+    Raises:
+      ValueError: the search plays many games at once and no single one.
+    """
+    symmetry = _symmetry(config)
+    if search == ENGINE:
+        return TreeSettings(symmetry=symmetry)
+    settings = search_settings(config, search)
+    rule = rule_of(settings, num_actions)
+    return TreeSettings(
+        batch=rule.max_considered if isinstance(rule, Gumbel) else 1,  # the considered moves have subtrees of their own
+        rule=rule,
+        symmetry=symmetry,
+        cache_size=0 if symmetry == "random" else TreeSettings.cache_size,  # every leaf has a symmetry of its own
+        keeps_tree=False,
+        edge_width=settings.edge_width,
+        max_depth=settings.max_depth,
+    )
+
+
+def _symmetry(config: Config) -> Symmetries:
+    """Return how a player with one tree looks at positions: as in the run's matches."""
+    if config.evaluation.average_symmetries:
+        return "average"
+    return "random" if config.search.random_symmetry else "none"

@@ -1,0 +1,44 @@
+"""Small files of records for the tests of imports."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+from azero.data.dataset import Dataset
+from azero.data.filters import Filters, Fractions
+from azero.data.human import find_records, import_games
+from azero.data.recorded import Tally
+
+EXPERT = Path(__file__).parent / "records" / "expert9.sgf"
+"""24 games of KataGo, 9x9, Tromp-Taylor."""
+GAME = "(;GM[1]SZ[9]RE[B+R]BR[9d]WR[8d];B[ee];W[cc];B[gg];W[gc])"
+FILTERS = Filters(size=(9,), suicide=True)
+HALVES = Fractions(validation=0.25, test=0.25)
+
+
+def import_to(directory: Path, *paths: Path, filters: Filters = FILTERS, fractions: Fractions = HALVES) -> tuple[Dataset, Tally]:
+    """Import all of `paths`."""
+    dataset, tally = Dataset.create(directory, filters, fractions), Tally()
+    for _ in import_games(find_records(paths, tally), dataset, tally):
+        pass
+    return dataset, tally
+
+
+def write_mixed(directory: Path) -> list[Path]:
+    """Write the expert's games as one .sgf.gz, one .zip and one .tar.gz, and return the paths."""
+    games = EXPERT.read_text().splitlines()
+    directory.mkdir()
+    (directory / "a.sgf.gz").write_bytes(gzip.compress("\n".join(games[:10]).encode()))
+    with zipfile.ZipFile(directory / "b.zip", "w") as archive:
+        for number, game in enumerate(games[10:14]):
+            archive.writestr(f"inner/{number}.sgf", game)
+    with tarfile.open(directory / "c.tar.gz", "w:gz") as tar:
+        content = "\n".join(games[14:]).encode()
+        entry = tarfile.TarInfo("rest.sgf")
+        entry.size = len(content)
+        tar.addfile(entry, io.BytesIO(content))
+    return [directory / "a.sgf.gz", directory / "b.zip", directory / "c.tar.gz"]

@@ -1,0 +1,125 @@
+"""AlphaGo of 2016 by name: its networks from directories, in a match and behind GTP."""
+
+import dataclasses
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+from rich.console import Console
+
+from azero.checkpoint.exported import write_exported
+from azero.config import Config, GameConfig, NetworkConfig
+from azero.engines.serve import Source
+from azero.games import make
+from azero.match.matches import play_match
+from azero.match.request import MatchRequest
+from azero.networks import make_network
+from azero.players.alphago2016 import ApvSpec, apv_config, load_apv
+from azero.players.player import Position
+from azero.players.specs import parse_player
+from azero.players.thinking import Limits
+from azero.search.single.apv import ApvSettings
+
+SCRIPT = Path(__file__).parents[1] / "players" / "scripted_go.py"
+PLANES = {"policy2016": 4, "value2016": 4, "rollout2016": 6, "tree2016": 10}
+TINY = NetworkConfig(blocks=1, filters=4, value_hidden=8, pattern_bits=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
+
+
+def write_network(directory: Path, name: str, size: int = 5) -> None:
+    config = Config(game=GameConfig(size=(size,), komi=0.5, planes=PLANES.get(name, 17)), network=dataclasses.replace(TINY, name=name))
+    game = make("go", **config.game.options())
+    variables = make_network(config.network, game.board_shape, game.num_planes, game.num_actions).init(jax.random.key(0))
+    write_exported(directory, jax.device_get(variables), 3, config)
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("networks")
+    for name in PLANES:
+        write_network(directory / name / "checkpoint", name)
+    return directory
+
+
+def player(networks: Path, *parts: str, **settings: object) -> str:
+    """Return the name of the player with `parts` besides the policy."""
+    places = [f"{part}={networks / f'{part}2016' / 'checkpoint'}" for part in parts]
+    return f"apv:{networks}/policy2016/checkpoint?" + "&".join([*places, *(f"{name}={value}" for name, value in settings.items())])
+
+
+def test_the_name_says_all():
+    spec = parse_player("apv:runs/p/checkpoint?value=v&rollout=r&tree=t&visits=100&lambda=0.25&threshold=8")
+    assert spec == ApvSpec(Path("runs/p/checkpoint"), Path("v"), Path("r"), Path("t"), visits=100, mixing=0.25, threshold=8)
+    assert spec.name == "alphago2016 p, 100 visits, lambda 0.25" and (spec.settings.mixing, spec.settings.threshold) == (0.25, 8)
+    assert parse_player("apv:p?value=v").settings.mixing == 0.5 and parse_player("apv:p").settings.mixing == 1.0
+    assert Source(player="apv:p").spec() == ApvSpec(Path("p"))
+    few = parse_player("apv:p?c-puct=1&beta=0.9&fpu=parent&batch=4&policy-batch=8")
+    assert isinstance(few, ApvSpec) and few.name == "alphago2016 p, c-puct 1, beta 0.9, fpu parent"
+    wanted = dataclasses.replace(ApvSettings(), c_puct=1.0, beta=0.9, fpu="parent", batch=4, policy_batch=8, mixing=1.0)
+    assert few.settings == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("apv:", "is not a player"),
+        ("apv:p?visit=3", "visit=3 in 'apv:p.visit=3' is not understood; the form is"),
+        ("apv:p?value=", "value= in"),
+        ("apv:p?value=v&lambda=much", "lambda=much in"),
+        ("apv:p?value=v&lambda=2", r"lambda lies in \[0, 1\], not 2"),
+        ("apv:p?visits=0", "at least 1 visit, not 0"),
+        ("apv:p?fpu=half", "fpu=half in"),
+        ("apv:p?lambda=0.5", "lambda=0.5 needs a value network"),
+    ],
+)
+def test_what_is_not_understood_is_quoted(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_player(text)
+
+
+def test_networks_that_do_not_fit_are_named(networks, tmp_path):
+    policy = networks / "policy2016" / "checkpoint"
+    with pytest.raises(ValueError, match="holds a network policy2016; the value of apv is value2016"):
+        apv_config(ApvSpec(policy, value=policy))
+    write_network(tmp_path / "zero", "alphago_zero")
+    with pytest.raises(ValueError, match="zero holds a network alphago_zero; the policy of apv is policy2016"):
+        apv_config(ApvSpec(tmp_path / "zero"))
+    write_network(tmp_path / "seven", "rollout2016", size=7)
+    with pytest.raises(ValueError, match=r"seven is of a board of 7x7, .* of one of 5x5"):
+        apv_config(ApvSpec(policy, rollout=tmp_path / "seven"))
+    with pytest.raises(ValueError, match="knows go on 5x5 and cannot play go on 9x9"):
+        load_apv(ApvSpec(policy), GameConfig(size=(9,)))
+
+
+@pytest.mark.parametrize("replies", [False, True])
+def test_it_fills_no_eye_of_its_own_and_passes_when_nothing_else_is_left(networks, replies):
+    parts = {part: networks / f"{part}2016" / "checkpoint" for part in ("policy", "rollout", "tree")}
+    one = load_apv(ApvSpec(**parts, threshold=0, batch=4, has_replies=replies))
+    # The eye is the corner 24; two rows are empty, or a second corner is the only empty point besides.
+    wall = list(range(10, 24))
+    for black, searched in ((wall, set(range(10))), ([*range(1, 10), *wall], {25})):
+        position = Position.of_state(one.game, one.game.setup(black, [], 0))
+        analysis = one.think(position, Limits(playouts=40))
+        assert analysis.moves and {move.action for move in analysis.moves} <= searched and position.legal[24]
+        assert all(24 not in move.line[::2] for move in analysis.moves)
+
+
+def test_a_match_is_played(networks, tmp_path):
+    console = Console(file=io.StringIO(), width=300)
+    wanted = MatchRequest(
+        player(networks, "value", "rollout", "tree", visits=6), f"gtp:{sys.executable} {SCRIPT} pass", 2, random_plies=8, komi=-3.5, out=tmp_path / "match"
+    )
+    result = play_match(wanted, console)
+    assert result.total.games == 2 and "failure" not in console.file.getvalue()
+    assert "alphago2016 policy2016, 6 visits against" in console.file.getvalue()
+
+
+def test_gtp_programs_play_it_without_the_other_networks(networks):
+    words = ["gtp", "--player", player(networks, visits=4)]
+    asked = "boardsize 5\nkomi 3.5\nplay b c3\ngenmove w\nquit\n"
+    done = subprocess.run([sys.executable, "-m", "azero", *words], input=asked, capture_output=True, text=True, timeout=240)
+    answers = done.stdout.split("\n\n")
+    assert done.returncode == 0 and answers[:3] == ["=", "=", "="], done.stderr
+    assert answers[3].startswith("= ") and answers[3] != "= C3"

@@ -1,0 +1,99 @@
+"""One name, one search: the tree of one game visits what the search of many games visits, move by move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from search_toys import random_leaf
+from tree_toys import ShownTree
+
+from azero.config import SearchConfig
+from azero.mesh import make_mesh
+from azero.players.player import Position
+from azero.players.thinking import Limits
+from azero.players.tree_player import PlayStyle, TreePlayer
+from azero.search import make_search
+from azero.search.leaf import unturned_leaf
+from azero.search.single.parallel import TreeSettings
+from azero.search.single.selection import Gumbel, Puct, rule_of
+
+SEEDS = 12
+AGZ = {"name": "puct", "puct_form": "alphago_zero", "c_puct": 1.5, "num_simulations": 60}
+AZ = {"name": "puct", "puct_form": "alphazero", "pb_c_base": 50.0, "pb_c_init": 1.25, "num_simulations": 60}
+GUMBEL = {"name": "gumbel", "max_considered": 5, "c_visit": 5.0, "num_simulations": 47}
+
+
+def both_ways(game: Any, config: SearchConfig, batch: int) -> tuple[list[Any], Any]:
+    """Return what one tree for each game says of the same positions as the search of all games at once, and what that says."""
+    leaf = random_leaf(game)
+    roots = jax.vmap(game.init)(jnp.arange(SEEDS))
+    together = jax.device_get(jax.jit(make_search(config, game, leaf))({}, jax.random.key(0), roots))
+    rule = rule_of(config, game.num_actions)
+    settings = TreeSettings(batch=batch, rule=rule, symmetry="none", cache_size=0, keeps_tree=False, edge_width=config.edge_width, max_depth=config.max_depth)
+    one_device = make_mesh([jax.local_devices()[0]])
+    thinker = TreePlayer(game, unturned_leaf(leaf), {}, settings=settings, style=PlayStyle(choice="visits"), mesh=one_device)
+    limits = Limits(visits=config.num_simulations)
+    positions = [Position.of_state(game, jax.tree.map(lambda array, i=i: array[i], roots)) for i in range(SEEDS)]
+    alone = []
+    for position in positions:
+        analysis = thinker.think(position, limits)
+        root = thinker._tree.root
+        assert root is not None
+        alone.append((analysis, root))
+    return alone, together
+
+
+@pytest.mark.parametrize(
+    ("changes", "batch"),
+    [
+        (AGZ, 1),
+        (AZ, 1),
+        (AGZ | {"edge_width": 3}, 1),
+        (AZ | {"max_depth": 3}, 1),
+        (GUMBEL, 1),
+        (GUMBEL, 5),
+        (GUMBEL, 2),
+        (GUMBEL | {"max_considered": 16, "num_simulations": 64}, 16),
+        (GUMBEL | {"edge_width": 3}, 4),
+    ],
+)
+def test_one_tree_visits_what_many_at_once_visit(changes: dict[str, Any], batch: int) -> None:
+    game = ShownTree(num_actions=7, extra_turns=True)
+    config = SearchConfig(**{"dirichlet_fraction": 0.0, "gumbel_scale": 0.0, **changes})
+    alone, together = both_ways(game, config, batch)
+    for i, (analysis, root) in enumerate(alone):
+        visits = np.zeros(game.num_actions, int)
+        for move in analysis.moves:
+            visits[move.action] = move.visits
+        np.testing.assert_array_equal(visits, together.visits[i])
+        assert analysis.moves[0].action == together.action[i]
+        assert analysis.value == pytest.approx(together.value[i], abs=1e-5)
+        if config.name == "gumbel":
+            policy = np.zeros(game.num_actions)
+            policy[root.evaluation.actions] = rule_of(config, game.num_actions).improved_policy(root)  # type: ignore[union-attr]
+            np.testing.assert_allclose(policy, together.weights[i], atol=1e-5)
+
+
+def test_a_search_without_a_number_of_visits_goes_on_after_its_plan() -> None:
+    game: Any = ShownTree(num_actions=7, extra_turns=True)
+    rule = Gumbel(num_simulations=16, max_considered=4)
+    settings = TreeSettings(batch=4, rule=rule, symmetry="none", keeps_tree=False)
+    thinker = TreePlayer(game, unturned_leaf(random_leaf(game)), {}, settings=settings, mesh=make_mesh([jax.local_devices()[0]]))
+    visits: list[int] = []
+    position = Position.of_state(game, game.init(3))
+    thinker.think(position, Limits(), should_stop=lambda: len(visits) > 8, on_progress=lambda seen: visits.append(seen.visits), progress_seconds=0.0)
+    assert visits[-1] > 16 and visits == sorted(visits)
+
+
+def test_settings_become_rules() -> None:
+    assert rule_of(SearchConfig(c_puct=2.0), 9) == Puct("alphago_zero", c_puct=2.0, unvisited="draw")
+    assert rule_of(SearchConfig(name="mctx_puct", puct_form="alphazero", pb_c_base=7.0), 9) == Puct("alphazero", c_base=7.0, unvisited="loss")
+    assert rule_of(SearchConfig(name="gumbel", num_simulations=24), 9) == Gumbel(24, max_considered=9)
+    with pytest.raises(ValueError, match="mctx_gumbel searches many games at once"):
+        rule_of(SearchConfig(name="mctx_gumbel"), 9)
+    with pytest.raises(ValueError, match="begins anew"):
+        TreeSettings(rule=Gumbel(8))

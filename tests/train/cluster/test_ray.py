@@ -1,0 +1,191 @@
+"""Elastic runs on a real Ray of this machine: a node joins, a worker is killed, what is learned is what the one program learns; the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from needs import require_module
+from small_run import check_whole, small, stored
+
+from azero import mesh as mesh_lib
+from azero.checkpoint import list_checkpoints
+from azero.config import GameConfig
+from azero.distributed import EXIT_INTERRUPTED
+from azero.train.arguments import ClusterOptions
+from azero.train.events import Event, IterationDone, Trained
+from azero.train.loop import Loop, RunState
+from azero.train.stopping import StopRequest
+
+ray = require_module("ray")
+
+OBJECT_STORE = 80 << 20
+"""Bytes of shared memory of a node; Ray takes no less than 75 MiB."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A Ray with one node, with room for one worker; tests may add nodes."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": OBJECT_STORE, "include_dashboard": False})
+    yield cluster
+    cluster.shutdown()
+
+
+class Watched:
+    """An elastic run, an iteration at a time."""
+
+    def __init__(self, iterate: Callable[[RunState], Iterator[Event]], state: RunState) -> None:
+        self.iterate = iterate
+        self.state = state
+        self.notes: list[str] = []
+        self.losses: list[float] = []
+
+    def step(self) -> None:
+        for event in self.iterate(self.state):
+            if isinstance(event, Trained):
+                self.losses.append(event.metrics["loss"])
+            elif isinstance(event, IterationDone):
+                self.notes += event.warnings
+
+    def until(self, text: str) -> str:
+        """Go on until a note has `text`; return the note."""
+        deadline = time.monotonic() + 300
+        while not (found := [note for note in self.notes if text in note]):
+            assert time.monotonic() < deadline, f"{text!r} does not come; the notes: {self.notes}"
+            self.step()
+        return found[0]
+
+
+COMPARED = 30
+"""Iterations after which what was learned is compared."""
+
+
+def last_loss(losses: list[float]) -> float:
+    return float(np.mean(losses[COMPARED - 5 : COMPARED]))
+
+
+def test_nodes_join_workers_are_killed_and_the_run_learns_what_the_one_program_learns(cluster, tmp_path):
+    from azero.train.cluster.ray import open_cluster
+
+    config = small()
+    loop = Loop(config, mesh_lib.make_mesh(), tmp_path / "elastic")
+    with open_cluster(ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=2)) as conduct:
+        state = loop.state(loop.fresh_arrays())
+        with conduct(loop, state, StopRequest()) as iterate:
+            watched = Watched(iterate, state)
+            first = re.fullmatch(r"worker (\d) is at work: .*process (\d+),.*", watched.until("is at work"))  # either may come first
+            watched.step()
+            assert len([note for note in watched.notes if "is at work" in note]) == 1, "there is room for one worker"
+            cluster.add_node(num_cpus=1, object_store_memory=OBJECT_STORE)
+            watched.until(f"worker {1 - int(first[1])} is at work")
+            watched.step()
+            os.kill(int(first[2]), signal.SIGKILL)
+            watched.until(f"worker {first[1]} was lost with its unfinished games")
+            watched.until("worker 2 is at work")
+            while state.iteration < COMPARED:
+                watched.step()
+    rows, games = stored(state.replay, loop.game)
+    check_whole(rows, games)
+    assert games["number"][-1] == state.games - 1
+    assert games["network"].min() >= 0
+    assert (np.diff(games["network"], axis=1) >= 0).all()
+    assert games["network"].max() <= state.iteration
+    assert int(state.train.step) == config.learner.steps_per_iteration * state.iteration
+
+    loop.workdir = tmp_path / "alone"
+    alone = Watched(loop.iterate, loop.state(loop.fresh_arrays()))
+    for _ in range(COMPARED):
+        alone.step()
+    print(f"loss at first {watched.losses[0]:.3f}, after {COMPARED} iterations {last_loss(watched.losses):.3f}; in one program {last_loss(alone.losses):.3f}")
+    assert last_loss(watched.losses) < watched.losses[0] - 0.2, "learning lowers the loss"
+    # The games are others, and some were begun by networks that were some iterations old.
+    assert abs(last_loss(watched.losses) - last_loss(alone.losses)) < 0.2
+
+
+def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_path):
+    from azero.train.cluster.ray import open_cluster
+
+    loop = Loop(small(), mesh_lib.make_mesh(), tmp_path)
+    with open_cluster(ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=1)) as conduct:
+        state = loop.state(loop.fresh_arrays())
+        loop.config = dataclasses.replace(loop.config, game=GameConfig(name="nim"))  # as a machine with another version would see it
+        with conduct(loop, state, StopRequest()) as iterate, pytest.raises(ValueError, match=r"self-play has ended: .*unknown game 'nim'"):
+            for _ in iterate(state):
+                pass
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("localhost:1", "--cluster localhost:1: .*[Rr]efused"),
+        ("auto", "--cluster auto: whoever reaches the ports of a Ray without a token may run any program on its machines; .*--cluster-without-token"),
+        ("here", "--cluster here: an address is HOST:PORT"),
+        ("ray://localhost:10001", "--cluster ray://localhost:10001: the learner is no client of a cluster"),
+    ],
+)
+def test_a_wrong_address_is_refused_at_once(address, message):
+    from azero.train.cluster.ray import open_cluster
+
+    with pytest.raises(ValueError, match=message), open_cluster(ClusterOptions(cluster=address)):
+        pass
+
+
+def command(workdir: Path, iterations: int) -> subprocess.Popen:
+    flags = ["--cluster", "ray", "--workers", "1", "--run.iterations", str(iterations), "--evaluation.every", "3", "--checkpoint.every", "1"]
+    flags += ["--network.blocks", "1", "--network.convolution", "xla", "--search.num-simulations", "4", "--selfplay.num-games", "16"]
+    words = [sys.executable, "-m", "azero.experiments.tictactoe", "--workdir", str(workdir), *flags]
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "1"}
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+
+
+def wait_for_rows(workdir: Path, process: subprocess.Popen, count: int) -> None:
+    metrics = workdir / "metrics.jsonl"
+    deadline = time.monotonic() + 300
+    while not (metrics.exists() and metrics.read_bytes().count(b"\n") >= count):
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline, "the run does not come on"
+        time.sleep(0.1)
+
+
+def is_alive(session: int) -> bool:
+    """Whether a process of the session is still there."""
+    return subprocess.run(["ps", "-s", str(session), "-o", "pid="], capture_output=True, text=True, check=False).stdout.strip() != ""
+
+
+@pytest.mark.slow
+def test_the_command_is_stopped_killed_and_continued(tmp_path):
+    """SIGINT to the whole group, as a terminal sends it; SIGTERM; SIGKILL; then the end. No process of the run outlives it."""
+    rows = 0
+    for number, status in ((signal.SIGINT, EXIT_INTERRUPTED), (signal.SIGTERM, EXIT_INTERRUPTED), (signal.SIGKILL, -signal.SIGKILL)):
+        process = command(tmp_path, 100_000)
+        rows += 3
+        wait_for_rows(tmp_path, process, rows)
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == status, output
+        assert "Traceback" not in output
+        deadline = time.monotonic() + 60
+        while is_alive(process.pid):
+            assert time.monotonic() < deadline, "processes of the run are left"
+            time.sleep(0.5)
+        rows = list_checkpoints(tmp_path)[-1].iteration
+    process = command(tmp_path, rows + 3)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    assert f"continuing after iteration {rows}" in output
+    assert list_checkpoints(tmp_path)[-1].iteration == rows + 3

@@ -1,0 +1,424 @@
+"""Runs: every experiment runs, is resumed bit for bit, survives kill -9 and SIGTERM, and says in one line what is wrong."""
+
+import dataclasses
+import functools
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from rich.console import Console
+
+from azero.checkpoint import list_checkpoints, load_variables
+from azero.config import CheckpointConfig, Config, RunConfig
+from azero.data.holding import LOCK, hold
+from azero.data.rows import read_rows
+from azero.distributed import EXIT_INTERRUPTED
+from azero.experiment import NAMES, load
+from azero.train.main import main
+from azero.train.programs import Programs
+from azero.train.run import run
+from azero.train.saving import settle
+
+pytestmark = pytest.mark.usefixtures("shared_programs")
+KILLS = int(os.environ.get("AZERO_TEST_KILLS", "3"))
+"""How often the run is killed; 20 for the full check."""
+
+
+def tiny(config: Config, iterations: int = 2) -> Config:
+    """The same experiment, small enough for two iterations in seconds."""
+    return dataclasses.replace(
+        config,
+        network=dataclasses.replace(config.network, blocks=2, filters=4, value_hidden=8, convolution="xla", train_dtype="float32", inference_dtype="float32"),
+        search=dataclasses.replace(config.search, num_simulations=2, max_considered=2),
+        selfplay=dataclasses.replace(config.selfplay, num_games=8, search_batch=4, moves_per_dispatch=4, dispatches_per_iteration=2, resign_min_games=2),
+        replay=dataclasses.replace(config.replay, min_positions=1),
+        learner=dataclasses.replace(config.learner, batch_size=8, steps_per_iteration=2),
+        evaluation=dataclasses.replace(
+            config.evaluation, every=min(config.evaluation.every, 2), games=min(config.evaluation.games, 16), gate_games=16, num_simulations=2
+        ),
+        checkpoint=CheckpointConfig(every=1, keep=3),
+        run=RunConfig(iterations=iterations),
+    )
+
+
+def tictactoe(iterations: int = 2) -> Config:
+    """Tiny tic-tac-toe with resignation: tests with these settings share their programs."""
+    config = tiny(load("tictactoe").config, iterations)
+    return dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, resign=True))
+
+
+def quiet_run(name: str, config: Config, workdir: Path) -> int:
+    return run(load(name), config, workdir, Console(quiet=True))
+
+
+def digests(workdir: Path) -> dict[int, str]:
+    return {row.iteration: row.digest for row in list_checkpoints(workdir)}
+
+
+LIKE_OTHERS = {"go19_alphazero", "go19_40b", "go9", "go9_gumbel", "go7", "go5_gated", "chess_endings", "minichess"}
+"""Experiments whose programs are those of another one with other numbers: go19, go5, chess, animal_shogi."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LIKE_OTHERS else []) for name in NAMES if load(name).learns_from == "selfplay"]
+)
+def test_two_iterations_of_every_experiment(name, tmp_path):
+    config = load(name).config
+    if config.game.size == (19,):
+        # A whole game of 19x19 is long; six moves are enough for the shapes, and for games to end.
+        config = dataclasses.replace(config, game=dataclasses.replace(config.game, max_moves=6))
+    if name != "go5":
+        # Matches compile for long; one experiment of Go shows them, and tic-tac-toe below plays with and without the gate.
+        config = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, every=0))
+    assert quiet_run(name, tiny(config), tmp_path) == 0
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [row["iteration"] for row in rows] == [1, 2]
+    assert list(digests(tmp_path)) == [1, 2]
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("gate", [False, True])
+def test_k_and_k_iterations_equal_2k_bit_for_bit(gate, tmp_path, without_reports):
+    config = tictactoe(iterations=6)
+    config = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, gate=gate))
+    half = dataclasses.replace(config, run=RunConfig(iterations=3))
+    quiet_run("tictactoe", config, tmp_path / "whole")
+    quiet_run("tictactoe", half, tmp_path / "parts")
+    early = digests(tmp_path / "parts")
+    assert list(early) == [1, 2, 3]
+    quiet_run("tictactoe", config, tmp_path / "parts")
+    assert digests(tmp_path / "parts") == digests(tmp_path / "whole")
+    quiet_run("tictactoe", dataclasses.replace(config, run=RunConfig(iterations=1, seed=1)), tmp_path / "other")
+    assert digests(tmp_path / "other")[1] != early[1]
+
+
+def gated(every: int = 2, win_rate: float = 0.55, games: int = 10) -> Config:
+    """Tic-tac-toe with AlphaGo Zero's gate and fewer games than the eight devices can be filled with."""
+    config = tictactoe(iterations=4)
+    evaluation = dataclasses.replace(config.evaluation, every=every, gate=True, gate_games=games, gate_win_rate=win_rate)
+    return dataclasses.replace(config, evaluation=evaluation, checkpoint=CheckpointConfig(every=4, keep=3))
+
+
+def events(workdir: Path) -> list[dict]:
+    return read_rows(workdir / "events.jsonl")
+
+
+def test_a_gate_of_a_number_of_games_that_does_not_divide_is_passed(tmp_path, without_reports):
+    assert quiet_run("tictactoe", gated(win_rate=0.0), tmp_path) == 0
+    rows = [row for row in events(tmp_path) if row["kind"] == "evaluation"]
+    assert [(row["iteration"], row["opponent_iteration"], row["passed"]) for row in rows] == [(2, 0, True), (4, 2, True)]
+    assert all((sum(row["first"]), sum(row["second"])) == (5, 5) for row in rows)
+
+
+@pytest.mark.parametrize("devices", [16, pytest.param(32, marks=pytest.mark.slow)])
+def test_a_gated_run_on_many_devices_passes_its_gate(devices, tmp_path):
+    flags = ["--run.iterations", "2", "--evaluation.gate", "--evaluation.gate-games", "10", "--evaluation.gate-win-rate", "0", "--evaluation.every", "2"]
+    flags += ["--evaluation.num-simulations", "2", "--selfplay.num-games", str(devices), "--learner.batch-size", str(devices), "--checkpoint.every", "2"]
+    xla = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
+    process = start(tmp_path, *flags, environment={"XLA_FLAGS": xla, "JAX_NUM_CPU_DEVICES": ""})
+    output = finish(process)
+    assert f"devices: {devices} x cpu" in output
+    (row,) = [row for row in events(tmp_path) if row["kind"] == "evaluation"]
+    assert (row["iteration"], sum(row["first"]), sum(row["second"]), row["passed"]) == (2, 5, 5, True)
+
+
+def test_the_first_checkpoint_is_written_before_the_first_match(tmp_path, monkeypatch, without_reports):
+    """A match that ends the run leaves a checkpoint, and from there the run ends as if nothing had happened."""
+    quiet_run("tictactoe", gated(), tmp_path / "calm")
+
+    def end(*arguments):
+        raise RuntimeError("the devices are gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Programs, "match", end)
+        with pytest.raises(RuntimeError, match="the devices are gone"):
+            quiet_run("tictactoe", gated(), tmp_path / "hit")
+    assert list(digests(tmp_path / "hit")) == [1]
+    quiet_run("tictactoe", gated(), tmp_path / "hit")
+    assert digests(tmp_path / "hit") == digests(tmp_path / "calm")
+    assert [row for row in map(without_time, events(tmp_path / "hit")) if row["kind"] == "evaluation"] == [
+        row for row in map(without_time, events(tmp_path / "calm")) if row["kind"] == "evaluation"
+    ]
+
+
+def without_time(row: dict) -> dict:
+    return {key: value for key, value in row.items() if key != "time"}
+
+
+def test_no_match_is_played_before_anything_is_learned_or_between_equal_networks(tmp_path, without_reports):
+    """The window is filled in the third iteration, from which on nothing is learned either: a rate of samples so low that it makes no step."""
+    config = gated(every=1)
+    config = dataclasses.replace(config, replay=dataclasses.replace(config.replay, min_positions=10_000))
+    quiet_run("tictactoe", config, tmp_path / "waits")
+    assert [(row["iteration"], row["reason"]) for row in events(tmp_path / "waits") if row["kind"] != "checkpoint"] == [
+        (number, "nothing has been learned yet") for number in (2, 3, 4)
+    ]
+    # The network that passed at iteration 2 meets itself: no new position may be looked at any more.
+    config = gated(every=1, win_rate=0.0)
+    quiet_run("tictactoe", dataclasses.replace(config, run=RunConfig(iterations=2)), tmp_path / "stays")
+    stays = dataclasses.replace(config, learner=dataclasses.replace(config.learner, max_samples_per_position=1e-9))
+    quiet_run("tictactoe", stays, tmp_path / "stays")
+    assert [(row["kind"], row["iteration"]) for row in events(tmp_path / "stays") if row["kind"] != "checkpoint"] == [
+        ("evaluation", 2),
+        ("match skipped", 3),
+        ("match skipped", 4),
+    ]
+    assert events(tmp_path / "stays")[-2]["reason"] == "both are the same network"
+
+
+def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_iteration(tmp_path):
+    config = gated()
+    config = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, average_symmetries=True))
+    with pytest.raises(ValueError, match=r"evaluation.average-symmetries and evaluation.temperature-moves 0 a match would be one game, played 10 times"):
+        quiet_run("tictactoe", config, tmp_path)
+    assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def start(workdir: Path, *extra: str, environment: dict[str, str] | None = None) -> subprocess.Popen:
+    config = tiny(load("tictactoe").config, iterations=30)
+    flags = {
+        "network.blocks": config.network.blocks,
+        "network.filters": config.network.filters,
+        "network.convolution": "xla",
+        "search.num-simulations": 2,
+        "selfplay.num-games": 8,
+        "selfplay.moves-per-dispatch": 4,
+        "replay.min-positions": 1,
+        "learner.batch-size": 8,
+        "learner.steps-per-iteration": 2,
+        "evaluation.every": 0,
+        "checkpoint.every": 1,
+        "run.iterations": 30,
+    }
+    command = [sys.executable, "-m", "azero.experiments.tictactoe", "--workdir", str(workdir)]
+    command += [word for name, value in flags.items() for word in (f"--{name}", str(value))]
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "1", **(environment or {})}
+    environment = {name: value for name, value in environment.items() if value}
+    return subprocess.Popen([*command, *extra], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def num_rows(workdir: Path) -> int:
+    path = workdir / "metrics.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def has_rows(workdir: Path, count: int) -> bool:
+    return num_rows(workdir) >= count
+
+
+def finish(process: subprocess.Popen) -> str:
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    return output
+
+
+def wait_for(condition, process: subprocess.Popen, seconds: float = 120.0) -> None:
+    """Wait until `condition` holds while the process runs."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_run_killed_at_random_moments_ends_like_one_never_killed(tmp_path, seed):
+    finish(start(tmp_path / "calm"))
+    chance = random.Random(seed)
+    workdir, killed = tmp_path / "killed", 0
+    while killed < KILLS:
+        process = start(workdir)
+        before = num_rows(workdir)
+        # Most of a start is importing and compiling; half of the kills come right there, the others among the iterations.
+        if chance.random() < 0.5:
+            time.sleep(chance.uniform(0.0, 4.0))
+        elif before < 25:
+            wait_for(functools.partial(has_rows, workdir, before + 2), process)
+            time.sleep(chance.uniform(0.0, 0.05))
+        process.kill()
+        process.communicate()
+        killed += 1
+    finish(start(workdir))
+    assert digests(workdir) == digests(tmp_path / "calm")
+
+
+def test_sigterm_saves_and_exits_with_its_own_code(tmp_path):
+    process = start(tmp_path, "--run.iterations", "100000")
+    wait_for(lambda: len(digests(tmp_path)) >= 1, process)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == EXIT_INTERRUPTED, output
+    assert "saving at the end of this iteration" in output and "the same command continues the run" in output
+    last = max(digests(tmp_path))
+    rows = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(rows[-1])["iteration"] == last
+
+
+def test_sigterm_before_the_first_iteration_ends_with_the_status_of_an_interruption(tmp_path):
+    """While the run is prepared: networks, checkpoints and programs take minutes where they are large."""
+    process = start(tmp_path)
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("devices:"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == EXIT_INTERRUPTED, output
+    assert "Traceback" not in output and "the same command" in output
+
+
+def test_a_flipped_byte_falls_back_to_the_checkpoint_before(tmp_path, without_reports):
+    config = tictactoe(iterations=4)
+    quiet_run("tictactoe", config, tmp_path)
+    good = digests(tmp_path)
+    files = [path for path in (tmp_path / "checkpoints").rglob("*") if path.is_file() and "/4/" in str(path) and path.stat().st_size > 2000]
+    largest = max(files, key=lambda path: path.stat().st_size)
+    content = bytearray(largest.read_bytes())
+    content[len(content) // 2] ^= 1
+    largest.write_bytes(content)
+    console = Console(record=True, width=200)
+    assert run(load("tictactoe"), config, tmp_path, console) == 0
+    assert "checkpoint 4 is damaged" in console.export_text()
+    assert digests(tmp_path)[4] == good[4]
+
+
+@pytest.mark.parametrize("moved", ["checkpoints", "checkpoints/steps"])
+def test_games_whose_checkpoints_are_gone_are_not_deleted(moved, tmp_path, without_reports):
+    config = tictactoe(iterations=3)
+    config = dataclasses.replace(config, replay=dataclasses.replace(config.replay, window_games=8), checkpoint=CheckpointConfig(every=1, keep=1))
+    quiet_run("tictactoe", config, tmp_path / "run")
+    before = digests(tmp_path / "run")
+    os.rename(tmp_path / "run" / moved, tmp_path / "elsewhere")
+    if moved == "checkpoints":
+        (tmp_path / "run" / moved).mkdir()  # where a drive is mounted
+    games = {path.name: path.read_bytes() for path in (tmp_path / "run").rglob("*.shard")}
+    rows = (tmp_path / "run" / "metrics.jsonl").read_bytes()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"replay holds the games of a run, and .*checkpoints no checkpoint that they go with: was it moved"):
+            quiet_run("tictactoe", config, tmp_path / "run")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").rglob("*.shard")} == games
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == rows
+    shutil.rmtree(tmp_path / "run" / moved, ignore_errors=True)
+    os.rename(tmp_path / "elsewhere", tmp_path / "run" / moved)
+    quiet_run("tictactoe", config, tmp_path / "run")
+    assert digests(tmp_path / "run") == before
+
+
+def test_settings_that_do_not_fit_a_checkpoint_are_refused_with_both_values(tmp_path, without_reports):
+    config = tictactoe()
+    quiet_run("tictactoe", config, tmp_path)
+    wider = dataclasses.replace(config, network=dataclasses.replace(config.network, filters=6))
+    with pytest.raises(ValueError, match=r"network.filters.*4.*6"):
+        quiet_run("tictactoe", wider, tmp_path)
+
+
+def test_a_mistake_is_one_line_and_no_traceback(tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(load("tictactoe"), ["--workdir", str(tmp_path), "--config", str(tmp_path / "none.toml")])
+    assert end.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("azero: cannot read the overlay") and error.count("\n") == 1
+
+
+def test_a_file_is_no_working_directory(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as end:
+        main(load("tictactoe"), ["--workdir", str(tmp_path / "file")])
+    assert end.value.code == 2
+    assert capsys.readouterr().err == f"azero: {tmp_path / 'file'}: File exists; a file stands where a directory is wanted; take another name\n"
+
+
+def test_two_runs_in_one_working_directory_at_once_are_refused(tmp_path):
+    with hold(tmp_path), pytest.raises(ValueError, match=rf"is in use by process {os.getpid()} on .*; two at once would overwrite"):
+        quiet_run("tictactoe", tiny(load("tictactoe").config), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+
+
+def ungated(iterations: int, rate: float = 1e-2) -> Config:
+    """Tic-tac-toe without matches, every checkpoint kept."""
+    config = tictactoe(iterations)
+    return dataclasses.replace(
+        config,
+        learner=dataclasses.replace(config.learner, learning_rate=((0, rate),)),
+        evaluation=dataclasses.replace(config.evaluation, every=0),
+        checkpoint=CheckpointConfig(every=1, keep=10),
+    )
+
+
+def said(config: Config, workdir: Path, from_checkpoint: int) -> str:
+    console = Console(record=True, width=400)
+    assert run(load("tictactoe"), config, workdir, console, from_checkpoint=from_checkpoint) == 0
+    return console.export_text()
+
+
+def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(tmp_path, without_reports):
+    config = ungated(4)
+    quiet_run("tictactoe", config, tmp_path)
+    first = digests(tmp_path)
+    shards = {path.name for path in (tmp_path / "replay").glob("*.shard")}
+    with pytest.raises(ValueError, match=rf"--from-checkpoint 7: there is no such checkpoint in {tmp_path}; the checkpoints are: 1, 2, 3, 4"):
+        said(config, tmp_path, 7)
+    # With other settings it takes another way.
+    assert "gone back to checkpoint 2: checkpoints 3, 4 and" in said(ungated(4, rate=1e-3), tmp_path, 2)
+    second = digests(tmp_path)
+    assert [first[number] == second[number] for number in (1, 2, 3, 4)] == [True, True, False, False]
+    aside = tmp_path / "set-aside" / "after-2"
+    assert sorted(path.name for path in (aside / "checkpoints" / "steps").iterdir()) == ["3", "4"]
+    assert len(read_rows(aside / "metrics.jsonl")) == 4
+    assert sorted(path.name for path in (aside / "samples").iterdir()) == ["3.json", "4.json"]
+    kept = {path.name for path in (aside / "replay").iterdir()}
+    assert kept and kept < shards
+    assert [row["iteration"] for row in read_rows(tmp_path / "metrics.jsonl")] == [1, 2, 3, 4]
+    # The same command again continues; with the first settings again the run ends as it did at first.
+    assert "went back to checkpoint 2 with these settings before" in said(ungated(4, rate=1e-3), tmp_path, 2)
+    assert digests(tmp_path) == second
+    said(config, tmp_path, 2)
+    assert digests(tmp_path) == first
+    assert (tmp_path / "set-aside" / "after-2-2").is_dir()
+
+
+@pytest.mark.parametrize("rate", [1e30, 1e3])
+def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(rate, tmp_path, without_reports):
+    """At the first rate numbers overflow, at the second the loss explodes."""
+    quiet_run("tictactoe", ungated(2), tmp_path)
+    good = digests(tmp_path)
+    with pytest.raises(FloatingPointError) as error:
+        quiet_run("tictactoe", ungated(8, rate), tmp_path)
+    text = str(error.value)
+    assert re.match(r"learning has diverged in iteration \d: .*step", text)
+    assert f"azero train tictactoe --workdir {tmp_path} --from-checkpoint " in text and "--learner.clip-norm 1" in text
+    kept = digests(tmp_path)
+    assert all(kept[number] == digest for number, digest in good.items())
+    for number in kept:
+        variables, _ = load_variables(tmp_path, number)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(variables))
+    calm = ungated(4)
+    clipped = dataclasses.replace(calm, learner=dataclasses.replace(calm.learner, clip_norm=1.0))
+    said(clipped, tmp_path, 2)
+    assert max(digests(tmp_path)) == 4
+
+
+def test_damaged_settings_of_a_run_are_named(tmp_path):
+    config = tiny(load("tictactoe").config)
+    config = dataclasses.replace(config, network=dataclasses.replace(config.network, convolution="auto"))
+    (tmp_path / "config.json").write_text('{"network": ')
+    with pytest.raises(ValueError, match=r"config\.json is not valid JSON: .*; without it, the run writes it anew"):
+        settle(config, tmp_path)
+    (tmp_path / "config.json").write_text('{"network": {"convolution": "xlb"}}')
+    with pytest.raises(ValueError, match=r"config\.json: network.convolution is one of"):
+        settle(config, tmp_path)
+
+
+def test_a_bucket_is_no_working_directory(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(load("tictactoe"), ["--workdir", "gs://bucket/run"])
+    assert end.value.code == 2
+    assert "mount the bucket" in capsys.readouterr().err

@@ -1,0 +1,152 @@
+"""Learning from records at tiny size: it learns, is continued bit for bit, is kept as one small file, and is measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from record_files import EXPERT, import_to
+from rich.console import Console
+
+from azero.checkpoint import CheckpointError, export_network, list_checkpoints, load_settings, load_variables
+from azero.commands.accuracy import evaluate_accuracy
+from azero.config import Config, RunConfig, load_overlay
+from azero.data.requests import AccuracyRequest
+from azero.experiment import load
+from azero.train import supervised_run as supervised
+from azero.train.main import main
+from azero.train.saving import print_checkpoints, settle
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+def tiny(iterations: int) -> Config:
+    config = load("sl9").config
+    return dataclasses.replace(
+        config,
+        network=dataclasses.replace(config.network, blocks=2, filters=8, value_hidden=8, convolution="xla", train_dtype="float32", inference_dtype="float32"),
+        learner=dataclasses.replace(config.learner, batch_size=32, steps_per_iteration=10, optimiser="adamw", learning_rate=((0, 3e-3),)),
+        evaluation=dataclasses.replace(config.evaluation, every=2, validation_positions=64),
+        checkpoint=dataclasses.replace(config.checkpoint, every=1),
+        run=RunConfig(iterations=iterations),
+    )
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    return import_to(tmp_path_factory.mktemp("data") / "set", EXPERT)[0].directory
+
+
+@pytest.fixture(scope="module")
+def workdir(data, tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("run")
+    assert supervised.run(load("sl9"), tiny(4), directory, data, Console(quiet=True)) == 0
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("part", "least"),
+    [("policy", 0.0), pytest.param("value", 0.0, marks=pytest.mark.slow), ("rollout", 0.1), pytest.param("tree", 0.1, marks=pytest.mark.slow)],
+)
+def test_the_networks_of_2016_learn_in_two_iterations(part, least, data, tmp_path):
+    settings = load_overlay(CONFIGS / f"alphago2016_{part}.toml", tiny(2))
+    # What the file says of the learner is for long runs.
+    settings = dataclasses.replace(settings, learner=dataclasses.replace(settings.learner, learning_rate=((0, 3e-2 if least else 3e-3),)))
+    assert supervised.run(load("sl9"), settings, tmp_path, data, Console(quiet=True)) == 0
+    first, last = (json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines())
+    _, kept = load_variables(tmp_path / "checkpoint")
+    assert kept.network.name == f"{part}2016" and kept.game.planes == settings.game.planes
+    if part == "value":
+        assert last["value_loss"] < first["value_loss"] and last["policy_loss"] == pytest.approx(np.log(82))
+    else:
+        assert last["policy_loss"] < first["policy_loss"] - least
+
+
+def test_a_network_of_patterns_turns_symmetries_off_and_refuses_them(data, tmp_path):
+    """Even where the settings ask for them."""
+    network = dataclasses.replace(tiny(1).network, name="rollout2016", pattern_bits=8)
+    asked = dataclasses.replace(tiny(1), game=dataclasses.replace(tiny(1).game, planes=6), network=network)
+    assert asked.replay.symmetries and asked.search.random_symmetry
+    kept = settle(asked, tmp_path)
+    assert not (kept.replay.symmetries or kept.search.random_symmetry or kept.evaluation.average_symmetries)
+    assert settle(tiny(1), tmp_path).replay.symmetries
+
+
+def digests(directory: Path) -> dict[int, str]:
+    return {row.iteration: row.digest for row in list_checkpoints(directory)}
+
+
+def test_it_learns_and_keeps_a_record(workdir):
+    rows = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
+    assert [row["iteration"] for row in rows] == [1, 2, 3, 4] and rows[-1]["steps"] == 40 and rows[-1]["positions"] == 1280
+    assert rows[-1]["policy_loss"] < rows[0]["policy_loss"] - 0.05
+    assert "top1" not in rows[0] and 0 <= rows[1]["top1"] <= rows[1]["top5"] <= 1 and 0 < rows[3]["held_out_value_error"] < 1
+    assert (workdir / "report.html").stat().st_size > 10_000
+
+
+def test_a_continued_run_ends_like_an_unbroken_one(workdir, data, tmp_path):
+    supervised.run(load("sl9"), tiny(2), tmp_path, data, Console(quiet=True))
+    supervised.run(load("sl9"), tiny(4), tmp_path, data, Console(quiet=True))
+    assert digests(tmp_path)[4] == digests(workdir)[4]
+
+
+def test_the_network_alone_is_one_file(workdir, tmp_path, capsys):
+    exported = workdir / "checkpoint"
+    assert [path.name for path in exported.iterdir()] == ["network.azero"]
+    (whole, config), (alone, same) = load_variables(workdir), load_variables(exported)
+    assert config == same and load_settings(exported)[0] == 4
+    print_checkpoints(exported)
+    assert "network.azero is the exported network of iteration 4" in capsys.readouterr().out
+    jax.tree.map(np.testing.assert_array_equal, whole, alone)
+    export_network(workdir, tmp_path / "third", 3)
+    assert load_settings(tmp_path / "third")[0] == 3
+    with pytest.raises(CheckpointError, match="of iteration 3, not of 4"):
+        load_variables(tmp_path / "third", 4)
+    damaged = tmp_path / "third" / "network.azero"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
+    with pytest.raises(CheckpointError, match="damaged"):
+        load_variables(tmp_path / "third")
+
+
+def test_accuracy_of_a_run_and_of_its_export_are_the_same(workdir, capsys):
+    request = AccuracyRequest((workdir, workdir / "checkpoint"), EXPERT, number=5, json=True)
+    first, second = evaluate_accuracy(request).values()
+    assert first == second and first[0].games == 5
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["games_read"] == 24 and len(printed["networks"]) == 2
+    assert printed["networks"][0]["top1"][0] == pytest.approx(first[0].top1.value)
+    assert sum(row["positions"] for row in printed["networks"][0]["by_move"]) == first[0].positions
+
+
+def test_accuracy_as_tables(workdir, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    evaluate_accuracy(AccuracyRequest((workdir,), EXPERT, number=2, paper=True))
+    printed = capsys.readouterr().out
+    assert "top-1 % (95%)" in printed and "1-10" in printed and "60.4" in printed
+
+
+def test_mistakes_are_lines(workdir, data, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(load("sl9"), ["--workdir", str(tmp_path / "a")])
+    assert "--data DIR names a data set" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(load("sl9"), ["--workdir", str(tmp_path / "a"), "--data", str(tmp_path)])
+    assert "is no data set" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(load("tictactoe"), ["--workdir", str(tmp_path / "a"), "--data", str(data)])
+    assert "learns from games of its own" in capsys.readouterr().err
+    (tmp_path / "small.sgf").write_text("(;SZ[5]RE[B+1];B[aa])")
+    with pytest.raises(ValueError, match=r"1 with board of 5x5, not 9x9"):
+        evaluate_accuracy(AccuracyRequest((workdir,), tmp_path / "small.sgf", json=True))
+
+
+def test_progress_is_shown_on_a_plain_console(data, tmp_path):
+    console = Console(file=io.StringIO(), width=200)
+    supervised.run(load("sl9"), tiny(2), tmp_path, data, console)
+    output = console.file.getvalue()
+    assert "positions to learn from" in output and "held-out games: top-1" in output and "finished: 2 iterations, 20 steps" in output
