@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Literal
 
-from azero.config import Config
+from azero.settings import Config
 
 NAMES = (
     "tictactoe", "go5", "go5_gated", "go7", "go9", "go9_gumbel", "go19", "go19_40b", "go19_alphazero",

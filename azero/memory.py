@@ -52,7 +52,7 @@ def _limits(hierarchies: Path, own_groups: Path) -> Iterator[int]:
             top, name = hierarchies / "memory", "memory.limit_in_bytes"
         else:
             continue
-        # A container sees its own group as the top, though the path may be the one outside of it: what is not there has no limit.
+        # A container sees its own group as the top, though the path may be the one outside of it: a file that is missing sets no limit.
         parts = [part for part in group.split("/") if part not in ("", "..")]
         for depth in range(len(parts), -1, -1):
             with contextlib.suppress(OSError, ValueError):  # "max" is no number: no limit

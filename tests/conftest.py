@@ -50,8 +50,10 @@ def release_programs():
 @pytest.fixture(scope="module")
 def shared_programs():
     """Let the runs of a module share the programs that their settings have in common; each run has its own loop, state and files."""
-    from azero.config import CheckpointConfig, ReplayConfig, RunConfig
+    from azero.config import Kind
+    from azero.data.settings import ReplayConfig
     from azero.train import loop, programs
+    from azero.train.settings import CheckpointConfig, RunConfig
 
     match_leaf = functools.cache(programs.match_leaf)
 
@@ -59,8 +61,9 @@ def shared_programs():
         return match_leaf(dataclasses.replace(config, replay=ReplayConfig(), checkpoint=CheckpointConfig(), run=RunConfig()), game, network)
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("make_network", "network_leaf", "make_search", "make_selfplay", "make_match"):
+        for name in ("network_leaf", "make_selfplay", "make_match"):
             patch.setattr(programs, name, functools.cache(getattr(programs, name)))
+        patch.setattr(Kind, "build", functools.cache(Kind.build))
         patch.setattr(programs, "match_leaf", leaf_of_matches)
         patch.setattr(loop, "make_learner", functools.cache(loop.make_learner))
         yield

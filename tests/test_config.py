@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from azero.config import Config, GameConfig, config_hash, from_dict, load_overlay, overlay_experiments, to_dict
+from azero.config import config_hash, load_overlay, overlay_experiments, to_dict
 from azero.experiment import NAMES, OF_STAGES, load
-from azero.games import make
+from azero.games.chess.settings import ChessConfig
+from azero.games.shogi.settings import ShogiConfig
+from azero.games.table import make
+from azero.search.settings import GumbelConfig
+from azero.settings import Config, from_dict
 from azero.train.alphago2016.run import load_stages
 from azero.train.arguments import parse_arguments
 
@@ -28,7 +32,7 @@ def test_every_overlay_fits_every_experiment_it_names():
         for name in names:
             base = (load_stages if name in OF_STAGES else load)(name).config
             game = load_overlay(path, base).game
-            assert dataclasses.replace(game, planes=base.game.planes) == base.game, "an overlay may change what the network sees, never what is played"
+            assert game.seen_as(base.game) == base.game, "an overlay may change what the network sees, never what is played"
 
 
 def test_an_unknown_key_names_the_nearest_one(tmp_path):
@@ -65,6 +69,29 @@ def test_mistakes_in_an_overlay_are_quoted(tmp_path, text, message):
     with pytest.raises(ValueError, match=r"o\.toml") as caught:
         load_overlay(path, Config())
     assert message in str(caught.value)
+
+
+def test_the_name_of_a_kind_decides_which_settings_there_are(tmp_path):
+    path = tmp_path / "o.toml"
+    path.write_text('[search]\nname = "gumbel"\nmax-considered = 4\n')
+    base = load("go9").config
+    search = load_overlay(path, base).search
+    assert search == GumbelConfig(num_simulations=base.search.num_simulations, max_considered=4)
+    flags = ["--search.name", "gumbel", "--search.max-considered", "4"]
+    assert parse_arguments(load("go9"), flags).settings.search == search
+    path.write_text("[search]\nmax-considered = 4\n")
+    with pytest.raises(ValueError, match=r"o\.toml: search\.max-considered is no setting of puct, only of gumbel, mctx_gumbel"):
+        load_overlay(path, base)
+    with pytest.raises(ValueError, match=r"--search\.name is one of puct, gumbel, mctx_puct, mctx_gumbel, not 'uct'"):
+        parse_arguments(load("go9"), ["--search.name", "uct"])
+
+
+def test_settings_of_other_kinds_that_a_run_of_before_has_stored_are_left_out():
+    stored = to_dict(Config())
+    stored["game"] |= {"entering_king": True, "start_positions": None, "repetition_moves": None}
+    stored["search"] |= {"max_considered": 16, "gumbel_scale": 1.0, "c_visit": 50.0, "c_scale": 1.0}
+    stored["network"] |= {"pattern_bits": 16}
+    assert from_dict(stored) == Config()
 
 
 def test_a_missing_overlay_is_named(tmp_path):
@@ -157,9 +184,10 @@ def test_alphazeros_go_has_the_published_numbers():
 
 
 def test_the_options_of_a_game_are_those_that_it_has():
-    assert GameConfig(name="shogi", max_moves=100, entering_king=False).options() == {"max_moves": 100, "entering_king": False}
-    assert GameConfig(name="chess", repetition_moves=9).options() == {}
-    game = make("shogi", **GameConfig(name="shogi", max_moves=300, repetition_moves=300, entering_king=False).options())
+    assert ShogiConfig(max_moves=100, entering_king=False).options() == {"max_moves": 100, "entering_king": False}
+    with pytest.raises(TypeError, match="repetition_moves"):
+        ChessConfig(repetition_moves=9)
+    game = make("shogi", **ShogiConfig(max_moves=300, repetition_moves=300, entering_king=False).options())
     assert (game.max_moves, game.num_codes, game.entering_king) == (300, 300, False)
-    default = make("shogi", **GameConfig(name="shogi").options())
+    default = make("shogi", **ShogiConfig().options())
     assert (default.num_codes, default.entering_king) == (192, True)

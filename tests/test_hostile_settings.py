@@ -10,7 +10,8 @@ from hostile_text import outcome, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from azero.config import Config, from_dict, load_overlay, to_dict
+from azero.config import load_overlay, to_dict
+from azero.settings import Config, from_dict
 
 TOML = ["[search]\nnum_simulations = 64\n[learner]\nlearning_rate = [[0, 0.1]]\n", "[about]\nexperiments = ['go9']\n[run]\nseed = 3\ncoordinator = 'a:1'\n"]
 TOML_WORDS = ["[", "]", "=", "\n", '"', "'", "search", ".", "num_simulations", "1", "-1", "1e999", "nan", "true", "[[", "{", "}", "#", "seed", "run"]

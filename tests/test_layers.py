@@ -10,6 +10,7 @@ ORDER = [
     "types",
     "heartbeat",
     "config",
+    "settings",
     "experiment",
     "compilation_cache",
     "console",
@@ -36,6 +37,8 @@ ORDER = [
     "experiments",
     "commands",
 ]
+SETTINGS = {"config", "settings"}
+"""Where settings are: these modules, and those called `settings` of any room, import nothing else of azero, so that settings are read before anything is loaded."""
 APART = {frozenset(("networks", "games"))}
 MOST_MODULES = 20
 """Side by side in one package."""
@@ -84,8 +87,18 @@ def find_cycle(graph: Graph) -> list[str]:
     return next((found for node in graph if (found := visit(node, []))), [])
 
 
+def room_of(name: str) -> str:
+    return "settings" if name.endswith(".settings") and not name.startswith("bench.") else name.split(".")[0]
+
+
+def test_settings_import_nothing_but_settings():
+    for name in IMPORTS:
+        if room_of(name) in SETTINGS:
+            assert {room_of(other) for other in IMPORTS[name]} <= SETTINGS, name
+
+
 def test_imports_point_left():
-    rooms = {name: name.split(".")[0] for name in MODULES}
+    rooms = {name: room_of(name) for name in MODULES}
     assert {rooms[name] for name in IMPORTS} == set(ORDER)
     wrong = [
         f"{name} imports {other}"

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from azero import memory
-from azero.config import ReplayConfig, RunConfig
 from azero.data import replay as replay_module
 from azero.data.replay import Replay
+from azero.data.settings import ReplayConfig
 from azero.distributed import together
-from azero.games import make
+from azero.games.table import make
 from azero.memory import OutOfMemoryError, explain_exhaustion, memory_bytes, process_memory_bytes
+from azero.train.settings import RunConfig
 from azero.train.stopping import end_with_status
 
 GIB = 1 << 30

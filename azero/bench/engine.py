@@ -16,13 +16,14 @@ from tyro.conf import Positional
 
 from azero import mesh as meshes
 from azero.bench.flags import check_counts
-from azero.config import NetworkConfig
 from azero.console.terminal import make_console
-from azero.games import Game, make
+from azero.games.game import Game
+from azero.games.table import make
 from azero.match.elo import elo_difference
 from azero.match.referee import play_game
 from azero.match.score import MatchResult, Tally
-from azero.networks import make_network, resolve
+from azero.networks.make import resolve
+from azero.networks.settings import NetworkConfig, ResNetConfig
 from azero.players.player import Position
 from azero.players.specs import NetworkSpec, ThinkerSettings, load_thinker, parse_player
 from azero.players.thinking import Limits
@@ -89,7 +90,7 @@ class CostArguments:
 def run(network_config: NetworkConfig, size: int, batches: tuple[int, ...], visits: int) -> list[Result]:
     """Time searches of `visits` visits from one position, a fresh tree for every batch size; the weights are random."""
     game = make("go", size=size)
-    network = make_network(network_config, game.board_shape, game.num_planes, game.num_actions)
+    network = network_config.build(game)
     params = jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0))
     leaf = turned_network_leaf(game, network.infer)
     position = random_opening(game)
@@ -187,7 +188,7 @@ def main(arguments: list[str] | None = None) -> None:
     if chosen.against is not None:
         raise ValueError(f"azero bench engine compares with nothing, not {chosen.against!r}")
     check_counts(chosen, "size blocks filters batches visits")
-    network = resolve(NetworkConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution))
+    network = resolve(ResNetConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution))
     results = run(network, chosen.size, chosen.batches, chosen.visits)
     shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters ({network.convolution} {network.inference_dtype})"
     make_console().print(table(results, f"{shape}, {chosen.visits} visits, {jax.device_count()} {jax.default_backend()} devices"))

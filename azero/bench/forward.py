@@ -1,4 +1,4 @@
-"""How long the network alone takes for the evaluations of self-play: the same batches in the same pieces on the same devices, without game and tree."""
+"""How long the network alone takes for the evaluations of self-play: the same batches in the same chunks on the same devices, without game and tree."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
-from azero.config import Config, SearchConfig
 from azero.games.game import Game
 from azero.mesh import DATA_AXIS, batch_sharded, put, replicated
 from azero.networks.network import Network
 from azero.search.batched.gumbel import halving_schedule
-from azero.search.batched.tree import num_pieces
+from azero.search.batched.tree import num_chunks
+from azero.search.settings import GumbelConfig, SearchConfig
+from azero.settings import Config
 from azero.types import Array, PyTree
 
 REPEATS = 3
@@ -26,7 +27,7 @@ REPEATS = 3
 def calls_of(config: SearchConfig, num_actions: int) -> Counter[int]:
     """Return how often one search calls the network with how many positions per game: the root's call, and one for every round of simulations."""
     calls = Counter({1: 1})
-    if config.name != "gumbel":
+    if not isinstance(config, GumbelConfig):
         calls[1] += config.num_simulations
         return calls
     for width, rounds in halving_schedule(min(config.max_considered, num_actions), config.num_simulations):
@@ -46,13 +47,13 @@ def forward_seconds(config: Config, game: Game, network: Network, mesh: Mesh, st
 
 
 def in_batches(network: Network, mesh: Mesh) -> Callable[[PyTree, Array], PyTree]:
-    """Return the evaluation of planes[B, H, W, C] split over the devices, in the pieces in which a search calls the network."""
+    """Return the evaluation of planes[B, H, W, C] split over the devices, in the chunks in which a search calls the network."""
 
     def local(folded: PyTree, planes: Array) -> PyTree:
-        pieces = num_pieces(planes.shape[0]) if jax.default_backend() == "cpu" else 1
-        if pieces == 1:
+        chunks = num_chunks(planes.shape[0]) if jax.default_backend() == "cpu" else 1
+        if chunks == 1:
             return network.infer(folded, planes)
-        return jax.lax.map(lambda piece: network.infer(folded, piece), planes.reshape(pieces, -1, *planes.shape[1:]))
+        return jax.lax.map(lambda chunk: network.infer(folded, chunk), planes.reshape(chunks, -1, *planes.shape[1:]))
 
     split, everywhere = PartitionSpec(DATA_AXIS), PartitionSpec()
     return jax.jit(jax.shard_map(local, mesh=mesh, in_specs=(everywhere, split), out_specs=split, check_vma=False))

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 from rich.table import Table
 
-import azero.games
 from azero.bench.flags import check_seconds
 from azero.console.terminal import make_console
+from azero.games.game import Game
+from azero.games.table import make
 from azero.types import Array, PyTree
 
 CHUNK = 25
@@ -69,10 +70,10 @@ ACCELERATOR_BATCHES = (1024, 8192)
 
 def azero_engine(contest: Contest) -> Engine:
     """Return our rules: the exact state of a real game."""
-    return engine_of(azero.games.make(contest.game, **contest.options))
+    return engine_of(make(contest.game, **contest.options))
 
 
-def engine_of(game: azero.games.Game) -> Engine:
+def engine_of(game: Game) -> Engine:
     """Return the rules of `game` as the benchmark needs them."""
 
     def advance(state: PyTree, action: Array) -> tuple[PyTree, Array, Array]:
@@ -208,7 +209,7 @@ def run(against: str | None = None, names: Sequence[str] = tuple(CONTESTS), seco
 
 def tree_bytes(contest: Contest) -> int:
     """Return the bytes of our state in a search tree."""
-    game = azero.games.make(contest.game, **contest.options)
+    game = make(contest.game, **contest.options)
     return sum(leaf.nbytes for leaf in jax.tree.leaves(game.search_state(game.init())))
 
 

@@ -26,10 +26,10 @@ from azero.bench.forward import forward_seconds
 from azero.bench.games import engine_of, spread_games
 from azero.bench.replay import random_chunk
 from azero.bench.settings import SETTINGS, SettingName, make_config
-from azero.config import Config
 from azero.console.progress import working
 from azero.console.terminal import make_console
 from azero.selfplay.trajectory import Assembler
+from azero.settings import Config
 from azero.train.events import IterationDone, Phase
 from azero.train.loop import Loop, RunState
 

@@ -20,13 +20,14 @@ from jax.sharding import Mesh, PartitionSpec
 from rich.table import Table
 
 from azero.bench.flags import check_counts
-from azero.config import LearnerConfig, NetworkConfig
 from azero.console.terminal import make_console
 from azero.data.sample import Batch
 from azero.learn.learner import TrainState, make_learner
+from azero.learn.settings import LearnerConfig
 from azero.mesh import DATA_AXIS, batch_sharded, make_mesh, put, replicated
-from azero.networks import Network, make_network
 from azero.networks.make import has_bf16_units
+from azero.networks.network import Inputs, Network
+from azero.networks.settings import ResNetConfig
 from azero.types import Array, PyTree
 
 NUM_PLANES = 17
@@ -79,7 +80,7 @@ def run(
       ValueError: the batch does not split over the devices.
     """
     mesh = make_mesh()
-    base = NetworkConfig(blocks=blocks, filters=filters)
+    base = ResNetConfig(blocks=blocks, filters=filters)
     operations = count_operations(base, size)
     low_precision = jax.default_backend() != "cpu" or has_bf16_units()
     dtypes: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16") if low_precision else ("float32",)
@@ -100,20 +101,20 @@ def run(
     return [result if result.path.startswith("train") else dataclasses.replace(result, ratio=result.positions_per_second / linen) for result in results]
 
 
-def count_operations(config: NetworkConfig, size: int) -> int:
+def count_operations(config: ResNetConfig, size: int) -> int:
     """Return the multiplications and additions of the 3x3 convolutions for one position."""
     inputs = NUM_PLANES + 2 * (config.blocks - 1) * config.filters
     return 2 * 9 * inputs * config.filters * size * size
 
 
-def time_apply(config: NetworkConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int) -> Result:
+def time_apply(config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int) -> Result:
     """Time the network as trained."""
     network = _make(config, size)
     variables = put(jax.jit(network.init)(jax.random.key(0)), replicated(mesh))
     return _time("linen xla", config.train_dtype, _sharded(network.apply, mesh), (variables, _planes(mesh, size, batch)), batch, repeats, operations)
 
 
-def time_infer(config: NetworkConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int) -> Result:
+def time_infer(config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int) -> Result:
     """Time the folded network of self-play."""
     network = _make(config, size)
     folded = put(jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0)), replicated(mesh))
@@ -121,7 +122,7 @@ def time_infer(config: NetworkConfig, mesh: Mesh, size: int, batch: int, repeats
     return _time(f"infer {config.convolution}", config.inference_dtype, _sharded(network.infer, mesh), arguments, batch, repeats, operations)
 
 
-def time_train(config: NetworkConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int) -> Result:
+def time_train(config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int) -> Result:
     """Time the learner's step."""
     num_actions = size * size + 1
     game: Any = SimpleNamespace(board_shape=(size, size), num_planes=NUM_PLANES, num_actions=num_actions)
@@ -165,8 +166,8 @@ def main(arguments: list[str] | None = None) -> None:
     make_console().print(table(results, f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters, batch {chosen.batch}, {devices}"))
 
 
-def _make(config: NetworkConfig, size: int) -> Network:
-    return make_network(config, (size, size), NUM_PLANES, size * size + 1)
+def _make(config: ResNetConfig, size: int) -> Network:
+    return config.build(Inputs((size, size), NUM_PLANES, size * size + 1))
 
 
 def _planes(mesh: Mesh, size: int, batch: int) -> Array:

@@ -19,7 +19,7 @@ import jax
 
 from azero import mesh as mesh_lib
 from azero.bench.settings import SettingName
-from azero.config import NetworkConfig
+from azero.networks.settings import ResNetConfig
 
 Status = Literal["done", "skipped", "failed"]
 
@@ -169,7 +169,7 @@ def _games(quick: bool) -> list[Figure]:
 def _engine(quick: bool) -> list[Figure]:
     from azero.bench import engine
 
-    rows = engine.run(NetworkConfig(blocks=6, filters=96), 19, (8,) if quick else (1, 8, 32), 64 if quick else 400)
+    rows = engine.run(ResNetConfig(blocks=6, filters=96), 19, (8,) if quick else (1, 8, 32), 64 if quick else 400)
     return [
         Figure(
             f"one tree, 19x19, 6 blocks of 96, batch {row.batch}",

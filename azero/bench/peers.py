@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 import time
@@ -21,9 +20,9 @@ import tyro
 from azero.bench.flags import check_counts
 from azero.bench.games import Engine, spread_games
 from azero.bench.settings import SETTINGS, SettingName, make_config
-from azero.config import Config
-from azero.networks import make_network
-from azero.networks.network import Network
+from azero.games.go.settings import GoConfig
+from azero.networks.network import Inputs, Network
+from azero.settings import Config
 from azero.types import Array, PyTree
 
 
@@ -168,10 +167,11 @@ def _adam_step(network: Network, optimiser: Any, variables: PyTree, optimiser_st
 
 def measure(config: Config, iterations: int) -> dict[str, Any]:
     """Return the fields of `azero.bench.loop.Result` for the plain loop with the board, network, search and batches of `config`."""
+    assert isinstance(config.game, GoConfig)
     size, selfplay = config.game.size[0], config.selfplay
     moves = selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
     env = load_pgx_go(size, config.game.komi)
-    network = make_network(dataclasses.replace(config.network, convolution="xla"), (size, size), 17, size**2 + 1)
+    network = config.network.replace(convolution="xla").build(Inputs((size, size), 17, size**2 + 1))
     batch_size = config.learner.batch_size
     peer = make_peer_loop(env, network, selfplay.num_games, moves, config.search.num_simulations, batch_size)
     variables = network.init(jax.random.key(0))

@@ -14,15 +14,17 @@ import jax
 import numpy as np
 
 from azero import mesh as mesh_lib
-from azero.config import Config, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig
 from azero.data.replay import Replay
 from azero.data.sample import unpack
-from azero.games import make
+from azero.data.settings import ReplayConfig
 from azero.games.game import Game
+from azero.games.go.settings import GoConfig
 from azero.learn.learner import make_learner, place_samples
-from azero.networks import make_network
+from azero.learn.settings import LearnerConfig
+from azero.networks.settings import ResNetConfig
 from azero.selfplay.targets import policy_room, words_of
 from azero.selfplay.trajectory import Assembler, Games, Step
+from azero.settings import Config
 
 COMMAND = "azero bench replay"
 
@@ -34,12 +36,12 @@ _CHUNK = (16, 256)
 
 def bench_configs() -> dict[str, Config]:
     """Return what is measured, with nets that learn faster than those of the experiments, so that the learner's waiting is overstated."""
-    small = NetworkConfig(blocks=2, filters=32, value_hidden=32)
-    large = Config(game=GameConfig(size=(19,)), network=small, learner=LearnerConfig(batch_size=256))
+    small = ResNetConfig(blocks=2, filters=32, value_hidden=32)
+    large = Config(game=GoConfig(size=(19,)), network=small, learner=LearnerConfig(batch_size=256))
     return {
         "19x19": large,
         "19x19, first networks": large,
-        "5x5": Config(game=GameConfig(size=(5,)), network=small, learner=LearnerConfig(batch_size=512)),
+        "5x5": Config(game=GoConfig(size=(5,)), network=small, learner=LearnerConfig(batch_size=512)),
     }
 
 
@@ -70,7 +72,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def _measure(name: str, config: Config, positions: int, steps: int) -> dict[str, Any]:
-    game = make(config.game.name, **config.game.options())
+    game = config.game.build()
     size = config.learner.batch_size
     random = np.random.default_rng(0)
     chunks = [random_chunk(random, game, *_CHUNK, VISITED[name]) for _ in range(8)]
@@ -141,7 +143,7 @@ def _assemble(chunks: list[Step], positions: int) -> tuple[float, list[Games]]:
 def _learn(config: Config, game: Game, replay: Replay, steps: int) -> tuple[float, float]:
     """Return positions/s of the learner fed by the replay, and the share of the time it waited for batches."""
     mesh = mesh_lib.make_mesh(jax.devices()[:1])
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    network = config.network.build(game)
     learner = make_learner(dataclasses.replace(config.learner, learning_rate=((0, 1e-3),)), network, game, mesh)
     size = config.learner.batch_size
 

@@ -20,15 +20,14 @@ from rich.table import Table
 from azero import mesh as mesh_lib
 from azero.bench.flags import check_counts
 from azero.bench.settings import SETTINGS, SettingName, make_config
-from azero.config import Config
 from azero.console.progress import working
 from azero.console.terminal import make_console
-from azero.games import make
-from azero.networks import make_network
+from azero.networks.settings import ResNetConfig
 from azero.plan.cost import Cost, Rates, module_cost
 from azero.plan.hlo import parse
-from azero.search import make_search, network_leaf
+from azero.search.leaf import network_leaf
 from azero.selfplay.selfplay import make_selfplay
+from azero.settings import Config
 
 MOVES = 8
 """Moves of a dispatch."""
@@ -87,9 +86,9 @@ def many_games(setting: SettingName) -> Config:
 def selfplay_cost(config: Config, devices: int) -> tuple[Cost, int]:
     """Return what one dispatch of self-play does on the first `devices` devices together, and its collectives."""
     mesh = mesh_lib.make_mesh(jax.devices()[:devices])
-    game = make(config.game.name, **config.game.options())
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
-    search = make_search(config.search, game, network_leaf(game, network.infer, config.search.random_symmetry))
+    game = config.game.build()
+    network = config.network.build(game)
+    search = config.search.build(game, network_leaf(game, network.infer, config.search.random_symmetry))
     selfplay = make_selfplay(config.selfplay, game, search, None, mesh)
     key = jax.random.key(0)
     params = jax.eval_shape(lambda key: network.fold(network.init(key)), key)
@@ -122,6 +121,7 @@ def main(arguments: list[str] | None = None) -> None:
         _in_process_of_its_own(words, chosen.devices)
         return
     config = many_games(chosen.setting)
+    assert isinstance(config.network, ResNetConfig)
     shape = f"{config.network.blocks} blocks of {config.network.filters}, {config.search.num_simulations} simulations"
     with working(f"compiling self-play at {chosen.setting} for 1 and {chosen.devices} devices", make_console(stderr=True)):
         results = run(config, chosen.devices)

@@ -20,13 +20,15 @@ import tyro
 from rich.table import Table
 
 from azero.bench.flags import check_counts
-from azero.config import NetworkConfig, SearchConfig
 from azero.console.terminal import make_console
-from azero.games import Game, make
-from azero.networks import make_network
-from azero.search import LeafFn, SearchFn, SearchOutput, make_search, network_leaf, tree_bytes
+from azero.games.game import Game
+from azero.games.table import make
+from azero.networks.settings import ResNetConfig
 from azero.search.batched.gumbel import Phase, halving_schedule
-from azero.search.batched.tree import CPU_PIECE, evaluate_roots
+from azero.search.batched.tree import CPU_CHUNK, evaluate_roots, tree_bytes
+from azero.search.leaf import network_leaf
+from azero.search.search import LeafFn, SearchFn, SearchOutput
+from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
 from azero.types import Array, PyTree
 
 OPENING_PLIES = 20
@@ -80,24 +82,24 @@ def run(
     roots = jax.jit(functools.partial(mid_game_positions, game, batch))(jax.random.key(1))
     results = []
     for name in searches:
-        config = SearchConfig(name=name, num_simulations=num_simulations, random_symmetry=False)  # type: ignore[arg-type]
-        ours = measure(config, game, make_search(config, game, leaf), leaf, params, roots, repeats)
+        config = SearchConfig.kind(name)(name, num_simulations=num_simulations, random_symmetry=False)
+        ours = measure(config, game, config.build(game, leaf), leaf, params, roots, repeats)
         results.append(ours)
         for theirs, search in mctx_twins(config, game, leaf).items() if against == "mctx" else ():
-            result = measure(dataclasses.replace(config, name=f"mctx_{name}"), game, search, leaf, params, roots, repeats)  # type: ignore[arg-type]
+            result = measure(config.as_kind(f"mctx_{name}"), game, search, leaf, params, roots, repeats)
             results.append(dataclasses.replace(result, search=theirs, ours_faster=ours.simulations_per_second / result.simulations_per_second))
     return results
 
 
 def mctx_twins(config: SearchConfig, game: Game, leaf: LeafFn) -> dict[str, SearchFn]:
     """Return the searches of mctx that do what `config.name` does, by the name they get in the table."""
-    if config.name == "gumbel":
-        return {"mctx_gumbel": make_search(dataclasses.replace(config, name="mctx_gumbel"), game, leaf)}
-    own_rule = make_search(dataclasses.replace(config, name="mctx_puct"), game, leaf)
+    if not isinstance(config, PuctConfig):
+        return {"mctx_gumbel": config.as_kind("mctx_gumbel").build(game, leaf)}
+    own_rule = config.as_kind("mctx_puct").build(game, leaf)
     return {"mctx_puct": own_rule, "muzero_policy": muzero_policy(config, game, leaf)}
 
 
-def muzero_policy(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
+def muzero_policy(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
     """Return `mctx.muzero_policy` as the library has it, to be timed: its own rule, noise over all moves, Q-values rescaled by those of the siblings."""
     import mctx
 
@@ -126,7 +128,7 @@ def measure(config: SearchConfig, game: Game, search: SearchFn, leaf: LeafFn, pa
     batch = jax.tree.leaves(roots)[0].shape[0]
     phases = (
         halving_schedule(min(config.max_considered, game.num_actions), config.num_simulations)
-        if config.name == "gumbel"
+        if isinstance(config, GumbelConfig) and config.name == "gumbel"
         else (Phase(1, config.num_simulations),)
     )
     whole = best_time(lambda key: search(params, key, roots)._replace(tree=None), repeats)
@@ -168,7 +170,7 @@ def play_and_evaluate(game: Game, leaf: LeafFn, phases: tuple[Phase, ...], param
 
     carry = (states, logits, jnp.sum(values))
     for width, rounds in phases:
-        at_once = max(1, min(width, CPU_PIECE // batch) if jax.default_backend() == "cpu" else width)  # the pieces in which the search evaluates too
+        at_once = max(1, min(width, CPU_CHUNK // batch) if jax.default_backend() == "cpu" else width)  # the chunks in which the search evaluates too
         wide = (*jax.tree.map(lambda array, n=at_once: jnp.repeat(array, n, axis=0), carry[:2]), carry[2])
         wide, _ = jax.lax.scan(one_round, wide, None, length=rounds * width // at_once)
         carry = (*jax.tree.map(lambda array, n=at_once: array[::n], wide[:2]), wide[2])
@@ -189,8 +191,8 @@ def make_leaf(game: Game, network: str) -> tuple[LeafFn, PyTree]:
     blocks, times, filters = network.partition("x")
     if not (times and blocks.isdecimal() and filters.isdecimal()):
         raise ValueError(f"the network is stand-in or BLOCKSxFILTERS such as 6x96, not {network!r}")
-    settings = NetworkConfig(blocks=int(blocks), filters=int(filters))
-    functions = make_network(settings, game.board_shape, game.num_planes, game.num_actions)
+    settings = ResNetConfig(blocks=int(blocks), filters=int(filters))
+    functions = settings.build(game)
     return network_leaf(game, functions.infer, random_symmetry=False), functions.fold(functions.init(jax.random.key(7)))
 
 

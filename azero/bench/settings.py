@@ -8,18 +8,16 @@ from typing import Literal
 
 import jax
 
-from azero.config import (
-    Config,
-    EvaluationConfig,
-    GameConfig,
-    LearnerConfig,
-    NetworkConfig,
-    ReplayConfig,
-    SearchConfig,
-    SelfplayConfig,
-)
+from azero.data.settings import ReplayConfig
 from azero.experiment import load
-from azero.networks import resolve
+from azero.games.go.settings import GoConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
+from azero.networks.make import resolve
+from azero.networks.settings import ResNetConfig
+from azero.search.settings import GumbelConfig
+from azero.selfplay.settings import SelfplayConfig
+from azero.settings import Config
 
 SettingName = Literal["5x5", "9x9", "19x19"]
 
@@ -60,13 +58,13 @@ def make_config(setting: Setting) -> Config:
     if on_cpu and setting.size == 5:
         return one_pass(load("go5").config)
     dtype: Literal["float32", "bfloat16"] = "float32" if on_cpu else "bfloat16"
-    network = NetworkConfig(blocks=setting.blocks, filters=setting.filters, train_dtype=dtype, inference_dtype=dtype)
+    network = ResNetConfig(blocks=setting.blocks, filters=setting.filters, train_dtype=dtype, inference_dtype=dtype)
     games = -(-setting.cpu_games // count) * count if on_cpu else setting.accelerator_games * count
     moves = setting.cpu_moves if on_cpu else setting.accelerator_moves
     config = Config(
-        game=GameConfig(name="go", size=(setting.size,), komi=setting.komi),
+        game=GoConfig(size=(setting.size,), komi=setting.komi),
         network=resolve(network),
-        search=SearchConfig(name="gumbel", num_simulations=setting.num_simulations, max_considered=16),
+        search=GumbelConfig(num_simulations=setting.num_simulations, max_considered=16),
         selfplay=SelfplayConfig(num_games=games, moves_per_dispatch=moves, dispatches_per_iteration=1, temperature_moves=0, resign=False),
         learner=LearnerConfig(batch_size=min(games * moves, setting.batch_size * count), optimiser="adamw", learning_rate=((0, 1e-3),)),
     )

@@ -12,7 +12,7 @@ from typing import Any
 from azero import mesh as mesh_lib
 from azero.chips import parse_topology, topology_devices
 from azero.console.terminal import make_console
-from azero.games import make
+from azero.games.table import make
 from azero.plan.compiled import compile_program
 from azero.plan.planning import game_step
 

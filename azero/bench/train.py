@@ -22,13 +22,16 @@ from rich.table import Table
 from azero import mesh as mesh_lib
 from azero.bench.flags import check_counts
 from azero.bench.games import engine_of, spread_games
-from azero.config import LearnerConfig, NetworkConfig
 from azero.console.progress import working
 from azero.console.terminal import make_console
 from azero.data.sample import Samples, unpack
-from azero.games import Game, make
+from azero.games.game import Game
+from azero.games.table import make
 from azero.learn.learner import Metrics, StepMetrics, TrainState, make_learner
-from azero.networks import Network, make_network, resolve
+from azero.learn.settings import LearnerConfig
+from azero.networks.make import resolve
+from azero.networks.network import Network
+from azero.networks.settings import ResNetConfig
 from azero.selfplay.targets import policy_room, policy_words
 from azero.train.estimate import PEAK_FLOPS, evaluation_flops, peak_of
 from azero.types import Array, PyTree
@@ -103,8 +106,8 @@ def run(arguments: Arguments) -> list[Result]:
     size, blocks, filters = arguments.size or (9 if on_cpu else 19), arguments.blocks or (6 if on_cpu else 20), arguments.filters or (64 if on_cpu else 256)
     dtype: Literal["float32", "bfloat16"] = arguments.dtype or ("float32" if on_cpu else "bfloat16")
     mesh, game = mesh_lib.make_mesh(), make("go", size=size)
-    config = resolve(NetworkConfig(blocks=blocks, filters=filters, train_dtype=dtype, inference_dtype=dtype))
-    network = make_network(config, game.board_shape, game.num_planes, game.num_actions)
+    config = resolve(ResNetConfig(blocks=blocks, filters=filters, train_dtype=dtype, inference_dtype=dtype))
+    network = config.build(game)
     operations = step_flops(network, game)
     product = product_flops(mesh, config.train_dtype)
     peaks = PEAK_FLOPS if config.train_dtype == "bfloat16" else FLOAT32_PEAK

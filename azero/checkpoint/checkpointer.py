@@ -32,9 +32,9 @@ from azero.checkpoint.record import (
     show_leaf,
     show_type,
 )
-from azero.config import Config
 from azero.data.files import DamagedFileError, sync_directory, write_arrays
 from azero.selfplay.trajectory import HostArray
+from azero.settings import Config
 from azero.types import PyTree
 
 

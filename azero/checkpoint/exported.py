@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError
-from azero.config import Config, from_dict, to_dict
+from azero.config import to_dict
 from azero.data.files import DamagedFileError, read_arrays, read_header, write_arrays
 from azero.selfplay.trajectory import HostArray
+from azero.settings import Config, from_dict
 from azero.types import PyTree
 
 _FILE = "network.azero"

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 from azero.checkpoint import store
 from azero.checkpoint.exported import exported_path, read_exported, read_exported_settings, write_exported
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError, digest_json
-from azero.config import Config, from_dict
 from azero.data.files import DamagedFileError, read_header
+from azero.settings import Config, from_dict
 from azero.types import PyTree
 
 T = TypeVar("T")

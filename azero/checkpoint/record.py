@@ -10,8 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from azero.config import Config, to_dict
+from azero.config import to_dict
 from azero.selfplay.trajectory import HostArray
+from azero.settings import Config
 from azero.types import PyTree
 
 SCHEMA = 1

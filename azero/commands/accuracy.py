@@ -12,19 +12,20 @@ from rich.console import Console
 from azero import mesh as mesh_lib
 from azero.checkpoint import load_settings
 from azero.compilation_cache import use_compilation_cache
-from azero.config import Config
 from azero.console.progress import working
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
-from azero.data.filters import Filters
-from azero.data.recorded import Tally, pack_records
-from azero.data.requests import AccuracyRequest
+from azero.data.records.filters import Filters
+from azero.data.records.recorded import Tally, pack_records
+from azero.data.records.requests import AccuracyRequest
 from azero.data.rows import to_plain
 from azero.evaluate.accuracy import Accuracy, evaluate_network
 from azero.games.go.rules import Go
+from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import read_games
 from azero.report.paper import format_mean, prediction_table
 from azero.selfplay.trajectory import HostArray
+from azero.settings import Config
 
 
 def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
@@ -59,15 +60,16 @@ def _common_settings(checkpoints: tuple[Path, ...]) -> Config:
         raise ValueError("name at least one checkpoint")
     settings = {path: load_settings(path)[1] for path in checkpoints}
     first = settings[checkpoints[0]]
-    if first.game.name != "go":
+    if not isinstance(first.game, GoConfig):
         raise ValueError(f"{checkpoints[0]} plays {first.game.name}; records are of Go")
     for path, other in settings.items():
-        if (other.game.name, other.game.size) != (first.game.name, first.game.size):
+        if not isinstance(other.game, GoConfig) or other.game.size != first.game.size:
             raise ValueError(f"{path} and {checkpoints[0]} are of different boards")
     return first
 
 
 def _read_rows(request: AccuracyRequest, config: Config, tally: Tally) -> HostArray:
+    assert isinstance(config.game, GoConfig)
     filters = Filters(size=config.game.size, superko="simple", suicide=True)  # all that is needed of a game here is its positions
     skipped: list[str] = []
     records = []

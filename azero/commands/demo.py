@@ -69,7 +69,7 @@ def _meet_gnu_go(workdir: Path, console: Console) -> None:
         return
     iteration, _ = load_settings(workdir)  # a network that has learned more plays matches of its own
     for our_rules, word, remark in (
-        (False, "as-it-comes", "as it comes, with its own rules"),
+        (False, "as-it-comes", "with its default settings and rules"),
         (True, "capturing", "told our rules, and to capture all that is dead before it passes"),
     ):
         console.print(f"\nagainst GNU Go level {GNU_GO_LEVEL} {remark}; the referee counts areas, every stone on the board alive:", soft_wrap=True)

@@ -16,14 +16,13 @@ import jax
 from azero import YNN_FUSIONS
 from azero import mesh as mesh_lib
 from azero.compilation_cache import compilation_cache
-from azero.config import Config
 from azero.console.progress import working
 from azero.console.tables import Cell, facts_table, format_bytes, format_duration, make_table
 from azero.console.terminal import make_console
 from azero.experiment import load
-from azero.games import make
 from azero.memory import memory_bytes
-from azero.search import bytes_per_node
+from azero.search.batched.tree import bytes_per_node
+from azero.settings import Config
 from azero.train.estimate import Estimate, estimate
 from azero.train.loop import Loop
 from azero.types import PyTree
@@ -70,7 +69,7 @@ def _machine_facts() -> dict[str, Cell]:
 
 
 def _needs(config: Config, cost: Estimate, plays: bool) -> dict[str, Cell]:
-    game = make(config.game.name, **config.game.options())
+    game = config.game.build()
     trees: dict[str, Cell] = {
         "search tree per node": format_bytes(bytes_per_node(game, config.search.num_simulations + 1, config.search.edge_width)),
         "search tree per game": format_bytes(cost.tree_bytes_per_game),

@@ -1,4 +1,4 @@
-"""Endings of chess to train on: random positions with given men, as a file for `--game.start-positions`.
+"""Endings of chess to train on: random positions with given pieces, as a file for `--game.start-positions`.
 
 python -m azero.commands.endings --pieces KQk KRk --count 4000 --out endings.txt
 """
@@ -17,7 +17,7 @@ import tyro
 from azero.games.chess.text import board_of_fen, format_fen
 
 MOST_TRIES = 1000
-"""Placements that are tried for one position before its men are given up."""
+"""Placements that are tried for one position before its pieces are given up."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Request:
     out: Path
     """The file to write, one FEN a line."""
     pieces: tuple[str, ...] = ("KQk", "KRk")
-    """The men of each ending, White's as capitals; every other position has the colours exchanged."""
+    """The pieces of each ending, White's as capitals; every other position has the colours exchanged."""
     count: int = 4000
     """Positions in all, as many of each ending."""
     attacker_moves: Annotated[float, tyro.conf.arg(name="attacker-moves")] = 0.75
@@ -43,11 +43,11 @@ def write_endings(request: Request) -> int:
     """Write the file and return how many different positions it holds.
 
     Raises:
-      ValueError: the men are no ending of chess, or the file cannot be written; it is quoted.
+      ValueError: the pieces are no ending of chess, or the file cannot be written; it is quoted.
     """
     for pieces in request.pieces:
         if pieces.count("K") != 1 or pieces.count("k") != 1 or set(pieces) - set("KQRBNPkqrbnp") or len(pieces) > 32:
-            raise ValueError(f"{pieces!r} are not the men of an ending; they are one K, one k and some of QRBNP and qrbnp, such as KQk")
+            raise ValueError(f"{pieces!r} are not the pieces of an ending; they are one K, one k and some of QRBNP and qrbnp, such as KQk")
     for name, share in (("attacker-moves", request.attacker_moves), ("at-edge", request.at_edge)):
         if not 0.0 <= share <= 1.0:
             raise ValueError(f"--{name} is a share, from 0 to 1, not {share:g}")
@@ -64,17 +64,17 @@ def write_endings(request: Request) -> int:
 
 
 def positions(pieces: str, rng: np.random.Generator, attacker_moves: float, at_edge: float = 0.0) -> Iterator[str]:
-    """Yield random positions with these men, in which there is a legal move and the side that has moved is not in check, without end.
+    """Yield random positions with these pieces, in which there is a legal move and the side that has moved is not in check, without end.
 
     Raises:
-      ValueError: the men find no place.
+      ValueError: the pieces find no place.
     """
     is_exchanged = False
     while True:
         tries = (_playable(_place(pieces, rng, attacker_moves, at_edge, is_exchanged)) for _ in range(MOST_TRIES))
         fen = next(filter(None, tries), "")
         if not fen:
-            raise ValueError(f"no position with the men {pieces} was found in {MOST_TRIES} tries")
+            raise ValueError(f"no position with the pieces {pieces} was found in {MOST_TRIES} tries")
         is_exchanged = not is_exchanged
         yield fen
 
@@ -89,17 +89,17 @@ def _playable(fen: str) -> str:
 
 
 def _place(pieces: str, rng: np.random.Generator, attacker_moves: float, at_edge: float, is_exchanged: bool) -> str:
-    """Return the FEN of the men on random squares, pawns on the second to seventh rank, kings together at the edge in a share of `at_edge`."""
-    men, others = ["."] * 64, pieces
+    """Return the FEN of the pieces on random squares, pawns on the second to seventh rank, kings together at the edge in a share of `at_edge`."""
+    board, others = ["."] * 64, pieces
     if at_edge and rng.random() < at_edge:
         cornered, other = _kings_at_edge(rng)
-        men[cornered], men[other] = ("K", "k") if is_exchanged else ("k", "K")
+        board[cornered], board[other] = ("K", "k") if is_exchanged else ("k", "K")
         others = pieces.replace("K", "").replace("k", "")
-    for man in sorted(others, key=lambda man: man not in "Pp"):
-        free = [square for square, taken in enumerate(men) if taken == "." and (man not in "Pp" or 8 <= square < 56)]
-        men[int(rng.choice(free))] = man.swapcase() if is_exchanged else man
+    for piece in sorted(others, key=lambda piece: piece not in "Pp"):
+        free = [square for square, taken in enumerate(board) if taken == "." and (piece not in "Pp" or 8 <= square < 56)]
+        board[int(rng.choice(free))] = piece.swapcase() if is_exchanged else piece
     is_white = (rng.random() < attacker_moves) != is_exchanged
-    rows = ("".join("1" if man == "." else man for man in men[8 * rank : 8 * rank + 8]) for rank in range(7, -1, -1))
+    rows = ("".join("1" if piece == "." else piece for piece in board[8 * rank : 8 * rank + 8]) for rank in range(7, -1, -1))
     return f"{'/'.join(rows)} {'w' if is_white else 'b'} - - 0 1"
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
     from azero.engines.move_game import MoveGame
 
-from azero.config import Search
+from azero.search.settings import Search
 
 
 def gtp(
@@ -40,7 +40,7 @@ def gtp(
     """
     from azero.engines.background import Background
     from azero.engines.gtp.engine import GtpEngine, serve
-    from azero.engines.settings import Settings
+    from azero.engines.limits import Settings
 
     settings = Settings(visits=visits, seconds=seconds, ponders=ponder)
 
@@ -127,7 +127,7 @@ def analysis(
     """
     from azero.engines.background import Background
     from azero.engines.kata.engine import AnalysisEngine, serve
-    from azero.engines.settings import Settings
+    from azero.engines.limits import Settings
 
     def make_engine(write: Callable[[str], None]) -> AnalysisEngine:
         def load(give: Callable[[GoGame], None]) -> None:

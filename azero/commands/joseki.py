@@ -11,7 +11,7 @@ import numpy as np
 
 from azero.console.tables import Cell, make_table
 from azero.console.terminal import make_console
-from azero.data.requests import JosekiRequest
+from azero.data.records.requests import JosekiRequest
 from azero.evaluate.joseki import Frequency, count_sequences, parse_sequence
 from azero.games.go.sgf import GameRecord, read_games
 

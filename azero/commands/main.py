@@ -14,7 +14,7 @@ from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 from azero.cloud.requests import CreateRequest, DeleteRequest, LaunchRequest, LogsRequest, SetupRequest, WatchRequest
 from azero.commands.engines import analysis, gtp, play, uci, usi
 from azero.compilation_cache import use_compilation_cache
-from azero.data.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
+from azero.data.records.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
 from azero.match.request import MatchRequest
 
 
@@ -167,8 +167,8 @@ def data(
     action: OmitSubcommandPrefixes[Annotated[ImportRequest, subcommand("import")] | Annotated[ShowRequest, subcommand("show")]],
 ) -> None:
     """Turn recorded games into training positions, and look at them."""
-    from azero.data.importing import run_import
-    from azero.data.importing import show as show_dataset
+    from azero.data.records.importing import run_import
+    from azero.data.records.importing import show as show_dataset
 
     if isinstance(action, ImportRequest):
         run_import(action)

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from azero.config import Config, from_dict
 from azero.console.tables import Cell, make_table
 from azero.console.terminal import make_console
 from azero.data.files import StorageError
 from azero.data.run_files import CONFIG
 from azero.data.shard import parse_shard_path, read_shard
 from azero.evaluate.chess_openings import OPENINGS, games_reaching
-from azero.games import make
+from azero.games.table import make
 from azero.selfplay.targets import policy_room
+from azero.settings import Config, from_dict
 
 PARTS = 5
 """Stretches of the run, of as many shards each, that get a column of their own."""

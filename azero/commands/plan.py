@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from azero.chips import GIB, Topology, parse_topology
-from azero.config import Config, config_hash, load_overlay
+from azero.config import config_hash, load_overlay
 from azero.console.progress import working
 from azero.console.tables import facts_table, format_bytes, format_count, format_duration, make_table
 from azero.console.terminal import make_console
@@ -25,6 +25,7 @@ from azero.plan.fitting import fit, usable_bytes
 from azero.plan.hlo import COLLECTIVES
 from azero.plan.outlook import Outlook, outlook
 from azero.plan.planning import Finding, PlannedPrograms, findings
+from azero.settings import Config
 from azero.train.arguments import find_flag, overlay_path
 
 _COLUMNS = 5

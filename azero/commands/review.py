@@ -9,16 +9,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from azero.config import GameConfig
 from azero.console.progress import working
 from azero.console.terminal import make_console
 from azero.data.rows import write_atomically
 from azero.evaluate.review import Review, review_game, review_rows, review_sgf
-from azero.games import make
 from azero.games.go.rules import Go
 from azero.games.go.scoring.status import judge
+from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import GameRecord, read_games
 from azero.games.go.sgf_files import SUFFIXES
+from azero.games.settings import GameConfig
 from azero.players.specs import ThinkerSpec, load_any_thinker, parse_player, resolve
 from azero.players.thinking import Limits
 from azero.report.review_page import write_review
@@ -51,7 +51,7 @@ def analyze(path: Path, checkpoint: str, visits: int | None = None, game: int = 
     record = _read(path, game)
     spec, config = resolve(spec)
     rules, remark = _rules(record, config.game)
-    board = make(rules.name, **rules.options())
+    board = rules.build()
     assert isinstance(board, Go)
     limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
     thinker = load_any_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
@@ -81,7 +81,7 @@ def _read(path: Path, number: int) -> GameRecord:
 
 def _rules(record: GameRecord, trained: GameConfig) -> tuple[GameConfig, str]:
     """Return the rules of the review, and what to say about them."""
-    if trained.name != "go":
+    if not isinstance(trained, GoConfig):
         raise ValueError(f"the network plays {trained.name}, the record is a game of Go")
     rows, columns = record.board_shape
     known = (trained.size[0], trained.size[-1])

@@ -78,7 +78,7 @@ def hold(directory: Path, note: Callable[[str], None] = say) -> Iterator[None]:
         mine = _this_process()
         _write(directory, mine)
         if not is_locked:
-            _settle(directory, mine)
+            _check_won(directory, mine)
         beats = itertools.count(1)
         try:
             with beating(lambda: _beat(directory, mine._replace(beat=next(beats))), BEAT_SECONDS):
@@ -138,7 +138,7 @@ def _age(directory: Path) -> float:
         probe.unlink(missing_ok=True)
 
 
-def _settle(directory: Path, mine: Owner) -> None:
+def _check_won(directory: Path, mine: Owner) -> None:
     """Let the later of two processes that came at the same moment have the directory.
 
     Raises:

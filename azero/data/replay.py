@@ -15,10 +15,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from azero.config import ReplayConfig
 from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, StorageError, sync_directory
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.sample import Samples
+from azero.data.settings import ReplayConfig
 from azero.data.shard import (
     Positions,
     Shard,
@@ -95,7 +95,7 @@ class Replay:
             for the checkpoints of that time still name them.
           memory: bytes for the newest positions; None is a quarter of this process's part of the memory, for which all processes of the run open theirs.
           progress: told (shards read, shards in all) after every shard.
-          rows_per_position: see `azero.data.dataset.Dataset`; games are so many rows long where it is above 1.
+          rows_per_position: see `azero.data.records.dataset.Dataset`; games are so many rows long where it is above 1.
         """
         replay = cls(directory, game, config, slots, process_index, memory, rows_per_position)
         replay.directory.mkdir(parents=True, exist_ok=True)
@@ -113,20 +113,20 @@ class Replay:
     @property
     def num_games(self) -> int:
         """Games ever taken in, also by the runs before this one was resumed."""
-        self._settle()
+        self._commit_pending()
         return self._num_games
 
     @property
     def num_positions(self) -> int:
         """Positions in the window."""
-        self._settle()
+        self._commit_pending()
         window = self._window.snapshot()
         return (window.last - window.first) // self._rows_per_position
 
     @property
     def num_window_games(self) -> int:
         """Games in the window."""
-        self._settle()
+        self._commit_pending()
         return min(self._window.num_games, self._config.window_games)
 
     @property
@@ -137,7 +137,7 @@ class Replay:
     @property
     def bytes_per_position(self) -> float:
         """Bytes of a position of the window, in memory and on disk, on average; 0 while there is none."""
-        self._settle()
+        self._commit_pending()
         return self._window.num_bytes / max(1, sum(shard.num_rows for shard in self._window.shards))
 
     def take_warnings(self) -> list[str]:
@@ -155,7 +155,7 @@ class Replay:
             replay is then as it was before that `add`.
           ValueError: the positions are of another game.
         """
-        self._settle()
+        self._commit_pending()
         if not len(games.length):
             return
         if games.frame.shape[1] != self._game.frame_words:
@@ -169,7 +169,7 @@ class Replay:
           ValueError: the window is empty.
           DamagedFileError: a shard has gone from under a running process.
         """
-        self._settle()
+        self._commit_pending()
         return self._sample(self._window.snapshot(), seed, step, batch_size)
 
     def stream(self, seed: int, first_step: int, num_steps: int, batch_size: int, place: Callable[[Samples], T], share: slice = slice(None)) -> Stream[T]:
@@ -177,13 +177,13 @@ class Replay:
 
         `place` runs on those threads; it may copy a batch to the devices, and must start no program there (`azero.learn.learner.place_samples`).
         """
-        self._settle()
+        self._commit_pending()
         window = self._window.snapshot()
         return Stream(lambda step: place(self._sample(window, seed, step, batch_size, share)), first_step, num_steps, self._config.prefetch)
 
     def state_dict(self) -> dict[str, int]:
         """Return the cursor that a checkpoint keeps: which shards the window is, and what was counted."""
-        self._settle()
+        self._commit_pending()
         shards = self._window.shards
         return {
             "first_shard": shards[0].number if shards else self._next,
@@ -221,7 +221,7 @@ class Replay:
         positions = pack_positions(games, self._slots)
         return self._put(index, positions, pack_games(games)), positions
 
-    def _settle(self) -> None:
+    def _commit_pending(self) -> None:
         """Wait for the shard that is being written, and take it into the window."""
         pending, self._pending = self._pending, None
         if pending is not None:

@@ -18,11 +18,11 @@ from typing import Any
 import jax
 
 from azero import mesh as mesh_lib
-from azero.config import RunConfig
 from azero.distributed import rendezvous
 from azero.distributed.line import EXIT_INTERRUPTED, Line, end_process, progress, say
 from azero.distributed.token import lead_token, other_token
 from azero.memory import explain_exhaustion
+from azero.train.settings import RunConfig
 
 _MISTAKES = (ValueError, FloatingPointError, OSError, KeyboardInterrupt)
 """Exceptions whose text tells a person all; of others the traceback is printed."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from azero.engines.settings import Settings
+from azero.engines.limits import Settings
 from azero.players.thinking import Analysis, MoveInfo, Restriction
 
 if TYPE_CHECKING:

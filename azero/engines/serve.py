@@ -9,24 +9,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from azero.config import GameConfig, Search
 from azero.console.terminal import make_console
 from azero.engines.go_game import GoGame
+from azero.engines.limits import Settings
 from azero.engines.lines import say
 from azero.engines.move_game import MoveGame
 from azero.engines.session import Session
-from azero.engines.settings import Settings
 from azero.engines.terminal.terminal import Terminal
 from azero.engines.uci.uci import UCI
 from azero.engines.uci.usi import USI
-from azero.games import Game, make
+from azero.games.game import Game
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
-from azero.games.table import side_names
+from azero.games.go.settings import GoConfig
+from azero.games.settings import GameConfig, PiecesConfig
+from azero.games.table import make, side_names
 from azero.players.alphago2016 import ApvSpec
 from azero.players.searches import ENGINE
 from azero.players.specs import CheckpointSpec, RandomNetSpec, ThinkerSpec, load_any_thinker, parse_player, resolve
 from azero.players.thinking import Limits
+from azero.search.settings import Search
 
 MOST_MOVES = 4096
 """The longest game of chess or shogi that an engine plays: the most that the rules of shogi can keep."""
@@ -83,12 +85,12 @@ def load_go(source: Source, settings: Settings, is_interrupted: Callable[[], boo
     spec = source.spec()
     settings.visits = _visits(spec, settings.visits)
     config = _game_config(spec)
-    game = make(config.name, **config.options())
+    game = config.build()
     if not isinstance(game, Go):
         raise ValueError(f"{spec.name} plays {game.name}; this protocol is for Go (azero play plays every game)")
     _say_loading(spec)
     rules = Rules(game.superko, game.suicide)
-    table = GoGame(lambda game: load_any_thinker(spec, _config_of(game)), game.board_shape, komi=game.komi, rules=rules, is_interrupted=is_interrupted)
+    table = GoGame(lambda game: load_any_thinker(spec, _rules_of(game)), game.board_shape, komi=game.komi, rules=rules, is_interrupted=is_interrupted)
     table.begin_to_prepare()
     return spec, table
 
@@ -112,7 +114,7 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
         raise ValueError(f"{spec.name} plays {config.name}; {protocol} is for {wanted}")
     _say_loading(spec)
     # The papers' 512 moves end games of self-play, not a game with people.
-    table = MoveGame(make(config.name, max_moves=MOST_MOVES), lambda game: load_any_thinker(spec, _config_of(game)))
+    table = MoveGame(make(config.name, max_moves=MOST_MOVES), lambda game: load_any_thinker(spec, _rules_of(game)))
     table.begin_to_prepare()
     return table
 
@@ -144,10 +146,10 @@ def lay_table(source: Source, visits: int, colour: str, komi: float | None) -> T
     limits = Limits(visits=_visits(spec, visits))
     config = _game_config(spec)
     if komi is not None:
-        config = GameConfig(**{**vars(config), "komi": komi})
-    game = make(config.name, **config.options())
+        config = config.replace(komi=komi)
+    game = config.build()
     human = side_of(colour, game)
-    session = Session(game, lambda game: load_any_thinker(spec, _config_of(game)))
+    session = Session(game, lambda game: load_any_thinker(spec, _rules_of(game)))
     session.prepare(quietly=True)
     return Table(session, limits, human)
 
@@ -189,8 +191,9 @@ def _game_config(spec: ThinkerSpec) -> GameConfig:
     return resolve(spec)[1].game
 
 
-def _config_of(game: Game) -> GameConfig:
+def _rules_of(game: Game) -> GameConfig:
     """Return the settings that make `game`."""
     if not isinstance(game, Go):
-        return GameConfig(name=game.name, max_moves=game.max_moves)
-    return GameConfig(name="go", size=game.board_shape, komi=game.komi, superko=game.superko, suicide=game.suicide, max_moves=game.max_moves)
+        rules = GameConfig.kind(game.name)(game.name)
+        return rules.replace(max_moves=game.max_moves) if isinstance(rules, PiecesConfig) else rules
+    return GoConfig(size=game.board_shape, komi=game.komi, superko=game.superko, suicide=game.suicide, max_moves=game.max_moves)

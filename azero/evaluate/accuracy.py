@@ -19,11 +19,10 @@ from azero.console.progress import Progress
 from azero.data.replay import samples_at
 from azero.data.rows import Row
 from azero.data.sample import unpack
-from azero.games import Game, make
+from azero.games.game import Game
 from azero.learn.learner import place_samples
 from azero.match.score import NORMAL_95
 from azero.mesh import share, whole
-from azero.networks import make_network
 from azero.networks.network import Network
 from azero.networks.rollout import NUM_GROUPS
 from azero.selfplay.trajectory import HostArray
@@ -186,8 +185,8 @@ def evaluate_network(checkpoint: Path, rows: HostArray, position: HostArray, con
     """
     variables, config = load_variables(checkpoint)
     mesh = mesh_lib.make_mesh()
-    game = make(config.game.name, **config.game.options())
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    game = config.game.build()
+    network = config.network.build(game)
     params = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(variables)
     if symmetries and config.network.name in NUM_GROUPS:
         raise ValueError(f"{checkpoint}: what a network {config.network.name} sees does not turn with the board; leave --symmetries out")

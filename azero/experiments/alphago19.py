@@ -1,9 +1,13 @@
 """AlphaGo as published in 2016 (Silver et al., Nature 529; AG16): from records of strong players to a player, stage by stage."""
 
-from azero.config import CheckpointConfig, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig
+from azero.data.settings import ReplayConfig
+from azero.games.go.settings import GoConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
+from azero.train.alphago2016.config import AlphaGoConfig, MatchesConfig, ReinforceConfig, SizesConfig, StageConfig
 from azero.train.alphago2016.run import AlphaGoExperiment
-from azero.train.alphago2016.settings import AlphaGoConfig, MatchesConfig, ReinforceConfig, StageConfig
 from azero.train.alphago2016.value_games import ValueDataConfig
+from azero.train.settings import CheckpointConfig
 
 _HALVED = tuple((80_000_000 * times, 0.003 / 2**times) for times in range(5))
 """The rate of AG16's networks: 0.003, halved every 80 million steps."""
@@ -19,8 +23,8 @@ EXPERIMENT = AlphaGoExperiment(
     name="alphago19",
     title="AlphaGo of 2016 as published: four networks from records and self-play, and its search; 99.8% of 495 games against other programs",
     config=AlphaGoConfig(
-        game=GameConfig(name="go", size=(19,), komi=7.5),
-        network=NetworkConfig(blocks=12, filters=192, value_hidden=256, pattern_bits=16),  # AG16 Extended Data Tables 3 and 4
+        game=GoConfig(size=(19,), komi=7.5),
+        network=SizesConfig(blocks=12, filters=192, value_hidden=256, pattern_bits=16),  # AG16 Extended Data Tables 3 and 4
         rollout=StageConfig(planes=6, iterations=50, learner=_learner(16)),  # 8 million positions (AG16); the rate is that of the other networks
         tree=StageConfig(planes=10, iterations=50, learner=_learner(16)),  # the paper does not say
         policy=StageConfig(planes=48, iterations=34_000, learner=_learner(16)),  # 340 million steps of 16

@@ -1,9 +1,13 @@
 """AlphaGo of 2016 on 9x9, from games of a strong engine, at a size for two CPU cores."""
 
-from azero.config import CheckpointConfig, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, ReplayConfig
+from azero.data.settings import ReplayConfig
+from azero.games.go.settings import GoConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
+from azero.train.alphago2016.config import AlphaGoConfig, MatchesConfig, ReinforceConfig, SizesConfig, StageConfig
 from azero.train.alphago2016.run import AlphaGoExperiment
-from azero.train.alphago2016.settings import AlphaGoConfig, MatchesConfig, ReinforceConfig, StageConfig
 from azero.train.alphago2016.value_games import ValueDataConfig
+from azero.train.settings import CheckpointConfig
 
 
 def _learner(steps: int, rate: float, last: int, **changes: object) -> LearnerConfig:
@@ -16,8 +20,8 @@ EXPERIMENT = AlphaGoExperiment(
     name="alphago9",
     title="AlphaGo of 2016 on 9x9: four networks from games of an expert and self-play, and its search",
     config=AlphaGoConfig(
-        game=GameConfig(name="go", size=(9,), komi=7.0, suicide=True),  # the rules of the expert's games: Tromp-Taylor
-        network=NetworkConfig(blocks=4, filters=32, value_hidden=64, pattern_bits=16, train_dtype="float32", inference_dtype="float32"),
+        game=GoConfig(size=(9,), komi=7.0, suicide=True),  # the rules of the expert's games: Tromp-Taylor
+        network=SizesConfig(blocks=4, filters=32, value_hidden=64, pattern_bits=16, train_dtype="float32", inference_dtype="float32"),
         rollout=StageConfig(planes=6, iterations=10, learner=_learner(100, 1e-2, 1000)),
         tree=StageConfig(planes=10, iterations=10, learner=_learner(100, 1e-2, 1000)),
         policy=StageConfig(planes=48, iterations=50, learner=_learner(100, 2e-3, 5000)),

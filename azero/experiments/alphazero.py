@@ -2,18 +2,15 @@
 
 from typing import Literal
 
-from azero.config import (
-    CheckpointConfig,
-    Config,
-    EvaluationConfig,
-    GameConfig,
-    LearnerConfig,
-    NetworkConfig,
-    ReplayConfig,
-    RunConfig,
-    SearchConfig,
-    SelfplayConfig,
-)
+from azero.data.settings import ReplayConfig
+from azero.games.settings import GameConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
+from azero.networks.settings import ResNetConfig
+from azero.search.settings import PuctConfig
+from azero.selfplay.settings import SelfplayConfig
+from azero.settings import Config
+from azero.train.settings import CheckpointConfig, RunConfig
 
 CHESS_AND_SHOGI_RATES = ((0, 2e-1), (100_000, 2e-2), (300_000, 2e-3), (500_000, 2e-4))  # AZ pseudocode
 """Steps and learning rates."""
@@ -42,7 +39,7 @@ def published(
     """
     return Config(
         game=game,
-        network=NetworkConfig(
+        network=ResNetConfig(
             blocks=20,  # AZ methods: a convolution and 19 residual blocks
             filters=256,  # AZ methods
             policy_head=policy_head,
@@ -50,8 +47,7 @@ def published(
             value_filters=1,  # AZ methods
             value_hidden=256,  # AZ methods
         ),
-        search=SearchConfig(
-            name="puct",
+        search=PuctConfig(
             num_simulations=800,  # AZ Table S3
             puct_form="alphazero",  # AZ pseudocode: values in [0, 1], unvisited moves count as a loss
             pb_c_base=19652.0,  # AZ pseudocode

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from azero.config import GameConfig
 from azero.experiment import Experiment
 from azero.experiments import minichess
+from azero.games.animal_shogi.settings import AnimalShogiConfig
 
 _SMALL = minichess.EXPERIMENT.config
 
@@ -13,9 +13,9 @@ EXPERIMENT = Experiment(
     title="Animal shogi: AlphaZero's shogi in small, in minutes on a CPU",
     config=dataclasses.replace(
         _SMALL,
-        game=GameConfig(name="animal_shogi", max_moves=128),  # shorter than the game's own limit, so that few moves are spent on games that nobody wins
-        network=dataclasses.replace(_SMALL.network, filters=48),
-        search=dataclasses.replace(_SMALL.search, num_simulations=32, edge_width=None),
+        game=AnimalShogiConfig(max_moves=128),  # shorter than the game's own limit, so that few moves are spent on games that nobody wins
+        network=_SMALL.network.replace(filters=48),
+        search=_SMALL.search.replace(num_simulations=32, edge_width=None),
         replay=dataclasses.replace(_SMALL.replay, window_games=4000),
         evaluation=dataclasses.replace(_SMALL.evaluation, num_simulations=32),
     ),

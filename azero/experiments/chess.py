@@ -1,14 +1,14 @@
 """AlphaZero's chess as published (Silver et al. 2018); the settings are those of `alphazero`, and below."""
 
-from azero.config import GameConfig
 from azero.experiment import Experiment
 from azero.experiments.alphazero import published
+from azero.games.chess.settings import ChessConfig
 
 EXPERIMENT = Experiment(
     name="chess",
     title="AlphaZero, chess: 44 million games, 700,000 steps of 4,096 positions (AZ, supplement, Table S3)",
     config=published(
-        GameConfig(name="chess", max_moves=512),  # AZ pseudocode: longer games are drawn
+        ChessConfig(max_moves=512),  # AZ pseudocode: longer games are drawn
         dirichlet_alpha=0.3,  # AZ Table S3
         policy_head="planes",
         policy_filters=256,  # AZ supplement: one more convolution like the tower's

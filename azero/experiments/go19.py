@@ -1,27 +1,23 @@
 """AlphaGo Zero as published: 19x19, 20 blocks of 256, 1,600 simulations, gated self-play (Silver et al. 2017; the three-day run)."""
 
-from azero.config import (
-    CheckpointConfig,
-    Config,
-    EvaluationConfig,
-    GameConfig,
-    LearnerConfig,
-    NetworkConfig,
-    ReplayConfig,
-    RunConfig,
-    SearchConfig,
-    SelfplayConfig,
-)
+from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
+from azero.games.go.settings import GoConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
+from azero.networks.settings import ResNetConfig
+from azero.search.settings import PuctConfig
+from azero.selfplay.settings import SelfplayConfig
+from azero.settings import Config
+from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="go19",
     title="AlphaGo Zero, 20 blocks: 4.9 million games, 700,000 steps of 2,048 positions (AGZ, 'Empirical analysis')",
     config=Config(
-        game=GameConfig(name="go", size=(19,), komi=7.5, superko="positional", suicide=False, max_moves=722),  # AGZ methods: Tromp-Taylor, 19 x 19 x 2 moves
-        network=NetworkConfig(blocks=20, filters=256, policy_filters=2, value_filters=1, value_hidden=256),  # AGZ methods, 'Neural network architecture'
-        search=SearchConfig(
-            name="puct",
+        game=GoConfig(size=(19,), komi=7.5, superko="positional", suicide=False, max_moves=722),  # AGZ methods: Tromp-Taylor, 19 x 19 x 2 moves
+        network=ResNetConfig(blocks=20, filters=256, policy_filters=2, value_filters=1, value_hidden=256),  # AGZ methods, 'Neural network architecture'
+        search=PuctConfig(
             num_simulations=1600,  # AGZ methods, 'Self-play'
             puct_form="alphago_zero",
             c_puct=1.5,  # not published; ELF OpenGo's value

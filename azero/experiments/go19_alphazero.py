@@ -1,14 +1,14 @@
 """AlphaZero's Go as published (Silver et al. 2018); the settings are those of `alphazero`, and below."""
 
-from azero.config import GameConfig
 from azero.experiment import Experiment
 from azero.experiments.alphazero import published
+from azero.games.go.settings import GoConfig
 
 EXPERIMENT = Experiment(
     name="go19_alphazero",
     title="AlphaZero, Go: 140 million games, 700,000 steps of 4,096 positions (AZ, supplement, Table S3)",
     config=published(
-        GameConfig(name="go", size=(19,), komi=7.5, superko="positional", suicide=False, max_moves=722),  # AGZ methods; AZ pseudocode: max_moves
+        GoConfig(size=(19,), komi=7.5, superko="positional", suicide=False, max_moves=722),  # AGZ methods; AZ pseudocode: max_moves
         dirichlet_alpha=0.03,  # AZ Table S3
         policy_head="linear",
         policy_filters=2,  # AGZ methods: a linear policy over 362 moves

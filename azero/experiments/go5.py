@@ -1,18 +1,15 @@
 """5x5 Go from nothing, on two CPU cores in minutes: `make demo`. Black wins the whole board by opening in the centre (van der Werf 2002)."""
 
-from azero.config import (
-    CheckpointConfig,
-    Config,
-    EvaluationConfig,
-    GameConfig,
-    LearnerConfig,
-    NetworkConfig,
-    ReplayConfig,
-    RunConfig,
-    SearchConfig,
-    SelfplayConfig,
-)
+from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
+from azero.games.go.settings import GoConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
+from azero.networks.settings import ResNetConfig
+from azero.search.settings import GumbelConfig
+from azero.selfplay.settings import SelfplayConfig
+from azero.settings import Config
+from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="go5",
@@ -20,16 +17,16 @@ EXPERIMENT = Experiment(
     config=Config(
         # With best play White loses by 25 points. By the result alone all its moves are then as bad; half of the reward in points teaches it to resist
         # (experiments/go5-margin: 10, with another seed 6, instead of 0 of 10 games as White against GNU Go).
-        game=GameConfig(name="go", size=(5,), komi=0.5, margin_weight=0.5),
+        game=GoConfig(size=(5,), komi=0.5, margin_weight=0.5),
         # A fixed convolution, so that machines with and without bf16 units come to one net.
-        network=NetworkConfig(blocks=4, filters=32, value_hidden=64, train_dtype="float32", inference_dtype="float32", convolution="winograd"),
-        search=SearchConfig(name="gumbel", num_simulations=16, max_considered=16),
+        network=ResNetConfig(blocks=4, filters=32, value_hidden=64, train_dtype="float32", inference_dtype="float32", convolution="winograd"),
+        search=GumbelConfig(num_simulations=16, max_considered=16),
         selfplay=SelfplayConfig(
             num_games=256,
             moves_per_dispatch=16,
             dispatches_per_iteration=2,
             temperature_moves=0,  # the Gumbel noise explores
-            random_moves=12,  # White loses every game between good players: strays show it positions that can be won (experiments/go5-settings)
+            random_moves=12,  # White loses every game between good players: exploratory moves show it positions that can be won (experiments/go5-settings)
             random_share=0.15,
             resign=False,  # games are short and every one of them is a lesson
         ),

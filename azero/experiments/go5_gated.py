@@ -2,9 +2,12 @@
 
 import dataclasses
 
-from azero.config import CheckpointConfig, GameConfig, ReplayConfig, RunConfig, SelfplayConfig
+from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
 from azero.experiments import go5, go19
+from azero.games.go.settings import GoConfig
+from azero.selfplay.settings import SelfplayConfig
+from azero.train.settings import CheckpointConfig, RunConfig
 
 _PUBLISHED = go19.EXPERIMENT.config
 
@@ -13,9 +16,9 @@ EXPERIMENT = Experiment(
     title="AlphaGo Zero in small: 5x5 with the published search, gate and resignation",
     config=dataclasses.replace(
         _PUBLISHED,
-        game=GameConfig(name="go", size=(5,), komi=0.5),  # as in go5, without its reward for points
+        game=GoConfig(size=(5,), komi=0.5),  # as in go5, without its reward for points
         network=go5.EXPERIMENT.config.network,
-        search=dataclasses.replace(_PUBLISHED.search, num_simulations=32, dirichlet_alpha=0.43),  # 0.03 x 361 / 25 points (AZ: in proportion to the moves)
+        search=_PUBLISHED.search.replace(num_simulations=32, dirichlet_alpha=0.43),  # 0.03 x 361 / 25 points (AZ: in proportion to the moves)
         selfplay=SelfplayConfig(
             num_games=256,
             moves_per_dispatch=16,

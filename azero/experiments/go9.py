@@ -1,27 +1,23 @@
 """9x9 Go from nothing with AlphaGo Zero's search in small; sized for one accelerator, `configs/cpu.toml` for a laptop."""
 
-from azero.config import (
-    CheckpointConfig,
-    Config,
-    EvaluationConfig,
-    GameConfig,
-    LearnerConfig,
-    NetworkConfig,
-    ReplayConfig,
-    RunConfig,
-    SearchConfig,
-    SelfplayConfig,
-)
+from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
+from azero.games.go.settings import GoConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
+from azero.networks.settings import ResNetConfig
+from azero.search.settings import PuctConfig
+from azero.selfplay.settings import SelfplayConfig
+from azero.settings import Config
+from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="go9",
     title="9x9 Go with PUCT: does a 6-block net improve on itself steadily?",
     config=Config(
-        game=GameConfig(name="go", size=(9,), komi=7.0),  # the fair komi by strong engines' 9x9 books; draws count 0
-        network=NetworkConfig(blocks=6, filters=128),  # the size of Pgx's AlphaZero example
-        search=SearchConfig(
-            name="puct",
+        game=GoConfig(size=(9,), komi=7.0),  # the fair komi by strong engines' 9x9 books; draws count 0
+        network=ResNetConfig(blocks=6, filters=128),  # the size of Pgx's AlphaZero example
+        search=PuctConfig(
             num_simulations=200,  # MiniZero's 9x9 setting for AlphaZero
             puct_form="alphazero",  # Minigo: counting unvisited moves as losses was a large gain
             dirichlet_alpha=0.13,  # 10 / 81 points (AZ: in proportion to the number of moves)

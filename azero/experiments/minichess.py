@@ -1,26 +1,23 @@
 """Gardner's 5x5 minichess from nothing, on two CPU cores in minutes. With best play it is a draw (Mhalla and Prost 2013)."""
 
-from azero.config import (
-    CheckpointConfig,
-    Config,
-    EvaluationConfig,
-    GameConfig,
-    LearnerConfig,
-    NetworkConfig,
-    ReplayConfig,
-    RunConfig,
-    SearchConfig,
-    SelfplayConfig,
-)
+from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
+from azero.games.minichess.settings import MinichessConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
+from azero.networks.settings import ResNetConfig
+from azero.search.settings import GumbelConfig
+from azero.selfplay.settings import SelfplayConfig
+from azero.settings import Config
+from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="minichess",
     title="5x5 minichess: AlphaZero's chess in small, in minutes on a CPU",
     config=Config(
-        game=GameConfig(name="minichess", max_moves=100),  # shorter than the game's own limit: at first few games are decided, and draws by length teach little
-        network=NetworkConfig(blocks=4, filters=32, policy_filters=8, value_hidden=64, train_dtype="float32", inference_dtype="float32"),
-        search=SearchConfig(name="gumbel", num_simulations=24, max_considered=8, random_symmetry=False, edge_width=40),
+        game=MinichessConfig(max_moves=100),  # shorter than the game's own limit: at first few games are decided, and draws by length teach little
+        network=ResNetConfig(blocks=4, filters=32, policy_filters=8, value_hidden=64, train_dtype="float32", inference_dtype="float32"),
+        search=GumbelConfig(num_simulations=24, max_considered=8, random_symmetry=False, edge_width=40),
         selfplay=SelfplayConfig(
             num_games=256,
             search_batch=128,

@@ -1,25 +1,22 @@
 """The AlphaGo Zero network learning from people's games, as published (AGZ methods, 'Supervised learning from human data', and Extended Data Table 3)."""
 
-from azero.config import (
-    CheckpointConfig,
-    Config,
-    EvaluationConfig,
-    GameConfig,
-    LearnerConfig,
-    NetworkConfig,
-    ReplayConfig,
-    RunConfig,
-    SearchConfig,
-)
+from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
+from azero.games.go.settings import GoConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
+from azero.networks.settings import ResNetConfig
+from azero.search.settings import PuctConfig
+from azero.settings import Config
+from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="sl19",
     title="AlphaGo Zero's 20 blocks learning from records: 60.4% of held-out moves and a value error of 0.185 on KGS (AGZ, Extended Data Tables 1 and 2)",
     config=Config(
-        game=GameConfig(name="go", size=(19,), komi=7.5),  # AGZ methods
-        network=NetworkConfig(blocks=20, filters=256),  # AGZ Extended Data Table 1: the supervised 20-block network
-        search=SearchConfig(name="puct", num_simulations=1600),  # for playing with what was learned (AGZ methods)
+        game=GoConfig(size=(19,), komi=7.5),  # AGZ methods
+        network=ResNetConfig(blocks=20, filters=256),  # AGZ Extended Data Table 1: the supervised 20-block network
+        search=PuctConfig(num_simulations=1600),  # for playing with what was learned (AGZ methods)
         replay=ReplayConfig(symmetries=True),  # AGZ methods, 'Optimization': random reflections and rotations
         learner=LearnerConfig(
             batch_size=2048,  # AGZ methods, 'Optimization': 64 workers of 32

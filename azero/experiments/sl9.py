@@ -1,25 +1,22 @@
 """The AlphaGo Zero network learning from 9x9 games of a strong engine: the supervised comparison where 19x19 is out of reach."""
 
-from azero.config import (
-    CheckpointConfig,
-    Config,
-    EvaluationConfig,
-    GameConfig,
-    LearnerConfig,
-    NetworkConfig,
-    ReplayConfig,
-    RunConfig,
-    SearchConfig,
-)
+from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
+from azero.games.go.settings import GoConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
+from azero.networks.settings import ResNetConfig
+from azero.search.settings import PuctConfig
+from azero.settings import Config
+from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="sl9",
     title="a 4-block net learning from 9x9 games of an expert: dual|sep x res|conv|plain on one data set (--network.heads, --network.tower)",
     config=Config(
-        game=GameConfig(name="go", size=(9,), komi=7.0, suicide=True),  # the rules of the games: Tromp-Taylor
-        network=NetworkConfig(blocks=4, filters=32, value_hidden=64),
-        search=SearchConfig(name="puct", num_simulations=200, puct_form="alphazero"),  # for playing with what was learned, as in go9
+        game=GoConfig(size=(9,), komi=7.0, suicide=True),  # the rules of the games: Tromp-Taylor
+        network=ResNetConfig(blocks=4, filters=32, value_hidden=64),
+        search=PuctConfig(num_simulations=200, puct_form="alphazero"),  # for playing with what was learned, as in go9
         replay=ReplayConfig(symmetries=True),
         learner=LearnerConfig(
             batch_size=128,

@@ -12,7 +12,7 @@ from jax.custom_batching import custom_vmap
 
 from azero.types import PyTree
 
-PIECE = 128
+CHUNK = 128
 """Positions at a time on a CPU: 1,024 at once fall out of the cache (1 MB a core) and run at half the speed, at 9x9 and at 19x19."""
 
 
@@ -20,9 +20,9 @@ def batch_native(function: Callable[..., PyTree], on_cpu: Callable[..., PyTree] 
     """Return a function of one position that calls `function`, which is written for arrays [B, ...], once for the whole batch.
 
     Without `vmap` the batch has one position. Under `vmap`, also nested, all mapped axes become the one batch axis, so that a loop inside `function` has a
-    scalar condition instead of a select over its whole carry. On a CPU the batch comes in pieces, or whole to `on_cpu` where that is given.
+    scalar condition instead of a select over its whole carry. On a CPU the batch comes in chunks, or whole to `on_cpu` where that is given.
     """
-    for_cpu = functools.partial(_in_pieces, function) if on_cpu is None else on_cpu
+    for_cpu = functools.partial(_in_chunks, function) if on_cpu is None else on_cpu
 
     @custom_vmap
     def call(*arguments: jax.Array) -> PyTree:
@@ -42,12 +42,12 @@ def batch_native(function: Callable[..., PyTree], on_cpu: Callable[..., PyTree] 
     return for_one
 
 
-def _in_pieces(function: Callable[..., PyTree], *arguments: jax.Array) -> PyTree:
-    """Call `function` on pieces of at most PIECE positions, one after the other; on the whole batch if it has no such divisor of a useful size."""
+def _in_chunks(function: Callable[..., PyTree], *arguments: jax.Array) -> PyTree:
+    """Call `function` on chunks of at most CHUNK positions, one after the other; on the whole batch if it has no such divisor of a useful size."""
     batch = arguments[0].shape[0]
-    piece = next((size for size in range(min(PIECE, batch), PIECE // 4, -1) if batch % size == 0), batch)
-    if piece == batch:
+    chunk = next((size for size in range(min(CHUNK, batch), CHUNK // 4, -1) if batch % size == 0), batch)
+    if chunk == batch:
         return function(*arguments)
-    pieces = [a.reshape(batch // piece, piece, *a.shape[1:]) for a in arguments]
-    output = jax.lax.map(lambda piece_arguments: function(*piece_arguments), pieces)
+    chunks = [a.reshape(batch // chunk, chunk, *a.shape[1:]) for a in arguments]
+    output = jax.lax.map(lambda chunk_arguments: function(*chunk_arguments), chunks)
     return jax.tree.map(lambda a: a.reshape(batch, *a.shape[2:]), output)

@@ -85,17 +85,17 @@ def fill_lines(seeds: AnySet, free: AnySet, direction: Direction, moved: Callabl
 
 
 class Guard(NamedTuple, Generic[AnySet]):
-    """What restricts the mover's men."""
+    """What restricts the mover's pieces."""
 
     attacked: AnySet
     """squares where the king would stand in check"""
     pinned: list[AnySet]
-    """men that shield the king, by line: N-S, NE-SW, E-W, SE-NW"""
+    """pieces that shield the king, by line: N-S, NE-SW, E-W, SE-NW"""
     answers: AnySet
-    """where a man other than the king may go: everywhere, or where it ends a check"""
+    """where a piece other than the king may go: everywhere, or where it ends a check"""
     checkers: AnySet
     unpinned: AnySet
-    """squares without a pinned man"""
+    """squares without a pinned piece"""
 
 
 class Seen(Protocol[AnySet]):
@@ -103,7 +103,7 @@ class Seen(Protocol[AnySet]):
 
     @property
     def sight(self) -> list[AnySet]:
-        """What the king sees, up to and with the first man."""
+        """What the king sees, up to and with the first piece."""
         ...
 
     @property
@@ -118,18 +118,24 @@ class Seen(Protocol[AnySet]):
 
 
 def guard_of(
-    own: AnySet, lines: Seen[AnySet], runners: Sequence[AnySet], near_attacks: AnySet, near_checkers: AnySet, board: AnySet, settle: Callable[..., list[AnySet]]
+    own: AnySet,
+    lines: Seen[AnySet],
+    runners: Sequence[AnySet],
+    near_attacks: AnySet,
+    near_checkers: AnySet,
+    board: AnySet,
+    compute_once: Callable[..., list[AnySet]],
 ) -> Guard[AnySet]:
-    """Return what restricts the mover's men.
+    """Return what restricts the mover's pieces.
 
     Args:
-      own: the mover's men.
+      own: the mover's pieces.
       lines: through its king.
-      runners: the other side's men that run, by the direction in which the king would see them.
-      near_attacks: squares that the other side's men attack by a step or a jump.
-      near_checkers: its men that attack the king by a step or a jump.
+      runners: the other side's pieces that run, by the direction in which the king would see them.
+      near_attacks: squares that the other side's pieces attack by a step or a jump.
+      near_checkers: its pieces that attack the king by a step or a jump.
       board: all squares.
-      settle: returns the same sets, which XLA then computes once.
+      compute_once: returns the same sets, which XLA then computes once.
     """
     attacked = union([*lines.hits, near_attacks])
     pinned = [union(lines.sight[d] & lines.hits[opposite(d)] & own for d in (line, line + 4)) for line in range(4)]
@@ -137,5 +143,5 @@ def guard_of(
     between = union(lines.sight[d] & lines.fire[opposite(d)] for d in range(8))
     free, one = spread(checkers.is_empty()), spread(~checkers.has_several())
     answers = (between | near_checkers).when(one) | board.when(free)
-    attacked, answers, checkers, *pinned = settle(attacked, answers, checkers, *pinned)
+    attacked, answers, checkers, *pinned = compute_once(attacked, answers, checkers, *pinned)
     return Guard(attacked, pinned, answers, checkers, ~union(pinned))

@@ -1,6 +1,6 @@
-"""Boards of men in text: the ranks of FEN and SFEN, and diagrams. Host side only.
+"""Boards of pieces in text: the ranks of FEN and SFEN, and diagrams. Host side only.
 
-Men are given by square, the nearest rank of the first mover first, as letters; a dot or nothing is an empty square.
+Pieces are given by square, the nearest rank of the first mover first, as letters; a dot or nothing is an empty square.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 
-def format_ranks(men: Sequence[str], files: int) -> str:
-    """Return the men as FEN and SFEN have them: the far rank first, a run of empty squares as its length."""
+def format_ranks(pieces: Sequence[str], files: int) -> str:
+    """Return the pieces as FEN and SFEN have them: the far rank first, a run of empty squares as its length."""
     rows = []
-    for begin in range(len(men) - files, -1, -files):
-        runs = itertools.groupby(men[begin : begin + files], key=lambda man: man in ("", "."))
+    for begin in range(len(pieces) - files, -1, -files):
+        runs = itertools.groupby(pieces[begin : begin + files], key=lambda piece: piece in ("", "."))
         rows.append("".join(str(len(list(run))) if is_empty else "".join(run) for is_empty, run in runs))
     return "/".join(rows)
 
 
-def diagram_rows(men: Sequence[str], files: int) -> list[str]:
+def diagram_rows(pieces: Sequence[str], files: int) -> list[str]:
     """Return the rows of a diagram, the far rank first, each behind its number, and the letters of the files below them."""
-    rows = [f"{begin // files + 1} {' '.join(men[begin : begin + files])}" for begin in range(len(men) - files, -1, -files)]
+    rows = [f"{begin // files + 1} {' '.join(pieces[begin : begin + files])}" for begin in range(len(pieces) - files, -1, -files)]
     return [*rows, "  " + " ".join("abcdefgh"[:files])]
 
 
 def format_held(hand: Mapping[str, int]) -> str:
-    """Return the men in hand, by letter, as a diagram has them: "P2 G1", or "-" for none."""
+    """Return the pieces in hand, by letter, as a diagram has them: "P2 G1", or "-" for none."""
     return " ".join(f"{letter}{count}" for letter, count in hand.items() if count) or "-"

@@ -16,7 +16,7 @@ MOST_BYTES = 64 << 30
 """Bytes that one file may expand to in all: some hours of reading."""
 MOST_MEMBERS = 1_000_000
 """Members of one archive, those inside of others included; the largest collection known here, GoGoD, has 125,000 games."""
-_PIECE = 1 << 20
+_CHUNK = 1 << 20
 
 
 class TooLargeError(ValueError):
@@ -61,14 +61,14 @@ class Budget:
         Raises:
           TooLargeError: it is too much.
         """
-        pieces: list[bytes] = []
+        chunks: list[bytes] = []
         length = 0
-        while piece := file.read(_PIECE):
-            length += len(piece)
+        while chunk := file.read(_CHUNK):
+            length += len(chunk)
             if length > LARGEST_TEXT:
                 raise TooLargeError(f"{name} has more than {LARGEST_TEXT >> 20} MiB, which are held in memory; divide it")
-            pieces.append(piece)
-        return b"".join(pieces)
+            chunks.append(chunk)
+        return b"".join(chunks)
 
     def gunzip(self, file: IO[bytes]) -> IO[bytes]:
         """Return a stream of what the gzip stream `file` expands to, whose bytes are counted."""
@@ -90,7 +90,7 @@ class _Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        piece = self._file.read(len(buffer))
-        self._budget.spend(len(piece))
-        buffer[: len(piece)] = piece
-        return len(piece)
+        chunk = self._file.read(len(buffer))
+        self._budget.spend(len(chunk))
+        buffer[: len(chunk)] = chunk
+        return len(chunk)

@@ -1,21 +1,12 @@
-"""The table of games, by name. A game's module is imported when the game is made."""
+"""Making games from their settings or by name. A game's module is imported when the game is made."""
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from azero.config import find
 from azero.games.game import Game
-
-GAMES = {
-    "animal_shogi": "azero.games.animal_shogi.rules:AnimalShogi",
-    "chess": "azero.games.chess.rules:Chess",
-    "go": "azero.games.go.rules:Go",
-    "minichess": "azero.games.minichess.rules:Minichess",
-    "shogi": "azero.games.shogi.rules:Shogi",
-    "tictactoe": "azero.games.tictactoe:TicTacToe",
-}
-"""The module and class of each game."""
+from azero.games.settings import GameConfig
 
 SIDES = {
     "go": ("Black", "White"),
@@ -27,16 +18,25 @@ SIDES = {
 """What the first and the second mover are called, where they have names."""
 
 
+def build(config: GameConfig) -> Game:
+    """Make the game of `config`.
+
+    Raises:
+      ValueError: an option is out of range.
+    """
+    game: Game = find(config.RULES)(**config.options())
+    return game
+
+
 def make(name: str, **options: Any) -> Game:
-    """Make the game `name` with its options, e.g. `make("go", size=9, komi=7.0)`.
+    """Make the game `name` with options of the class of its rules, e.g. `make("go", size=9, komi=7.0)`.
 
     Raises:
       ValueError: the name is not in the table, or an option is out of range.
     """
-    if name not in GAMES:
-        raise ValueError(f"unknown game {name!r}; the games are: {', '.join(sorted(GAMES))}")
-    module, _, rules = GAMES[name].partition(":")
-    game: Game = getattr(importlib.import_module(module), rules)(**options)
+    if name not in GameConfig.KINDS:
+        raise ValueError(f"unknown game {name!r}; the games are: {', '.join(sorted(GameConfig.KINDS))}")
+    game: Game = find(GameConfig.kind(name).RULES)(**options)
     return game
 
 

@@ -17,11 +17,11 @@ import optax
 from flax import struct
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from azero.config import LearnerConfig
 from azero.data.sample import Batch, Samples
 from azero.games.game import Game
 from azero.learn.losses import Losses, batch_losses, reinforce_losses, squared_norm
 from azero.learn.schedules import make_schedule
+from azero.learn.settings import LearnerConfig
 from azero.mesh import DATA_AXIS, batch_sharded, check_divides, replicated
 from azero.networks.network import Network
 from azero.types import Array, PyTree

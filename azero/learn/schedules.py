@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import optax
 
-from azero.config import LearnerConfig
+from azero.learn.settings import LearnerConfig
 from azero.types import Array
 
 

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.config import GameConfig
 from azero.games.game import Game
 from azero.games.go.rules import Go
+from azero.games.settings import GameConfig
 from azero.match.compiled import MatchGames, make_match
 from azero.match.external import Pairing
 from azero.match.games import MatchGame

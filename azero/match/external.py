@@ -23,7 +23,7 @@ from azero.players.player import Player, Position
 from azero.players.program import ProgramPlayer
 
 GNU_GO = "gnugo --mode gtp --level {level} --seed {seed}"
-"""GNU Go as it comes: with its own, Japanese rules it passes while dead stones are on the board."""
+"""GNU Go with its default settings: by its own, Japanese rules it passes while dead stones are on the board."""
 OUR_RULES = "--chinese-rules --positional-superko --capture-all-dead"
 """What brings GNU Go as near to our rules as its options allow: area scoring, no repeated position, dead stones captured before it passes."""
 

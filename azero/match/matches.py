@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from azero.config import GameConfig
 from azero.console.progress import working
 from azero.console.terminal import make_console
-from azero.games import make
+from azero.games.settings import GameConfig
 from azero.games.table import side_names
 from azero.match.batched import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_rounds
 from azero.match.directory import MatchDirectory
@@ -21,7 +20,7 @@ from azero.match.openings import draw_pairings
 from azero.match.records import RECORDS
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult
-from azero.match.sides import Side, as_before, describe_rules, match_rules, player_maker, plays_at_once, read_sides, refuse_unplaced
+from azero.match.sides import Side, check_start_positions, describe_rules, match_rules, player_maker, plays_at_once, read_sides, restore_side
 from azero.match.sprt import Sprt
 from azero.players.specs import NetworkSpec
 
@@ -37,16 +36,16 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
     console = console or make_console()
     sides = read_sides(request)
     rules = match_rules(request, sides)
-    pairings = draw_pairings(request, make(rules.name, **rules.options()))
+    pairings = draw_pairings(request, rules.build())
     if request.start_positions is not None:
-        refuse_unplaced(sides)
+        check_start_positions(sides)
     with contextlib.ExitStack() as stack:
         directory = None
         if request.out is not None:
             directory = MatchDirectory(request.out, request.command, [side.facts for side in sides])
             stack.callback(directory.close)
             at_once = plays_at_once(sides, request.start_positions is not None)
-            sides = tuple(as_before(side, facts, at_once) for side, facts in zip(sides, directory.players, strict=True))
+            sides = tuple(restore_side(side, facts, at_once) for side, facts in zip(sides, directory.players, strict=True))
         match = _RunningMatch(request, sides, rules, pairings, directory, console)
         try:
             match.run()
@@ -74,7 +73,7 @@ class _RunningMatch:
         self.console = console
         self.rules = rules
         self.pairings = pairings
-        self.game = make(rules.name, **rules.options())
+        self.game = rules.build()
         self.games: list[MatchGame] = [] if directory is None else list(directory.games)
         self._test = None if request.sprt is None else Sprt(*request.sprt)
         self._tested = 0

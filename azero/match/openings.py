@@ -20,7 +20,7 @@ from azero.match.request import MatchRequest
 from azero.players.player import Position
 
 MATERIAL = {"p": 1, "n": 3, "b": 3, "r": 5, "q": 9}
-"""What men are worth, in pawns (Shannon 1950, 'Programming a Computer for Playing Chess', section 3)."""
+"""What pieces are worth, in pawns (Shannon 1950, 'Programming a Computer for Playing Chess', section 3)."""
 _CHESS = ("chess", "minichess")
 
 
@@ -72,8 +72,8 @@ def read_starts(path: Path, game: Game, need_stronger: bool = False) -> list[Sta
 
 def stronger_side(fen: str) -> int | None:
     """Return which side of a FEN has more material, 0 White and 1 Black; None if neither has."""
-    men = fen.split()[0]
-    balance = sum(MATERIAL[man] * (men.count(man.upper()) - men.count(man)) for man in MATERIAL)
+    pieces = fen.split()[0]
+    balance = sum(MATERIAL[piece] * (pieces.count(piece.upper()) - pieces.count(piece)) for piece in MATERIAL)
     return None if balance == 0 else int(balance < 0)
 
 

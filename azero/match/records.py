@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, Self, TypeVar
 
-from azero.config import GameConfig
 from azero.games.chess.pgn import RESULTS, format_pgn
 from azero.games.chess.text import START as CHESS_START
 from azero.games.chess.text import board_of_fen, format_san
 from azero.games.game import Game
+from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import Note, format_game, format_result, rules_name
 from azero.games.go.text import format_vertex
+from azero.games.settings import GameConfig
 from azero.games.shogi import entering
 from azero.games.shogi.csa import format_csa
 from azero.games.shogi.csa import format_move as format_csa_move
@@ -37,6 +38,7 @@ _AnyBoard = TypeVar("_AnyBoard", bound=_Board)
 
 def match_sgf(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
     """Return a game of Go as SGF text; `names` are those of the match's first and second player."""
+    assert isinstance(rules, GoConfig)
     lines = [[format_vertex(action, board.board_shape) for action in decision.line] for decision in game.decisions]
     notes = [Note(comment) for comment in _comments(game, lines, "\n")]
     record = GameRecord(

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from azero.config import Config, GameConfig
-from azero.games import Game, make
+from azero.games.game import Game
+from azero.games.go.settings import GoConfig
+from azero.games.settings import GameConfig
+from azero.games.shogi.settings import ShogiConfig
 from azero.match.request import MatchRequest
 from azero.players.external import MakePlayer
 from azero.players.player import Player, Position
@@ -26,6 +28,7 @@ from azero.players.specs import (
     with_search,
 )
 from azero.players.tree_player import PlayStyle
+from azero.settings import Config
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
     return tuple(Side(*side) for side in zip(texts, specs, configs, names, strict=True))
 
 
-def as_before(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
+def restore_side(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
     """Return the player as it was when the match began: the newest checkpoint of that day.
 
     Matches of former versions do not say which search their networks played. It was the run's in many games at once, and else the engine's; `was_at_once` says which.
@@ -103,20 +106,20 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
     trained = next((side.config.game.for_matches() for side in sides if side.config is not None), None)
     programs = [side.spec.game for side in sides if not isinstance(side.spec, ThinkerSpec)]
     name = request.game or (programs[0] if trained is None else trained.name)
-    rules = trained if trained is not None and trained.name == name else GameConfig(name=name)
-    if name == "go":
+    rules: GameConfig = trained if trained is not None and trained.name == name else GameConfig.kind(name)(name)
+    if isinstance(rules, GoConfig):
         rules = _go_rules(request, rules)
     elif (request.komi, request.size, request.suicide) != (None, None, None):
         raise ValueError(f"size, komi and suicide are settings of Go, not of {name}")
     if request.entering_king is not None:
-        if name != "shogi":
+        if not isinstance(rules, ShogiConfig):
             raise ValueError(f"entering-king is a setting of shogi, not of {name}")
-        rules = dataclasses.replace(rules, entering_king=request.entering_king)
-    board = make(rules.name, **rules.options())
+        rules = rules.replace(entering_king=request.entering_king)
+    board = rules.build()
     for side in sides:
         if isinstance(side.spec, ThinkerSpec):
             assert side.config is not None
-            known = make(side.config.game.name, **side.config.game.options())
+            known = side.config.game.build()
             if (known.name, known.board_shape) != (board.name, board.board_shape):
                 raise ValueError(f"{side.name} plays {known.name} on {_by(known)}, not {board.name} on {_by(board)}")
         elif side.spec.game != board.name or (board.name == "go" and len(set(board.board_shape)) != 1):
@@ -126,17 +129,17 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
 
 def describe_rules(rules: GameConfig) -> str:
     """Return what the games are played by, for people."""
-    board = make(rules.name, **rules.options())
+    board = rules.build()
     words = [f"{board.name} on {_by(board)}"]
-    if rules.name == "go":
+    if isinstance(rules, GoConfig):
         repetition = "simple ko" if rules.superko == "simple" else f"{rules.superko} superko"
         words += [f"area scoring, komi {rules.komi:g}", repetition, "suicide" if rules.suicide else "no suicide"]
-    if rules.name == "shogi":
+    if isinstance(rules, ShogiConfig):
         words.append(f"{'with' if rules.entering_king else 'without'} an entering-king rule{' (27 points)' if rules.entering_king else ''}")
     return ", ".join([*words, f"at most {board.max_moves} moves"])
 
 
-def _go_rules(request: MatchRequest, trained: GameConfig) -> GameConfig:
+def _go_rules(request: MatchRequest, trained: GoConfig) -> GoConfig:
     rules = trained if request.komi is None else dataclasses.replace(trained, komi=request.komi)
     rules = rules if request.suicide is None else dataclasses.replace(rules, suicide=request.suicide)
     if request.size is None:
@@ -144,7 +147,7 @@ def _go_rules(request: MatchRequest, trained: GameConfig) -> GameConfig:
     return dataclasses.replace(rules, size=(request.size,), max_moves=None if (request.size,) != trained.size else rules.max_moves)
 
 
-def refuse_unplaced(sides: Sequence[Side]) -> None:
+def check_start_positions(sides: Sequence[Side]) -> None:
     """Check that every player can be shown a position to begin with.
 
     Raises:
@@ -168,7 +171,7 @@ def player_maker(side: Side, request: MatchRequest, rules: GameConfig, worker: i
     style = PlayStyle(temperature_moves=request.temperature_moves)
     player = load_any_thinker(side.spec, rules, ThinkerSettings(style=style, seed=request.seed + worker))
     player.name = side.name
-    player.warm_up(Position.start(make(rules.name, **rules.options())))
+    player.warm_up(Position.start(rules.build()))
 
     def same(number: int) -> Player:
         return player

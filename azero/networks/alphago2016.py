@@ -1,6 +1,6 @@
 """The policy network and the value network of AlphaGo (2016), behind the Network contract.
 
-Source: AG16 methods, 'Policy network: neural network architecture' and 'Value network'. Of `NetworkConfig` they read `filters` (k), `blocks`, the convolutions
+Source: AG16 methods, 'Policy network: neural network architecture' and 'Value network'. Of their settings they read `filters` (k), `blocks`, the convolutions
 before the last one (the paper's 12: one of 5x5, the others of 3x3), `value_hidden` (256), and how to compute. There is no batch norm; `batch_stats` is empty.
 
     policy    12 convolutions of k filters with ReLU; 1x1 of one filter with a bias for every point: 13 layers. The paper has no pass: here its probability
@@ -17,11 +17,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from azero.config import NetworkConfig
 from azero.networks.convolution import CONVOLUTIONS, convolve
-from azero.networks.inference import add_bias, by_pieces, dense
+from azero.networks.inference import add_bias, by_chunks, dense
 from azero.networks.network import NEVER, Network
 from azero.networks.resnet import pointwise
+from azero.networks.settings import ConvolutionalConfig
 from azero.types import Array, PyTree
 
 FIRST_WIDTH = 5
@@ -35,7 +35,7 @@ _LECUN = jax.nn.initializers.lecun_normal()
 Convolve = Callable[[Array, Array], Array]
 
 
-def policy_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int, piece: int | None) -> Network:
+def policy_network(config: ConvolutionalConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int, chunk: int | None) -> Network:
     """Make the policy network; `num_actions` are the points, and pass.
 
     Raises:
@@ -55,10 +55,10 @@ def policy_network(config: NetworkConfig, board_shape: tuple[int, int], num_plan
         logits = jnp.pad(add_bias(points, params["head"]["bias"]), ((0, 0), (0, 1)), constant_values=NEVER)
         return logits, jnp.zeros(features.shape[0], jnp.float32)
 
-    return _network(config, board_shape, init, outputs, piece)
+    return _network(config, board_shape, init, outputs, chunk)
 
 
-def value_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int, piece: int | None) -> Network:
+def value_network(config: ConvolutionalConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int, chunk: int | None) -> Network:
     """Make the value network."""
 
     def init(key: Array) -> PyTree:
@@ -77,15 +77,15 @@ def value_network(config: NetworkConfig, board_shape: tuple[int, int], num_plane
         hidden = jax.nn.relu(dense(params["hidden"], points.reshape(features.shape[0], -1)))
         return jnp.zeros((features.shape[0], num_actions), jnp.float32), jnp.tanh(dense(params["value"], hidden))[:, 0]
 
-    return _network(config, board_shape, init, outputs, piece)
+    return _network(config, board_shape, init, outputs, chunk)
 
 
 def _network(
-    config: NetworkConfig,
+    config: ConvolutionalConfig,
     board_shape: tuple[int, int],
     init: Callable[[Array], PyTree],
     outputs: Callable[[PyTree, Array], tuple[Array, Array]],
-    piece: int | None,
+    chunk: int | None,
 ) -> Network:
     """Put `outputs` (params, features [B, H, W, F]) -> (logits, value) on the tower."""
     train_convolve = functools.partial(convolve, config.convolution)
@@ -108,12 +108,12 @@ def _network(
         def evaluate(part: Array) -> tuple[Array, Array]:
             return outputs(folded, _tower(config, folded, part.astype(inference_dtype), prepared_convolve))
 
-        return by_pieces(evaluate, planes, piece)
+        return by_chunks(evaluate, planes, chunk)
 
     return Network(init, apply, train_apply, fold, infer)
 
 
-def _init_tower(config: NetworkConfig, key: Array, num_planes: int) -> PyTree:
+def _init_tower(config: ConvolutionalConfig, key: Array, num_planes: int) -> PyTree:
     first_key, key = jax.random.split(key)
     shape, count = (3, 3, config.filters, config.filters), config.blocks - 1
     kernels = jax.vmap(lambda one: _HE(one, shape, jnp.float32))(jax.random.split(key, count)) if count else jnp.zeros((0, *shape), jnp.float32)
@@ -126,7 +126,7 @@ def _init_tower(config: NetworkConfig, key: Array, num_planes: int) -> PyTree:
     }
 
 
-def _tower(config: NetworkConfig, params: PyTree, x: Array, convolve: Convolve) -> Array:
+def _tower(config: ConvolutionalConfig, params: PyTree, x: Array, convolve: Convolve) -> Array:
     """Return the features [B, H, W, F] of planes [B, H, W, C], in the type of `x`."""
 
     def layer(x: Array, params: PyTree) -> tuple[Array, None]:

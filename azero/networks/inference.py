@@ -1,4 +1,4 @@
-"""The fast path of self-play: batch norm folded into the convolutions, low precision, and batches cut into pieces that fit a CPU's cache."""
+"""The fast path of self-play: batch norm folded into the convolutions, low precision, and batches cut into chunks that fit a CPU's cache."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from azero.config import NetworkConfig
 from azero.networks.convolution import CONVOLUTIONS
 from azero.networks.resnet import pointwise
+from azero.networks.settings import ResNetConfig
 from azero.types import Array, PyTree
 
 
-def fold(config: NetworkConfig, board_width: int, variables: PyTree) -> PyTree:
+def fold(config: ResNetConfig, board_width: int, variables: PyTree) -> PyTree:
     """Return the inference parameters of `variables`: each convolution with its batch norm becomes {"weights", "bias"}.
 
     Everything is computed in float32; the weights of the towers are then cast to the inference type. Biases and heads stay float32.
@@ -51,27 +51,27 @@ def _fold_layer(layer: PyTree, running: PyTree, epsilon: float) -> tuple[Array, 
     return layer["kernel"] * scale[..., None, None, None, :], norm["bias"] - statistics["mean"] * scale
 
 
-def infer(config: NetworkConfig, folded: PyTree, planes: Array, piece: int | None, turn: int) -> tuple[Array, Array]:
+def infer(config: ResNetConfig, folded: PyTree, planes: Array, chunk: int | None, turn: int) -> tuple[Array, Array]:
     """Return (logits float32[B, A], value float32[B]) of planes [B, H, W, C].
 
-    `piece` is the number of positions evaluated at a time, one piece after the other; None evaluates the whole batch at once. `turn` is the number of
+    `chunk` is the number of positions evaluated at a time, one chunk after the other; None evaluates the whole batch at once. `turn` is the number of
     residual blocks in a turn of the loop over them.
     """
-    return by_pieces(functools.partial(_infer_piece, config, turn, folded), planes, piece)
+    return by_chunks(functools.partial(_infer_chunk, config, turn, folded), planes, chunk)
 
 
-def by_pieces(evaluate: Callable[[Array], tuple[Array, Array]], planes: Array, piece: int | None) -> tuple[Array, Array]:
-    """Return (logits [B, A], value [B]) of planes [B, ...] from `evaluate`, which is given at most `piece` positions at a time; None is all at once."""
+def by_chunks(evaluate: Callable[[Array], tuple[Array, Array]], planes: Array, chunk: int | None) -> tuple[Array, Array]:
+    """Return (logits [B, A], value [B]) of planes [B, ...] from `evaluate`, which is given at most `chunk` positions at a time; None is all at once."""
     batch = planes.shape[0]
-    if piece is None or batch <= piece:
+    if chunk is None or batch <= chunk:
         return evaluate(planes)
-    pieces = -(-batch // piece)
-    padded = jnp.pad(planes, ((0, pieces * piece - batch), (0, 0), (0, 0), (0, 0)))
-    logits, value = lax.map(evaluate, padded.reshape(pieces, piece, *planes.shape[1:]))
-    return logits.reshape(pieces * piece, -1)[:batch], value.reshape(-1)[:batch]
+    chunks = -(-batch // chunk)
+    padded = jnp.pad(planes, ((0, chunks * chunk - batch), (0, 0), (0, 0), (0, 0)))
+    logits, value = lax.map(evaluate, padded.reshape(chunks, chunk, *planes.shape[1:]))
+    return logits.reshape(chunks * chunk, -1)[:batch], value.reshape(-1)[:batch]
 
 
-def _infer_piece(config: NetworkConfig, turn: int, folded: PyTree, planes: Array) -> tuple[Array, Array]:
+def _infer_chunk(config: ResNetConfig, turn: int, folded: PyTree, planes: Array) -> tuple[Array, Array]:
     layer = functools.partial(_layer, CONVOLUTIONS[config.convolution].apply)
     tower = functools.partial(_tower, layer=layer, is_residual=config.tower == "res", turn=turn)
     x = planes.astype(jnp.dtype(config.inference_dtype))

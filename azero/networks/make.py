@@ -1,51 +1,53 @@
-"""Making a network from its settings, and settling what they leave to the machine."""
+"""Making a network from its settings, and resolving what they leave to the machine."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.config import NetworkConfig
 from azero.networks import alphago2016, inference, rollout
-from azero.networks.network import Network
+from azero.networks.network import Network, Shapes
 from azero.networks.resnet import PolicyValue, blocks_per_turn
+from azero.networks.settings import (
+    ConvolutionalConfig,
+    NetworkConfig,
+    Policy2016Config,
+    ResNetConfig,
+    Rollout2016Config,
+    Tree2016Config,
+    Value2016Config,
+)
 from azero.types import Array, PyTree
 
-_PIECE_BYTES = 1 << 19
+N = TypeVar("N", bound=NetworkConfig)
+
+_CHUNK_BYTES = 1 << 19
 """Bytes of one layer's activations that a CPU core works on at a time: fastest at 5x5x32 and 19x19x96 on cores with 1 MB of L2 cache (measured)."""
 
 _BF16_FLAGS = {"amx_bf16", "avx512_bf16", "bf16"}
 """Names of bf16 matrix and dot-product units in /proc/cpuinfo: Intel AMX, AVX-512, Arm."""
 
 
-ARCHITECTURES_2016 = {"policy2016": alphago2016.policy_network, "value2016": alphago2016.value_network}
-"""The convolutional networks of 2016 by name."""
+def make_resnet(config: ResNetConfig, game: Shapes, platform: str | None = None) -> Network:
+    """Make the network of AlphaGo Zero for the planes and moves of `game`.
 
-
-def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int, platform: str | None = None) -> Network:
-    """Make the network of `config` for planes [B, *board_shape, num_planes] and `num_actions` moves.
-
-    `config` goes through `resolve` first. `platform` is what it will run on, "cpu", "gpu" or "tpu"; default what there is here.
+    `platform` is what it will run on, "cpu", "gpu" or "tpu"; default what there is here.
     """
     platform = platform or jax.default_backend()
     config = resolve(config, platform)
-    piece = piece_size(config, board_shape) if platform == "cpu" else None
-    if config.name in rollout.NUM_GROUPS:
-        return rollout.linear_network(config, board_shape, num_planes, num_actions)
-    if config.name in ARCHITECTURES_2016:
-        return ARCHITECTURES_2016[config.name](config, board_shape, num_planes, num_actions, piece)
+    chunk = chunk_size(config, game.board_shape) if platform == "cpu" else None
     turn = blocks_per_turn(config.blocks - 1, platform)
-    frozen = PolicyValue(config, num_actions, is_training=False, turn=turn)
-    training = PolicyValue(config, num_actions, is_training=True, turn=turn)
+    frozen = PolicyValue(config, game.num_actions, is_training=False, turn=turn)
+    training = PolicyValue(config, game.num_actions, is_training=True, turn=turn)
 
     def init(key: Array) -> PyTree:
-        return frozen.init(key, jnp.zeros((1, *board_shape, num_planes), jnp.float32))
+        return frozen.init(key, jnp.zeros((1, *game.board_shape, game.num_planes), jnp.float32))
 
     def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:
         outputs, _ = frozen.apply(variables, planes, mutable=[])
@@ -55,22 +57,38 @@ def make_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes
         outputs, changed = training.apply(variables, planes, mutable=["batch_stats"])
         return outputs, changed["batch_stats"]
 
-    fold = functools.partial(inference.fold, config, board_shape[1])
-    return Network(init, apply, train_apply, fold, functools.partial(inference.infer, config, piece=piece, turn=turn))
+    fold = functools.partial(inference.fold, config, game.board_shape[1])
+    return Network(init, apply, train_apply, fold, functools.partial(inference.infer, config, chunk=chunk, turn=turn))
 
 
-def piece_size(config: NetworkConfig, board_shape: tuple[int, int]) -> int:
+def make_alphago2016(config: Policy2016Config | Value2016Config, game: Shapes, platform: str | None = None) -> Network:
+    """Make the policy or the value network of AlphaGo (2016); arguments as of `make_resnet`."""
+    platform = platform or jax.default_backend()
+    config = resolve(config, platform)
+    chunk = chunk_size(config, game.board_shape) if platform == "cpu" else None
+    make = alphago2016.policy_network if isinstance(config, Policy2016Config) else alphago2016.value_network
+    return make(config, game.board_shape, game.num_planes, game.num_actions, chunk)
+
+
+def make_linear(config: Rollout2016Config | Tree2016Config, game: Shapes, platform: str | None = None) -> Network:
+    """Make the rollout or the tree policy of AlphaGo (2016); it computes alike on all platforms."""
+    return rollout.linear_network(config, game.board_shape, game.num_planes, game.num_actions)
+
+
+def chunk_size(config: ConvolutionalConfig, board_shape: tuple[int, int]) -> int:
     """Return how many positions a CPU core evaluates at a time: a power of two whose activations stay in its cache."""
     position_bytes = board_shape[0] * board_shape[1] * config.filters * 4
-    return 1 << max(0, round(np.log2(_PIECE_BYTES / position_bytes)))
+    return 1 << max(0, round(np.log2(_CHUNK_BYTES / position_bytes)))
 
 
-def resolve(config: NetworkConfig, platform: str | None = None) -> NetworkConfig:
+def resolve(config: N, platform: str | None = None) -> N:
     """Return `config` without "auto": the convolution, and the compute types that it needs, by kind of processor, so that equal machines compute alike.
 
     `platform` is "cpu", "gpu" or "tpu"; default what there is here. GPUs and TPUs take XLA's convolution, CPUs what `_cpu_convolution` says. Minimal filtering needs
     float32: with it both compute types are float32, whatever the settings say.
     """
+    if not isinstance(config, ConvolutionalConfig):
+        return config
     convolution = config.convolution
     if convolution == "auto":
         on_cpu = (platform or jax.default_backend()) == "cpu"
@@ -80,7 +98,7 @@ def resolve(config: NetworkConfig, platform: str | None = None) -> NetworkConfig
     return dataclasses.replace(config, convolution=convolution)
 
 
-def _cpu_convolution(config: NetworkConfig) -> Literal["dots", "winograd"]:
+def _cpu_convolution(config: ConvolutionalConfig) -> Literal["dots", "winograd"]:
     """Return the convolution of CPUs by instruction set and compute type; both were measured with `azero bench network` (docs/speed.md).
 
     | processor | inference in | convolution |

@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from azero.types import Array, PyTree
 
 NEVER = -1e9
 """Logit of a move that a network does not have, such as the pass of AlphaGo's policy network of 2016: a position has no target there."""
+
+
+class Shapes(Protocol):
+    """What a network has to know of a game, and every Game says."""
+
+    @property
+    def board_shape(self) -> tuple[int, int]:
+        """Rows and columns of the planes."""
+        ...
+
+    @property
+    def num_planes(self) -> int:
+        """Planes of a position."""
+        ...
+
+    @property
+    def num_actions(self) -> int:
+        """Moves that have a logit."""
+        ...
+
+
+class Inputs(NamedTuple):
+    """The shapes of a network without a game."""
+
+    board_shape: tuple[int, int]
+    num_planes: int
+    num_actions: int
 
 
 class Network(NamedTuple):

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from azero.config import NetworkConfig
 from azero.networks.convolution import convolve
+from azero.networks.settings import ResNetConfig
 from azero.types import Array
 
 _HE = nn.initializers.he_normal()
@@ -28,7 +28,7 @@ _CPU_UNROLL = 8
 class ConvolutionNorm(nn.Module):
     """A convolution without bias and its batch norm: [B, H, W, C] -> float32 [B, H, W, filters]."""
 
-    config: NetworkConfig
+    config: ResNetConfig
     filters: int
     width: int
     """3 in the towers, 1 in the heads."""
@@ -53,7 +53,7 @@ class ConvolutionNorm(nn.Module):
 class Block(nn.Module):
     """Two 3x3 convolutions, with a skip connection ('res') or without ('conv'), or one alone ('plain')."""
 
-    config: NetworkConfig
+    config: ResNetConfig
     dtype: Any
     is_training: bool
 
@@ -70,7 +70,7 @@ class Block(nn.Module):
 class Tower(nn.Module):
     """The first convolution and `config.blocks - 1` blocks, stacked along axis 0 of their parameters."""
 
-    config: NetworkConfig
+    config: ResNetConfig
     dtype: Any
     is_training: bool
     turn: int
@@ -95,7 +95,7 @@ class PlanesHead(nn.Module):
     number of planes and no widths: the first convolution is one of the tower's kind, the last one looks at a square alone.
     """
 
-    config: NetworkConfig
+    config: ResNetConfig
     num_actions: int
     dtype: Any
     is_training: bool
@@ -112,7 +112,7 @@ class PlanesHead(nn.Module):
 class PolicyHead(nn.Module):
     """1x1 convolution of 2 filters, batch norm, ReLU, and a linear layer to the logits float32[B, A]."""
 
-    config: NetworkConfig
+    config: ResNetConfig
     num_actions: int
     is_training: bool
 
@@ -127,7 +127,7 @@ class PolicyHead(nn.Module):
 class ValueHead(nn.Module):
     """1x1 convolution of 1 filter, batch norm, ReLU, 256 units, ReLU, one unit, tanh: float32[B]."""
 
-    config: NetworkConfig
+    config: ResNetConfig
     is_training: bool
 
     @nn.compact
@@ -141,7 +141,7 @@ class ValueHead(nn.Module):
 class PolicyValue(nn.Module):
     """The whole network: planes [B, H, W, C] -> (logits float32[B, A], value float32[B])."""
 
-    config: NetworkConfig
+    config: ResNetConfig
     num_actions: int
     is_training: bool
     turn: int

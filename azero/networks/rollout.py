@@ -12,8 +12,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from azero.config import NetworkConfig
 from azero.networks.network import NEVER, Network
+from azero.networks.settings import LinearConfig
 from azero.types import Array, PyTree
 
 
@@ -41,7 +41,7 @@ GROUPS = (
 NUM_GROUPS = {"rollout2016": 6, "tree2016": 10}
 
 
-def linear_network(config: NetworkConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int) -> Network:
+def linear_network(config: LinearConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int) -> Network:
     """Make the policy `config.name`.
 
     Raises:

@@ -7,11 +7,10 @@ import math
 from collections.abc import Callable
 
 from azero.chips import Topology
-from azero.config import Config
-from azero.games import make
 from azero.plan.compiled import DoesNotFit
 from azero.plan.planning import Announce, PlannedPrograms, Program, program_finding
-from azero.search import tree_bytes
+from azero.search.batched.tree import tree_bytes
+from azero.settings import Config
 
 USABLE = 31 / 32
 """Share of a device's memory that programs may take: the compiler keeps 0.25 of 16 GiB for itself on v5e, 0.75 of 32 GiB on v6e (its own messages)."""
@@ -58,7 +57,7 @@ def fit(config: Config, topology: Topology, plays: bool, announce: Announce) -> 
     if not plays:
         return config
     local = num_games // devices
-    trees = tree_bytes(config.search.num_simulations, make(config.game.name, **config.game.options()), config.search.edge_width)
+    trees = tree_bytes(config.search.num_simulations, config.game.build(), config.search.edge_width)
     start = min(_power_below(limit / trees), local & -local)  # only powers of two that divide the games of a device
     return with_search(largest_fitting(start, needs(with_search, PlannedPrograms.play, "searches"), limit, "selfplay.search-batch"))
 

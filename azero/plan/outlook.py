@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-from azero.config import Config
 from azero.experiment import Experiment
-from azero.games import make
 from azero.plan.cost import ASSUMED_TURNS
 from azero.plan.planning import Finding, PlannedPrograms
 from azero.players.searches import match_settings
+from azero.settings import Config
 from azero.train.estimate import evaluation_flops, mean_simulations
 
 PUBLISHED_GAMES = {"go19": 4.9e6, "go19_40b": 29e6, "go19_alphazero": 140e6, "chess": 44e6, "shogi": 24e6}
@@ -91,7 +90,7 @@ def game_length(experiment: Experiment) -> float:
     config = experiment.config
     if experiment.name in PUBLISHED_GAMES:
         return config.run.iterations * iteration_positions(config) / PUBLISHED_GAMES[experiment.name]
-    return make(config.game.name, **config.game.options()).max_moves * _UNPUBLISHED_SHARE
+    return config.game.build().max_moves * _UNPUBLISHED_SHARE
 
 
 def _saving(config: Config) -> float:

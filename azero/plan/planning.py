@@ -16,12 +16,12 @@ from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
 from azero.chips import Topology, topology_devices
-from azero.config import Config
 from azero.data.sample import unpack
 from azero.games.game import Game
 from azero.plan.compiled import CompiledProgram, DoesNotFit, compile_program
 from azero.plan.cost import Cost, Rates, module_cost
 from azero.plan.hlo import COLLECTIVES
+from azero.settings import Config
 from azero.train.loop import Loop
 from azero.types import PyTree
 

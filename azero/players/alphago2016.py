@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
@@ -12,20 +11,21 @@ import jax
 import jax.numpy as jnp
 
 from azero.checkpoint import load_settings, load_variables
-from azero.config import Config, GameConfig, NetworkConfig
-from azero.games import Game, make
+from azero.games.game import Game
 from azero.games.go.rollouts.playouts import make_play_out
 from azero.games.go.rollouts.replies import make_replying_play_out, no_replies
 from azero.games.go.rules import Go
-from azero.networks import make_network
+from azero.games.settings import GameConfig
 from azero.networks.network import Network
 from azero.networks.rollout import NUM_GROUPS, sum_weights
+from azero.networks.settings import Rollout2016Config
 from azero.players.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
 from azero.players.searches import eyes_last_leaf
 from azero.players.thinking import Limits
 from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
 from azero.search.single.apv import ApvSettings, FirstPlay
 from azero.search.single.remembering import RememberingJudge
+from azero.settings import Config
 from azero.types import PyTree
 
 FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&fpu=zero&batch=16&policy-batch=16&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
@@ -216,7 +216,7 @@ def make_go(config: GameConfig) -> Go:
     Raises:
       ValueError: it is not Go.
     """
-    game = make(config.name, **config.options())
+    game = config.build()
     if not isinstance(game, Go):
         raise ValueError(f"AlphaGo of 2016 plays go, not {game.name}")
     return game
@@ -225,14 +225,14 @@ def make_go(config: GameConfig) -> Go:
 def _load(directory: Path) -> _Part:
     variables, config = load_variables(directory)
     game = make_go(config.game)
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    network = config.network.build(game)
     return _Part(cast(Game, game), network, jax.jit(network.fold)(variables))
 
 
 def _untrained_rollouts(trained: GameConfig) -> _Part:
     """Return the rollout policy that draws its moves evenly."""
-    game = make_go(dataclasses.replace(trained, planes=NUM_GROUPS["rollout2016"]))
-    network = make_network(NetworkConfig(name="rollout2016", pattern_bits=4), game.board_shape, game.num_planes, game.num_actions)
+    game = make_go(trained.replace(planes=NUM_GROUPS["rollout2016"]))
+    network = Rollout2016Config(pattern_bits=4).build(game)
     return _Part(cast(Game, game), network, network.fold(network.init(jax.random.key(0))))
 
 

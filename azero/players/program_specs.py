@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from azero.config import GameConfig
-from azero.games import make
+from azero.games.go.settings import GoConfig
+from azero.games.settings import GameConfig
 from azero.players.external import MakePlayer, program_player
 from azero.players.external_moves import GnuShogiPlayer, UciPlayer
 from azero.players.player import Player
@@ -132,11 +132,12 @@ def program_maker(spec: ProgramSpec, name: str, rules: GameConfig, timeout: floa
     """
     command = [find_program(spec.command[0]), *spec.command[1:]]
     if isinstance(spec, GtpSpec):
+        assert isinstance(rules, GoConfig)
         return program_player(name, command, rules.size[0], rules.komi, timeout, first_seed)
 
     def make_player(number: int) -> Player:
         if isinstance(spec, GnuShogiSpec):
             return GnuShogiPlayer(name, command, depth=spec.depth, timeout=timeout)
-        return UciPlayer(name, command, make(rules.name, **rules.options()), options=spec.options, go=spec.go, timeout=timeout)
+        return UciPlayer(name, command, rules.build(), options=spec.options, go=spec.go, timeout=timeout)
 
     return make_player

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, get_args
+from typing import get_args
 
-from azero.config import Config, Search, SearchConfig
-from azero.games import Game
+from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.sensible import own_eyes
 from azero.networks.network import Network
-from azero.search import LeafFn
+from azero.networks.settings import Policy2016Config
 from azero.search.leaf import AnyLeafFn, averaged_network_leaf, last_resort_leaf, network_leaf
+from azero.search.search import LeafFn
+from azero.search.settings import PuctConfig, Search, SearchConfig
 from azero.search.single.evaluator import Symmetries
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import Gumbel, rule_of
+from azero.settings import Config
 
 ENGINE: Search = "engine"
 TRAINED: Search = "trained"
 SEARCHES: tuple[str, ...] = get_args(Search)
 
 
-def match_settings(config: Config) -> Any:
+def match_settings(config: Config) -> SearchConfig:
     """Return the search settings of matches: no noise, no exploration (AGZ methods, 'Evaluator')."""
     simulations = config.evaluation.num_simulations or config.search.num_simulations
-    return dataclasses.replace(config.search, num_simulations=simulations, dirichlet_fraction=0.0, gumbel_scale=0.0)
+    return dataclasses.replace(config.search, num_simulations=simulations).without_noise()
 
 
 def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
@@ -37,7 +39,7 @@ def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
 
 def sparing_eyes(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
     """Return `leaf` with own eyes as its last resort where the settings want sensible moves, or the network (of 2016) has no pass but that where nothing else is left."""
-    if not isinstance(game, Go) or not (config.evaluation.sensible_moves or config.network.name == "policy2016"):
+    if not isinstance(game, Go) or not (config.evaluation.sensible_moves or isinstance(config.network, Policy2016Config)):
         return leaf
     return eyes_last_leaf(game, leaf)
 
@@ -49,15 +51,17 @@ def eyes_last_leaf(game: Go, leaf: AnyLeafFn) -> AnyLeafFn:
 
 def rule_name(config: SearchConfig) -> str:
     """Return what results call a run's own search."""
-    return config.puct_form if config.name in ("puct", "mctx_puct") else config.name
+    return config.puct_form if isinstance(config, PuctConfig) else config.name
 
 
 def search_settings(config: Config, search: str) -> SearchConfig:
     """Return the settings of a search other than ENGINE: the run's in matches, by the rule that `search` names."""
-    settings: SearchConfig = match_settings(config)
+    settings = match_settings(config)
     if search in (TRAINED, rule_name(settings)):
         return settings
-    return dataclasses.replace(settings, name="gumbel") if search == "gumbel" else dataclasses.replace(settings, name="puct", puct_form=search)  # type: ignore[arg-type]
+    if search == "gumbel":
+        return settings.as_kind("gumbel").without_noise()
+    return dataclasses.replace(settings.as_kind("puct").without_noise(), puct_form=search)  # type: ignore[call-arg]
 
 
 def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings:

@@ -11,10 +11,10 @@ from urllib.parse import parse_qsl
 import jax
 
 from azero.checkpoint import load_settings, load_variables
-from azero.config import Config, GameConfig
 from azero.experiment import load
-from azero.games import Game, make
-from azero.networks import Network, make_network
+from azero.games.game import Game
+from azero.games.settings import GameConfig
+from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
 from azero.players.apv_player import ApvPlayer
@@ -22,10 +22,11 @@ from azero.players.program_specs import FORMS as PROGRAM_FORMS
 from azero.players.program_specs import ProgramSpec, parse_program
 from azero.players.searches import ENGINE, SEARCHES, TRAINED, match_leaf, rule_name, search_settings, sparing_eyes, tree_settings
 from azero.players.tree_player import PlayStyle, TreePlayer
-from azero.search import SearchFn, make_search
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import turned_network_leaf
+from azero.search.search import SearchFn
 from azero.search.single.parallel import TreeSettings
+from azero.settings import Config
 from azero.types import PyTree
 
 FORMS = f""""checkpoint:WORKDIR?visits=64&iteration=100&search=engine", "random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32",
@@ -196,10 +197,9 @@ def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
     config, game, network, params = _load(spec, rules)
     leaf = match_leaf(config, game, network)
     settings = search_settings(config, spec.search or TRAINED)
-    if spec.visits == 0:
-        search = make_policy(game, leaf)
-    else:
-        search = make_search(settings if spec.visits is None else dataclasses.replace(settings, num_simulations=spec.visits), game, leaf)
+    if spec.visits is not None:
+        settings = dataclasses.replace(settings, num_simulations=max(1, spec.visits))
+    search = make_policy(game, leaf) if spec.visits == 0 else settings.build(game, leaf)
     return Loaded(config, game, search, params)
 
 
@@ -234,7 +234,7 @@ def _load(spec: NetworkSpec, rules: GameConfig | None) -> tuple[Config, Game, Ne
     """Return the settings that a network was made with, the game of `rules` on its board, the network and its inference parameters."""
     variables, config = _read_variables(spec)
     game = _make_game(spec, config, rules)
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    network = config.network.build(game)
     return config, game, network, jax.jit(network.fold)(variables)
 
 
@@ -245,17 +245,17 @@ def _read_variables(spec: NetworkSpec) -> tuple[PyTree, Config]:
             raise ValueError(f"there is no directory {spec.workdir}")
         return load_variables(spec.workdir, spec.iteration)
     config = spec.config
-    game = make(config.game.name, **config.game.options())
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    game = config.game.build()
+    network = config.network.build(game)
     return jax.jit(network.init)(jax.random.key(spec.seed)), config
 
 
 def _make_game(spec: NetworkSpec, config: Config, rules: GameConfig | None) -> Game:
     """Return the game of `rules`, on the board that the network knows."""
-    trained = make(config.game.name, **config.game.options())
+    trained = config.game.build()
     if rules is None:
         return trained
-    game = make(rules.name, **dataclasses.replace(rules, planes=config.game.planes, margin_weight=config.game.margin_weight).options())
+    game = rules.seen_as(config.game).build()
     if (game.name, game.board_shape) != (trained.name, trained.board_shape):
         raise ValueError(f"{spec.name} knows {_label(trained)} and cannot play {_label(game)}: its network has one output for each move")
     return game

@@ -18,7 +18,7 @@ from azero.data.run_files import RunData, SampleGame, load_run
 from azero.match.arena import EVALUATION, rate_checkpoints
 from azero.match.score import Tally
 from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, positions
-from azero.report.pieces import Notation, draw_men, first_mover_begins, follow, notation
+from azero.report.pieces import Notation, draw_pieces, first_mover_begins, follow, notation
 from azero.report.plots import Series, line_chart
 from azero.selfplay.resignation import NEVER
 
@@ -229,7 +229,7 @@ class _Shown(NamedTuple):
 def _shown(game: SampleGame, how: Notation | None) -> _Shown:
     if how is not None:
         drawn = follow(game)
-        return _Shown(Markup(draw_men(game, drawn.boards)), drawn.boards, drawn.names, drawn.hands)
+        return _Shown(Markup(draw_pieces(game, drawn.boards)), drawn.boards, drawn.names, drawn.hands)
     if game.game in DRAWN:
         boards = positions(game)
         return _Shown(Markup(draw_board(game, boards)), boards, move_names(game), [])

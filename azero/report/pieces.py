@@ -1,4 +1,4 @@
-"""Games with men, drawn as boards: chess, minichess, shogi and animal shogi."""
+"""Games with pieces, drawn as boards: chess, minichess, shogi and animal shogi."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from azero.games.chess.legal import NUM_TARGETS
 from azero.games.minichess import text as minichess_text
 from azero.games.shogi import sfen as shogi_sfen
 from azero.games.shogi import text as shogi_text
-from azero.games.shogi.kif import MEN
+from azero.games.shogi.kif import PIECES
 from azero.games.shogi.position import KINDS
 
 CELL = 24
@@ -30,12 +30,12 @@ class Notation(NamedTuple):
     start: str
     read: Callable[[str], Any]
     """text -> the game's board for people"""
-    men: Callable[[Any], Sequence[str]]
-    """one letter a square from the first mover's left corner, small for the second mover's men, a dot for none"""
+    pieces: Callable[[Any], Sequence[str]]
+    """one letter a square from the first mover's left corner, small for the second mover's pieces, a dot for none"""
     name: Callable[[Any, int], str]
     """the move as people write it"""
     hands: Callable[[Any], str]
-    """the men in hand in words"""
+    """the pieces in hand in words"""
     write: Callable[[Any], str]
     """board -> text"""
     glyphs: dict[str, str]
@@ -45,7 +45,7 @@ class Notation(NamedTuple):
     """names of the files from the left, of the ranks from below"""
     sides: tuple[str, str] = ("Black", "White")
     is_turned: bool = True
-    """the second mover's men stand upside down"""
+    """the second mover's pieces stand upside down"""
 
 
 class DrawnGame(NamedTuple):
@@ -59,43 +59,43 @@ class DrawnGame(NamedTuple):
 
 
 def notation(name: str) -> Notation | None:
-    """Return how a game's men are shown; None if it has none."""
-    chessmen = dict(zip("KQRBNP", "♚♛♜♝♞♟", strict=True))
+    """Return how a game's pieces are shown; None if it has none."""
+    chess_pieces = dict(zip("KQRBNP", "♚♛♜♝♞♟", strict=True))
     colours = ("White", "Black")
 
-    def men_of(board: Any) -> Sequence[str]:
-        return str(board.men)
+    def pieces_of(board: Any) -> Sequence[str]:
+        return str(board.pieces)
 
     def none_in_hand(board: Any) -> str:
         return ""
 
     if name == "chess":
         return Notation(
-            chess_text.START, chess_text.board_of_fen, men_of, chess_text.format_san, none_in_hand, chess_text.format_fen, chessmen, "abcdefgh", "12345678",
+            chess_text.START, chess_text.board_of_fen, pieces_of, chess_text.format_san, none_in_hand, chess_text.format_fen, chess_pieces, "abcdefgh", "12345678",
             colours, False,
         )  # fmt: skip
     if name == "minichess":
         return Notation(
-            minichess_text.START, minichess_text.board_of_fen, men_of, minichess_text.format_uci, none_in_hand, minichess_text.format_fen, chessmen, "abcde",
+            minichess_text.START, minichess_text.board_of_fen, pieces_of, minichess_text.format_uci, none_in_hand, minichess_text.format_fen, chess_pieces, "abcde",
             "12345", colours, False,
         )  # fmt: skip
     if name == "shogi":
         return Notation(
-            shogi_sfen.START, shogi_text.board_of_sfen, _shogi_men, shogi_text.format_usi, _hands, shogi_text.format_sfen,
-            {chr(ord("@") + code): MEN[shogi_text.letter_of(code)] for code in KINDS}, "987654321", "ihgfedcba",
+            shogi_sfen.START, shogi_text.board_of_sfen, _shogi_pieces, shogi_text.format_usi, _hands, shogi_text.format_sfen,
+            {chr(ord("@") + code): PIECES[shogi_text.letter_of(code)] for code in KINDS}, "987654321", "ihgfedcba",
         )  # fmt: skip
     if name == "animal_shogi":
         return Notation(
-            animal_text.START, animal_text.board_of_sfen, men_of, animal_text.format_move, _hands, animal_text.format_sfen,
+            animal_text.START, animal_text.board_of_sfen, pieces_of, animal_text.format_move, _hands, animal_text.format_sfen,
             dict(zip("CEGLH", "ひぞきらに", strict=True)), "abc", "1234", ("the first player", "the second player"),
         )  # fmt: skip
     return None
 
 
-def _shogi_men(board: Any) -> Sequence[str]:
+def _shogi_pieces(board: Any) -> Sequence[str]:
     """Return one letter a square: A for a pawn, B for a lance ... in the order of the codes."""
     letters = {shogi_text.letter_of(code): chr(ord("@") + code) for code in KINDS}
-    return [(letters[man.upper()] if man[-1].isupper() else letters[man.upper()].lower()) if man else "." for man in board.men]
+    return [(letters[piece.upper()] if piece[-1].isupper() else letters[piece.upper()].lower()) if piece else "." for piece in board.pieces]
 
 
 def _hands(board: Any) -> str:
@@ -104,7 +104,7 @@ def _hands(board: Any) -> str:
 
 
 def start_of(name: str, frame: Sequence[int]) -> str:
-    """Return the position of a frame of the game `name` in FEN or SFEN; empty if the game has no men. What may be taken in passing is not in a frame of chess."""
+    """Return the position of a frame of the game `name` in FEN or SFEN; empty if the game has no pieces. What may be taken in passing is not in a frame of chess."""
     modules: dict[str, Any] = {"chess": chess_text, "minichess": minichess_text, "shogi": shogi_text, "animal_shogi": animal_text}
     how = notation(name)
     if how is None:
@@ -128,8 +128,8 @@ def follow(game: SampleGame) -> DrawnGame:
 
 
 def _rows(how: Notation, board: Any) -> str:
-    men, width = how.men(board), len(how.files)
-    return "".join("".join(men[width * rank : width * rank + width]) for rank in range(len(how.ranks) - 1, -1, -1))
+    pieces, width = how.pieces(board), len(how.files)
+    return "".join("".join(pieces[width * rank : width * rank + width]) for rank in range(len(how.ranks) - 1, -1, -1))
 
 
 def first_mover_begins(game: SampleGame) -> bool:
@@ -137,10 +137,10 @@ def first_mover_begins(game: SampleGame) -> bool:
     return not game.start or game.start.split()[1] == ("w" if game.game in ("chess", "minichess") else "b")
 
 
-def draw_men(game: SampleGame, boards: Sequence[str]) -> str:
+def draw_pieces(game: SampleGame, boards: Sequence[str]) -> str:
     """Return the last of the positions as an SVG, the squares that the last move changed marked.
 
-    The group of class `stones` holds one text per man, which the report's stepper draws anew for other positions.
+    The group of class `stones` holds one text per piece, which the report's stepper draws anew for other positions.
     """
     how = notation(game.game)
     assert how is not None
@@ -149,7 +149,7 @@ def draw_men(game: SampleGame, boards: Sequence[str]) -> str:
     lines = [f"M{MARGIN} {MARGIN + row * CELL}H{width - MARGIN}" for row in range(rows + 1)]
     lines += [f"M{MARGIN + column * CELL} {MARGIN}V{height - MARGIN}" for column in range(columns + 1)]
     before = boards[-2] if len(boards) > 1 else boards[-1]
-    men = [_draw_man(how, place, letter, letter != before[place]) for place, letter in enumerate(boards[-1]) if letter != "."]
+    pieces = [_draw_piece(how, place, letter, letter != before[place]) for place, letter in enumerate(boards[-1]) if letter != "."]
     names = [(column * CELL, -CELL // 2 - 1, name) for column, name in enumerate(how.files)]
     names += [(-CELL // 2 - 5, (rows - 1 - row) * CELL, name) for row, name in enumerate(how.ranks)]
     half = MARGIN + CELL // 2
@@ -157,14 +157,14 @@ def draw_men(game: SampleGame, boards: Sequence[str]) -> str:
     return (
         f'<svg class="board" viewBox="0 0 {width} {height}" role="img" aria-label="position after {len(game.actions)} moves">'
         f'<rect class="wood" x="{MARGIN}" y="{MARGIN}" width="{columns * CELL}" height="{rows * CELL}"/>'
-        f'<path class="lines" d="{"".join(lines)}"/>{texts}<g class="stones">{"".join(men)}</g></svg>'
+        f'<path class="lines" d="{"".join(lines)}"/>{texts}<g class="stones">{"".join(pieces)}</g></svg>'
     )
 
 
-def _draw_man(how: Notation, place: int, letter: str, is_last: bool) -> str:
+def _draw_piece(how: Notation, place: int, letter: str, is_last: bool) -> str:
     row, column = divmod(place, len(how.files))
     x, y = MARGIN + CELL // 2 + column * CELL, MARGIN + CELL // 2 + row * CELL
     is_first = letter.isupper()
     turn = f' transform="rotate(180 {x} {y})"' if how.is_turned and not is_first else ""
-    kind = f"man {'first' if is_first or how.is_turned else 'second'}{' moved' if is_last else ''}"
+    kind = f"piece {'first' if is_first or how.is_turned else 'second'}{' moved' if is_last else ''}"
     return f'<text class="{kind}" x="{x}" y="{y}" dy=".35em"{turn}>{how.glyphs[letter.upper()]}</text>'

@@ -52,11 +52,11 @@ def make_tracer(game: Game, allowed_moves: AllowedFn, mesh: Mesh) -> Callable[[H
         count, length = actions.shape
         padded = np.full((-(-length // _CHUNK) * _CHUNK, count), -1, np.int32)
         padded[:length] = actions.T
-        states, pieces = start(count), []
+        states, chunks = start(count), []
         for first in range(0, len(padded), _CHUNK):
             states, seen = step(states, padded[first : first + _CHUNK])
-            pieces.append(jax.device_get(seen))
-        frames, allowed = (np.concatenate(column)[:length] for column in zip(*pieces, strict=True))
+            chunks.append(jax.device_get(seen))
+        frames, allowed = (np.concatenate(column)[:length] for column in zip(*chunks, strict=True))
         return Trace(frames, allowed)
 
     return trace

@@ -15,9 +15,9 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from azero import mesh as mesh_lib
-from azero.config import SelfplayConfig
 from azero.games.game import Game
 from azero.search.search import SearchFn, SearchOutput
+from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.targets import MAX_VISITS, policy_room, policy_words
 from azero.selfplay.temperature import choose
 from azero.selfplay.trajectory import Step
@@ -68,8 +68,8 @@ def make_selfplay(config: SelfplayConfig, game: Game, search: SearchFn, fast_sea
     local_games = config.num_games // mesh.size
     if config.search_batch is not None and local_games > config.search_batch and local_games % config.search_batch:
         raise ValueError(f"selfplay.search-batch = {config.search_batch} does not divide the {local_games} games of one device")
-    search = in_waves(search, config.search_batch)
-    fast_search = None if fast_search is None else in_waves(fast_search, config.search_batch)
+    search = in_chunks(search, config.search_batch)
+    fast_search = None if fast_search is None else in_chunks(fast_search, config.search_batch)
     axis = mesh_lib.DATA_AXIS
     games, chunk = PartitionSpec(axis), PartitionSpec(None, axis)
 
@@ -123,7 +123,7 @@ def _move(
     output, is_full = _capped_search(config, search, fast_search, params, search_key, cap_key, carry.states)
     action = choose(move_key, output.visits.astype(jnp.float32), output.action, carry.ply, config.temperature_moves)
     if config.random_moves:
-        action = _stray(config, random_key, jax.vmap(game.legal_action_mask)(carry.states), action, carry.ply)
+        action = _explore(config, random_key, jax.vmap(game.legal_action_mask)(carry.states), action, carry.ply)
     hopeless = (output.value < threshold) & (output.best_child_value < threshold)
     resigned = hopeless & carry.can_resign & config.resign
 
@@ -154,12 +154,12 @@ def _move(
     return jax.tree.map(lambda new, old: jnp.where(_align(finished, old), new, old), fresh, kept), step
 
 
-def _stray(config: SelfplayConfig, key: Array, legal: Array, action: Array, ply: Array) -> Array:
+def _explore(config: SelfplayConfig, key: Array, legal: Array, action: Array, ply: Array) -> Array:
     """Return `action` int32[B] with some of the moves at the start of a game replaced by legal ones (bool[B, A]), all equally likely."""
     share_key, action_key = jax.random.split(key)
-    strays = (ply < config.random_moves) & jax.random.bernoulli(share_key, config.random_share, ply.shape)
+    explores = (ply < config.random_moves) & jax.random.bernoulli(share_key, config.random_share, ply.shape)
     anything = jax.random.categorical(action_key, jnp.where(legal, 0.0, -jnp.inf), axis=-1).astype(action.dtype)
-    return jnp.where(strays, anything, action)
+    return jnp.where(explores, anything, action)
 
 
 def _capped_search(
@@ -173,7 +173,7 @@ def _capped_search(
     return jax.lax.cond(is_full, search, fast_search, params, key, states), is_full
 
 
-def in_waves(search: SearchFn, size: int | None) -> SearchFn:
+def in_chunks(search: SearchFn, size: int | None) -> SearchFn:
     """Return a search of the same positions, `size` at a time, that keeps no tree: the memory of a batch of trees is the largest of a run."""
 
     def run(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
@@ -181,11 +181,11 @@ def in_waves(search: SearchFn, size: int | None) -> SearchFn:
         if size is None or size >= count:
             return search(params, key, roots)._replace(tree=None)
 
-        def wave(inputs: tuple[Array, PyTree]) -> SearchOutput:
+        def chunk(inputs: tuple[Array, PyTree]) -> SearchOutput:
             return search(params, *inputs)._replace(tree=None)
 
         parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), roots)
-        output = jax.lax.map(wave, (jax.random.split(key, count // size), parts))
+        output = jax.lax.map(chunk, (jax.random.split(key, count // size), parts))
         return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:]), output)
 
     return run

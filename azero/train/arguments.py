@@ -11,8 +11,9 @@ from typing import Annotated
 
 import tyro
 
-from azero.config import Config, load_overlay
+from azero.config import load_overlay
 from azero.experiment import Experiment
+from azero.settings import Config
 
 _BUCKETS = ("gs:/", "s3:/")
 """How the address of a bucket begins; as a path it would silently become a directory of this machine."""
@@ -72,6 +73,12 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
     argv = list(sys.argv[1:] if argv is None else argv)
     overlay = overlay_path(argv)
     settings = experiment.config if overlay is None else load_overlay(overlay, experiment.config)
+    for table in ("game", "network", "search"):
+        if (kind := find_flag(argv, f"--{table}.name")) is not None:  # it decides which other flags there are
+            try:
+                settings = dataclasses.replace(settings, **{table: getattr(settings, table).as_kind(kind)})
+            except ValueError as error:
+                raise ValueError(f"--{table}.name is {error}") from error
     default = Arguments(settings=settings, config=overlay)
     arguments = tyro.cli(Arguments, prog=f"python -m azero.experiments.{experiment.name}", description=experiment.title, default=default, args=argv)
     workdir = arguments.workdir if arguments.workdir is not None else Path("runs") / experiment.name

@@ -14,13 +14,13 @@ from rich.console import Console
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer, export_network
-from azero.config import Config
 from azero.console.progress import Progress
 from azero.data import run_files as files
 from azero.data.rows import Row
 from azero.distributed import EXIT_INTERRUPTED, Line
 from azero.learn.learner import TrainState, check_state
 from azero.report.metrics import MetricsWriter
+from azero.settings import Config
 from azero.train.events import Phase, Trained
 from azero.train.going_back import explain_divergence, go_back
 from azero.train.hosts import hold_workdir, note

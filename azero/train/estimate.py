@@ -10,12 +10,10 @@ import jax
 import jax.numpy as jnp
 
 from azero.chips import CHIPS
-from azero.config import Config
 from azero.data.shard import row_dtype
-from azero.games import make
-from azero.networks import make_network
-from azero.search import tree_bytes
+from azero.search.batched.tree import tree_bytes
 from azero.selfplay.targets import policy_room
+from azero.settings import Config
 from azero.types import PyTree
 
 # Peak bf16 arithmetic of a device in FLOP/s (vendors' data sheets). The longest name whose words are in the device's kind counts; JAX writes v5e and v6e "v5 lite"
@@ -68,8 +66,8 @@ class Estimate:
 
 def estimate(config: Config, iterations: int | None = None, plays: bool = True) -> Estimate:
     """Estimate the cost of `iterations` (default: all) of a run on the devices that are present; one that does not play learns from records alone."""
-    game = make(config.game.name, **config.game.options())
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    game = config.game.build()
+    network = config.network.build(game)
     variables = jax.eval_shape(network.init, jax.random.key(0))
     evaluation = evaluation_flops(variables["params"], game.board_shape)
     positions = plays * config.selfplay.num_games * config.selfplay.moves_per_dispatch * config.selfplay.dispatches_per_iteration

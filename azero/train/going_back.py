@@ -10,10 +10,11 @@ from pathlib import Path
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import store
-from azero.config import Config, config_hash
+from azero.config import config_hash
 from azero.data.files import DamagedFileError, write_atomic
 from azero.data.run_files import EVENTS, METRICS, SAMPLES
 from azero.data.shard import parse_shard_path
+from azero.settings import Config
 from azero.train.stopping import StopRequest
 
 SET_ASIDE = "set-aside"

@@ -15,9 +15,10 @@ import numpy as np
 
 from azero import mesh as mesh_lib
 from azero.checkpoint.record import show_changes
-from azero.config import Config, to_dict
+from azero.config import to_dict
 from azero.data.holding import hold
 from azero.distributed import say
+from azero.settings import Config
 
 _SEEN_SECONDS = 15.0
 """A file that one host has made is seen by the others within this time (NFS looks for new names in a directory every 3 to 60 s, and at once in a new one)."""

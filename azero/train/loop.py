@@ -20,9 +20,9 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
-from azero.config import Config, ReplayConfig
 from azero.data.replay import Replay
 from azero.data.sample import Batch, Samples, unpack
+from azero.data.settings import ReplayConfig
 from azero.data.shard import ShardName
 from azero.games.positions import read_positions
 from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples
@@ -32,6 +32,7 @@ from azero.selfplay.resignation import NEVER, ResignCalibration, lowest_points
 from azero.selfplay.selfplay import Carry, to_host
 from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import NO_NETWORK, Assembler, Games
+from azero.settings import Config
 from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Phase, Played, SampleGame, Trained
 from azero.train.programs import PLAY, START, Programs, iteration_key
 from azero.types import PyTree

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -10,16 +9,12 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
-from azero.config import Config
-from azero.games import make
 from azero.match.compiled import Match, make_match
 from azero.match.score import MatchResult
-from azero.networks import make_network
 from azero.players.searches import match_leaf, match_settings
-from azero.search import make_search
-from azero.search.batched.table import TEACH_VISITS
 from azero.search.leaf import network_leaf
 from azero.selfplay.selfplay import make_selfplay
+from azero.settings import Config
 from azero.types import Array, PyTree
 
 # What keys are folded with, so that the draws of different parts never coincide: an iteration's key with one of the first two,
@@ -39,14 +34,14 @@ class Programs:
         """
         self.config = config
         self.mesh = mesh
-        self.game = make(config.game.name, **config.game.options())
+        self.game = config.game.build()
         platform = mesh.devices.flat[0].platform
-        self.network = make_network(config.network, self.game.board_shape, self.game.num_planes, self.game.num_actions, platform)
+        self.network = config.network.build(self.game, platform)
         leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)
-        search = make_search(config.search, self.game, leaf)
+        search = config.search.build(self.game, leaf)
         fast = config.selfplay.fast_simulations
-        fast_search = None if fast is None else make_search(dataclasses.replace(config.search, num_simulations=fast, dirichlet_fraction=0.0), self.game, leaf)
-        most_visits = config.search.num_simulations if config.search.name in TEACH_VISITS else None
+        fast_search = None if fast is None else config.search.fast(fast).build(self.game, leaf)
+        most_visits = config.search.num_simulations if config.search.TEACHES_VISITS else None
         self.selfplay = make_selfplay(config.selfplay, self.game, search, fast_search, mesh, most_visits)
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
         self._match = self._make_match() if self.plays_matches else None
@@ -77,7 +72,7 @@ class Programs:
                 f"with {why} and evaluation.temperature-moves 0 a match would be one game, played {self.match_games} times; "
                 "draw the first moves (--evaluation.temperature-moves 8), or play none (--evaluation.every 0)"
             )
-        search = make_search(match_settings(self.config), game, match_leaf(self.config, game, self.network))
+        search = match_settings(self.config).build(game, match_leaf(self.config, game, self.network))
         return make_match(game, search, search, self.match_games, temperature_moves=evaluation.temperature_moves, mesh=self.mesh)
 
     def trace_match(self) -> Any:

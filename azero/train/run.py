@@ -17,7 +17,6 @@ from rich.text import Text
 
 from azero import mesh as mesh_lib
 from azero.compilation_cache import use_compilation_cache
-from azero.config import Config
 from azero.console.progress import Progress, working
 from azero.console.tables import format_bytes, format_duration
 from azero.console.terminal import make_console
@@ -29,6 +28,7 @@ from azero.match.arena import evaluation_row
 from azero.report.metrics import MetricsWriter
 from azero.report.page import write_report
 from azero.report.pieces import start_of
+from azero.settings import Config
 from azero.train.estimate import LIFETIME_SECONDS, estimate, mean_simulations
 from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Phase, Played, SampleGame, Trained
 from azero.train.going_back import explain_divergence, go_back
@@ -232,7 +232,7 @@ def _sample(loop: Loop, iteration: int, game: SampleGame) -> files.SampleGame:
         rewards=(game.result, -game.result),
         ending=ending,
         values=tuple(game.values[: len(game.actions)]),
-        komi=loop.config.game.komi if loop.config.game.name == "go" else None,
+        komi=getattr(loop.config.game, "komi", None),
         names=(f"iteration {iteration}", f"iteration {iteration}"),
         start="" if loop.starts is None else start_of(loop.config.game.name, game.frame),
     )

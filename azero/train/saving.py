@@ -13,7 +13,7 @@ from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer, CheckpointError, list_checkpoints, load_settings
 from azero.checkpoint.exported import exported_path
 from azero.checkpoint.store import list_iterations, root_directory, steps_directory
-from azero.config import Config, from_dict, to_dict
+from azero.config import to_dict
 from azero.console.tables import format_bytes, format_duration, make_table
 from azero.console.terminal import make_console
 from azero.data import run_files as files
@@ -21,9 +21,10 @@ from azero.data.division import deal_shards, forget_processes
 from azero.data.files import write_atomic
 from azero.data.shard import ShardName, parse_shard_path
 from azero.learn.learner import check_state
-from azero.networks import resolve
-from azero.networks.rollout import NUM_GROUPS
+from azero.networks.make import resolve
+from azero.networks.settings import ConvolutionalConfig, LinearConfig
 from azero.selfplay.trajectory import Assembler, HostArray
+from azero.settings import Config, from_dict
 from azero.train.loop import REPLAY, START_POSITIONS, Loop, RunState
 
 _RESIGN = "resign."
@@ -41,13 +42,13 @@ def settle(config: Config, workdir: Path) -> Config:
 
 def _settle(config: Config, workdir: Path) -> Config:
     network = config.network
-    if network.convolution == "auto" and (settled := files.read_settings(workdir)):
+    if isinstance(network, ConvolutionalConfig) and network.convolution == "auto" and (settled := files.read_settings(workdir)):
         # Only what is needed is read: the file may be of a version with other settings.
         earlier = {name: settled.get("network", {}).get(name) for name in ("convolution", "train_dtype", "inference_dtype")}
         network = from_dict({"network": earlier}, config, source=str(workdir / files.CONFIG)).network
     if config.game.start_positions is not None:
         _keep_start_positions(Path(config.game.start_positions), workdir / START_POSITIONS)
-    if network.name in NUM_GROUPS:
+    if isinstance(network, LinearConfig):
         config = _without_symmetries(config)
     return dataclasses.replace(config, network=resolve(network))
 
@@ -56,7 +57,7 @@ def _without_symmetries(config: Config) -> Config:
     """Return `config` for a network whose planes are numbers of patterns, which do not turn with the board."""
     return dataclasses.replace(
         config,
-        search=dataclasses.replace(config.search, random_symmetry=False),
+        search=config.search.replace(random_symmetry=False),
         replay=dataclasses.replace(config.replay, symmetries=False),
         evaluation=dataclasses.replace(config.evaluation, average_symmetries=False),
     )

@@ -16,13 +16,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
-from azero.config import Config
-from azero.data.dataset import Dataset
+from azero.data.records.dataset import Dataset
 from azero.data.sample import unpack
 from azero.evaluate.accuracy import make_scorer, score_positions, summarise
-from azero.games import make
 from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples
-from azero.networks import make_network
+from azero.settings import Config
 from azero.train.events import LearnedFromRecords, Phase, SupervisedEvent, Trained, Validated
 
 
@@ -45,8 +43,8 @@ class Supervised:
         """
         self.config = config
         self.mesh = mesh
-        self.game = make(config.game.name, **config.game.options())
-        self.network = make_network(config.network, self.game.board_shape, self.game.num_planes, self.game.num_actions)
+        self.game = config.game.build()
+        self.network = config.network.build(self.game)
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
         self.replay = dataset.open_split("train", self.game, config.replay)
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))

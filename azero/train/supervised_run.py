@@ -11,15 +11,15 @@ from rich.text import Text
 
 from azero import mesh as mesh_lib
 from azero.compilation_cache import use_compilation_cache
-from azero.config import Config
 from azero.console.progress import Progress, working
 from azero.console.terminal import make_console
-from azero.data.dataset import Dataset
+from azero.data.records.dataset import Dataset
 from azero.data.rows import Row
 from azero.distributed import Line, together
 from azero.evaluate.accuracy import Accuracy
 from azero.experiment import Experiment
 from azero.report.paper import format_mean
+from azero.settings import Config
 from azero.train.driver import learn
 from azero.train.events import LearnedFromRecords, Validated
 from azero.train.hosts import agree_on_settings, check_shared, describe_devices, note

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from azero.bench import engine
-from azero.config import NetworkConfig
+from azero.networks.settings import ResNetConfig
 
 
 def test_speed() -> None:
-    results = engine.run(NetworkConfig(blocks=1, filters=8), size=7, batches=(1,), visits=24)
+    results = engine.run(ResNetConfig(blocks=1, filters=8), size=7, batches=(1,), visits=24)
     assert [result.batch for result in results] == [1]
     assert results[0].visits_per_second > 0 and results[0].positions_per_second > 0
     assert 0.0 < results[0].network_share < 1.0 and results[0].mean_batch == 1.0

@@ -11,9 +11,13 @@ from azero import mesh as mesh_lib
 from azero.bench import forward, loop, scaling, train
 from azero.bench.games import engine_of, spread_games
 from azero.bench.settings import SETTINGS, make_config, one_pass
-from azero.config import GameConfig, LearnerConfig, NetworkConfig, SearchConfig, SelfplayConfig
-from azero.games import make
-from azero.networks import make_network
+from azero.games.table import make
+from azero.games.tictactoe.settings import TicTacToeConfig
+from azero.learn.settings import LearnerConfig
+from azero.networks.network import Inputs
+from azero.networks.settings import ResNetConfig
+from azero.search.settings import GumbelConfig, PuctConfig
+from azero.selfplay.settings import SelfplayConfig
 from azero.train.estimate import peak_of
 
 GAME = make("go", size=3)
@@ -26,9 +30,9 @@ def tiny():
     return one_pass(
         dataclasses.replace(
             config,
-            game=GameConfig(name="tictactoe"),
-            network=NetworkConfig(blocks=1, filters=8, value_hidden=8, train_dtype="float32", inference_dtype="float32", convolution="dots"),
-            search=SearchConfig(name="gumbel", num_simulations=4, max_considered=4),
+            game=TicTacToeConfig(),
+            network=ResNetConfig(blocks=1, filters=8, value_hidden=8, train_dtype="float32", inference_dtype="float32", convolution="dots"),
+            search=GumbelConfig(num_simulations=4, max_considered=4),
             selfplay=SelfplayConfig(num_games=8, moves_per_dispatch=2, dispatches_per_iteration=1, resign=False),
             learner=LearnerConfig(batch_size=16, optimiser="adamw", learning_rate=((0, 1e-3),)),
         )
@@ -56,8 +60,8 @@ def test_the_loop_is_measured_and_beside_another_it_shows_ratios(tiny):
 
 
 def test_the_network_is_asked_as_often_as_the_search_asks_it():
-    assert forward.calls_of(SearchConfig(name="puct", num_simulations=8), 82) == {1: 9}
-    gumbel = forward.calls_of(SearchConfig(name="gumbel", num_simulations=32, max_considered=16), 82)
+    assert forward.calls_of(PuctConfig(num_simulations=8), 82) == {1: 9}
+    gumbel = forward.calls_of(GumbelConfig(num_simulations=32, max_considered=16), 82)
     assert sum(width * count for width, count in gumbel.items()) == 33
     assert max(gumbel) == 16 and gumbel[16] == 1
 
@@ -76,7 +80,7 @@ def test_self_play_on_eight_devices_does_the_work_of_one(tiny):
 
 def test_operations_of_a_training_step_are_those_of_the_layers():
     blocks, filters, points, moves = 3, 8, 9, 10
-    network = make_network(NetworkConfig(blocks=blocks, filters=filters, value_hidden=4, convolution="dots"), (3, 3), 17, moves)
+    network = ResNetConfig(blocks=blocks, filters=filters, value_hidden=4, convolution="dots").build(Inputs((3, 3), 17, moves))
     stem, tower = 9 * 17 * filters * points, 9 * filters * filters * 2 * (blocks - 1) * points
     heads = filters * 3 * points + 2 * points * moves + points * 4 + 4
     assert train.step_flops(network, GAME) == pytest.approx(2 * (2 * stem + 3 * (tower + heads)), rel=0.02)

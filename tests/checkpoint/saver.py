@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from azero.checkpoint import Checkpointer
-from azero.config import from_dict
+from azero.settings import from_dict
 
 CONFIG = from_dict({"checkpoint": {"keep": 2}})
 

@@ -15,8 +15,8 @@ import pytest
 from flax import struct
 
 from azero.checkpoint import Checkpointer, CheckpointError, list_checkpoints, load_variables
-from azero.config import Config, from_dict
 from azero.mesh import batch_sharded, make_mesh, replicated
+from azero.settings import Config, from_dict
 
 CONFIG = from_dict({"checkpoint": {"keep": 2}, "selfplay": {"num_games": 16}, "network": {"blocks": 2, "filters": 8}})
 

@@ -14,8 +14,8 @@ PROCESS, PORT, WORKDIR = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 def main() -> None:
     """Save one state from both processes, damage nothing, read it back, and compare."""
     from azero.checkpoint import Checkpointer
-    from azero.config import Config
     from azero.mesh import batch_sharded, make_mesh, replicated
+    from azero.settings import Config
 
     mesh = make_mesh()
     games = np.arange(12, dtype=np.float32).reshape(4, 3)

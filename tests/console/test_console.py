@@ -11,9 +11,9 @@ import azero
 from azero.console.progress import Progress, working
 from azero.console.tables import facts_table, make_table
 from azero.console.terminal import make_console
-from azero.data.filters import Filters, Fractions
-from azero.data.importing import run_import, show
-from azero.data.requests import ImportRequest, ShowRequest
+from azero.data.records.filters import Filters, Fractions
+from azero.data.records.importing import run_import, show
+from azero.data.records.requests import ImportRequest, ShowRequest
 from azero.match.elo import Rating
 from azero.match.score import Tally
 from azero.report.ratings import matches_table, ratings_table

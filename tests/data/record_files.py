@@ -8,10 +8,10 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from azero.data.dataset import Dataset
-from azero.data.filters import Filters, Fractions
-from azero.data.human import find_records, import_games
-from azero.data.recorded import Tally
+from azero.data.records.dataset import Dataset
+from azero.data.records.filters import Filters, Fractions
+from azero.data.records.human import find_records, import_games
+from azero.data.records.recorded import Tally
 
 EXPERT = Path(__file__).parent / "records" / "expert9.sgf"
 """24 games of KataGo, 9x9, Tromp-Taylor."""

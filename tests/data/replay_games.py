@@ -9,9 +9,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from azero.config import ReplayConfig
 from azero.data.replay import Replay
 from azero.data.sample import Samples
+from azero.data.settings import ReplayConfig
 from azero.selfplay.targets import words_of
 from azero.selfplay.trajectory import Games, Step
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from azero.config import ReplayConfig
 from azero.data.division import deal_shards, forget_processes
 from azero.data.replay import Replay
+from azero.data.settings import ReplayConfig
 from azero.selfplay.trajectory import Assembler, Games, Step
 
 GAME: Any = SimpleNamespace(name="toy", frame_words=1, num_frames=2, num_actions=3, num_symmetries=1)
@@ -85,8 +85,8 @@ def test_a_second_try_after_a_crash_finds_the_same(tmp_path: Path) -> None:
     cursors = [replay.state_dict() for replay in replays]
     cursor, inherited = deal_shards(cursors, 0, 1)
     first = numbers(open_replay(tmp_path, 0, state=cursor, inherited=inherited))
-    as_before = [numbers(open_replay(tmp_path, process, state=cursors[process])) for process in range(2)]
-    assert sorted(as_before[0] + as_before[1]) == first
+    restore_side = [numbers(open_replay(tmp_path, process, state=cursors[process])) for process in range(2)]
+    assert sorted(restore_side[0] + restore_side[1]) == first
     assert numbers(open_replay(tmp_path, 0, state=cursor, inherited=inherited)) == first
 
 

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from azero.data.filters import Filters, Fractions, parse_rank
-from azero.data.identity import game_key
+from azero.data.records.filters import Filters, Fractions, parse_rank
+from azero.data.records.identity import game_key
 from azero.games.go.sgf import GameRecord, parse_games
 
 RECORD = GameRecord("game", (19, 19), 6.5, ((0, 3), (1, 300), (0, 17)), result="B+R", rules="Japanese", ranks=("9d", "2d"))

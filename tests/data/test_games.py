@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.config import ReplayConfig
 from azero.data.replay import Replay
 from azero.data.sample import unpack
-from azero.games import make
+from azero.data.settings import ReplayConfig
+from azero.games.table import make
 from azero.selfplay.targets import split_words, words_of
 from azero.selfplay.trajectory import Games
 

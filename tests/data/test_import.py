@@ -16,15 +16,15 @@ from record_files import EXPERT, FILTERS, GAME, HALVES, import_to, write_mixed
 from rich.console import Console
 
 from azero.commands import main as cli
-from azero.config import ReplayConfig
-from azero.data import human
-from azero.data.dataset import Dataset
-from azero.data.filters import SPLITS, Filters, Fractions
 from azero.data.holding import hold
-from azero.data.human import find_records, import_games
-from azero.data.importing import run_import, show
-from azero.data.recorded import Tally
-from azero.data.requests import ImportRequest, ShowRequest
+from azero.data.records import human
+from azero.data.records.dataset import Dataset
+from azero.data.records.filters import SPLITS, Filters, Fractions
+from azero.data.records.human import find_records, import_games
+from azero.data.records.importing import run_import, show
+from azero.data.records.recorded import Tally
+from azero.data.records.requests import ImportRequest, ShowRequest
+from azero.data.settings import ReplayConfig
 from azero.games.go.replaying import boards_of
 from azero.games.go.sgf import parse_games, read_games
 from azero.selfplay.targets import split_words

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from replay_games import GAME, Strip, assert_equal, fill, open_replay, random_games
 
-from azero.config import ReplayConfig
 from azero.data.replay import Replay
 from azero.data.sample import unpack
+from azero.data.settings import ReplayConfig
 from azero.selfplay.targets import split_words, words_of
 
 

@@ -15,15 +15,16 @@ from hypothesis import given, settings
 from replay_games import GAME, Strip, assert_equal, fill, open_replay, random_games
 
 from azero import mesh as mesh_lib
-from azero.config import ReplayConfig, SelfplayConfig
 from azero.data.files import write_arrays
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
 from azero.data.replay import Replay
 from azero.data.sample import unpack
+from azero.data.settings import ReplayConfig
 from azero.data.shard import pack_games, pack_positions, shard_path
-from azero.games import make
+from azero.games.table import make
 from azero.search.search import SearchOutput
 from azero.selfplay.selfplay import make_selfplay, to_host
+from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.targets import MAX_VISITS, dense_policy, policy_room, policy_words, split_words, words_of
 from azero.selfplay.trajectory import Assembler, Games, select_games
 

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from host_processes import command, finish, free_port, launch
 
-from azero.config import RunConfig
 from azero.distributed import cluster, rendezvous, token
 from azero.distributed import line as line_module
 from azero.distributed.cluster import in_cluster, join
 from azero.distributed.line import Line, receive, send
+from azero.train.settings import RunConfig
 
 
 @pytest.fixture

@@ -12,10 +12,14 @@ import jax
 import pytest
 
 from azero import mesh as mesh_lib
-from azero.config import Config, LearnerConfig, ReplayConfig, SearchConfig, SelfplayConfig
 from azero.data.sample import unpack
+from azero.data.settings import ReplayConfig
 from azero.experiment import load
 from azero.learn.learner import place_samples
+from azero.learn.settings import LearnerConfig
+from azero.search.settings import PuctConfig
+from azero.selfplay.settings import SelfplayConfig
+from azero.settings import Config
 from azero.train.loop import Loop
 
 
@@ -24,7 +28,7 @@ def tiny() -> Config:
     return dataclasses.replace(
         config,
         network=dataclasses.replace(config.network, blocks=1, filters=4, value_hidden=4, convolution="xla"),
-        search=SearchConfig(name="puct", num_simulations=2),
+        search=PuctConfig(num_simulations=2),
         selfplay=SelfplayConfig(num_games=16, moves_per_dispatch=6, dispatches_per_iteration=2),
         replay=ReplayConfig(min_positions=1),
         learner=LearnerConfig(batch_size=16, steps_per_iteration=3),

@@ -4,8 +4,8 @@ from uniform_thinker import UniformThinker
 
 from azero.engines.go_game import GoGame
 from azero.engines.gtp.engine import LONGEST_LINE, GtpEngine
+from azero.engines.limits import Settings
 from azero.engines.lines import Line
-from azero.engines.settings import Settings
 
 
 class InProcess:

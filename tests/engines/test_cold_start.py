@@ -17,13 +17,13 @@ from azero.engines.go_game import GoGame
 from azero.engines.gtp.engine import GtpEngine, serve
 from azero.engines.kata.engine import AnalysisEngine
 from azero.engines.kata.engine import serve as serve_analysis
+from azero.engines.limits import Settings
 from azero.engines.lines import Line, LineReader, LineWriter
 from azero.engines.session import Session
-from azero.engines.settings import Settings
 from azero.engines.uci.engine import Engine
 from azero.engines.uci.uci import UCI
 from azero.engines.uci.usi import USI
-from azero.games import make
+from azero.games.table import make
 from azero.players.thinking import Limits
 
 LIGHT = "azero.commands.main, azero.commands.engines, azero.engines.gtp.engine, azero.engines.kata.engine, azero.engines.uci.uci, azero.engines.uci.usi, azero.engines.uci.engine"

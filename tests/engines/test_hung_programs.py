@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from azero.engines.lines import LineReader
-from azero.games import make
+from azero.games.table import make
 from azero.players import program
 from azero.players.external import GtpProgram
 from azero.players.external_moves import UciPlayer

@@ -14,7 +14,7 @@ import pytest
 from record_files import EXPERT
 from rich.console import Console
 
-from azero.data.recorded import Tally, pack_records
+from azero.data.records.recorded import Tally, pack_records
 from azero.evaluate.accuracy import Outcomes, by_move, clustered_mean, make_scorer, score_positions, summarise
 from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.evaluate.chess_openings import OPENINGS, board_of, games_reaching, opening_keys
-from azero.games import make
 from azero.games.chess import text
+from azero.games.table import make
 
 
 def frames_of(names: str) -> np.ndarray:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from azero.commands.joseki import count_joseki
-from azero.data.requests import JosekiRequest
+from azero.data.records.requests import JosekiRequest
 from azero.evaluate.joseki import corner_sequences, count_sequences, format_sequence, parse_sequence
 from azero.games.go.sgf import GameRecord
 from azero.games.go.text import parse_vertex

@@ -37,7 +37,8 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-from azero.config import Config, RunConfig
+from azero.settings import Config
+from azero.train.settings import RunConfig
 
 HERE = Path(__file__).parent
 KINDS = {"ENOSPC": 1, "EIO": 2, "KILL": 3}

@@ -23,14 +23,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from azero import mesh as mesh_lib
 from azero.checkpoint import checkpointer
 from azero.checkpoint.store import count_processes, host_path, list_iterations, root_directory
-from azero.config import CheckpointConfig, Config, ReplayConfig, SelfplayConfig
 from azero.data import replay as replay_module
 from azero.data.replay import Replay
+from azero.data.settings import ReplayConfig
 from azero.selfplay.resignation import ResignCalibration
+from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.targets import words_of
 from azero.selfplay.trajectory import Assembler, Games
+from azero.settings import Config
 from azero.train import saving
 from azero.train.saving import Saver
+from azero.train.settings import CheckpointConfig
 
 GAME: Any = SimpleNamespace(name="toy", frame_words=1, num_frames=2, num_actions=3, num_symmetries=1)
 SLOTS = 12

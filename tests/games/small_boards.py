@@ -52,14 +52,14 @@ def play_beside_referees(game, referees: list, endings: Sequence[str], lost: Col
             if over[number]:
                 continue
             over[number] = referee.ending()
-            assert endings[ended[number]] == over[number], referee.men
+            assert endings[ended[number]] == over[number], referee.pieces
             if over[number]:
                 reasons[over[number]] += 1
                 loser = -1 if is_first(referee) else 1
                 assert rewards[number].tolist() == ([loser, -loser] if over[number] in lost else [0, 0])
                 continue
             moves = {referee.action(move): move for move in referee.moves()}
-            assert np.flatnonzero(masks[number]).tolist() == sorted(moves), referee.men
+            assert np.flatnonzero(masks[number]).tolist() == sorted(moves), referee.pieces
             actions[number] = pick(number, referee, moves)
             referee.push(moves[int(actions[number])])
         states = step(states, actions)

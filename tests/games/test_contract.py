@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import azero.games
-from azero.games.table import GAMES
+from azero.games.settings import GameConfig
+from azero.games.table import make
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "go": [
@@ -24,7 +24,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
 }
 COUNTING = ("animal_shogi", "chess", "minichess", "shogi")
 """Games with counts among their planes."""
-CASES = [(name, options) for name in GAMES for options in OPTIONS.get(name, [{}])]
+CASES = [(name, options) for name in GameConfig.KINDS for options in OPTIONS.get(name, [{}])]
 NUM_GAMES = 4
 
 
@@ -54,7 +54,7 @@ def _verb(game: Any, verb: str) -> Any:
 @functools.cache
 def _run(index: int, seed: int) -> Run:
     name, options = CASES[index]
-    game = azero.games.make(name, **options)
+    game = make(name, **options)
 
     @jax.jit
     @jax.vmap
@@ -98,8 +98,8 @@ def test_shapes_and_dtypes(run: Run) -> None:
 
 
 def test_a_game_is_hashable_and_equal_to_its_like(run: Run) -> None:
-    name, options = next(case for case in CASES if azero.games.make(case[0], **case[1]) == run.game)
-    assert hash(azero.games.make(name, **options)) == hash(run.game)
+    name, options = next(case for case in CASES if make(case[0], **case[1]) == run.game)
+    assert hash(make(name, **options)) == hash(run.game)
 
 
 def test_the_batch_equals_single_eager_positions(run: Run) -> None:
@@ -220,4 +220,4 @@ def test_text_of_moves_and_boards(run: Run) -> None:
 
 def test_an_unknown_game_names_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"unknown game 'checkers'; the games are: animal_shogi, chess, go, minichess, shogi, tictactoe"):
-        azero.games.make("checkers")
+        make("checkers")

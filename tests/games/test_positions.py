@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from azero import mesh as mesh_lib
-from azero.config import SelfplayConfig
-from azero.games import make
 from azero.games.positions import read_positions
+from azero.games.table import make
 from azero.search.search import SearchOutput
 from azero.selfplay.selfplay import make_selfplay
+from azero.selfplay.settings import SelfplayConfig
 
 LINES = {
     "chess": ["rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", "8/8/8/8/k7/2K5/8/1R6 b - - 12 40", "4k3/8/8/8/4Pp2/8/8/4K3 b - e3 0 9"],

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.games.tictactoe import TicTacToe
+from azero.games.tictactoe.rules import TicTacToe
 
 
 def test_all_positions_and_the_value() -> None:

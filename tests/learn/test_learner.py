@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.config import LearnerConfig, NetworkConfig
 from azero.data.sample import Batch
 from azero.learn.learner import STEPS_AHEAD, Learner, StepMetrics, TrainState, check_finite, check_state, make_learner
+from azero.learn.settings import LearnerConfig
 from azero.mesh import batch_sharded, make_mesh, put
-from azero.networks import make_network
+from azero.networks.settings import NetworkConfig, ResNetConfig
 
-NETWORK = NetworkConfig(blocks=2, filters=8, train_dtype="float32", inference_dtype="float32", convolution="winograd")
+NETWORK = ResNetConfig(blocks=2, filters=8, train_dtype="float32", inference_dtype="float32", convolution="winograd")
 GAME: Any = SimpleNamespace(board_shape=(3, 3), num_planes=5, num_actions=10)
 """All that the learner asks of a game."""
 CONFIG = LearnerConfig(batch_size=32, learning_rate=((0, 0.02),))
@@ -27,7 +27,7 @@ CONFIG = LearnerConfig(batch_size=32, learning_rate=((0, 0.02),))
 
 @functools.cache
 def make(config: LearnerConfig = CONFIG, network: NetworkConfig = NETWORK, devices: int = 1) -> Learner:
-    net = make_network(network, GAME.board_shape, GAME.num_planes, GAME.num_actions)
+    net = network.build(GAME)
     return make_learner(config, net, GAME, make_mesh(jax.devices()[:devices]))
 
 

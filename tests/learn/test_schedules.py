@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from azero.config import LearnerConfig
 from azero.learn.schedules import make_schedule
+from azero.learn.settings import LearnerConfig
 
 
 def test_published_schedule() -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from azero.config import GameConfig
-from azero.games import make
 from azero.games.chess import pgn
+from azero.games.settings import GameConfig
 from azero.games.shogi import csa, records
+from azero.games.table import make
 from azero.match.directory import read_match_games
 from azero.match.external import Pairing
 from azero.match.games import MatchGame
@@ -205,7 +205,7 @@ def test_records_say_what_players_thought(name: str, start: str, moves: tuple[st
     decisions = (Decision(first, -0.25, 64, (first, second)), Decision(second, 1.0))
     played = MatchGame(1, None, True, 1.0, (first, second), 0, ending, start=start, decisions=decisions)
     suffix, write = RECORDS[name]
-    text = write(played, GameConfig(name=name), game, ("a", "b"))
+    text = write(played, GameConfig.kind(name)(), game, ("a", "b"))
     assert expected in " ".join(text.split())
     (back,) = (pgn.parse_games if suffix == ".pgn" else csa.parse_games)(text, "back")
     assert back.actions == played.actions

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from nim_game import Nim, nim_search
 
-from azero.config import SearchConfig
-from azero.games import make
+from azero.games.table import make
 from azero.match.compiled import _compile, _think, make_match
 from azero.match.score import MatchResult, Tally, wilson_interval
 from azero.mesh import make_mesh
-from azero.search import SearchFn, make_search, rollout_leaf
+from azero.search.leaf import rollout_leaf
+from azero.search.search import SearchFn
+from azero.search.settings import PuctConfig
 
 
 def _other_search(params, key, roots):  # type: ignore[no-untyped-def]
@@ -90,7 +91,7 @@ def test_more_simulations_win_at_tictactoe() -> None:
     game = make("tictactoe")
 
     def search(simulations: int) -> SearchFn:
-        return make_search(SearchConfig(num_simulations=simulations, dirichlet_fraction=0.0), game, rollout_leaf(game))
+        return PuctConfig(num_simulations=simulations, dirichlet_fraction=0.0).build(game, rollout_leaf(game))
 
     result = make_match(game, search(64), search(1), 64, temperature_moves=1, moves_per_chunk=10)((), (), jax.random.key(0)).result
     assert result.total.interval[0] > 0.65

@@ -16,16 +16,15 @@ from azero.checkpoint.exported import write_exported
 from azero.data.holding import LOCK, hold
 from azero.data.rows import RowFile, read_rows
 from azero.experiment import load
-from azero.games import make
 from azero.games.go.sgf import read_games
+from azero.games.table import make
 from azero.match.arena import evaluation_row
 from azero.match.directory import read_match, read_match_games
 from azero.match.matches import play_match
 from azero.match.openings import read_openings
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult, Tally
-from azero.match.sides import as_before, read_sides
-from azero.networks import make_network
+from azero.match.sides import read_sides, restore_side
 from azero.players.specs import RandomNetSpec
 from azero.report.ratings import rate, read_results
 
@@ -286,7 +285,7 @@ def small_checkpoint(path: Path, seed: int) -> Path:
     config = load("tictactoe").config
     config = dataclasses.replace(config, search=dataclasses.replace(config.search, random_symmetry=False, max_considered=5))
     game = make("tictactoe")
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    network = config.network.build(game)
     write_exported(path, network.init(jax.random.key(seed)), 1, config)
     return path
 
@@ -331,10 +330,10 @@ def test_a_match_of_a_former_version_goes_on_as_it_was_played() -> None:
     request = MatchRequest("random-net:go9?visits=8", program("pass"), 2)
     side, other = read_sides(request)
     old = {"name": "net", "player": request.first, "iteration": None}
-    went_on = as_before(side, old, was_at_once=False)
+    went_on = restore_side(side, old, was_at_once=False)
     assert isinstance(went_on.spec, RandomNetSpec) and (went_on.spec.search, went_on.name) == ("engine", "net")
-    assert as_before(side, old, was_at_once=True).spec == side.spec == as_before(side, side.facts, was_at_once=False).spec
-    assert as_before(other, other.facts, was_at_once=False) == other
+    assert restore_side(side, old, was_at_once=True).spec == side.spec == restore_side(side, side.facts, was_at_once=False).spec
+    assert restore_side(other, other.facts, was_at_once=False) == other
 
 
 def test_directories_without_games_are_named(tmp_path: Path) -> None:

@@ -1,24 +1,22 @@
 """The networks of 2016: layers and parameters as published, and the inference path equal to the training path."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.config import NetworkConfig
 from azero.networks.alphago2016 import convolve_first
-from azero.networks.make import make_network
+from azero.networks.network import Inputs
+from azero.networks.settings import ResNetConfig
 
 SHAPE, ACTIONS = (19, 19), 362
-PAPER = NetworkConfig(blocks=12, filters=192, convolution="xla", train_dtype="float32", inference_dtype="float32")
-SMALL = NetworkConfig(blocks=3, filters=8, value_hidden=16, train_dtype="float32", inference_dtype="float32")
+PAPER = ResNetConfig(blocks=12, filters=192, convolution="xla", train_dtype="float32", inference_dtype="float32")
+SMALL = ResNetConfig(blocks=3, filters=8, value_hidden=16, train_dtype="float32", inference_dtype="float32")
 PLANES = {"policy2016": 48, "value2016": 49}
 
 
 def parameters(name, config=PAPER):
-    network = make_network(dataclasses.replace(config, name=name), SHAPE, PLANES[name], ACTIONS)
+    network = config.as_kind(name).build(Inputs(SHAPE, PLANES[name], ACTIONS))
     return jax.eval_shape(network.init, jax.random.key(0))["params"]
 
 
@@ -44,8 +42,8 @@ def test_the_value_network_has_the_published_layers():
 @pytest.mark.parametrize("name", ["policy2016", "value2016"])
 @pytest.mark.parametrize("convolution", ["xla", "dots", "winograd"])
 def test_inference_equals_training(name, convolution):
-    config = dataclasses.replace(SMALL, name=name, convolution=convolution)
-    network = make_network(config, (9, 9), 12, 82)
+    config = SMALL.as_kind(name).replace(convolution=convolution)
+    network = config.build(Inputs((9, 9), 12, 82))
     variables = network.init(jax.random.key(0))
     planes = jax.random.bernoulli(jax.random.key(1), 0.3, (5, 9, 9, 12))
     logits, value = jax.jit(network.apply)(variables, planes)
@@ -63,7 +61,7 @@ def test_inference_equals_training(name, convolution):
 
 
 def test_every_point_has_a_bias_of_its_own():
-    network = make_network(dataclasses.replace(SMALL, name="policy2016"), (9, 9), 4, 82)
+    network = SMALL.as_kind("policy2016").build(Inputs((9, 9), 4, 82))
     variables = network.init(jax.random.key(0))
     planes = jnp.zeros((1, 9, 9, 4), bool)
     before, _ = network.apply(variables, planes)
@@ -80,4 +78,4 @@ def test_the_first_layer_is_a_convolution_on_every_device():
 
 def test_a_game_with_other_moves_is_refused():
     with pytest.raises(ValueError, match="a move for every point and pass, 82 in all, not 83"):
-        make_network(dataclasses.replace(SMALL, name="policy2016"), (9, 9), 4, 83)
+        SMALL.as_kind("policy2016").build(Inputs((9, 9), 4, 83))

@@ -8,12 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.config import NetworkConfig
-from azero.networks import make_network
-from azero.networks.network import Network
+from azero.networks.network import Inputs, Network
+from azero.networks.settings import NetworkConfig, ResNetConfig
 from azero.types import PyTree
 
-CONFIG = NetworkConfig(blocks=3, filters=16, train_dtype="float32", inference_dtype="float32", convolution="xla")
+CONFIG = ResNetConfig(blocks=3, filters=16, train_dtype="float32", inference_dtype="float32", convolution="xla")
 
 
 def shaken(network: Network) -> PyTree:
@@ -35,7 +34,7 @@ def draw_planes(batch: int, size: int) -> np.ndarray:
 def differences(config: NetworkConfig, size: int, batch: int) -> tuple[float, float]:
     """Largest difference of the probabilities and of the value between `apply` in float32 and `infer`; logits are compared through a softmax in bf16 only."""
     planes = draw_planes(batch, size)
-    network = make_network(config, (size, size), 17, size * size + 1)
+    network = config.build(Inputs((size, size), 17, size * size + 1))
     variables = shaken(network)
     logits, value = jax.jit(network.apply)(variables, planes)
     folded_logits, folded_value = jax.jit(network.infer)(jax.jit(network.fold)(variables), planes)
@@ -53,7 +52,7 @@ def test_float32_agrees_to_1e_5(convolution: str, size: int) -> None:
 @pytest.mark.parametrize("convolution", ["xla", "dots", "winograd"])
 def test_the_planes_head_folds(convolution: str) -> None:
     config = dataclasses.replace(CONFIG, convolution=convolution, policy_head="planes", policy_filters=12)
-    network = make_network(config, (5, 5), 17, 25 * 7)
+    network = config.build(Inputs((5, 5), 17, 25 * 7))
     variables, planes = shaken(network), draw_planes(8, 5)
     logits, _ = jax.jit(network.apply)(variables, planes)
     folded_logits, _ = jax.jit(network.infer)(jax.jit(network.fold)(variables), planes)
@@ -71,9 +70,9 @@ def test_every_kind_of_net_folds(tower: str, heads: str, blocks: int) -> None:
     assert max(differences(dataclasses.replace(CONFIG, tower=tower, heads=heads, blocks=blocks), 5, 8)) < 1e-5
 
 
-def test_batches_larger_than_a_piece_and_not_a_multiple_of_it() -> None:
-    # 16 filters at 9x9: pieces of 128 positions (512 KB / 5 KB, rounded to a power of two).
-    network = make_network(dataclasses.replace(CONFIG, convolution="winograd"), (9, 9), 17, 82)
+def test_batches_larger_than_a_chunk_and_not_a_multiple_of_it() -> None:
+    # 16 filters at 9x9: chunks of 128 positions (512 KB / 5 KB, rounded to a power of two).
+    network = dataclasses.replace(CONFIG, convolution="winograd").build(Inputs((9, 9), 17, 82))
     planes = draw_planes(300, 9)
     folded = network.fold(network.init(jax.random.key(0)))
     whole = jax.jit(network.infer)(folded, planes)

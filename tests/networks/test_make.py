@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from azero.config import NetworkConfig
-from azero.networks import make, resolve
-from azero.networks.make import piece_size
+from azero.networks import make
+from azero.networks.make import chunk_size, resolve
+from azero.networks.settings import ResNetConfig
 
-SMALL = NetworkConfig(blocks=4, filters=8)
+SMALL = ResNetConfig(blocks=4, filters=8)
 
 
 def test_cpu_without_bf16_units_takes_minimal_filtering_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,8 +33,8 @@ def test_settings_are_taken_as_given() -> None:
     assert resolve(given) == given
 
 
-def test_pieces_fit_the_cache() -> None:
+def test_chunks_fit_the_cache() -> None:
     sizes = {
-        (size, filters): piece_size(dataclasses.replace(SMALL, filters=filters), (size, size)) for size, filters in [(5, 32), (9, 96), (19, 96), (19, 256)]
+        (size, filters): chunk_size(dataclasses.replace(SMALL, filters=filters), (size, size)) for size, filters in [(5, 32), (9, 96), (19, 96), (19, 256)]
     }
     assert sizes == {(5, 32): 128, (9, 96): 16, (19, 96): 4, (19, 256): 2}

@@ -7,18 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.config import NetworkConfig
 from azero.experiment import load
-from azero.games import make
-from azero.networks import make_network
+from azero.games.table import make
+from azero.networks.network import Inputs
 from azero.networks.resnet import point_to_move
+from azero.networks.settings import NetworkConfig, ResNetConfig
 from azero.types import PyTree
 
-SMALL = NetworkConfig(blocks=3, filters=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
+SMALL = ResNetConfig(blocks=3, filters=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
 
 
 def abstract(config: NetworkConfig, size: int = 19) -> PyTree:
-    network = make_network(config, (size, size), 17, size * size + 1)
+    network = config.build(Inputs((size, size), 17, size * size + 1))
     return jax.eval_shape(network.init, jax.random.key(0))
 
 
@@ -41,7 +41,7 @@ def count_parameters(blocks: int, filters: int, points: int = 361, planes: int =
 def test_published_sizes_of_chess_and_shogi(name: str, points: int, planes: int, move_planes: int) -> None:
     """The policy head is one more convolution of the tower's kind and one to 73 or 139 planes (AZ, supplement, 'Architecture')."""
     game, config = make(name), load(name).config.network
-    network = make_network(config, game.board_shape, game.num_planes, game.num_actions)
+    network = config.build(game)
     params = jax.eval_shape(network.init, jax.random.key(0))["params"]
     body = 9 * planes * 256 + 2 * 256 + 38 * (9 * 256 * 256 + 2 * 256)
     policy = 9 * 256 * 256 + 2 * 256 + 256 * move_planes + move_planes
@@ -51,8 +51,8 @@ def test_published_sizes_of_chess_and_shogi(name: str, points: int, planes: int,
 
 
 def test_logits_of_the_planes_head_stand_square_by_square() -> None:
-    """A man on one square of an otherwise empty board changes, with one block and no shared statistics, only logits of squares within two steps of it."""
-    network = make_network(dataclasses.replace(SMALL, blocks=1, policy_head="planes"), (8, 8), 1, 64 * 3)
+    """A piece on one square of an otherwise empty board changes, with one block and no shared statistics, only logits of squares within two steps of it."""
+    network = dataclasses.replace(SMALL, blocks=1, policy_head="planes").build(Inputs((8, 8), 1, 64 * 3))
     variables = network.init(jax.random.key(0))
     planes = np.zeros((2, 8, 8, 1), np.float32)
     planes[1, 1, 6] = 1.0
@@ -74,7 +74,7 @@ def count_layers(tree: PyTree) -> int:
 
 @pytest.mark.parametrize(("blocks", "tower_layers", "parameters"), [(20, 39, 22_827_877), (40, 79, 46_441_317)])
 def test_published_sizes(blocks: int, tower_layers: int, parameters: int) -> None:
-    params = abstract(NetworkConfig(blocks=blocks, filters=256))["params"]
+    params = abstract(ResNetConfig(blocks=blocks, filters=256))["params"]
     assert (count_layers(params["tower"]), count_layers(params["policy"]), count_layers(params["value"])) == (tower_layers, 2, 3)
     total = sum(leaf.size for leaf in jax.tree.leaves(params))
     assert total == count_parameters(blocks, 256) == parameters
@@ -84,7 +84,7 @@ def test_published_sizes(blocks: int, tower_layers: int, parameters: int) -> Non
 @pytest.mark.parametrize("heads", ["dual", "sep"])
 def test_the_plain_tower_of_figure_4_has_12_convolutions(heads: str) -> None:
     """Twelve convolutional blocks, each of 256 filters, batch norm and a ReLU (AGZ methods, 'Neural network architecture comparison'): AlphaGo Lee's depth."""
-    params = abstract(NetworkConfig(tower="plain", heads=heads, blocks=12, filters=256))["params"]  # type: ignore[arg-type]
+    params = abstract(ResNetConfig(tower="plain", heads=heads, blocks=12, filters=256))["params"]  # type: ignore[arg-type]
     towers = {name: tower for name, tower in params.items() if name.endswith("tower")}
     weights = 9 * 17 * 256 + 11 * 9 * 256 * 256 + 12 * 2 * 256
     assert len(towers) == (1 if heads == "dual" else 2)
@@ -108,12 +108,12 @@ def test_residual_blocks_pass_their_input_on() -> None:
     logits = {}
     for tower in ("res", "conv"):
         config = dataclasses.replace(SMALL, tower=tower)
-        network = make_network(config, (5, 5), 17, 26)
+        network = config.build(Inputs((5, 5), 17, 26))
         variables = network.init(jax.random.key(0))
         second = variables["params"]["tower"]["blocks"]["second"]["norm"]
         second["scale"] = jnp.zeros_like(second["scale"])
         logits[tower] = network.apply(variables, planes)[0]
-        stem_only = make_network(dataclasses.replace(config, blocks=1), (5, 5), 17, 26)
+        stem_only = dataclasses.replace(config, blocks=1).build(Inputs((5, 5), 17, 26))
         without = jax.tree.map(lambda leaf: leaf, variables)
         for collection in without.values():
             del collection["tower"]["blocks"]
@@ -125,7 +125,7 @@ def test_residual_blocks_pass_their_input_on() -> None:
 
 
 def test_separate_towers_share_nothing() -> None:
-    network = make_network(dataclasses.replace(SMALL, heads="sep"), (5, 5), 17, 26)
+    network = dataclasses.replace(SMALL, heads="sep").build(Inputs((5, 5), 17, 26))
     variables = network.init(jax.random.key(0))
     planes = np.random.default_rng(0).random((2, 5, 5, 17)) < 0.5
     gradient = jax.grad(lambda params: jnp.sum(network.apply({**variables, "params": params}, planes)[1]))(variables["params"])
@@ -134,7 +134,7 @@ def test_separate_towers_share_nothing() -> None:
 
 
 def test_training_normalises_with_the_batch_and_keeps_a_running_average() -> None:
-    network = make_network(SMALL, (5, 5), 17, 26)
+    network = SMALL.build(Inputs((5, 5), 17, 26))
     variables = network.init(jax.random.key(0))
     planes = np.random.default_rng(0).random((64, 5, 5, 17)) < 0.3
     _, stats = jax.jit(network.train_apply)(variables, planes)
@@ -146,7 +146,7 @@ def test_training_normalises_with_the_batch_and_keeps_a_running_average() -> Non
 
 
 def test_outputs_are_float32_logits_and_values_in_range() -> None:
-    network = make_network(dataclasses.replace(SMALL, train_dtype="bfloat16"), (5, 5), 17, 26)
+    network = dataclasses.replace(SMALL, train_dtype="bfloat16").build(Inputs((5, 5), 17, 26))
     logits, value = network.apply(network.init(jax.random.key(0)), np.ones((3, 5, 5, 17), bool))
     assert (logits.shape, logits.dtype, value.shape, value.dtype) == ((3, 26), jnp.float32, (3,), jnp.float32)
     assert np.all(np.abs(value) <= 1.0)
@@ -158,6 +158,6 @@ def test_the_identity_start_gives_every_point_its_own_features() -> None:
     logits = features.reshape(-1) @ weights
     np.testing.assert_allclose(logits[:9], (features @ [1, -1, 1, -1]) / np.sqrt(2), rtol=1e-6)
     assert logits[9] == 0 and np.count_nonzero(weights) == 36
-    network = make_network(dataclasses.replace(SMALL, policy_init="identity"), (5, 5), 17, 26)
+    network = dataclasses.replace(SMALL, policy_init="identity").build(Inputs((5, 5), 17, 26))
     kernel = network.init(jax.random.key(0))["params"]["policy"]["logits"]["kernel"]
     np.testing.assert_array_equal(kernel, point_to_move(jax.random.key(1), kernel.shape))

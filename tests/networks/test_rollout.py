@@ -5,15 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.config import LearnerConfig, NetworkConfig
 from azero.data.sample import Batch
 from azero.games.go.rules import Go
 from azero.learn.learner import make_learner
+from azero.learn.settings import LearnerConfig
 from azero.mesh import make_mesh
-from azero.networks import make_network
+from azero.networks.network import Inputs
 from azero.networks.rollout import GROUPS, count_live, init_weights, sum_weights
+from azero.networks.settings import Rollout2016Config
 
-ROLLOUT = NetworkConfig(name="rollout2016", pattern_bits=10)
+ROLLOUT = Rollout2016Config(pattern_bits=10)
 
 
 def test_the_groups_have_the_published_sizes():
@@ -33,7 +34,7 @@ def test_a_logit_is_the_sum_of_its_weights():
 
 def test_it_learns_to_answer_beside_the_last_move():
     game = Go(size=7, num_planes=6)
-    network = make_network(ROLLOUT, game.board_shape, game.num_planes, game.num_actions)
+    network = ROLLOUT.build(game)
     learner = make_learner(LearnerConfig(batch_size=32, learning_rate=((0, 0.5),), l2=0.0), network, game, make_mesh(jax.devices()[:1]))
     state = learner.init(jax.random.key(0))
     rng = np.random.default_rng(0)
@@ -54,4 +55,4 @@ def test_it_learns_to_answer_beside_the_last_move():
 
 def test_other_planes_are_refused():
     with pytest.raises(ValueError, match=r"rollout2016 takes game\.planes 6 and 82 moves, not 17 and 82"):
-        make_network(ROLLOUT, (9, 9), 17, 82)
+        ROLLOUT.build(Inputs((9, 9), 17, 82))

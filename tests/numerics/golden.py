@@ -18,22 +18,22 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from azero.checkpoint.exported import read_exported
-from azero.config import LearnerConfig, SearchConfig, SelfplayConfig
 from azero.data.sample import Batch
-from azero.games import make
 from azero.learn.learner import make_learner
+from azero.learn.settings import LearnerConfig
 from azero.mesh import DATA_AXIS, batch_sharded, make_mesh, put, replicated
-from azero.networks import make_network
-from azero.search import make_search, network_leaf
+from azero.search.leaf import network_leaf
+from azero.search.settings import GumbelConfig, PuctConfig
 from azero.selfplay.selfplay import make_selfplay
+from azero.selfplay.settings import SelfplayConfig
 
 STORED = Path(__file__).with_name("golden.json")
 NETWORK = Path(__file__).with_name("network")
 """Exported from 20 iterations of `python -m azero.experiments.tictactoe --evaluation.every 0`; 2 blocks of 16. Its rules compile fast: the programs are what is tested."""
 GAMES = 8
 """Positions searched, and games played, on every device."""
-PUCT = SearchConfig(name="puct", num_simulations=32, dirichlet_alpha=1.0)
-GUMBEL = SearchConfig(name="gumbel", num_simulations=16)
+PUCT = PuctConfig(num_simulations=32, dirichlet_alpha=1.0)
+GUMBEL = GumbelConfig(num_simulations=16)
 SELFPLAY = SelfplayConfig(moves_per_dispatch=6, temperature_moves=4, resign=False)
 LEARNER = LearnerConfig(batch_size=64, learning_rate=((0, 0.01),))
 
@@ -44,14 +44,14 @@ def compute(devices: int) -> Numbers:
     """Return the numbers from the programs of that many devices, each of which has the same positions; those of self-play are its first device's."""
     variables, config = read_exported(NETWORK)
     mesh = make_mesh(jax.devices()[:devices])
-    game = make(config.game.name, **config.game.options())
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    game = config.game.build()
+    network = config.network.build(game)
     params = put(jax.jit(network.fold)(variables), replicated(mesh))
     leaf = network_leaf(game, network.infer, random_symmetry=True)
     roots = jax.tree.map(lambda leaf: jnp.concatenate([leaf] * devices), _positions(game))
     found: Numbers = {}
     for settings in (PUCT, GUMBEL):
-        search = make_search(settings, game, leaf)
+        search = settings.build(game, leaf)
 
         def run(params: Any, key: Any, roots: Any, search: Any = search) -> Any:
             output = search(params, key, roots)
@@ -63,7 +63,7 @@ def compute(devices: int) -> Numbers:
         for name, array in jax.jit(run)(params, jax.random.key(1), roots).items():
             found[f"{settings.name} {name}"] = np.asarray(array).reshape(devices, GAMES, -1).tolist()
 
-    selfplay = make_selfplay(dataclasses.replace(SELFPLAY, num_games=GAMES * devices), game, make_search(GUMBEL, game, leaf), None, mesh)
+    selfplay = make_selfplay(dataclasses.replace(SELFPLAY, num_games=GAMES * devices), game, GUMBEL.build(game, leaf), None, mesh)
     _, step = selfplay.play(params, selfplay.init(jax.random.key(2)), jax.random.key(3), jnp.float32(-1.0))
     for name in ("action", "finished", "root_value"):
         found[f"selfplay {name}"] = [np.asarray(getattr(step, name)).astype(np.float64)[:, :GAMES].T.tolist()]

@@ -39,12 +39,12 @@ def test_a_convolution():
     assert cost_of(convolve, (8, 9, 9, 16), (3, 3, 16, 32)).flops == pytest.approx(2 * 8 * 81 * 9 * 16 * 32, rel=0.02)
 
 
-def test_pieces_of_an_array_are_read_and_written_once():
+def test_chunks_of_an_array_are_read_and_written_once():
     def doubled(x):
-        return jax.lax.map(lambda piece: jnp.sin(piece), x)
+        return jax.lax.map(lambda chunk: jnp.sin(chunk), x)
 
     narrow, wide = cost_of(doubled, (8, 1000)), cost_of(doubled, (64, 1000))
-    assert 64 * 1000 * 8 <= wide.hbm_bytes < 3 * 64 * 1000 * 8, "not the whole array for every piece"
+    assert 64 * 1000 * 8 <= wide.hbm_bytes < 3 * 64 * 1000 * 8, "not the whole array for every chunk"
     assert wide.hbm_bytes == pytest.approx(8 * narrow.hbm_bytes, rel=0.05)
 
 

@@ -15,17 +15,19 @@ import pytest
 from needs import NOT_HERE
 
 from azero.chips import parse_topology, topology_devices
-from azero.config import Config, NetworkConfig, load_overlay
+from azero.config import load_overlay
 from azero.experiment import load
-from azero.games import make
+from azero.games.table import make
 from azero.mesh import batch_sharded, make_mesh, replicated
-from azero.networks import make_network
+from azero.networks.network import Inputs
+from azero.networks.settings import NetworkConfig, ResNetConfig
 from azero.plan.compiled import compile_program
 from azero.plan.cost import module_cost
 from azero.plan.fitting import fit, usable_bytes
 from azero.plan.hlo import COLLECTIVES
 from azero.plan.outlook import game_length
 from azero.plan.planning import Finding, PlannedPrograms, device_rates, findings
+from azero.settings import Config
 from azero.train.estimate import evaluation_flops
 
 needs_compiler = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason=f"{NOT_HERE}the TPU compiler (pip install 'azero[plan]')")
@@ -87,7 +89,7 @@ def small() -> Compiled:
 def test_by_hand_is_what_the_layers_say(name: str) -> None:
     config = load(name).config
     game = make(config.game.name)
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions, "tpu")
+    network = config.network.build(game, "tpu")
     params = jax.eval_shape(network.init, jax.random.key(0))["params"]
     counted = by_hand(math.prod(game.board_shape), game.num_planes, game.num_actions, config.network)
     assert evaluation_flops(params, game.board_shape) == pytest.approx(counted, rel=0.002), "all but biases and batch norms"
@@ -111,12 +113,12 @@ def test_the_gate_of_400_games_is_built_on_every_slice(overlay: str | None) -> N
 def test_the_compiled_tower_of_20_blocks_does_what_was_counted_by_hand() -> None:
     slice_ = parse_topology("v5e:1x1")
     mesh = make_mesh(topology_devices(slice_))
-    network = make_network(NetworkConfig(blocks=20, filters=256), (19, 19), 17, 362, "tpu")
+    network = ResNetConfig(blocks=20, filters=256).build(Inputs((19, 19), 17, 362), "tpu")
     folded = jax.eval_shape(lambda key: network.fold(network.init(key)), jax.random.key(0))
     planes = jax.ShapeDtypeStruct((8, 19, 19, 17), jnp.bool_)
     lowered = jax.jit(network.infer, in_shardings=(replicated(mesh), batch_sharded(mesh))).lower(folded, planes)
     cost = module_cost(compile_program(lowered, slice_.name).module, device_rates(slice_))
-    assert cost.flops == pytest.approx(8 * by_hand(361, 17, 362, NetworkConfig()), rel=0.02)
+    assert cost.flops == pytest.approx(8 * by_hand(361, 17, 362, ResNetConfig()), rel=0.02)
 
 
 @needs_compiler

@@ -11,27 +11,28 @@ import pytest
 from rich.console import Console
 
 from azero.checkpoint.exported import write_exported
-from azero.config import Config, GameConfig, NetworkConfig
 from azero.engines.serve import Source
-from azero.games import make
+from azero.games.go.settings import GoConfig
+from azero.games.table import make
 from azero.match.matches import play_match
 from azero.match.request import MatchRequest
-from azero.networks import make_network
+from azero.networks.settings import ResNetConfig
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv
 from azero.players.player import Position
 from azero.players.specs import parse_player
 from azero.players.thinking import Limits
 from azero.search.single.apv import ApvSettings
+from azero.settings import Config
 
 SCRIPT = Path(__file__).parents[1] / "players" / "scripted_go.py"
 PLANES = {"policy2016": 4, "value2016": 4, "rollout2016": 6, "tree2016": 10}
-TINY = NetworkConfig(blocks=1, filters=4, value_hidden=8, pattern_bits=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
+TINY = ResNetConfig(blocks=1, filters=4, value_hidden=8, pattern_bits=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
 
 
 def write_network(directory: Path, name: str, size: int = 5) -> None:
-    config = Config(game=GameConfig(size=(size,), komi=0.5, planes=PLANES.get(name, 17)), network=dataclasses.replace(TINY, name=name))
+    config = Config(game=GoConfig(size=(size,), komi=0.5, planes=PLANES.get(name, 17)), network=dataclasses.replace(TINY, name=name))
     game = make("go", **config.game.options())
-    variables = make_network(config.network, game.board_shape, game.num_planes, game.num_actions).init(jax.random.key(0))
+    variables = config.network.build(game).init(jax.random.key(0))
     write_exported(directory, jax.device_get(variables), 3, config)
 
 
@@ -90,7 +91,7 @@ def test_networks_that_do_not_fit_are_named(networks, tmp_path):
     with pytest.raises(ValueError, match=r"seven is of a board of 7x7, .* of one of 5x5"):
         apv_config(ApvSpec(policy, rollout=tmp_path / "seven"))
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play go on 9x9"):
-        load_apv(ApvSpec(policy), GameConfig(size=(9,)))
+        load_apv(ApvSpec(policy), GoConfig(size=(9,)))
 
 
 @pytest.mark.parametrize("replies", [False, True])

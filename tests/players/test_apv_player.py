@@ -4,12 +4,11 @@ import jax
 import numpy as np
 import pytest
 
-from azero.config import NetworkConfig
-from azero.games import make
 from azero.games.go.rollouts.playouts import make_play_out
 from azero.games.go.rules import Go
-from azero.networks import make_network
+from azero.games.table import make
 from azero.networks.rollout import sum_weights
+from azero.networks.settings import NetworkConfig
 from azero.players.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
 from azero.players.clock import Clock
 from azero.players.player import RESIGN, Position
@@ -132,8 +131,8 @@ def test_memory_bounds_the_tree_and_warming_up_asks_every_judge():
 def network_judge(name, planes):
     """Return an untrained network of 2016 on 5x5, its game and its inference."""
     game = Go(size=5, komi=0.5, num_planes=planes)
-    config = NetworkConfig(name=name, blocks=1, filters=4, value_hidden=8, pattern_bits=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
-    network = make_network(config, game.board_shape, planes, game.num_actions)
+    config = NetworkConfig.kind(name)(blocks=1, filters=4, value_hidden=8, pattern_bits=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
+    network = config.build(game)
     return game, network.infer, network.fold(network.init(jax.random.key(0)))
 
 

@@ -9,14 +9,14 @@ import pytest
 from needs import require_program
 from nim_game import Nim, nim_search
 
-from azero.config import SearchConfig
-from azero.games import make
+from azero.games.table import make
 from azero.match.external import Pairing, gnu_go_command, parse_score, play_games
 from azero.match.referee import play_game
 from azero.players.external import GtpPlayer, GtpProgram, program_player
 from azero.players.player import Clock, PlayerError, SearchPlayer
 from azero.players.program import find_program
-from azero.search import make_search, uniform_leaf
+from azero.search.leaf import uniform_leaf
+from azero.search.settings import PuctConfig
 
 SCRIPT = str(Path(__file__).parent / "scripted_gtp.py")
 
@@ -164,7 +164,7 @@ def test_gnu_go_answers() -> None:
 def test_gnu_go_beats_a_search_that_knows_nothing() -> None:
     require_program("gnugo")
     game = make("go", size=5, komi=0.5)
-    search = make_search(SearchConfig(num_simulations=4, dirichlet_fraction=0.0), game, uniform_leaf(game))
+    search = PuctConfig(num_simulations=4, dirichlet_fraction=0.0).build(game, uniform_leaf(game))
     ours = SearchPlayer(search, ())
     makers = [(lambda number: ours, program_player("GNU Go", gnu_go_command(1), 5, 0.5, 60.0, 0))]
     for played in play_games(game, makers, [Pairing(1), Pairing(2)]):

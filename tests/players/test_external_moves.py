@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from needs import require_program
 
-from azero.games import make
+from azero.games.table import make
 from azero.match.referee import play_game
 from azero.players.external_moves import GnuShogiPlayer, UciPlayer
 from azero.players.player import Clock, PlayerError

@@ -11,18 +11,21 @@ import pytest
 
 from azero.checkpoint.exported import write_exported
 from azero.commands.doctor import examine
-from azero.config import Config, GameConfig, SearchConfig
 from azero.engines.serve import Source
 from azero.experiment import load
-from azero.games import make
-from azero.networks import make_network
+from azero.games.go.settings import GoConfig
+from azero.games.table import make
+from azero.games.tictactoe.settings import TicTacToeConfig
+from azero.networks.network import Inputs
 from azero.players.clock import Clock
 from azero.players.player import Position
 from azero.players.program_specs import GtpSpec
 from azero.players.searches import tree_settings
 from azero.players.specs import CheckpointSpec, RandomNetSpec, ThinkerSettings, load_player, load_thinker, parse_player
+from azero.search.settings import MctxGumbelConfig
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import Gumbel, Puct
+from azero.settings import Config
 from azero.train.estimate import estimate, mean_simulations
 
 
@@ -64,7 +67,7 @@ def test_parameters_agree_with_the_network():
     import jax
 
     config = load("go5").config
-    network = make_network(config.network, (5, 5), 17, 26)
+    network = config.network.build(Inputs((5, 5), 17, 26))
     variables = jax.eval_shape(network.init, jax.random.key(0))
     assert estimate(config).parameters == sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(variables["params"]))
 
@@ -120,7 +123,7 @@ def test_every_engine_plays_a_network_by_the_search_that_is_named():
         assert thinker._settings.rule == rule and not thinker._settings.keeps_tree and thinker._settings.cache_size == 0
         assert thinker.style.choice == "visits" and thinker.name == f"random tictactoe, {'gumbel' if search == 'trained' else search}"
     with pytest.raises(ValueError, match="mctx_gumbel searches many games at once"):
-        tree_settings(dataclasses.replace(load("tictactoe").config, search=SearchConfig(name="mctx_gumbel")), "trained", 9)
+        tree_settings(dataclasses.replace(load("tictactoe").config, search=MctxGumbelConfig()), "trained", 9)
 
 
 def test_a_thinker_plays_under_other_rules_on_its_own_board():
@@ -136,21 +139,23 @@ def test_a_thinker_plays_under_other_rules_on_its_own_board():
     thinker.think(plain, thinker.style.limits)
     assert thinker.game.margin_weight == 0.5 and plain.game == thinker.game.with_margin_weight(0.0)
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play go on 19x19"):
-        load_thinker(spec, GameConfig(size=(19,)))
+        load_thinker(spec, GoConfig(size=(19,)))
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play tictactoe on 3x3"):
-        load_player(spec, GameConfig(name="tictactoe"))
+        load_player(spec, TicTacToeConfig())
 
 
 @pytest.mark.parametrize("network", ["alphago_zero", "policy2016"])
 def test_networks_of_recorded_games_fill_no_eyes(network: str, tmp_path: Path):
     """Records end before the passes: a network that knows nothing else would play on until it has no eyes left. That of 2016 has no pass at all."""
     config = load("sl9").config
-    small = dataclasses.replace(config.network, name=network, blocks=1, filters=8, heads="sep", tower="conv")
+    small = config.network.as_kind(network).replace(blocks=1, filters=8)
+    if network == "alphago_zero":
+        small = small.replace(heads="sep", tower="conv")
     kept = dataclasses.replace(config.evaluation, sensible_moves=network == "alphago_zero")
     planes = 48 if network == "policy2016" else config.game.planes
     config = dataclasses.replace(config, game=dataclasses.replace(config.game, planes=planes), network=small, evaluation=kept)
-    game = make(config.game.name, **config.game.options())
-    made = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    game = config.game.build()
+    made = config.network.build(game)
     write_exported(tmp_path, made.init(jax.random.key(1)), 1, config)
     spec = CheckpointSpec(tmp_path, visits=8)
     thinker = load_thinker(spec, settings=ThinkerSettings(TreeSettings(batch=1, symmetry="none")))

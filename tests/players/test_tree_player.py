@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.games import make
+from azero.games.table import make
 from azero.match.referee import PLAYED_OUT, play_game
 from azero.mesh import make_mesh
 from azero.players.clock import Clock

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from needs import not_here
 
-from azero.config import Config
 from azero.data.run_files import SampleGame, describe_machine, load_run, write_run, write_samples
 from azero.report.metrics import MetricsWriter
+from azero.settings import Config
 
 
 def test_rows_of_any_number_type_come_back(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from azero.config import Config
 from azero.data.run_files import SampleGame, load_run, write_config, write_run, write_samples
 from azero.match.arena import evaluation_row
 from azero.match.score import MatchResult, Tally
 from azero.report.metrics import MetricsWriter
 from azero.report.page import write_report
 from azero.selfplay.resignation import NEVER
+from azero.settings import Config
 
 VOID = {"meta", "input", "br", "hr", "img", "link"}
 

@@ -1,4 +1,4 @@
-"""Games with men on the page: positions, names and drawings."""
+"""Games with pieces on the page: positions, names and drawings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from azero.data.run_files import SampleGame
-from azero.games import make
 from azero.games.animal_shogi import text as animal_text
 from azero.games.chess import text as chess_text
 from azero.games.shogi import text as shogi_text
-from azero.report.pieces import draw_men, first_mover_begins, follow, start_of
+from azero.games.table import make
+from azero.report.pieces import draw_pieces, first_mover_begins, follow, start_of
 
 
 def actions_of(board, parse, names: str) -> tuple[int, ...]:
@@ -28,22 +28,22 @@ def test_chess_from_a_given_position_with_black_to_move() -> None:
     assert drawn.names == ["Ka3", "Ra1#"]
     assert drawn.boards[0] == "." * 32 + "k" + "." * 9 + "K" + "." * 14 + "R" + "." * 6
     assert not first_mover_begins(game)
-    svg = draw_men(game, drawn.boards)
-    assert svg.count('<text class="man') == 3
-    assert '<text class="man first moved" x="32" y="200" dy=".35em">♜</text>' in svg, "the rook on a1"
+    svg = draw_pieces(game, drawn.boards)
+    assert svg.count('<text class="piece') == 3
+    assert '<text class="piece first moved" x="32" y="200" dy=".35em">♜</text>' in svg, "the rook on a1"
 
 
-def test_shogi_has_men_in_hand_and_turned_ones() -> None:
+def test_shogi_has_pieces_in_hand_and_turned_ones() -> None:
     board = shogi_text.board_of_sfen("lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1")
     game = SampleGame("shogi", (9, 9), actions_of(board, shogi_text.parse_usi, "7g7f 3c3d 8h2b+"), (0.0, 0.0))
     drawn = follow(game)
     assert drawn.names == ["7g7f", "3c3d", "8h2b+"]
     assert drawn.hands == ["", "", "", "the first mover has B1 in hand"]
     assert first_mover_begins(game)
-    svg = draw_men(game, drawn.boards)
+    svg = draw_pieces(game, drawn.boards)
     assert svg.count("馬") == 1
     assert svg.count("歩") == 18
-    assert svg.count('transform="rotate(180') == 19, "White's twenty men without the bishop"
+    assert svg.count('transform="rotate(180') == 19, "White's twenty pieces without the bishop"
 
 
 def test_animal_shogi() -> None:

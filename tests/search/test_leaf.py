@@ -9,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.games.tictactoe import TicTacToe
-from azero.search import network_leaf, rollout_leaf
-from azero.search.leaf import averaged_network_leaf
+from azero.games.tictactoe.rules import TicTacToe
+from azero.search.leaf import averaged_network_leaf, network_leaf, rollout_leaf
 
 GAME = TicTacToe()
 

@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from azero.config import SearchConfig
-from azero.games import make
-from azero.search import make_search, rollout_leaf, uniform_leaf
+from azero.games.table import make
+from azero.search.leaf import rollout_leaf, uniform_leaf
+from azero.search.settings import PuctConfig
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_komi_around_the_value_decides_the_game(size: tuple[int, int], value: fl
     """With half a point less than the known value as komi Black wins, with half a point more White does."""
     for komi, sign in ((value - 0.5, 1.0), (value + 0.5, -1.0)):
         game = make("go", size=size, komi=komi, max_moves=24)
-        search = make_search(SearchConfig(num_simulations=1500, dirichlet_fraction=0.0, c_puct=1.0), game, make_leaf(game))  # type: ignore[operator]
+        search = PuctConfig(num_simulations=1500, dirichlet_fraction=0.0, c_puct=1.0).build(game, make_leaf(game))  # type: ignore[operator]
         out = jax.jit(search)({}, jax.random.key(0), jax.tree.map(lambda x: x[None], game.init()))
         assert np.sign(float(out.best_child_value[0])) == sign
         if sign > 0:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from azero import mesh as mesh_lib
-from azero.config import SelfplayConfig
-from azero.games import make
+from azero.games.table import make
 from azero.search.search import SearchOutput
-from azero.selfplay.selfplay import in_waves, make_selfplay, to_host
+from azero.selfplay.selfplay import in_chunks, make_selfplay, to_host
+from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.targets import split_words
 from azero.selfplay.trajectory import Assembler
 
@@ -114,7 +114,7 @@ def test_strays_are_legal_and_end_with_the_opening():
 
 def test_waves_search_every_position_once():
     states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (12, *leaf.shape)), GAME.init())
-    output = in_waves(random_search(value=0.5), 4)({}, jax.random.key(0), states)
+    output = in_chunks(random_search(value=0.5), 4)({}, jax.random.key(0), states)
     assert output.action.shape == (12,) and output.weights.shape == (12, 9) and output.tree is None
     assert len(set(np.asarray(output.action).tolist())) > 1
 

@@ -6,23 +6,23 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from test_run import digests, quiet_run, tiny
+from small_runs import digests, quiet_run, tiny
 
 from azero.commands.endings import Request, main, write_endings
-from azero.config import Config
 from azero.experiment import load
 from azero.games.chess.text import board_of_fen
+from azero.settings import Config
 from azero.train.loop import START_POSITIONS
 from azero.train.saving import settle
 
 
-def test_endings_have_the_men_that_were_asked_for(tmp_path: Path) -> None:
+def test_endings_have_the_pieces_that_were_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "endings.txt"
     count = write_endings(Request(path, ("KQk", "KPkp"), count=40, seed=3))
     lines = path.read_text().splitlines()
     assert len(lines) == count >= 38
-    men = {"".join(sorted(letter for letter in line.split()[0] if letter.isalpha())) for line in lines}
-    assert men == {"KQk", "Kkq", "KPkp"}
+    pieces = {"".join(sorted(letter for letter in line.split()[0] if letter.isalpha())) for line in lines}
+    assert pieces == {"KQk", "Kkq", "KPkp"}
     assert all(board_of_fen(line).actions for line in lines)
     write_endings(Request(tmp_path / "again.txt", ("KQk", "KPkp"), count=40, seed=3))
     assert (tmp_path / "again.txt").read_text() == path.read_text()
@@ -41,7 +41,7 @@ def test_kings_at_the_edge(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [
-        (["--pieces", "KQ"], "'KQ' are not the men of an ending"),
+        (["--chunks", "KQ"], "'KQ' are not the pieces of an ending"),
         (["--count", "0"], "--count is at least 1, not 0"),
         (["--at-edge", "1.5"], "--at-edge is a share, from 0 to 1, not 1.5"),
     ],

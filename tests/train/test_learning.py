@@ -9,9 +9,11 @@ import pytest
 from rich.console import Console
 
 from azero.checkpoint import list_checkpoints
-from azero.config import CheckpointConfig, Config, GameConfig, RunConfig
+from azero.games.go.settings import GoConfig
 from azero.learn.learner import TrainState
+from azero.settings import Config
 from azero.train import driver as learning
+from azero.train.settings import CheckpointConfig, RunConfig
 
 
 @dataclasses.dataclass
@@ -23,7 +25,7 @@ class State:
 class Counting:
     """Adds `rate` to its one weight in every iteration, and overflows in iteration `overflows_in`."""
 
-    config = Config(game=GameConfig(size=(5,)), run=RunConfig(iterations=4), checkpoint=CheckpointConfig(every=1, keep=10))
+    config = Config(game=GoConfig(size=(5,)), run=RunConfig(iterations=4), checkpoint=CheckpointConfig(every=1, keep=10))
 
     def __init__(self, rate: float = 1.0, overflows_in: int = 0) -> None:
         self.rate = rate

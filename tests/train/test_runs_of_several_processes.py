@@ -11,10 +11,10 @@ import pytest
 from host_processes import command, finish, launch, launch_all, wait_for
 
 from azero.checkpoint import list_checkpoints, store
-from azero.data.dataset import Dataset
-from azero.data.filters import Filters, Fractions
-from azero.data.human import find_records, import_games
-from azero.data.recorded import Tally
+from azero.data.records.dataset import Dataset
+from azero.data.records.filters import Filters, Fractions
+from azero.data.records.human import find_records, import_games
+from azero.data.records.recorded import Tally
 from azero.data.rows import read_rows
 from azero.distributed import EXIT_INTERRUPTED
 

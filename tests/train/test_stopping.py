@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from azero.config import Config, GameConfig, NetworkConfig
 from azero.data import files
 from azero.distributed import EXIT_INTERRUPTED
+from azero.games.chess.settings import ChessConfig
+from azero.networks.settings import ResNetConfig
+from azero.settings import Config
 from azero.train.loop import START_POSITIONS
 from azero.train.saving import settle
 
@@ -110,7 +112,7 @@ def test_start_positions_are_kept_whole_or_not_at_all(tmp_path, monkeypatch):
     given, workdir = tmp_path / "given.txt", tmp_path / "run"
     given.write_text("4k3/8/8/8/8/8/8/4K2R w K - 0 1\n" * 1000)
     workdir.mkdir()
-    config = Config(game=GameConfig(name="chess", start_positions=str(given)), network=NetworkConfig(blocks=1, filters=4, convolution="xla"))
+    config = Config(game=ChessConfig(start_positions=str(given)), network=ResNetConfig(blocks=1, filters=4, convolution="xla"))
 
     def end(*arguments):
         raise KeyboardInterrupt

@@ -15,12 +15,15 @@ from rich.console import Console
 
 from azero.checkpoint import CheckpointError, export_network, list_checkpoints, load_settings, load_variables
 from azero.commands.accuracy import evaluate_accuracy
-from azero.config import Config, RunConfig, load_overlay
-from azero.data.requests import AccuracyRequest
+from azero.config import load_overlay
+from azero.data.records.requests import AccuracyRequest
 from azero.experiment import load
+from azero.networks.settings import Rollout2016Config
+from azero.settings import Config
 from azero.train import supervised_run as supervised
 from azero.train.main import main
 from azero.train.saving import print_checkpoints, settle
+from azero.train.settings import RunConfig
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -69,7 +72,7 @@ def test_the_networks_of_2016_learn_in_two_iterations(part, least, data, tmp_pat
 
 def test_a_network_of_patterns_turns_symmetries_off_and_refuses_them(data, tmp_path):
     """Even where the settings ask for them."""
-    network = dataclasses.replace(tiny(1).network, name="rollout2016", pattern_bits=8)
+    network = Rollout2016Config(pattern_bits=8)
     asked = dataclasses.replace(tiny(1), game=dataclasses.replace(tiny(1).game, planes=6), network=network)
     assert asked.replay.symmetries and asked.search.random_symmetry
     kept = settle(asked, tmp_path)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from azero.engines.settings import Settings
+from azero.engines.limits import Settings
 from azero.games.go.text import format_vertex, parse_vertex
 
 if TYPE_CHECKING:

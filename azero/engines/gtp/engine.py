@@ -15,8 +15,8 @@ from azero.engines.gtp import board as gtp_board
 from azero.engines.gtp import play as gtp_play
 from azero.engines.gtp import rules as gtp_rules
 from azero.engines.gtp.command import Call, Command, CommandError, Reply
+from azero.engines.limits import Settings
 from azero.engines.lines import Line, LineReader, LineWriter, say
-from azero.engines.settings import Settings
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame

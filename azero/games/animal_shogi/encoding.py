@@ -5,7 +5,7 @@ Planes [rank, file, C] from the side to move (P1): rank 0 is its own first rank,
     0-4    P1's chicks, elephants, giraffes, lion, hens
     5-9    P2's
     10-11  how often the position has occurred so far: once, twice (one-hot; a third time ends the game)
-    12-14  P1's men in hand: chicks, elephants, giraffes, divided by two
+    12-14  P1's pieces in hand: chicks, elephants, giraffes, divided by two
     15-17  P2's
 then, of the newest position:
     144    colour: ones when the first player is to move
@@ -34,10 +34,10 @@ def planes_from_frames(frames: Array, to_play: Array) -> Array:
     columns = [frames[:, index] for index in range(FRAME_WORDS)]
     position, times = unpack(columns, second), occurrences(columns[2])
     words = jnp.stack([position.kind(code) & side for side in (position.own, position.other) for code in KINDS], axis=1)
-    men = ((words[None] >> jnp.arange(NUM_SQUARES, dtype=jnp.uint32).reshape(-1, 1, 1)) & 1).astype(jnp.float32)
+    pieces = ((words[None] >> jnp.arange(NUM_SQUARES, dtype=jnp.uint32).reshape(-1, 1, 1)) & 1).astype(jnp.float32)
     hands = [hand_count(hand, code).astype(jnp.float32) / HAND_SIZE for hand in (position.own_hand, position.other_hand) for code in HAND_KINDS]
     constants = jnp.stack([(times == 1).astype(jnp.float32), (times >= 2).astype(jnp.float32), *hands], axis=1)
     constants = jnp.broadcast_to(constants, (NUM_SQUARES, *constants.shape))
-    history = jnp.concatenate([men, constants], axis=2).reshape(NUM_SQUARES, PLANES_PER_FRAME * NUM_FRAMES)
+    history = jnp.concatenate([pieces, constants], axis=2).reshape(NUM_SQUARES, PLANES_PER_FRAME * NUM_FRAMES)
     ends = jnp.stack([(second == 0).astype(jnp.float32), plies(columns[2])[0].astype(jnp.float32) / TOTAL_SCALE])
     return jnp.concatenate([history, jnp.broadcast_to(ends, (NUM_SQUARES, 2))], axis=1).reshape(RANKS, FILES, NUM_PLANES)

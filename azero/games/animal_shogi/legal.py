@@ -1,6 +1,6 @@
-"""The legal moves of a position, as the squares that can be reached in each direction and those where men may be dropped.
+"""The legal moves of a position, as the squares that can be reached in each direction and those where pieces may be dropped.
 
-Every man goes one step, so that nobody shields the lion and nothing comes between: in check the lion goes away or the one checker is taken.
+Every piece goes one step, so that nobody shields the lion and nothing comes between: in check the lion goes away or the one checker is taken.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def legal(position: Position) -> Legal:
     answers = (checkers & ~spread(has_several(checkers))) | ~spread(in_check)
     targets = []
     for index, direction in enumerate(COMPASS):
-        men = step(movers[index] & own & ~lion, direction) & answers
-        targets.append((men | (step(lion & own, direction) & ~attacked)) & ~own)
+        pieces = step(movers[index] & own & ~lion, direction) & answers
+        targets.append((pieces | (step(lion & own, direction) & ~attacked)) & ~own)
     targets.append(~(own | other) & BOARD & ~spread(in_check))
     drops = drops_by_kind(position.own_hand, targets[8])
     return Legal(targets, in_check, union([*targets[:8], *drops]) != 0)
@@ -53,13 +53,13 @@ def drops_by_kind(hand: Array, open_squares: Array) -> list[Array]:
 
 
 def _by_direction(position: Position, opposite: bool = False) -> list[Array]:
-    """Return the men that can step in each compass direction, if they are the mover's, or with `opposite` if they are the other side's."""
+    """Return the pieces that can step in each compass direction, if they are the mover's, or with `opposite` if they are the other side's."""
     elephants, lions = position.kind(ELEPHANT), position.kind(LION)
     hens = position.kind(HEN)
     straight, back = position.kind(GIRAFFE) | lions | hens, elephants | lions
     ahead, flank = straight | position.kind(CHICK), back | hens
-    men = [ahead, flank, straight, back, straight, back, straight, flank]
-    return men[4:] + men[:4] if opposite else men
+    pieces = [ahead, flank, straight, back, straight, back, straight, flank]
+    return pieces[4:] + pieces[:4] if opposite else pieces
 
 
 def wins_by_trying(position: Position) -> Array:

@@ -1,6 +1,6 @@
 """The 4 x 3 x 11 code of moves, in the manner of AlphaZero's shogi (see `azero.games.shogi.moves`).
 
-action = 11 * square + plane. The square is where the man stands or is dropped, from the mover's side: 3 * rank + file. Planes:
+action = 11 * square + plane. The square is where the piece stands or is dropped, from the mover's side: 3 * rank + file. Planes:
     0-7   one step N NE E SE S SW W NW; north is forward for the mover
     8-10  drops of a chick, elephant, giraffe
 """
@@ -22,7 +22,7 @@ NUM_PLANES = 11
 NUM_ACTIONS = NUM_SQUARES * NUM_PLANES
 DROP_PLANES = 8
 MAX_LEGAL_MOVES = 43
-"""No position has more. With b men beside the lions on the board and k kinds in hand there are at most 8 + w + k (10 - b) moves, w those of the b men (a hen has
+"""No position has more. With b pieces beside the lions on the board and k kinds in hand there are at most 8 + w + k (10 - b) moves, w those of the b pieces (a hen has
 6, an elephant and a giraffe 4); that is largest for k = 3 and one of each on the board."""
 
 

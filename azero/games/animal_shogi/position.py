@@ -1,6 +1,6 @@
 """A position of animal shogi: packed as the words of a frame, unpacked as seen by the side to move, and changed by a move.
 
-A frame is three words, seen from the first player's side. Word 0: the first player's men in bits 0 to 11, the lowest bit of the kind of man on each square in
+A frame is three words, seen from the first player's side. Word 0: the first player's pieces in bits 0 to 11, the lowest bit of the kind of piece on each square in
 bits 12 to 23. Word 1: the other two bits of the kind. Word 2: the hands, two bits for each of chick, elephant and giraffe, of the first player in bits 0 to 5
 and of the second in bits 6 to 11; how often the position has occurred in bits 12 and 13; moves played by both sides from bit 14. A position has occurred at
 least once, so that no frame of a game is all zero.
@@ -22,7 +22,7 @@ CHICK, ELEPHANT, GIRAFFE, LION, HEN = range(1, 6)
 KINDS = (CHICK, ELEPHANT, GIRAFFE, LION, HEN)
 HAND_KINDS = (CHICK, ELEPHANT, GIRAFFE)
 HAND_SIZE = 2
-"""Men of each kind in a set."""
+"""Pieces of each kind in a set."""
 FRAME_WORDS = 3
 OCCURRENCES_BIT, PLIES_BIT = 12, 14
 _HAND = np.uint32(0o77)
@@ -40,7 +40,7 @@ class Position(NamedTuple):
     other_hand: Array
 
     def kind(self, code: int) -> Array:
-        """Return the squares of all men of a kind."""
+        """Return the squares of all pieces of a kind."""
         ones, twos, fours = (plane if code >> bit & 1 else ~plane & BOARD for bit, plane in enumerate(self.kinds))
         return ones & twos & fours
 
@@ -96,7 +96,7 @@ def pack(position: Position, moves_played: Array) -> list[Array]:
 
 
 def hand_count(hand: Array, code: int) -> Array:
-    """Return how many men of a kind a hand holds."""
+    """Return how many pieces of a kind a hand holds."""
     return (hand >> (2 * (code - 1))) & np.uint32(3)
 
 
@@ -121,11 +121,11 @@ def play(position: Position, move: Move) -> Position:
 
 
 def _hand_unit(code: Array) -> Array:
-    """Return one man of the kind `code` as a hand counts it, nothing for code 0."""
+    """Return one piece of the kind `code` as a hand counts it, nothing for code 0."""
     return spread(code != 0) & (np.uint32(1) << ((np.uint32(2) * code - np.uint32(2)) & np.uint32(31)))
 
 
 def key(frame: Sequence[Array]) -> list[Array]:
-    """Return the two words that tell a position exactly in the repetition rule: men on the board and in hand, and the side to move."""
+    """Return the two words that tell a position exactly in the repetition rule: pieces on the board and in hand, and the side to move."""
     hands, side = frame[2] & np.uint32(0o7777), plies(frame[2]) & np.uint32(1)
     return [frame[0] | hands << 24, frame[1] | (hands >> 8) << 24 | side << 28]

@@ -57,10 +57,10 @@ class AnimalShogi(IdentityOnly):
 
     Try. A lion that goes to the far rank wins, if it cannot be taken there; otherwise that move is not legal like any other into check.
 
-    Men. A chick that walks to the far rank always becomes a hen; a hen that is taken comes to the hand as a chick. Men are dropped on any empty square: two
+    Pieces. A chick that walks to the far rank always becomes a hen; a hen that is taken comes to the hand as a chick. Pieces are dropped on any empty square: two
     chicks on a file, a chick on the far rank (where it stays a chick that cannot move) and mate by a dropped chick are allowed.
 
-    A position that occurs a third time, with the same men in hand and the same side to move, is a draw, perpetual check or not; in the slim state of a search
+    A position that occurs a third time, with the same pieces in hand and the same side to move, is a draw, perpetual check or not; in the slim state of a search
     tree the newest 32 positions count. Nothing before the position that `sfen` describes counts. A game of `max_moves` moves without another end is a draw.
     """
 
@@ -160,7 +160,7 @@ class AnimalShogi(IdentityOnly):
         return dataclasses.replace(state, keys=state.keys[:, :TREE_KEYS])
 
     def pack_frame(self, state: AnimalShogiState) -> Array:
-        """Return uint32[3]: men, hands, occurrences and move count of the newest position."""
+        """Return uint32[3]: pieces, hands, occurrences and move count of the newest position."""
         return state.frames[0]
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
@@ -172,7 +172,7 @@ class AnimalShogi(IdentityOnly):
         return text.format_move(text.board_of_state(state), int(action))
 
     def format_board(self, state: AnimalShogiState) -> str:
-        """Return the diagram from the first player's side, with the men in hand, and the SFEN below it."""
+        """Return the diagram from the first player's side, with the pieces in hand, and the SFEN below it."""
         return text.format_diagram(text.board_of_state(state))
 
 

@@ -1,6 +1,6 @@
 """Animal shogi in text: SFEN of four ranks, moves, diagrams. Host side only, with numpy instead of JAX.
 
-Squares are a1 to c4, a at the first player's left, 1 at its own first rank. Men are C, E, G, L and H (chick, elephant, giraffe, lion, hen), small letters for the
+Squares are a1 to c4, a at the first player's left, 1 at its own first rank. Pieces are C, E, G, L and H (chick, elephant, giraffe, lion, hen), small letters for the
 second player's. Moves are b2b3, with a + where a chick becomes a hen, and drops C@b2, as Fairy-Stockfish writes them.
 """
 
@@ -38,7 +38,7 @@ class Parsed(NamedTuple):
 
 
 def parse_sfen(sfen: str) -> Parsed:
-    """Read an SFEN of four ranks: men, side to move (b moves first), men in hand, move number, which may be missing.
+    """Read an SFEN of four ranks: pieces, side to move (b moves first), pieces in hand, move number, which may be missing.
 
     Raises:
       ValueError: it is not a position that the game can go on from; the SFEN is quoted and what is wrong with it.
@@ -52,8 +52,8 @@ def parse_sfen(sfen: str) -> Parsed:
 def _parse(sfen: str) -> Parsed:
     fields = sfen.split()
     if not 3 <= len(fields) <= 4:
-        raise ValueError(f"it has {len(fields)} fields; 4 are needed (men, side, hands, move)")
-    men, (side, hands) = _parse_men(fields[0]), fields[1:3]
+        raise ValueError(f"it has {len(fields)} fields; 4 are needed (pieces, side, hands, move)")
+    pieces, (side, hands) = _parse_pieces(fields[0]), fields[1:3]
     if side not in ("b", "w"):
         raise ValueError(f"the side to move is b or w, not {side!r}")
     number = fields[3] if len(fields) == 4 else "1" if side == "b" else "2"
@@ -62,33 +62,33 @@ def _parse(sfen: str) -> Parsed:
     if (int(number) % 2 == 1) != (side == "b"):
         raise ValueError(f"b is to move at odd move numbers and w at even ones, not {side!r} at {number}")
     own_hand, other_hand = (_parse_hand(hands, is_first) for is_first in (True, False))
-    _check_set(men, hands)
-    first = _word(sum(1 << square for square, man in enumerate(men) if man.isupper()))
-    second = _word(sum(1 << square for square, man in enumerate(men) if man.islower()))
-    kinds = [_word(sum(1 << square for square, man in enumerate(men) if LETTERS.index(man.upper()) >> bit & 1)) for bit in range(3)]
+    _check_set(pieces, hands)
+    first = _word(sum(1 << square for square, piece in enumerate(pieces) if piece.isupper()))
+    second = _word(sum(1 << square for square, piece in enumerate(pieces) if piece.islower()))
+    kinds = [_word(sum(1 << square for square, piece in enumerate(pieces) if LETTERS.index(piece.upper()) >> bit & 1)) for bit in range(3)]
     seen = Position(first, second, (kinds[0], kinds[1], kinds[2]), _word(own_hand), _word(other_hand))
     seen = _turned(seen) if side == "w" else seen
     _check_lions(seen)
     return Parsed(seen, _word(int(number) - 1))
 
 
-def _parse_men(board: str) -> list[str]:
+def _parse_pieces(board: str) -> list[str]:
     """Return the letters of the twelve squares from a1, a dot for an empty one."""
     ranks = board.replace("+C", "H").replace("+c", "h").split("/")
     if len(ranks) != RANKS:
         raise ValueError(f"there are {len(ranks)} ranks, not {RANKS}")
-    men: list[str] = []
+    pieces: list[str] = []
     for number, rank in zip(range(RANKS, 0, -1), ranks, strict=True):
         row = "".join("." * int(letter) if letter in "123" else letter for letter in rank)
         if wrong := set(row) - set("CEGLHceglh."):
-            raise ValueError(f"rank {number} has {min(wrong)!r}; men are CEGLH and ceglh, numbers 1 to {FILES}")
+            raise ValueError(f"rank {number} has {min(wrong)!r}; pieces are CEGLH and ceglh, numbers 1 to {FILES}")
         if len(row) != FILES:
             raise ValueError(f"rank {number} has {len(row)} squares, not {FILES}")
-        men = [*row, *men]
+        pieces = [*row, *pieces]
     for name, lion in (("the first", "L"), ("the second", "l")):
-        if men.count(lion) != 1:
-            raise ValueError(f"{name} player has {men.count(lion)} lions, not one")
-    return men
+        if pieces.count(lion) != 1:
+            raise ValueError(f"{name} player has {pieces.count(lion)} lions, not one")
+    return pieces
 
 
 def _parse_hand(hands: str, is_first: bool) -> int:
@@ -96,7 +96,7 @@ def _parse_hand(hands: str, is_first: bool) -> int:
     if hands == "-":
         return 0
     if not re.fullmatch(r"(2?[CEGceg])+", hands):
-        raise ValueError(f"men in hand are '-' or some of CEG and ceg, with a 2 before two of a kind, not {hands!r}")
+        raise ValueError(f"pieces in hand are '-' or some of CEG and ceg, with a 2 before two of a kind, not {hands!r}")
     counts = dict.fromkeys("CEG", 0)
     for count, letter in re.findall(r"(2?)([CEGceg])", hands):
         if letter.isupper() == is_first:
@@ -104,13 +104,13 @@ def _parse_hand(hands: str, is_first: bool) -> int:
     return sum(min(count, positions.HAND_SIZE) << 2 * index for index, count in enumerate(counts.values()))
 
 
-def _check_set(men: list[str], hands: str) -> None:
-    """Refuse more men of a kind than a set has."""
+def _check_set(pieces: list[str], hands: str) -> None:
+    """Refuse more pieces of a kind than a set has."""
     for letter in "CEG":
-        board = sum(man.upper() in (letter, "H" if letter == "C" else letter) for man in men)
-        held = sum(int(count or 1) for count, man in re.findall(r"(2?)([CEGceg])", hands) if man.upper() == letter)
+        board = sum(piece.upper() in (letter, "H" if letter == "C" else letter) for piece in pieces)
+        held = sum(int(count or 1) for count, piece in re.findall(r"(2?)([CEGceg])", hands) if piece.upper() == letter)
         if board + held > positions.HAND_SIZE:
-            raise ValueError(f"there are {board + held} men of the kind {letter}; a set has {positions.HAND_SIZE}")
+            raise ValueError(f"there are {board + held} pieces of the kind {letter}; a set has {positions.HAND_SIZE}")
 
 
 def _turned(seen: Position) -> Position:
@@ -151,7 +151,7 @@ class Board:
         return legal.legal(self.position)
 
     @functools.cached_property
-    def men(self) -> str:
+    def pieces(self) -> str:
         """The letters of the twelve squares from a1, seen from the first player's side; a dot for an empty one."""
         seen = _turned(self.position) if self.is_second else self.position
         first, *kinds = (int(word[0]) for word in (seen.own, *seen.kinds))
@@ -160,7 +160,7 @@ class Board:
 
     @property
     def hands(self) -> tuple[dict[str, int], dict[str, int]]:
-        """How many men of each letter the first and the second player have in hand."""
+        """How many pieces of each letter the first and the second player have in hand."""
         pair = (self.position.own_hand, self.position.other_hand)
         first, second = ({LETTERS[code]: int(positions.hand_count(hand, code)[0]) for code in positions.HAND_KINDS} for hand in pair)
         return (second, first) if self.is_second else (first, second)
@@ -205,7 +205,7 @@ def format_sfen(board: Board) -> str:
     first, second = board.hands
     pairs = [*first.items(), *((letter.lower(), count) for letter, count in second.items())]
     hands = "".join(("2" if count == 2 else "") + letter for letter, count in pairs if count)
-    return f"{format_ranks(board.men, FILES)} {'w' if board.is_second else 'b'} {hands or '-'} {board.plies + 1}"
+    return f"{format_ranks(board.pieces, FILES)} {'w' if board.is_second else 'b'} {hands or '-'} {board.plies + 1}"
 
 
 def format_move(board: Board, action: int) -> str:
@@ -219,7 +219,7 @@ def format_move(board: Board, action: int) -> str:
     files, forward = COMPASS[plane]
     if not (0 <= square % FILES + files < FILES and 0 <= square // FILES + forward < RANKS):
         return f"{start} by {files:+d}{forward:+d}"
-    promotes = board.men[board.view(square)].upper() == "C" and square // FILES + forward == RANKS - 1
+    promotes = board.pieces[board.view(square)].upper() == "C" and square // FILES + forward == RANKS - 1
     return start + _name(board.view(square + FILES * forward + files)) + ("+" if promotes else "")
 
 
@@ -239,6 +239,6 @@ def _name(square: int) -> str:
 
 
 def format_diagram(board: Board) -> str:
-    """Return the board from the first player's side with coordinates, the men in hand of both, and the SFEN below it."""
+    """Return the board from the first player's side with coordinates, the pieces in hand of both, and the SFEN below it."""
     first, second = map(format_held, board.hands)
-    return "\n".join([f"second player in hand: {second}", *diagram_rows(board.men, FILES), f"first player in hand: {first}", format_sfen(board)])
+    return "\n".join([f"second player in hand: {second}", *diagram_rows(board.pieces, FILES), f"first player in hand: {first}", format_sfen(board)])

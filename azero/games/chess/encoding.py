@@ -36,11 +36,11 @@ def planes_from_frames(frames: Array, to_play: Array) -> Array:
     columns = [frames[:, index] for index in range(FRAME_WORDS)]
     position = unpack(columns, jnp.uint32(0), black)
     known = facts(columns[-1])
-    men = [position.kind(code) & side for side in (position.own, position.other) for code in KINDS]
+    pieces = [position.kind(code) & side for side in (position.own, position.other) for code in KINDS]
     occurrences = [spread(known.occurrences == 1), spread(known.occurrences >= 2)]
     rights = [spread((position.castling[0] >> bit) & 1 != 0) for bit in range(4)]
     ends = jnp.stack([~black, jnp.uint32(0), *rights, jnp.uint32(0)])
-    halves = [jnp.stack([getattr(squares, half) for squares in men] + occurrences, axis=1) for half in ("low", "high")]
+    halves = [jnp.stack([getattr(squares, half) for squares in pieces] + occurrences, axis=1) for half in ("low", "high")]
     words = jnp.stack([jnp.concatenate([half.reshape(-1), ends]) for half in halves])
     bits = (words[:, None, :] >> jnp.arange(32, dtype=jnp.uint32)[None, :, None]) & 1
     planes = bits.astype(jnp.float32).reshape(8, 8, NUM_PLANES)

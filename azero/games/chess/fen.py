@@ -46,28 +46,28 @@ def parse_fen(fen: str) -> Parsed:
 
 def _parse(fen: str) -> Parsed:
     fields = split_fen(fen)
-    men = parse_men(fields.men, 8)
-    rights = _parse_castling(fields.castling, men)
-    file = _parse_passing(fields.passing, fields.side, men)
-    parsed = Parsed(position_of(men, fields.side, rights, file), word(fields.plies), word(min(fields.clock, CLOCK_MAX)))
+    pieces = parse_pieces(fields.pieces, 8)
+    rights = _parse_castling(fields.castling, pieces)
+    file = _parse_passing(fields.passing, fields.side, pieces)
+    parsed = Parsed(position_of(pieces, fields.side, rights, file), word(fields.plies), word(min(fields.clock, CLOCK_MAX)))
     check_waiting(mirrored(parsed.position))
     return parsed
 
 
 def letters_of(position: Position, is_black: bool, squares: Iterable[int]) -> str:
-    """Return the letters of the men on `squares`, which count from the mover's side; a dot for an empty one. `is_black` says whose side that is."""
+    """Return the letters of the pieces on `squares`, which count from the mover's side; a dot for an empty one. `is_black` says whose side that is."""
     own, other, *kinds = (int(held.low[0]) | int(held.high[0]) << 32 for held in (position.own, position.other, *position.kinds))
-    white, men = other if is_black else own, []
+    white, pieces = other if is_black else own, []
     for square in squares:
         letter = LETTERS[sum((kind >> square & 1) << bit for bit, kind in enumerate(kinds))]
-        men.append(letter if white >> square & 1 else letter.lower())
-    return "".join(men)
+        pieces.append(letter if white >> square & 1 else letter.lower())
+    return "".join(pieces)
 
 
 class Fields(NamedTuple):
     """The fields of a FEN."""
 
-    men: str
+    pieces: str
     side: str
     """w or b"""
     castling: str
@@ -85,7 +85,7 @@ def split_fen(fen: str) -> Fields:
     """
     fields = fen.split()
     if not 4 <= len(fields) <= 6:
-        raise ValueError(f"it has {len(fields)} fields; 6 are needed (men, side, castling, en passant, half-moves, move)")
+        raise ValueError(f"it has {len(fields)} fields; 6 are needed (pieces, side, castling, en passant, half-moves, move)")
     board, side, castling, passing, clock_text, number_text = (*fields, "0", "1")[:6] if len(fields) < 6 else fields
     if side not in ("w", "b"):
         raise ValueError(f"the side to move is w or b, not {side!r}")
@@ -95,7 +95,7 @@ def split_fen(fen: str) -> Fields:
     return Fields(board, side, castling, passing, clock, 2 * (number - 1) + (side == "b"))
 
 
-def parse_men(board: str, size: int) -> list[str]:
+def parse_pieces(board: str, size: int) -> list[str]:
     """Return the letters of the squares of a board of `size` ranks and files from a1, a dot for an empty one.
 
     Raises:
@@ -104,26 +104,26 @@ def parse_men(board: str, size: int) -> list[str]:
     ranks = board.split("/")
     if len(ranks) != size:
         raise ValueError(f"there are {len(ranks)} ranks, not {size}")
-    men: list[str] = []
+    pieces: list[str] = []
     for number, rank in zip(range(size, 0, -1), ranks, strict=True):
         row = "".join("." * int(letter) if letter in "12345678"[:size] else letter for letter in rank)
         if wrong := set(row) - set("PNBRQKpnbrqk."):
-            raise ValueError(f"rank {number} has {min(wrong)!r}; men are PNBRQK and pnbrqk, numbers 1 to {size}")
+            raise ValueError(f"rank {number} has {min(wrong)!r}; pieces are PNBRQK and pnbrqk, numbers 1 to {size}")
         if len(row) != size:
             raise ValueError(f"rank {number} has {len(row)} squares, not {size}")
-        men = [*row, *men]
+        pieces = [*row, *pieces]
     for colour, king in (("White", "K"), ("Black", "k")):
-        if men.count(king) != 1:
-            raise ValueError(f"{colour} has {men.count(king)} kings, not one")
-    white, black = (divmod(men.index(king), size) for king in "Kk")
+        if pieces.count(king) != 1:
+            raise ValueError(f"{colour} has {pieces.count(king)} kings, not one")
+    white, black = (divmod(pieces.index(king), size) for king in "Kk")
     if max(abs(white[0] - black[0]), abs(white[1] - black[1])) == 1:
         raise ValueError("the kings stand next to each other")
-    if set("Pp") & {*men[:size], *men[-size:]}:
+    if set("Pp") & {*pieces[:size], *pieces[-size:]}:
         raise ValueError("a pawn stands on the first or the last rank")
-    return men
+    return pieces
 
 
-def _parse_castling(castling: str, men: list[str]) -> int:
+def _parse_castling(castling: str, pieces: list[str]) -> int:
     """Return the castling rights as bits, White's short first."""
     if castling == "-":
         return 0
@@ -132,12 +132,12 @@ def _parse_castling(castling: str, men: list[str]) -> int:
     for letter in castling:
         colour, king, rook = _CASTLING[letter]
         king_letter, rook_letter = ("K", "R") if colour == "White" else ("k", "r")
-        if men[king] != king_letter or men[rook] != rook_letter:
+        if pieces[king] != king_letter or pieces[rook] != rook_letter:
             raise ValueError(f"{colour} cannot castle {letter!r} without king on {square_name(king)} and rook on {square_name(rook)}")
     return sum(1 << "KQkq".index(letter) for letter in castling)
 
 
-def _parse_passing(passing: str, side: str, men: list[str]) -> int:
+def _parse_passing(passing: str, side: str, pieces: list[str]) -> int:
     """Return one bit for the file of the double step, or 0."""
     if passing == "-":
         return 0
@@ -145,7 +145,7 @@ def _parse_passing(passing: str, side: str, men: list[str]) -> int:
     if len(passing) != 2 or passing[0] not in "abcdefgh" or passing[1] != rank:
         raise ValueError(f"the en-passant square is '-' or on rank {rank} with {side} to move, not {passing!r}")
     square = parse_square(passing)
-    if men[square + step] != pawn or men[square] != "." or men[square - step] != ".":
+    if pieces[square + step] != pawn or pieces[square] != "." or pieces[square - step] != ".":
         raise ValueError(f"no pawn can have just stepped over the en-passant square {passing}")
     return 1 << (square % 8)
 
@@ -156,7 +156,7 @@ def _count(text: str, name: str) -> int:
     return int(text)
 
 
-def position_of(men: list[str], side: str, rights: int, file: int) -> Position:
+def position_of(pieces: list[str], side: str, rights: int, file: int) -> Position:
     """Return the position of 64 letters from a1 as its mover sees it."""
 
     def squares(wanted: list[bool]) -> Squares:
@@ -164,11 +164,13 @@ def position_of(men: list[str], side: str, rights: int, file: int) -> Position:
         return Squares(word(bits & 0xFFFFFFFF), word(bits >> 32))
 
     black = spread(word(side == "b") != 0)
-    white_men, black_men = squares([man.isupper() for man in men]), squares([man.islower() for man in men])
-    planes = [squares([bool(LETTERS.index(man.upper()) >> bit & 1) for man in men]) for bit in range(3)]
-    white_men, black_men, *kinds = (choose(black, mirror(plane), plane) for plane in (white_men, black_men, *planes))
+    white_pieces, black_pieces = squares([piece.isupper() for piece in pieces]), squares([piece.islower() for piece in pieces])
+    planes = [squares([bool(LETTERS.index(piece.upper()) >> bit & 1) for piece in pieces]) for bit in range(3)]
+    white_pieces, black_pieces, *kinds = (choose(black, mirror(plane), plane) for plane in (white_pieces, black_pieces, *planes))
     own_rights = rights if side == "w" else (rights >> 2 | rights << 2) & 15
-    return Position(choose(black, black_men, white_men), choose(black, white_men, black_men), (kinds[0], kinds[1], kinds[2]), word(own_rights), word(file))
+    return Position(
+        choose(black, black_pieces, white_pieces), choose(black, white_pieces, black_pieces), (kinds[0], kinds[1], kinds[2]), word(own_rights), word(file)
+    )
 
 
 def mirrored(position: Position) -> Position:

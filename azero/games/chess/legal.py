@@ -1,8 +1,8 @@
 """The legal moves of a position, as the squares that can be reached in each direction.
 
-A man reaches a square in at most one way per compass direction: whoever stands first on the line behind it. So eight sets of squares for the compass
+A piece reaches a square in at most one way per compass direction: whoever stands first on the line behind it. So eight sets of squares for the compass
 directions (of queens, rooks, bishops, kings, pawns, and castling as two squares of the king) and eight for the knight's jumps hold every legal move, and no
-move is made to see whether it leaves the king in check: pinned men keep to their line, and in check a move has to end between king and checker or on it.
+move is made to see whether it leaves the king in check: pinned pieces keep to their line, and in check a move has to end between king and checker or on it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from azero.games.chess.position import KING, KNIGHT, PAWN, Position
-from azero.games.chess.squares import KNIGHT_JUMPS, Squares, constant, fill, settle, step, steps
+from azero.games.chess.squares import KNIGHT_JUMPS, Squares, compute_once, constant, fill, step, steps
 from azero.games.compass import COMPASS, NE, NW, SE, SW, E, Guard, N, W, guard_of, opposite, spread, union
 from azero.types import Array
 
@@ -43,7 +43,7 @@ class _Lines(NamedTuple):
     """The eight lines through the king, one entry per compass direction."""
 
     sight: list[Squares]
-    """what the king sees, up to and with the first man"""
+    """what the king sees, up to and with the first piece"""
     fire: list[Squares]
     """the enemy's sliders of that direction and the empty squares they pass, the king not in the way"""
     hits: list[Squares]
@@ -55,7 +55,7 @@ def legal(position: Position) -> Legal:
     lines = _lines(position)
     guard = _guard(position, lines)
     targets, passing = _targets(position, lines, guard)
-    targets = settle(*targets)
+    targets = compute_once(*targets)
     return Legal(targets, ~guard.checkers.is_empty(), ~union(targets).is_empty(), passing)
 
 
@@ -67,10 +67,10 @@ def _lines(position: Position) -> _Lines:
     king, empty = position.kind(KING) & position.own, ~position.occupied
     rays = [fill(king, empty, direction) for direction in COMPASS]
     fire = [fill(_sliders(position, index) & position.other, empty | king, direction) for index, direction in enumerate(COMPASS)]
-    settled = settle(*rays, *fire)
-    sight = [step(ray, direction) for ray, direction in zip(settled[:8], COMPASS, strict=True)]
-    hits = [step(squares, direction) for squares, direction in zip(settled[8:], COMPASS, strict=True)]
-    return _Lines(sight, settled[8:], hits)
+    computed_once = compute_once(*rays, *fire)
+    sight = [step(ray, direction) for ray, direction in zip(computed_once[:8], COMPASS, strict=True)]
+    hits = [step(squares, direction) for squares, direction in zip(computed_once[8:], COMPASS, strict=True)]
+    return _Lines(sight, computed_once[8:], hits)
 
 
 def _guard(position: Position, lines: _Lines) -> Guard[Squares]:
@@ -80,7 +80,7 @@ def _guard(position: Position, lines: _Lines) -> Guard[Squares]:
     attacks = union([near, steps(knights, KNIGHT_JUMPS), steps(pawns, (COMPASS[SE], COMPASS[SW]))])
     jumpers = (knights & steps(king, KNIGHT_JUMPS)) | (pawns & steps(king, (COMPASS[NE], COMPASS[NW])))
     runners = [_sliders(position, direction) & other for direction in range(8)]
-    return guard_of(position.own, lines, runners, attacks, jumpers, _BOARD, settle)
+    return guard_of(position.own, lines, runners, attacks, jumpers, _BOARD, compute_once)
 
 
 def _targets(position: Position, lines: _Lines, guard: Guard[Squares]) -> tuple[list[Squares], Array]:
@@ -126,7 +126,7 @@ def _castling(position: Position, guard: Guard[Squares], is_short: bool) -> Squa
 def _passing(position: Position, lines: _Lines, guard: Guard[Squares], pawns: Squares, direction: int) -> Squares:
     """Return the square on rank 6 where one of `pawns`, moving in `direction`, may take in passing.
 
-    Two men leave lines at once. The taker keeps to its pin like any man. The taken pawn may shield the king on a diagonal, or both together on their rank: then
+    Two pieces leave lines at once. The taker keeps to its pin like any piece. The taken pawn may shield the king on a diagonal, or both together on their rank: then
     the king's view ends on one of the two, and so does a rook's or queen's from the other side.
     """
     files = position.en_passant

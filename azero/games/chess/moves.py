@@ -1,6 +1,6 @@
 """The 8 x 8 x 73 code of moves (AZ, supplement, 'Representation', Table S2).
 
-action = 73 * square + plane. The square is where the man stands, from the mover's side: 8 * rank + file, so that 0 is White's a1 and Black's a8. Planes:
+action = 73 * square + plane. The square is where the piece stands, from the mover's side: 8 * rank + file, so that 0 is White's a1 and Black's a8. Planes:
     0-55   queen's moves: 7 * direction + distance - 1, the directions N NE E SE S SW W NW, the distances 1 to 7
     56-63  knight's jumps, clockwise from north-north-east
     64-72  underpromotions: 64 + 3 * direction + kind, the directions NW N NE, the kinds knight, bishop, rook
@@ -18,7 +18,7 @@ import numpy as np
 
 from azero.games.bits import batch_first
 from azero.games.chess.position import KNIGHT, PAWN, Move, Position
-from azero.games.chess.squares import KNIGHT_JUMPS, Squares, constant, settle, step
+from azero.games.chess.squares import KNIGHT_JUMPS, Squares, compute_once, constant, step
 from azero.games.compass import COMPASS, NE, NW, Direction, N, spread
 from azero.types import Array
 
@@ -40,7 +40,7 @@ def plane_of(direction: Direction, distance: int = 1) -> int:
 
 
 def plane_moves() -> list[tuple[int, int, int]]:
-    """Return for each plane how many files and ranks a man moves, and the code of the kind for an underpromotion, else 0."""
+    """Return for each plane how many files and ranks a piece moves, and the code of the kind for an underpromotion, else 0."""
     queens = [(files * distance, ranks * distance, 0) for files, ranks in COMPASS for distance in range(1, 8)]
     jumps = [(files, ranks, 0) for files, ranks in KNIGHT_JUMPS]
     promotions = [(*COMPASS[direction], code) for direction in UNDERPROMOTION_DIRECTIONS for code in (2, 3, 4)]
@@ -70,11 +70,11 @@ def _offset(files: int, ranks: int) -> np.uint32:
 
 def start_squares(position: Position, targets: Sequence[Squares]) -> list[Squares]:
     """Return for each of the 73 planes the squares from which a legal move of that plane starts (`targets` of `legal.legal`)."""
-    men = (position.own, ~position.occupied, position.kind(PAWN) & _BEFORE_LAST_RANK, position.kind(KNIGHT))
-    own, empty, pawns, knights, *targets = settle(*men, *targets)
+    pieces = (position.own, ~position.occupied, position.kind(PAWN) & _BEFORE_LAST_RANK, position.kind(KNIGHT))
+    own, empty, pawns, knights, *targets = compute_once(*pieces, *targets)
     reached, passed = targets[:8], []
     for _ in range(7):
-        passed += settle(*(step(squares, (-files, -ranks)) for squares, (files, ranks) in zip(reached, COMPASS, strict=True)))
+        passed += compute_once(*(step(squares, (-files, -ranks)) for squares, (files, ranks) in zip(reached, COMPASS, strict=True)))
         reached = [squares & empty for squares in passed[-8:]]
     planes = [passed[8 * distance + direction] & own for direction in range(8) for distance in range(7)]
     for squares, (files, ranks) in zip(targets[8:], KNIGHT_JUMPS, strict=True):
@@ -89,12 +89,12 @@ def action_mask(planes: Sequence[Squares]) -> Array:
     words = jnp.stack([squares.low for squares in planes] + [squares.high for squares in planes])
     words = batch_first(jax.lax.optimization_barrier(words))
     # Sixteen half ranks are unpacked one by one: XLA keeps their joining apart from what is done with the mask, and vectorises both.
-    pieces = []
+    chunks = []
     for first in range(0, 64, 4):
         half = words[:, None, NUM_PLANES * (first // 32) : NUM_PLANES * (first // 32 + 1)]
         shifts = jnp.arange(4, dtype=jnp.uint32).reshape(1, 4, 1) + np.uint32(first % 32)
-        pieces.append((half >> shifts).astype(jnp.uint8) & 1 != 0)
-    return jax.lax.optimization_barrier(jnp.concatenate(pieces, axis=1)).reshape(-1, NUM_ACTIONS)
+        chunks.append((half >> shifts).astype(jnp.uint8) & 1 != 0)
+    return jax.lax.optimization_barrier(jnp.concatenate(chunks, axis=1)).reshape(-1, NUM_ACTIONS)
 
 
 def host_actions(planes: Sequence[Squares]) -> list[int]:

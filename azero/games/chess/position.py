@@ -2,7 +2,7 @@
 
 Everything works on uint32 arrays of any one shape, of numpy or of JAX (see `squares`).
 
-A frame is nine words: White's men, then three bit planes of the kind of man on each square, each as (low, high), seen from White's side of the board; and
+A frame is nine words: White's pieces, then three bit planes of the kind of piece on each square, each as (low, high), seen from White's side of the board; and
 one word of facts: castling rights in bits 0 to 3 (White's O-O, O-O-O, Black's), how often the position has occurred in bits 4 and 5, the no-progress count in
 bits 6 to 12, moves played by both sides from bit 13. A position has occurred at least once, so that no frame of a game is all zero.
 """
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.games.chess.squares import Squares, constant, mirror, settle, square_set
+from azero.games.chess.squares import Squares, compute_once, constant, mirror, square_set
 from azero.games.compass import choose, spread
 from azero.types import Array
 
@@ -44,11 +44,11 @@ class Position(NamedTuple):
 
     @property
     def occupied(self) -> Squares:
-        """The squares of all men."""
+        """The squares of all pieces."""
         return self.own | self.other
 
     def kind(self, code: int) -> Squares:
-        """Return the squares of all men of a kind."""
+        """Return the squares of all pieces of a kind."""
         ones, twos, fours = self.kinds
         if code in (BISHOP, QUEEN, KING):
             return {BISHOP: ones & twos, QUEEN: ones & fours, KING: twos & fours}[code]
@@ -140,10 +140,10 @@ def play(position: Position, move: Move) -> tuple[Position, Array]:
     """Play a legal move.
 
     Returns:
-      The position from the other side, whose en-passant file is set after every double step; bool, whether a man was taken or a pawn moved.
+      The position from the other side, whose en-passant file is set after every double step; bool, whether a piece was taken or a pawn moved.
     """
     start, end = square_set(move.start), square_set(move.end)
-    own, other, *kinds, start, end = settle(position.own, position.other, *position.kinds, start, end)
+    own, other, *kinds, start, end = compute_once(position.own, position.other, *position.kinds, start, end)
     position = position._replace(own=own, other=other, kinds=(kinds[0], kinds[1], kinds[2]))
     code = [spread(~(plane & start).is_empty()) for plane in position.kinds]
     is_pawn = code[0] & ~code[1] & ~code[2]
@@ -162,7 +162,7 @@ def play(position: Position, move: Move) -> tuple[Position, Array]:
     rook = Squares((np.uint32(0b10100000) & short) | (np.uint32(0b00001001) & long), np.uint32(0))  # type: ignore[arg-type]
     own, kinds[2] = own ^ rook, kinds[2] ^ rook
 
-    other, own, *kinds = settle(mirror(position.other & ~captured), mirror(own), *map(mirror, kinds))
+    other, own, *kinds = compute_once(mirror(position.other & ~captured), mirror(own), *map(mirror, kinds))
     moved = Position(
         own=other,
         other=own,
@@ -180,7 +180,7 @@ def _taken_in_passing(position: Position, is_pawn: Array, end: Squares) -> Squar
 
 
 def _rights_after(rights: Array, is_king: Array, changed: Squares) -> Array:
-    """Return the castling rights after men left or arrived at the squares `changed`: a king's move and anything on a corner end them."""
+    """Return the castling rights after pieces left or arrived at the squares `changed`: a king's move and anything on a corner end them."""
     low, high = changed
     lost = np.uint32(3) & is_king
     lost = lost | ((low >> 7) & np.uint32(1)) | ((low & np.uint32(1)) << 1)
@@ -189,7 +189,7 @@ def _rights_after(rights: Array, is_king: Array, changed: Squares) -> Array:
 
 
 def is_dead(position: Position) -> Array:
-    """Return bool: nobody can mate, whatever is played, because the men do not suffice.
+    """Return bool: nobody can mate, whatever is played, because the pieces do not suffice.
 
     That is king against king, with one knight or with bishops that all stand on squares of one colour (FIDE 5.2.2 for these simple cases, as python-chess).
     """
@@ -200,7 +200,7 @@ def is_dead(position: Position) -> Array:
 
 
 def codes(position: Position, black: Array, board: Sequence[Array]) -> list[Array]:
-    """Return two words that stand for the position in the repetition rule: men, side to move, castling rights and a legal capture in passing.
+    """Return two words that stand for the position in the repetition rule: pieces, side to move, castling rights and a legal capture in passing.
 
     Each is a multiply-and-rotate chain over the words (after MurmurHash3) and odd, so that zero can stand for "unknown"; together they tell 2^62 apart.
     """

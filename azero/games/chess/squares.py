@@ -123,11 +123,11 @@ def fill(seeds: Squares, free: Squares, direction: Direction) -> Squares:
     return fill_lines(seeds, free & _entered(direction[0]) if direction[0] else free, direction, _raw)
 
 
-def settle(*sets: Squares) -> list[Squares]:
+def compute_once(*sets: Squares) -> list[Squares]:
     """Return the same sets, which XLA then computes once; without this every later use repeats the work that leads up to it.
 
     XLA on a CPU copies work into each of its uses, also across an optimization barrier, but never across a concatenation of more than eight arrays (a shorter
-    one it joins to the work and does not vectorise): so at least five sets are settled together.
+    one it joins to the work and does not vectorise): so at least five sets are computed_once together.
     """
     if not any(isinstance(word, jax.Array) for squares in sets for word in squares):
         return list(sets)

@@ -108,7 +108,7 @@ class ChessGame(IdentityOnly, abc.ABC):
         return dataclasses.replace(state, codes=state.codes[:1])
 
     def pack_frame(self, state: ChessState) -> Array:
-        """Return uint32[9]: men, castling rights, occurrences and counts of the newest position."""
+        """Return uint32[9]: pieces, castling rights, occurrences and counts of the newest position."""
         return state.frames[0]
 
 
@@ -158,7 +158,7 @@ def verdict_of(known: legal.Legal, seen: Position) -> Array:
 def joined(words: list[Array], passing: Array, targets: list[Squares], codes: list[Array], verdict: Array) -> Surveyed:
     """Return what is known of a batch of positions, arrays [B], as arrays [B, ...]."""
     parts = [*words, passing, *codes, verdict.astype(jnp.uint32), *(word for squares in targets for word in squares)]
-    # One joint of all parts keeps the work apart from what is done with them (see `squares.settle`).
+    # One joint of all parts keeps the work apart from what is done with them (see `squares.compute_once`).
     together = jax.lax.optimization_barrier(jnp.stack(parts)).T
     return Surveyed(
         frame=together[:, :9],

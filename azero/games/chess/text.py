@@ -37,7 +37,7 @@ class Board:
         return self.plies % 2 == 1
 
     @functools.cached_property
-    def men(self) -> str:
+    def pieces(self) -> str:
         """The letters of the 64 squares from a1, seen from White's side; a dot for an empty one."""
         return letters_of(self.position, self.is_black, map(self.view, range(64)))
 
@@ -97,7 +97,7 @@ def format_fen(board: Board) -> str:
     castling = "".join(letter for bit, letter in enumerate("KQkq") if rights >> bit & 1) or "-"
     file = int(board.position.en_passant[0])
     passing = f"{'abcdefgh'[file.bit_length() - 1]}{3 if board.is_black else 6}" if file else "-"
-    return f"{format_ranks(board.men, 8)} {'b' if board.is_black else 'w'} {castling} {passing} {board.clock} {board.plies // 2 + 1}"
+    return f"{format_ranks(board.pieces, 8)} {'b' if board.is_black else 'w'} {castling} {passing} {board.clock} {board.plies // 2 + 1}"
 
 
 def _squares_of(board: Board, action: int) -> tuple[int, int | None, int]:
@@ -112,7 +112,7 @@ def _squares_of(board: Board, action: int) -> tuple[int, int | None, int]:
 
 def _becomes(board: Board, start: int, end: int, promotion: int) -> int:
     """Return the code of the kind that a pawn becomes by going from start to end, 0 if it stays a pawn."""
-    if promotion or board.men[start].upper() != "P" or end // 8 != (0 if board.is_black else 7):
+    if promotion or board.pieces[start].upper() != "P" or end // 8 != (0 if board.is_black else 7):
         return promotion
     return positions.QUEEN
 
@@ -146,20 +146,20 @@ def format_san(board: Board, action: int) -> str:
 def _san_without_check(board: Board, action: int) -> str:
     start, end, promotion = _squares_of(board, action)
     assert end is not None
-    man = board.men[start].upper()
-    if man == "K" and abs(start - end) == 2:
+    piece = board.pieces[start].upper()
+    if piece == "K" and abs(start - end) == 2:
         return "O-O" if end > start else "O-O-O"
-    is_capture = board.men[end] != "." or (man == "P" and (start - end) % 8 != 0)
-    if man == "P":
+    is_capture = board.pieces[end] != "." or (piece == "P" and (start - end) % 8 != 0)
+    if piece == "P":
         becomes = _becomes(board, start, end, promotion)
         return (f"{square_name(start)[0]}x" if is_capture else "") + square_name(end) + (f"={LETTERS[becomes]}" if becomes else "")
-    return man + _distinction(board, start, end) + ("x" if is_capture else "") + square_name(end)
+    return piece + _distinction(board, start, end) + ("x" if is_capture else "") + square_name(end)
 
 
 def _distinction(board: Board, start: int, end: int) -> str:
-    """Return file, rank or both of the start where another man of the kind can go to the same square; the file is preferred."""
+    """Return file, rank or both of the start where another piece of the kind can go to the same square; the file is preferred."""
     others = [_squares_of(board, action) for action in board.actions]
-    rivals = [other for other, goal, _ in others if goal == end and other != start and board.men[other] == board.men[start]]
+    rivals = [other for other, goal, _ in others if goal == end and other != start and board.pieces[other] == board.pieces[start]]
     if not rivals:
         return ""
     if all(rival % 8 != start % 8 for rival in rivals):
@@ -182,25 +182,25 @@ def parse_san(board: Board, san: str) -> int:
 
 def _san_candidates(board: Board, san: str) -> list[int]:
     if san in ("O-O", "0-0", "O-O-O", "0-0-0"):
-        king = board.men.index("k" if board.is_black else "K")
+        king = board.pieces.index("k" if board.is_black else "K")
         name = square_name(king) + square_name(king + (2 if len(san) == 3 else -2))
         return [board.uci[name]] if name in board.uci else []
     match = _SAN.fullmatch(san)
     if match is None:
         return []
-    man, file, rank, goal, promotion = match.groups()
+    piece, file, rank, goal, promotion = match.groups()
     found = []
     for action in board.actions:
         start, end, under = _squares_of(board, action)
         assert end is not None
         becomes = LETTERS[_becomes(board, start, end, under)].strip(".")
         name = square_name(start)
-        fits = end == parse_square(goal) and board.men[start].upper() == (man or "P") and becomes == (promotion or "").upper()
-        if fits and file in (None, name[0]) and rank in (None, name[1]) and not (man == "K" and abs(start - end) == 2):
+        fits = end == parse_square(goal) and board.pieces[start].upper() == (piece or "P") and becomes == (promotion or "").upper()
+        if fits and file in (None, name[0]) and rank in (None, name[1]) and not (piece == "K" and abs(start - end) == 2):
             found.append(action)
     return found
 
 
 def format_diagram(board: Board) -> str:
     """Return the board from White's side with coordinates, and the FEN below it."""
-    return "\n".join([*diagram_rows(board.men, 8), format_fen(board)])
+    return "\n".join([*diagram_rows(board.pieces, 8), format_fen(board)])

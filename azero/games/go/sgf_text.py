@@ -42,21 +42,21 @@ def decode(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return "\n".join(map(_decode_piece, _GAME_LINE.split(content)))
+        return "\n".join(map(_decode_chunk, _GAME_LINE.split(content)))
 
 
-def _decode_piece(piece: bytes) -> str:
-    declared = _DECLARED.search(piece)
-    runs = re.findall(rb"[\x80-\xff]+", piece)
+def _decode_chunk(chunk: bytes) -> str:
+    declared = _DECLARED.search(chunk)
+    runs = re.findall(rb"[\x80-\xff]+", chunk)
     # In GB18030 neighbours are both beyond ASCII; in Latin-1 an accented letter stands between plain ones.
     in_pairs, alone = sum(len(run) for run in runs if len(run) > 1), sum(len(run) == 1 for run in runs)
     chinese = ["gb18030"] if in_pairs >= alone else []
     for name in ["utf-8-sig", *([declared.group(1).decode()] if declared else []), *chinese]:
         try:
-            return piece.decode(name)
+            return chunk.decode(name)
         except (UnicodeDecodeError, LookupError):
             continue
-    return piece.decode("latin-1")
+    return chunk.decode("latin-1")
 
 
 def split_games(text: str) -> Iterator[tuple[str, str]]:

@@ -14,12 +14,35 @@ Superko = Literal["positional", "situational", "simple"]
 class GoRules(Protocol):
     """What the host needs to know of `azero.games.go.rules.Go`."""
 
-    board_shape: tuple[int, int]
-    komi: float
-    superko: Superko
-    suicide: bool
-    max_moves: int
-    num_frames: int
+    @property
+    def board_shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    @property
+    def komi(self) -> float:
+        """Points added to White's area."""
+        ...
+
+    @property
+    def superko(self) -> Superko:
+        """Which repetitions are illegal."""
+        ...
+
+    @property
+    def suicide(self) -> bool:
+        """Whether a move may take its own chain."""
+        ...
+
+    @property
+    def max_moves(self) -> int:
+        """Moves after which the game is scored."""
+        ...
+
+    @property
+    def num_frames(self) -> int:
+        """Boards that a state keeps."""
+        ...
 
     @property
     def num_points(self) -> int:
@@ -27,8 +50,17 @@ class GoRules(Protocol):
         ...
 
     @property
+    def num_actions(self) -> int:
+        """Points and the pass."""
+        ...
+
+    @property
     def frame_words(self) -> int:
         """Words of a frame."""
+        ...
+
+    def result_of(self, points: float) -> float:
+        """Return Black's reward of a finished game that Black leads by so many points before komi."""
         ...
 
 

@@ -1,6 +1,6 @@
 """The 5x5 board inside the 8x8 one, so that the parts of chess serve it.
 
-A minichess position is one of chess whose board is the files a to e and the ranks 4 to 8 of the mover's side; the 39 other squares count as taken by men of the
+A minichess position is one of chess whose board is the files a to e and the ranks 4 to 8 of the mover's side; the 39 other squares count as taken by pieces of the
 mover's that cannot move (WALLS) while the legal moves are looked for. So the last rank is that of chess, and double steps, which start on rank 2, never come up.
 Seen from the other side the board lies on ranks 1 to 5 and is raised by three.
 
@@ -50,7 +50,7 @@ def raised(position: Position) -> Position:
 
 
 def walled(position: Position) -> Position:
-    """Return the position with WALLS among the mover's men."""
+    """Return the position with WALLS among the mover's pieces."""
     return position._replace(own=position.own | WALLS)
 
 
@@ -71,6 +71,6 @@ def pack_board(position: Position, black: Array) -> list[Array]:
 
 
 def play(position: Position, move: Move) -> tuple[Position, Array]:
-    """Play a legal move: the position from the other side, and bool, whether a man was taken or a pawn moved."""
+    """Play a legal move: the position from the other side, and bool, whether a piece was taken or a pawn moved."""
     moved, is_progress = chess_position.play(position, move)
     return raised(moved), is_progress

@@ -1,6 +1,6 @@
 """The 5 x 5 x 49 code of moves: AlphaZero's 8 x 8 x 73 code of chess (see `azero.games.chess.moves`) without the distances that a board of five has not.
 
-action = 49 * square + plane. The square is where the man stands, from the mover's side: 5 * rank + file, so that 0 is White's a1 and Black's a5. Planes:
+action = 49 * square + plane. The square is where the piece stands, from the mover's side: 5 * rank + file, so that 0 is White's a1 and Black's a5. Planes:
     0-31   queen's moves: 4 * direction + distance - 1, the directions N NE E SE S SW W NW, the distances 1 to 4
     32-39  knight's jumps, clockwise from north-north-east
     40-48  underpromotions: 40 + 3 * direction + kind, the directions NW N NE, the kinds knight, bishop, rook
@@ -58,12 +58,12 @@ def action_mask(planes: Sequence[Squares]) -> Array:
     """Return bool[B, 1225] of the 49 sets of `start_squares`, words uint32[B]."""
     words = jnp.stack([squares.low for squares in planes] + [squares.high for squares in planes])
     words = batch_first(jax.lax.optimization_barrier(words))
-    pieces = []
+    chunks = []
     for rank in range(FIRST_RANK, 8):
         half = words[:, None, NUM_PLANES * (rank // 4) : NUM_PLANES * (rank // 4 + 1)]
         shifts = jnp.arange(SIZE, dtype=jnp.uint32).reshape(1, SIZE, 1) + np.uint32(8 * (rank % 4))
-        pieces.append((half >> shifts).astype(jnp.uint8) & 1 != 0)
-    return jax.lax.optimization_barrier(jnp.concatenate(pieces, axis=1)).reshape(-1, NUM_ACTIONS)
+        chunks.append((half >> shifts).astype(jnp.uint8) & 1 != 0)
+    return jax.lax.optimization_barrier(jnp.concatenate(chunks, axis=1)).reshape(-1, NUM_ACTIONS)
 
 
 def host_actions(planes: Sequence[Squares]) -> list[int]:

@@ -41,10 +41,10 @@ def _parse(fen: str) -> Parsed:
     fields = chess_fen.split_fen(fen)
     if (fields.castling, fields.passing) != ("-", "-"):
         raise ValueError(f"minichess has no castling and no en passant: these fields are '-', not {fields.castling!r} and {fields.passing!r}")
-    men = chess_fen.parse_men(fields.men, SIZE)
+    pieces = chess_fen.parse_pieces(fields.pieces, SIZE)
     wide = ["."] * 64
-    for square, man in enumerate(men):
-        wide[boards.wide_square(square)] = man
+    for square, piece in enumerate(pieces):
+        wide[boards.wide_square(square)] = piece
     seen = chess_fen.position_of(wide, fields.side, 0, 0)
     seen = boards.raised(seen) if fields.side == "b" else seen
     chess_fen.check_waiting(boards.walled(boards.raised(chess_fen.mirrored(seen))))
@@ -76,7 +76,7 @@ class Board:
         return bool(self.rules.in_check[0])
 
     @functools.cached_property
-    def men(self) -> str:
+    def pieces(self) -> str:
         """The letters of the 25 squares from a1, seen from White's side; a dot for an empty one."""
         return letters_of(self.position, self.is_black, [boards.wide_square(self.view(square)) for square in range(NUM_SQUARES)])
 
@@ -119,7 +119,7 @@ def board_of_state(state: Any) -> Board:
 
 def format_fen(board: Board) -> str:
     """Return the FEN."""
-    return f"{format_ranks(board.men, SIZE)} {'b' if board.is_black else 'w'} - - {board.clock} {board.plies // 2 + 1}"
+    return f"{format_ranks(board.pieces, SIZE)} {'b' if board.is_black else 'w'} - - {board.clock} {board.plies // 2 + 1}"
 
 
 def format_uci(board: Board, action: int) -> str:
@@ -131,7 +131,7 @@ def format_uci(board: Board, action: int) -> str:
     start = board.view(square)
     if not (0 <= square % SIZE + files < SIZE and 0 <= square // SIZE + ranks < SIZE):
         return f"{_name(start)} by {files:+d}{ranks:+d}{LETTERS[promotion].lower().strip('.')}"
-    is_queening = board.men[start].upper() == "P" and square // SIZE + ranks == SIZE - 1 and not promotion
+    is_queening = board.pieces[start].upper() == "P" and square // SIZE + ranks == SIZE - 1 and not promotion
     return _name(start) + _name(board.view(square + SIZE * ranks + files)) + LETTERS[positions.QUEEN if is_queening else promotion].lower().strip(".")
 
 
@@ -152,4 +152,4 @@ def _name(square: int) -> str:
 
 def format_diagram(board: Board) -> str:
     """Return the board from White's side with coordinates, and the FEN below it."""
-    return "\n".join([*diagram_rows(board.men, SIZE), format_fen(board)])
+    return "\n".join([*diagram_rows(board.pieces, SIZE), format_fen(board)])

@@ -52,8 +52,8 @@ class _Reader:
     def __init__(self, name: str, first_line: int) -> None:
         self.name, self.number = name, first_line - 1
         self.players = {"+": "", "-": ""}
-        self.men: dict[int, str] = {}
-        """men by square as in SFEN"""
+        self.pieces: dict[int, str] = {}
+        """pieces by square as in SFEN"""
         self.hands: dict[str, dict[str, int]] = {"+": {}, "-": {}}
         self.line: Line | None = None
         self.ending = self.winner = ""
@@ -98,19 +98,19 @@ class _Reader:
         if start == "00":
             usi = f"{LETTERS[code]}*{square_of_digits(end)}" if code in HAND_KINDS else "?"
         else:
-            was = self.line.board.men[parse_square(square_of_digits(start))].upper()
+            was = self.line.board.pieces[parse_square(square_of_digits(start))].upper()
             becomes = letter_of(code)
             if was not in (becomes, becomes.lstrip("+")):
-                raise ValueError(f"{sign}{start}{end}{piece} moves a man that is not there")
+                raise ValueError(f"{sign}{start}{end}{piece} moves a piece that is not there")
             usi = square_of_digits(start) + square_of_digits(end) + ("+" if was != becomes else "")
         self.line.play(usi, f"{sign}{start}{end}{piece}")
 
     def setup(self, row: str) -> None:
         if row.startswith("PI"):
             board = board_of_sfen(START)
-            self.men = {square: man for square, man in enumerate(board.men) if man}
+            self.pieces = {square: piece for square, piece in enumerate(board.pieces) if piece}
             for square, _ in re.findall(r"(\d\d)([A-Z]{2})", row[2:]):
-                self.men.pop(parse_square(square_of_digits(square)), None)
+                self.pieces.pop(parse_square(square_of_digits(square)), None)
         elif re.match(r"P[1-9]", row):
             for file, cell in enumerate(re.findall(r".{3}|.+", row[2:].ljust(27)[:27])):
                 if cell.strip() not in ("*", ""):
@@ -126,21 +126,21 @@ class _Reader:
             self.rest(sign)
             return
         if sign not in self.hands or piece not in PIECES[1:]:
-            raise ValueError(f"{sign}{piece} is not a man; they are + or - and {' '.join(PIECES[1:])}")
+            raise ValueError(f"{sign}{piece} is not a piece; they are + or - and {' '.join(PIECES[1:])}")
         letter = letter_of(PIECES.index(piece))
         if square == "00":
             self.hands[sign][letter] = self.hands[sign].get(letter, 0) + 1
         else:
-            self.men[parse_square(square_of_digits(square))] = letter if sign == "+" else letter.lower()
+            self.pieces[parse_square(square_of_digits(square))] = letter if sign == "+" else letter.lower()
 
     def rest(self, sign: str) -> None:
         for code in HAND_KINDS:
             letter = LETTERS[code]
-            used = sum(man.upper().lstrip("+") == letter for man in self.men.values()) + sum(hand.get(letter, 0) for hand in self.hands.values())
+            used = sum(piece.upper().lstrip("+") == letter for piece in self.pieces.values()) + sum(hand.get(letter, 0) for hand in self.hands.values())
             self.hands[sign][letter] = self.hands[sign].get(letter, 0) + SET_SIZES[code] - used
 
     def sfen(self, sign: str) -> str:
-        rows = ("".join(self.men.get(9 * rank + file) or "1" for file in range(9)) for rank in range(8, -1, -1))
+        rows = ("".join(self.pieces.get(9 * rank + file) or "1" for file in range(9)) for rank in range(8, -1, -1))
         return f"{'/'.join(rows)} {'b' if sign == '+' else 'w'} {format_hands(self.hands['+'], self.hands['-'])} 1"
 
 
@@ -149,8 +149,8 @@ def format_move(board: Board, action: int) -> str:
     usi, sign = format_usi(board, action), "-" if board.is_white else "+"
     if usi[1] == "*":
         return f"{sign}00{digits_of(usi[2:])}{PIECES[LETTERS.index(usi[0])]}"
-    man = board.men[parse_square(usi[:2])]
-    code = LETTERS.index(man[-1].upper()) + (PROMOTED if man[0] == "+" or usi.endswith("+") else 0)
+    piece = board.pieces[parse_square(usi[:2])]
+    code = LETTERS.index(piece[-1].upper()) + (PROMOTED if piece[0] == "+" or usi.endswith("+") else 0)
     return f"{sign}{digits_of(usi[:2])}{digits_of(usi[2:4])}{PIECES[code]}"
 
 
@@ -167,11 +167,11 @@ def format_csa(actions: Sequence[int], sfen: str = START, black: str = "", white
     board = board_of_sfen(sfen)
     lines = ["V2.2"] + [f"N{sign}{name}" for sign, name in (("+", black), ("-", white)) if name]
     for rank in range(8, -1, -1):
-        cells = (board.men[9 * rank + file] for file in range(9))
-        lines.append(f"P{9 - rank}" + "".join(_cell(man) if man else " * " for man in cells))
+        cells = (board.pieces[9 * rank + file] for file in range(9))
+        lines.append(f"P{9 - rank}" + "".join(_cell(piece) if piece else " * " for piece in cells))
     for sign, hand in zip("+-", board.hands, strict=True):
-        if men := "".join(f"00{PIECES[LETTERS.index(letter)]}" * count for letter, count in hand.items()):
-            lines.append(f"P{sign}{men}")
+        if pieces := "".join(f"00{PIECES[LETTERS.index(letter)]}" * count for letter, count in hand.items()):
+            lines.append(f"P{sign}{pieces}")
     lines.append("-" if board.is_white else "+")
     for ply, action in enumerate(actions):
         lines.append(format_move(board, action))
@@ -181,6 +181,6 @@ def format_csa(actions: Sequence[int], sfen: str = START, black: str = "", white
     return "\n".join([*lines, *([ending] if ending else []), ""])
 
 
-def _cell(man: str) -> str:
-    code = LETTERS.index(man[-1].upper()) + (PROMOTED if man[0] == "+" else 0)
-    return ("+" if man[-1].isupper() else "-") + PIECES[code]
+def _cell(piece: str) -> str:
+    code = LETTERS.index(piece[-1].upper()) + (PROMOTED if piece[0] == "+" else 0)
+    return ("+" if piece[-1].isupper() else "-") + PIECES[code]

@@ -1,8 +1,8 @@
 """The entering king (nyugyoku): the declaration that wins by the 27-point rule of the Computer Shogi Association.
 
-The side to move may declare, and wins, if its king stands in the promotion zone, ten or more of its other men stand there, it is not in check, and its men in
-the zone and in hand are worth 28 points or more for Black, 27 or more for White: five for a rook or a bishop, promoted or not, one for any other man, none for
-the king. In a handicap game the missing men count for nobody.
+The side to move may declare, and wins, if its king stands in the promotion zone, ten or more of its other pieces stand there, it is not in check, and its pieces in
+the zone and in hand are worth 28 points or more for Black, 27 or more for White: five for a rook or a bishop, promoted or not, one for any other piece, none for
+the king. In a handicap game the missing pieces count for nobody.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from azero.games.shogi.position import BISHOP, HAND_KINDS, KING, ROOK, Position, hand_count
 from azero.types import Array
 
-MEN_IN_ZONE = 10
+PIECES_IN_ZONE = 10
 POINTS_BLACK, POINTS_WHITE = 28, 27
 
 
@@ -23,12 +23,12 @@ def has_entered(position: Position, white: Array) -> Array:
     king = position.kind(KING).far & own
     # Bishops and rooks have the bit of four and one of the lower two.
     great = own & fours.far & (ones.far ^ twos.far)
-    men = _count(own & ~king)
-    points = men + _count(great) * np.uint32(4)
+    pieces = _count(own & ~king)
+    points = pieces + _count(great) * np.uint32(4)
     for code in HAND_KINDS:
         points = points + hand_count(position.own_hand, code) * np.uint32(5 if code in (BISHOP, ROOK) else 1)
     needed = (np.uint32(POINTS_WHITE) & white) | (np.uint32(POINTS_BLACK) & ~white)
-    return (king != 0) & (men >= MEN_IN_ZONE) & (points >= needed)
+    return (king != 0) & (pieces >= PIECES_IN_ZONE) & (points >= needed)
 
 
 def _count(word: Array) -> Array:

@@ -11,9 +11,9 @@ from azero.games.shogi.records import GameRecord, Line, winner_of
 from azero.games.shogi.sfen import START, digits_of, format_hands, parse_square, square_of_digits
 from azero.games.shogi.text import Board, board_of_sfen, format_usi, letter_of
 
-MEN = dict(zip((letter_of(code) for code in KINDS), "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
+PIECES = dict(zip((letter_of(code) for code in KINDS), "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
 """Kinds as on boards and in moves."""
-_LETTERS = {sign: letter for letter, sign in MEN.items()} | {"王": "K", "竜": "+R", "成香": "+L", "成桂": "+N", "成銀": "+S"}
+_LETTERS = {sign: letter for letter, sign in PIECES.items()} | {"王": "K", "竜": "+R", "成香": "+L", "成桂": "+N", "成銀": "+S"}
 DIGITS, NUMERALS = "１２３４５６７８９", "一二三四五六七八九"
 HANDICAPS = {
     "平手": START,
@@ -117,17 +117,17 @@ class _Reader:
             if not text or text[0] in DIGITS or text[0] == "同":
                 raise ValueError(f"{text!r} is not a move in KIF")
             return
-        digit, numeral, man, drop, promotes, file, rank = match.groups()
+        digit, numeral, piece, drop, promotes, file, rank = match.groups()
         goal = square_of_digits(f"{DIGITS.index(digit) + 1}{NUMERALS.index(numeral) + 1}") if digit else line.goal
-        letter = _LETTERS[man]
+        letter = _LETTERS[piece]
         if drop:
             usi = f"{letter}*{goal}"
         else:
             if "0" in (file, rank):
                 raise ValueError(f"{text!r} starts from no square")
             start = square_of_digits(file + rank)
-            if line.board.men[parse_square(start)].upper() != letter:
-                raise ValueError(f"{text!r} moves a man that is not there")
+            if line.board.pieces[parse_square(start)].upper() != letter:
+                raise ValueError(f"{text!r} moves a piece that is not there")
             usi = start + goal + ("+" if promotes == "成" else "")
         line.play(usi, repr(text))
 
@@ -136,19 +136,19 @@ def _board_row(row: str) -> str:
     """Return one rank as in SFEN of a row of a diagram: |v香v桂 ・ ...|一."""
     cells = re.findall(r"([ v^])(\S)", row[1:].split("|")[0])
     letters = {"・": "1", ".": "1"} | _LETTERS
-    if len(cells) != 9 or any(man not in letters for _, man in cells):
+    if len(cells) != 9 or any(piece not in letters for _, piece in cells):
         raise ValueError(f"{row!r} is not a rank of a diagram")
-    return "".join(letters[man].lower() if side == "v" else letters[man] for side, man in cells)
+    return "".join(letters[piece].lower() if side == "v" else letters[piece] for side, piece in cells)
 
 
 def _hand(value: str) -> dict[str, int]:
-    """Return men in hand of 飛　金二　歩十八, or なし for none."""
+    """Return pieces in hand of 飛　金二　歩十八, or なし for none."""
     hand: dict[str, int] = {}
     for item in value.split():
         if item == "なし":
             continue
         if item[0] not in _LETTERS or not re.fullmatch(rf"十?[{NUMERALS}]?", item[1:]):
-            raise ValueError(f"{item!r} is not men in hand")
+            raise ValueError(f"{item!r} is not pieces in hand")
         units = item[1:].lstrip("十")
         count = (10 if "十" in item else 0) + (NUMERALS.index(units) + 1 if units else 0)
         hand[_LETTERS[item[0]]] = count or 1
@@ -161,9 +161,9 @@ def format_move(board: Board, action: int, goal: str = "") -> str:
     file, rank = map(int, digits_of(usi[2:4]))
     where = "同　" if usi[2:4] == goal else f"{DIGITS[file - 1]}{NUMERALS[rank - 1]}"
     if usi[1] == "*":
-        return f"{where}{MEN[usi[0]]}打"
-    man = MEN[board.men[parse_square(usi[:2])].upper()]
-    return f"{where}{man}{'成' if usi.endswith('+') else ''}({digits_of(usi)})"
+        return f"{where}{PIECES[usi[0]]}打"
+    piece = PIECES[board.pieces[parse_square(usi[:2])].upper()]
+    return f"{where}{piece}{'成' if usi.endswith('+') else ''}({digits_of(usi)})"
 
 
 def format_kif(actions: Sequence[int], sfen: str = START, black: str = "", white: str = "", ending: str = "") -> str:
@@ -188,15 +188,17 @@ def format_kif(actions: Sequence[int], sfen: str = START, black: str = "", white
 
 
 def _diagram(board: Board) -> list[str]:
-    def hand(men: dict[str, int]) -> str:
-        names = (MEN[letter] + ("" if count == 1 else "十" * (count // 10) + ("", *NUMERALS)[count % 10]) for letter, count in reversed(men.items()) if count)
+    def hand(pieces: dict[str, int]) -> str:
+        names = (
+            PIECES[letter] + ("" if count == 1 else "十" * (count // 10) + ("", *NUMERALS)[count % 10]) for letter, count in reversed(pieces.items()) if count
+        )
         return "　".join(names) or "なし"
 
-    def cell(man: str) -> str:
-        return ("v" if man.islower() else " ") + MEN[man.upper()] if man else " ・"
+    def cell(piece: str) -> str:
+        return ("v" if piece.islower() else " ") + PIECES[piece.upper()] if piece else " ・"
 
     black, white = board.hands
-    ranks = ["|" + "".join(cell(board.men[9 * rank + file]) for file in range(9)) + f"|{NUMERALS[8 - rank]}" for rank in range(8, -1, -1)]
+    ranks = ["|" + "".join(cell(board.pieces[9 * rank + file]) for file in range(9)) + f"|{NUMERALS[8 - rank]}" for rank in range(8, -1, -1)]
     edge = "+---------------------------+"
     side = ["後手番"] if board.is_white else []
     return [f"後手の持駒：{hand(white)}", "  ９ ８ ７ ６ ５ ４ ３ ２ １", edge, *ranks, edge, f"先手の持駒：{hand(black)}", *side]

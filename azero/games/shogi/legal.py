@@ -1,8 +1,8 @@
-"""The legal moves of a position, as the squares that can be reached in each direction and those where men may be dropped.
+"""The legal moves of a position, as the squares that can be reached in each direction and those where pieces may be dropped.
 
-A man reaches a square in at most one way per compass direction: whoever stands first on the line behind it. So eight sets of squares for the compass directions
-and two for the knight's jumps hold every move on the board, and no move is made to see whether it leaves the king in check: pinned men keep to their line, and
-in check a move has to end between king and checker or on it. Two more sets hold the drops: of pawns, and of other men before their last ranks are looked at.
+A piece reaches a square in at most one way per compass direction: whoever stands first on the line behind it. So eight sets of squares for the compass directions
+and two for the knight's jumps hold every move on the board, and no move is made to see whether it leaves the king in check: pinned pieces keep to their line, and
+in check a move has to end between king and checker or on it. Two more sets hold the drops: of pawns, and of other pieces before their last ranks are looked at.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import NamedTuple
 from azero.games.compass import COMPASS, Guard, guard_of, opposite, spread, union
 from azero.games.shogi.pawn_mate import mating_square
 from azero.games.shogi.position import HAND_KINDS, KNIGHT, LANCE, PAWN, Position, hand_count
-from azero.games.shogi.reach import Lines, Men, lines_of, men_of, near_attackers, near_attacks
-from azero.games.shogi.squares import KNIGHT_JUMPS, Squares, fill, ranks, settle, step, whole_files
+from azero.games.shogi.reach import Lines, Pieces, lines_of, near_attackers, near_attacks, pieces_of
+from azero.games.shogi.squares import KNIGHT_JUMPS, Squares, compute_once, fill, ranks, step, whole_files
 from azero.types import Array
 
 NUM_TARGETS = 12
-"""Sets of squares: reached in the compass directions, by a knight's jump to the right, to the left, open to pawns, open to other men."""
+"""Sets of squares: reached in the compass directions, by a knight's jump to the right, to the left, open to pawns, open to other pieces."""
 PAWN_DROPS, OTHER_DROPS = 10, 11
 FREE_RANKS = {PAWN: 8, LANCE: 8, KNIGHT: 7}
-"""How many ranks, from the mover's side, a man can still move on from; all nine for the other kinds."""
+"""How many ranks, from the mover's side, a piece can still move on from; all nine for the other kinds."""
 
 
 class Legal(NamedTuple):
@@ -36,13 +36,13 @@ class Legal(NamedTuple):
 
 def legal(position: Position) -> Legal:
     """Return the legal moves of a position."""
-    men = settle(position.own, position.other, *position.kinds)
-    position = position._replace(own=men[0], other=men[1], kinds=tuple(men[2:]))
-    own, other = men_of(position, is_own=True), men_of(position, is_own=False)
+    pieces = compute_once(position.own, position.other, *position.kinds)
+    position = position._replace(own=pieces[0], other=pieces[1], kinds=tuple(pieces[2:]))
+    own, other = pieces_of(position, is_own=True), pieces_of(position, is_own=False)
     lines = lines_of(position, own, other)
     guard = _guard(position, own, other, lines)
     mate = mating_square(position, own, other, lines)
-    targets = settle(*_moves(position, own, guard), *_drops(position, guard, mate))
+    targets = compute_once(*_moves(position, own, guard), *_drops(position, guard, mate))
     every = [*targets[:PAWN_DROPS], *drops_by_kind(position.own_hand, targets)]
     return Legal(targets, ~guard.checkers.is_empty(), ~union(every).is_empty())
 
@@ -58,12 +58,12 @@ def drops_by_kind(hand: Array, targets: list[Squares]) -> list[Squares]:
     return drops
 
 
-def _guard(position: Position, own: Men, other: Men, lines: Lines) -> Guard[Squares]:
+def _guard(position: Position, own: Pieces, other: Pieces, lines: Lines) -> Guard[Squares]:
     runners = [other.runners[opposite(direction)] for direction in range(8)]
-    return guard_of(position.own, lines, runners, near_attacks(other), near_attackers(own.king, other), ranks(0), settle)
+    return guard_of(position.own, lines, runners, near_attacks(other), near_attackers(own.king, other), ranks(0), compute_once)
 
 
-def _moves(position: Position, own: Men, guard: Guard[Squares]) -> list[Squares]:
+def _moves(position: Position, own: Pieces, guard: Guard[Squares]) -> list[Squares]:
     """Return the squares reached in the compass directions and by knights."""
     empty = ~position.occupied
     may_go = ~position.own & guard.answers
@@ -77,7 +77,7 @@ def _moves(position: Position, own: Men, guard: Guard[Squares]) -> list[Squares]
 
 
 def _drops(position: Position, guard: Guard[Squares], mate: Squares) -> list[Squares]:
-    """Return the squares open to pawns (one unpromoted pawn of a side on a file, no drop-pawn mate) and to other men."""
+    """Return the squares open to pawns (one unpromoted pawn of a side on a file, no drop-pawn mate) and to other pieces."""
     open_squares = ~position.occupied & guard.answers
     pawns = position.kind(PAWN) & position.own
     return [open_squares & ~whole_files(pawns) & ~mate & ranks(0, FREE_RANKS[PAWN] - 1), open_squares]

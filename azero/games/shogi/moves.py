@@ -1,6 +1,6 @@
 """The 9 x 9 x 139 code of moves (AZ, supplement, 'Representation', Table S2).
 
-action = 139 * square + plane. The square is where the man stands or is dropped, from the mover's side: 9 * rank + file, so that 0 is 9i for Black and 1a for
+action = 139 * square + plane. The square is where the piece stands or is dropped, from the mover's side: 9 * rank + file, so that 0 is 9i for Black and 1a for
 White (see `squares`). Planes:
     0-63     queen's moves: 8 * direction + distance - 1, the directions N NE E SE S SW W NW, the distances 1 to 8
     64-65    knight's jumps, to the right, to the left
@@ -21,7 +21,7 @@ from azero.games.bits import batch_first
 from azero.games.compass import COMPASS, Direction, spread
 from azero.games.shogi.legal import FREE_RANKS, drops_by_kind
 from azero.games.shogi.position import KNIGHT, LANCE, PAWN, Move, Position
-from azero.games.shogi.squares import KNIGHT_JUMPS, NUM_SQUARES, SIZE, Squares, layer, ranks, settle, step
+from azero.games.shogi.squares import KNIGHT_JUMPS, NUM_SQUARES, SIZE, Squares, compute_once, layer, ranks, step
 from azero.types import Array
 
 NUM_PLANES = 139
@@ -35,7 +35,7 @@ MAX_LEGAL_MOVES = 593
 
 
 def plane_moves() -> list[Direction]:
-    """Return how many files to the right and ranks forward a man moves, for the 66 planes without promotion."""
+    """Return how many files to the right and ranks forward a piece moves, for the 66 planes without promotion."""
     queens = [(files * distance, forward * distance) for files, forward in COMPASS for distance in range(1, DISTANCES + 1)]
     return queens + list(KNIGHT_JUMPS)
 
@@ -68,10 +68,10 @@ def start_squares(position: Position, targets: Sequence[Squares]) -> Squares:
     # Of the codes without the bit for promotion, gold alone has all others set; the king has that bit.
     movers = [own, ~position.occupied, own & ~(kinds[3] | (kinds[0] & kinds[1] & kinds[2]))]
     movers += [(position.kind(PAWN) | position.kind(LANCE)) & own, position.kind(KNIGHT) & own]
-    own, empty, promotable, runners, knights = settle(*movers)
+    own, empty, promotable, runners, knights = compute_once(*movers)
     reached, passed = list(targets[:8]), []
     for _ in range(DISTANCES):
-        passed += settle(*(step(squares, (-files, -forward)) for squares, (files, forward) in zip(reached, COMPASS, strict=True)))
+        passed += compute_once(*(step(squares, (-files, -forward)) for squares, (files, forward) in zip(reached, COMPASS, strict=True)))
         reached = [squares & empty for squares in passed[-8:]]
     starts = layer([passed[8 * distance + direction] for direction in range(8) for distance in range(DISTANCES)], 1)[0] & own
     jumps = [step(squares, (-files, -forward)) & knights for squares, (files, forward) in zip(targets[8:10], KNIGHT_JUMPS, strict=True)]

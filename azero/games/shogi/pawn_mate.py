@@ -1,6 +1,6 @@
 """The drop-pawn mate (uchifuzume): a pawn may not be dropped where it mates at once.
 
-Only one square matters, the one in front of the other king. A pawn dropped there mates unless another man can take it or the king can go somewhere, taking the
+Only one square matters, the one in front of the other king. A pawn dropped there mates unless another piece can take it or the king can go somewhere, taking the
 pawn included; nothing can come between.
 """
 
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from azero.games.compass import COMPASS, N, S, opposite, spread, union
 from azero.games.shogi.position import Position
-from azero.games.shogi.reach import Lines, Men, near_attackers, near_attacks
+from azero.games.shogi.reach import Lines, Pieces, near_attackers, near_attacks
 from azero.games.shogi.squares import Squares, step, steps
 
 
-def mating_square(position: Position, own: Men, other: Men, lines: Lines) -> Squares:
+def mating_square(position: Position, own: Pieces, other: Pieces, lines: Lines) -> Squares:
     """Return the empty square in front of the other king if a pawn of the mover there would mate, else no square.
 
     The mover's king may stand anywhere, but the other king must not be in check before the drop, as in every legal position.
@@ -22,7 +22,7 @@ def mating_square(position: Position, own: Men, other: Men, lines: Lines) -> Squ
     return lines.front.when(spread(~(can_be_taken | can_flee)))
 
 
-def _attacked(own: Men, lines: Lines) -> Squares:
+def _attacked(own: Pieces, lines: Lines) -> Squares:
     """Return the squares round the other king that the mover attacks once the pawn stands: it ends the runs that pass its square.
 
     No run passes the other king, who is not in check, so that the king's leaving its square opens no line.
@@ -31,8 +31,8 @@ def _attacked(own: Men, lines: Lines) -> Squares:
     return union([*runs, near_attacks(own)])
 
 
-def _takers(position: Position, other: Men, lines: Lines) -> Squares:
-    """Return the men of the other side, without the king, that can take the pawn. One that is pinned on the king's file takes along it."""
+def _takers(position: Position, other: Pieces, lines: Lines) -> Squares:
+    """Return the pieces of the other side, without the king, that can take the pawn. One that is pinned on the king's file takes along it."""
     pinned = union(lines.other_sight[d] & lines.own_hits[opposite(d)] for d in range(8) if d not in (N, S)) & position.other
     running = union(lines.front_sight[d] & other.runners[opposite(d)] for d in range(8))
     return (running | near_attackers(lines.front, other)) & ~pinned

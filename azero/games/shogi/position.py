@@ -2,7 +2,7 @@
 
 Everything works on uint32 arrays of any one shape, of numpy or of JAX (see `squares`).
 
-A frame is 18 words: Black's men, then four bit planes of the kind of man on each square, each as three words seen from Black's side of the board; the men in
+A frame is 18 words: Black's pieces, then four bit planes of the kind of piece on each square, each as three words seen from Black's side of the board; the pieces in
 hand of Black and of White (see HAND_BITS); and one word of facts: how often the position has occurred in bits 0 to 2, in bit 3 whether White is to move, moves
 played by both sides from bit 4. A position has occurred at least once, so that no frame of a game is all zero.
 """
@@ -15,17 +15,17 @@ from typing import NamedTuple
 import numpy as np
 
 from azero.games.compass import choose, spread, union
-from azero.games.shogi.squares import Squares, settle, square_set, turn
+from azero.games.shogi.squares import Squares, compute_once, square_set, turn
 from azero.types import Array
 
 PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = range(1, 9)
-"""Codes of the kinds; a promoted man has PROMOTED added. The bits of a code are the bit planes of a frame."""
+"""Codes of the kinds; a promoted piece has PROMOTED added. The bits of a code are the bit planes of a frame."""
 PROMOTED = 8
 HORSE, DRAGON = BISHOP + PROMOTED, ROOK + PROMOTED
 KINDS = tuple(range(1, 15))
 HAND_KINDS = (PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD)
 SET_SIZES = {PAWN: 18, LANCE: 4, KNIGHT: 4, SILVER: 4, BISHOP: 2, ROOK: 2, GOLD: 4, KING: 2}
-"""Men of each kind in a set."""
+"""Pieces of each kind in a set."""
 HAND_BITS = {PAWN: (0, 5), LANCE: (5, 3), KNIGHT: (8, 3), SILVER: (11, 3), BISHOP: (14, 2), ROOK: (16, 2), GOLD: (18, 3)}
 """Where a hand's word counts each kind: first bit, number of bits."""
 
@@ -46,11 +46,11 @@ class Position(NamedTuple):
 
     @property
     def occupied(self) -> Squares:
-        """The squares of all men."""
+        """The squares of all pieces."""
         return self.own | self.other
 
     def kind(self, code: int) -> Squares:
-        """Return the squares of all men of a kind."""
+        """Return the squares of all pieces of a kind."""
         sets = [plane if code >> bit & 1 else ~plane for bit, plane in enumerate(self.kinds)]
         return sets[0] & sets[1] & sets[2] & sets[3]
 
@@ -89,7 +89,7 @@ def facts_word(unpacked: Facts) -> Array:
 
 
 def board_sets(frame: Sequence[Array]) -> list[Squares]:
-    """Return Black's men and the four bit planes of a frame (18 arrays), from Black's side."""
+    """Return Black's pieces and the four bit planes of a frame (18 arrays), from Black's side."""
     return [Squares(*frame[3 * index : 3 * index + 3]) for index in range(5)]
 
 
@@ -112,7 +112,7 @@ def pack(position: Position, known: Facts) -> list[Array]:
 
 
 def hand_count(hand: Array, code: int) -> Array:
-    """Return how many men of a kind a hand holds."""
+    """Return how many pieces of a kind a hand holds."""
     first, bits = HAND_BITS[code]
     return (hand >> first) & np.uint32((1 << bits) - 1)
 
@@ -121,7 +121,7 @@ def play(frame: Sequence[Array], move: Move) -> list[Array]:
     """Return the frame after a legal move, with no occurrences filled in. The board is not turned: the move is, where it is White's."""
     known = facts(frame[17])
     start, end = (square_set((square & ~known.white) | ((np.uint32(80) - square) & known.white)) for square in (move.start, move.end))
-    black, *kinds, start, end = settle(*board_sets(frame), start, end)
+    black, *kinds, start, end = compute_once(*board_sets(frame), start, end)
     is_drop = spread(move.dropped != 0)
     promoted = spread(move.promotes != 0)
     taken, placed = move.start & np.uint32(0), []
@@ -142,7 +142,7 @@ def play(frame: Sequence[Array], move: Move) -> list[Array]:
 
 
 def _hand_unit(code: Array) -> Array:
-    """Return one man of the kind `code` as a hand counts it, nothing for code 0."""
+    """Return one piece of the kind `code` as a hand counts it, nothing for code 0."""
     unit = code & np.uint32(0)
     for kind, (first, _) in HAND_BITS.items():
         unit = unit | (spread(code == kind) & np.uint32(1 << first))
@@ -150,7 +150,7 @@ def _hand_unit(code: Array) -> Array:
 
 
 def repetition_code(frame: Sequence[Array]) -> Array:
-    """Return a word that stands for the position in the repetition rule: men on the board and in hand, and the side to move.
+    """Return a word that stands for the position in the repetition rule: pieces on the board and in hand, and the side to move.
 
     It is a multiply-and-rotate chain over the words (after MurmurHash3).
     """

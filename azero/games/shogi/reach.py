@@ -1,6 +1,6 @@
-"""How the men of shogi move: one step, a run along a line, or a knight's jump; and the lines that a position's rules are read from.
+"""How the pieces of shogi move: one step, a run along a line, or a knight's jump; and the lines that a position's rules are read from.
 
-Directions are those of the mover's side of the board (COMPASS), for the men of both sides: what is forward for the mover is backward for the other side.
+Directions are those of the mover's side of the board (COMPASS), for the pieces of both sides: what is forward for the mover is backward for the other side.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from azero.games.compass import COMPASS, NE, Direction, E, N, S, opposite, union
 from azero.games.shogi.position import GOLD, KING, KNIGHT, LANCE, PAWN, SILVER, Position
-from azero.games.shogi.squares import KNIGHT_JUMPS, Squares, fill, layer, settle, step, steps
+from azero.games.shogi.squares import KNIGHT_JUMPS, Squares, compute_once, fill, layer, step, steps
 
 
-class Men(NamedTuple):
-    """The men of one side by how they move."""
+class Pieces(NamedTuple):
+    """The pieces of one side by how they move."""
 
     steppers: list[Squares]
-    """men other than the king that can go one step, by compass direction"""
+    """pieces other than the king that can go one step, by compass direction"""
     runners: list[Squares]
-    """men that can run, by compass direction"""
+    """pieces that can run, by compass direction"""
     knights: Squares
     king: Squares
     jumps: tuple[Direction, ...]
@@ -26,7 +26,7 @@ class Men(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """What is seen along the eight compass directions, one entry each. To see is to look over empty squares up to and with the first man."""
+    """What is seen along the eight compass directions, one entry each. To see is to look over empty squares up to and with the first piece."""
 
     sight: list[Squares]
     """what the mover's king sees"""
@@ -44,8 +44,8 @@ class Lines(NamedTuple):
     """the square that the other king looks forward to, if it is empty"""
 
 
-def men_of(position: Position, is_own: bool) -> Men:
-    """Return the men of the mover, or of the other side."""
+def pieces_of(position: Position, is_own: bool) -> Pieces:
+    """Return the pieces of the mover, or of the other side."""
     bits = position.kinds
     side = position.own if is_own else position.other
     pawns, lances, knights, silvers = (position.kind(code) & side for code in (PAWN, LANCE, KNIGHT, SILVER))
@@ -55,16 +55,16 @@ def men_of(position: Position, is_own: bool) -> Men:
     # The kinds 9 to 12 are promoted pawns, lances, knights and silvers, which move like golds.
     golds = plain_golds | (bits[3] & side & ~(king | dragons | horses))
     stepping = (pawns | silvers | golds | horses, silvers | golds | dragons, golds | horses, silvers | dragons)
-    ahead, aside, flank, back, lances, straight, diagonal, knights, king = settle(*stepping, straight | lances, straight, diagonal, knights, king)
+    ahead, aside, flank, back, lances, straight, diagonal, knights, king = compute_once(*stepping, straight | lances, straight, diagonal, knights, king)
     steppers = [ahead, aside, flank, back, flank, back, flank, aside]
     runners = [lances, *(diagonal if direction % 2 else straight for direction in range(1, 8))]
     if is_own:
-        return Men(steppers, runners, knights, king, KNIGHT_JUMPS)
+        return Pieces(steppers, runners, knights, king, KNIGHT_JUMPS)
     jumps = tuple((files, -forward) for files, forward in KNIGHT_JUMPS)
-    return Men(steppers[4:] + steppers[:4], runners[4:] + runners[:4], knights, king, jumps)
+    return Pieces(steppers[4:] + steppers[:4], runners[4:] + runners[:4], knights, king, jumps)
 
 
-def lines_of(position: Position, own: Men, other: Men) -> Lines:
+def lines_of(position: Position, own: Pieces, other: Pieces) -> Lines:
     """Return the lines of a position. Five fills of a direction are done as one."""
     empty = ~position.occupied
     front = step(other.king, COMPASS[S]) & empty
@@ -72,7 +72,7 @@ def lines_of(position: Position, own: Men, other: Men) -> Lines:
     *layers, free = layer([squares for group in (*seeds, [empty, empty | own.king, empty, empty, empty]) for squares in group], 5)
     # Only lances tell the directions of one kind apart, forwards for one side and backwards for the other.
     by_direction = [layers[(0, 1, 2, 1, 3, 1, 2, 1)[d]] for d in range(8)]
-    filled = settle(*(fill(squares, free, direction) for squares, direction in zip(by_direction, COMPASS, strict=True)))
+    filled = compute_once(*(fill(squares, free, direction) for squares, direction in zip(by_direction, COMPASS, strict=True)))
     seen = [step(squares, direction) for squares, direction in zip(filled, COMPASS, strict=True)]
 
     def row(sets: list[Squares], index: int) -> list[Squares]:
@@ -89,14 +89,14 @@ def lines_of(position: Position, own: Men, other: Men) -> Lines:
     )
 
 
-def near_attacks(men: Men) -> Squares:
-    """Return the squares that men attack by a step or a jump, the king's too."""
-    stepped = (step(men.steppers[index] | men.king, direction) for index, direction in enumerate(COMPASS))
-    return union([*stepped, steps(men.knights, men.jumps)])
+def near_attacks(pieces: Pieces) -> Squares:
+    """Return the squares that pieces attack by a step or a jump, the king's too."""
+    stepped = (step(pieces.steppers[index] | pieces.king, direction) for index, direction in enumerate(COMPASS))
+    return union([*stepped, steps(pieces.knights, pieces.jumps)])
 
 
-def near_attackers(square: Squares, men: Men) -> Squares:
-    """Return the men other than the king that attack `square`, a set of one or none, by a step or a jump."""
-    stepped = (step(square, direction) & men.steppers[opposite(index)] for index, direction in enumerate(COMPASS))
-    jumped = steps(square, [(-files, -forward) for files, forward in men.jumps]) & men.knights
+def near_attackers(square: Squares, pieces: Pieces) -> Squares:
+    """Return the pieces other than the king that attack `square`, a set of one or none, by a step or a jump."""
+    stepped = (step(square, direction) & pieces.steppers[opposite(index)] for index, direction in enumerate(COMPASS))
+    jumped = steps(square, [(-files, -forward) for files, forward in pieces.jumps]) & pieces.knights
     return union([*stepped, jumped])

@@ -76,7 +76,7 @@ class Shogi(IdentityOnly):
 
     Mate. Who has no legal move has lost, in check or not.
 
-    Repetition. A position that occurs a fourth time, with the same side to move and the same men in hand, ends the game: the side all of whose moves since the first
+    Repetition. A position that occurs a fourth time, with the same side to move and the same pieces in hand, ends the game: the side all of whose moves since the first
     time have given check loses, else it is a draw. Positions are compared by 32-bit codes (an end by three false matches has a chance far below 1e-20) over the
     newest `repetition_moves` positions; `repetition_moves=max_moves` is the whole game, which takes 1.3 KB more for each state. In the slim state of a search tree
     the newest 64 count. Nothing before the position that `sfen` describes counts.
@@ -187,7 +187,7 @@ class Shogi(IdentityOnly):
         return dataclasses.replace(state, codes=state.codes[:TREE_CODES])
 
     def pack_frame(self, state: ShogiState) -> Array:
-        """Return uint32[18]: men, hands, occurrences, side to move and move count of the newest position."""
+        """Return uint32[18]: pieces, hands, occurrences, side to move and move count of the newest position."""
         return state.frames[0]
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
@@ -199,7 +199,7 @@ class Shogi(IdentityOnly):
         return text.format_usi(text.board_of_state(state), int(action))
 
     def format_board(self, state: ShogiState) -> str:
-        """Return the diagram from Black's side, with the men in hand, and the SFEN below it."""
+        """Return the diagram from Black's side, with the pieces in hand, and the SFEN below it."""
         return text.format_diagram(text.board_of_state(state))
 
 

@@ -17,12 +17,12 @@ from azero.types import Array
 
 START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
 LETTERS = ".PLNSBRGK"
-"""Kinds by their codes; Black's are capitals, a promoted man has a plus in front."""
+"""Kinds by their codes; Black's are capitals, a promoted piece has a plus in front."""
 NAMES = ("", "pawn", "lance", "knight", "silver", "bishop", "rook", "gold", "king")
 MAX_MOVE_NUMBER = 100_000
 """Largest move number that a game may begin with."""
 _HAND_ORDER = "RBGSNLP"
-"""Men in hand as USI lists them."""
+"""Pieces in hand as USI lists them."""
 
 
 class Parsed(NamedTuple):
@@ -34,7 +34,7 @@ class Parsed(NamedTuple):
     """all ones where White is to move"""
 
 
-Men = dict[int, tuple[int, bool]]
+Pieces = dict[int, tuple[int, bool]]
 """By square from Black's side: code of the kind, and whether it is White's."""
 
 
@@ -54,17 +54,17 @@ def _parse(sfen: str) -> Parsed:
     fields = sfen.split()
     fields = fields[1:] if fields[:1] == ["sfen"] else fields
     if not 3 <= len(fields) <= 4:
-        raise ValueError(f"it has {len(fields)} fields; 4 are needed (board, side, men in hand, move number)")
+        raise ValueError(f"it has {len(fields)} fields; 4 are needed (board, side, pieces in hand, move number)")
     board, side, hands_text, number_text = (*fields, "1")[:4]
-    men = _parse_board(board)
+    pieces = _parse_board(board)
     if side not in ("b", "w"):
         raise ValueError(f"the side to move is b or w, not {side!r}")
     hands = _parse_hands(hands_text)
-    _check_men(men, hands)
+    _check_pieces(pieces, hands)
     if not (number_text.isascii() and number_text.isdecimal() and int(number_text) <= MAX_MOVE_NUMBER):
         raise ValueError(f"the move number is one from 0 to {MAX_MOVE_NUMBER}, not {number_text!r}")
     white = _words(0xFFFFFFFF if side == "w" else 0)
-    frame = pack_frame(_black_view(men, hands), Facts(_words(0), _words(0), _words(max(1, int(number_text)) - 1)))
+    frame = pack_frame(_black_view(pieces, hands), Facts(_words(0), _words(0), _words(max(1, int(number_text)) - 1)))
     frame[-1] = frame[-1] | (white & np.uint32(8))
     # In this view the side that has moved is the mover: its king must not be open to capture.
     if legal.legal(unpack(frame, ~white)).in_check[0]:
@@ -72,11 +72,11 @@ def _parse(sfen: str) -> Parsed:
     return Parsed(frame, white)
 
 
-def _parse_board(board: str) -> Men:
+def _parse_board(board: str) -> Pieces:
     rows = board.split("/")
     if len(rows) != SIZE:
         raise ValueError(f"there are {len(rows)} ranks, not 9")
-    men: Men = {}
+    pieces: Pieces = {}
     for rank, row in zip("abcdefghi", rows, strict=True):
         cells: list[str] = []
         for token in re.findall(r"\+?.", row):
@@ -85,58 +85,58 @@ def _parse_board(board: str) -> Men:
             elif re.fullmatch(r"\+?[PLNSBRplnsbr]|[GKgk]", token):
                 cells.append(token)
             else:
-                raise ValueError(f"rank {rank} has {token!r}; men are PLNSBRGK and plnsbrgk, a plus before PLNSBR for a promoted one, numbers 1 to 9")
+                raise ValueError(f"rank {rank} has {token!r}; pieces are PLNSBRGK and plnsbrgk, a plus before PLNSBR for a promoted one, numbers 1 to 9")
         if len(cells) != SIZE:
             raise ValueError(f"rank {rank} has {len(cells)} squares, not 9")
         for file, cell in enumerate(cells):
             if cell:
                 code = LETTERS.index(cell[-1].upper()) + (PROMOTED if cell[0] == "+" else 0)
-                men[SIZE * ("ihgfedcba".index(rank)) + file] = (code, cell[-1].islower())
-    return men
+                pieces[SIZE * ("ihgfedcba".index(rank)) + file] = (code, cell[-1].islower())
+    return pieces
 
 
 def _parse_hands(text: str) -> dict[tuple[int, bool], int]:
-    """Return how many men of each kind Black (False) and White (True) have in hand."""
+    """Return how many pieces of each kind Black (False) and White (True) have in hand."""
     hands: dict[tuple[int, bool], int] = {}
     if text == "-":
         return hands
     if not re.fullmatch(r"([1-9][0-9]?)?[RBGSNLPrbgsnlp](([1-9][0-9]?)?[RBGSNLPrbgsnlp])*", text):
-        raise ValueError(f"men in hand are '-' or some of RBGSNLP and rbgsnlp, each after its number if there are several, not {text!r}")
+        raise ValueError(f"pieces in hand are '-' or some of RBGSNLP and rbgsnlp, each after its number if there are several, not {text!r}")
     for number, letter in re.findall(r"(\d*)(\D)", text):
         key = (LETTERS.index(letter.upper()), letter.islower())
         hands[key] = hands.get(key, 0) + int(number or 1)
     return hands
 
 
-def _check_men(men: Men, hands: dict[tuple[int, bool], int]) -> None:
-    """Refuse a position with too many men of a kind, two pawns on a file, a man that can never move, or kings that are missing or meet."""
+def _check_pieces(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> None:
+    """Refuse a position with too many pieces of a kind, two pawns on a file, a piece that can never move, or kings that are missing or meet."""
     for colour, is_white in (("Black", False), ("White", True)):
-        kings = sum(man == (KING, is_white) for man in men.values())
+        kings = sum(piece == (KING, is_white) for piece in pieces.values())
         if kings != 1:
             raise ValueError(f"{colour} has {kings} kings, not one")
-        files = [square % SIZE for square, man in men.items() if man == (PAWN, is_white)]
+        files = [square % SIZE for square, piece in pieces.items() if piece == (PAWN, is_white)]
         if twice := {file for file in files if files.count(file) > 1}:
             raise ValueError(f"{colour} has two pawns on file {SIZE - min(twice)}")
-        for square, (code, owner) in men.items():
+        for square, (code, owner) in pieces.items():
             rank = (NUM_SQUARES - 1 - square if is_white else square) // SIZE
             if owner == is_white and rank >= FREE_RANKS.get(code, SIZE):
                 raise ValueError(f"{colour}'s {NAMES[code]} on {square_name(square)} can never move")
-    black, white = (square for is_white in (False, True) for square, man in men.items() if man == (KING, is_white))
+    black, white = (square for is_white in (False, True) for square, piece in pieces.items() if piece == (KING, is_white))
     if abs(black % SIZE - white % SIZE) <= 1 and abs(black // SIZE - white // SIZE) <= 1:
         raise ValueError("the kings stand next to each other")
     for code in HAND_KINDS:
-        count = sum(kind in (code, code + PROMOTED) and kind != KING for kind, _ in men.values()) + hands.get((code, False), 0) + hands.get((code, True), 0)
+        count = sum(kind in (code, code + PROMOTED) and kind != KING for kind, _ in pieces.values()) + hands.get((code, False), 0) + hands.get((code, True), 0)
         if count > SET_SIZES[code]:
-            raise ValueError(f"there are {count} men of the kind {NAMES[code]}, and {SET_SIZES[code]} in a set")
+            raise ValueError(f"there are {count} pieces of the kind {NAMES[code]}, and {SET_SIZES[code]} in a set")
 
 
-def _black_view(men: Men, hands: dict[tuple[int, bool], int]) -> Position:
+def _black_view(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> Position:
     def squares(wanted: list[int]) -> Squares:
         bits = sum(1 << square for square in wanted)
         return Squares(*(_words(bits >> (27 * index) & 0x7FFFFFF) for index in range(3)))
 
-    sides = [squares([square for square, man in men.items() if man[1] == is_white]) for is_white in (False, True)]
-    kinds = tuple(squares([square for square, man in men.items() if man[0] >> bit & 1]) for bit in range(4))
+    sides = [squares([square for square, piece in pieces.items() if piece[1] == is_white]) for is_white in (False, True)]
+    kinds = tuple(squares([square for square, piece in pieces.items() if piece[0] >> bit & 1]) for bit in range(4))
     words = [sum(hands.get((code, is_white), 0) << first for code, (first, _) in HAND_BITS.items()) for is_white in (False, True)]
     return Position(sides[0], sides[1], kinds, _words(words[0]), _words(words[1]))
 
@@ -146,7 +146,7 @@ def _words(value: int) -> Array:
 
 
 def format_hands(own: dict[str, int], other: dict[str, int]) -> str:
-    """Return men in hand as SFEN has them, by letter: Black's, then White's; "-" if there are none."""
+    """Return pieces in hand as SFEN has them, by letter: Black's, then White's; "-" if there are none."""
     text = ""
     for hand, is_white in ((own, False), (other, True)):
         for letter in _HAND_ORDER:

@@ -157,7 +157,7 @@ def stack(sets: Sequence[Squares]) -> Squares:
 
 
 def layer(sets: Sequence[Squares], count: int) -> list[Squares]:
-    """Return K * `count` sets, words uint32[...], as `count` ones with words uint32[K, ...], the first K of them first; settled."""
+    """Return K * `count` sets, words uint32[...], as `count` ones with words uint32[K, ...], the first K of them first; computed_once."""
     words = [word for squares in sets for word in squares]
     is_traced = any(isinstance(word, jax.Array) for word in words)
     shape = np.broadcast_shapes(*(np.shape(word) for word in words))
@@ -166,11 +166,11 @@ def layer(sets: Sequence[Squares], count: int) -> list[Squares]:
     return [Squares(*(joined[index, :, word] for word in range(3))) for index in range(count)]
 
 
-def settle(*sets: Squares) -> list[Squares]:
+def compute_once(*sets: Squares) -> list[Squares]:
     """Return the same sets, which XLA then computes once; without this every later use repeats the work that leads up to it.
 
     XLA on a CPU copies work into each of its uses, also across an optimization barrier, but never across a concatenation of more than eight arrays (a shorter
-    one it joins to the work and does not vectorise): so at least three sets are settled together.
+    one it joins to the work and does not vectorise): so at least three sets are computed_once together.
     """
     if not any(isinstance(word, jax.Array) for squares in sets for word in squares):
         return list(sets)

@@ -37,19 +37,19 @@ class Board:
         return int(self.frame[-1][0]) >> positions.PLIES_BIT
 
     @functools.cached_property
-    def men(self) -> list[str]:
-        """The men of the 81 squares from 9i, seen from Black's side, as in SFEN (P, +p); empty for an empty square."""
+    def pieces(self) -> list[str]:
+        """The pieces of the 81 squares from 9i, seen from Black's side, as in SFEN (P, +p); empty for an empty square."""
         black, *planes = (sum(int(word[0]) << 27 * index for index, word in enumerate(squares)) for squares in positions.board_sets(self.frame))
-        men = []
+        pieces = []
         for square in range(_LAST + 1):
             code = sum((plane >> square & 1) << bit for bit, plane in enumerate(planes))
             name = letter_of(code)
-            men.append(name if black >> square & 1 else name.lower())
-        return men
+            pieces.append(name if black >> square & 1 else name.lower())
+        return pieces
 
     @property
     def hands(self) -> tuple[dict[str, int], dict[str, int]]:
-        """How many men of each letter Black and White have in hand."""
+        """How many pieces of each letter Black and White have in hand."""
         black, white = ({LETTERS[code]: int(positions.hand_count(self.frame[index], code)[0]) for code in positions.HAND_KINDS} for index in (15, 16))
         return black, white
 
@@ -109,7 +109,7 @@ def board_of_state(state: Any) -> Board:
 
 def format_sfen(board: Board) -> str:
     """Return the SFEN."""
-    return f"{format_ranks(board.men, SIZE)} {'w' if board.is_white else 'b'} {format_hands(*board.hands)} {board.plies + 1}"
+    return f"{format_ranks(board.pieces, SIZE)} {'w' if board.is_white else 'b'} {format_hands(*board.hands)} {board.plies + 1}"
 
 
 def format_usi(board: Board, action: int) -> str:
@@ -139,7 +139,7 @@ def parse_usi(board: Board, name: str) -> int:
 
 
 def format_diagram(board: Board) -> str:
-    """Return the board from Black's side with coordinates, the men in hand of both, and the SFEN below it."""
+    """Return the board from Black's side with coordinates, the pieces in hand of both, and the SFEN below it."""
     black, white = map(format_held, board.hands)
-    rows = ["".join(f"{man or '.':>3}" for man in board.men[SIZE * rank : SIZE * rank + SIZE]) + f"  {'ihgfedcba'[rank]}" for rank in range(8, -1, -1)]
+    rows = ["".join(f"{piece or '.':>3}" for piece in board.pieces[SIZE * rank : SIZE * rank + SIZE]) + f"  {'ihgfedcba'[rank]}" for rank in range(8, -1, -1)]
     return "\n".join([f"White in hand: {white}", "  9  8  7  6  5  4  3  2  1", *rows, f"Black in hand: {black}", format_sfen(board)])

@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.config import SearchConfig
 from azero.games.game import Game
 from azero.search.batched.tree import (
     Edges,
@@ -29,13 +28,14 @@ from azero.search.batched.tree import (
     descend,
     evaluate_roots,
     expand,
+    init_tree,
     masked_priors,
-    plant,
     root_actions,
     root_edge_of,
     root_value,
 )
 from azero.search.search import LeafFn, SearchFn, SearchOutput
+from azero.search.settings import GumbelConfig
 from azero.types import Array, PyTree
 
 _TINY = float(np.finfo(np.float32).tiny)
@@ -107,7 +107,7 @@ def interior_score(edges: Edges, c_visit: float, c_scale: float) -> Array:
     return improved - edges.visits / (1.0 + jnp.sum(edges.visits, axis=-1, keepdims=True))
 
 
-def make_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
+def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
     """Make the Gumbel search: the root's evaluation, then as many calls of `leaf` as the rounds of `halving_schedule`, with `width` positions per game each."""
     phases = halving_schedule(min(config.max_considered, game.num_actions), config.num_simulations)
     num_nodes = 1 + sum(phase.width * phase.rounds for phase in phases)
@@ -121,7 +121,7 @@ def make_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
         states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
         log_priors = jax.nn.log_softmax(logits, axis=-1)  # -inf on illegal moves
         gumbel = config.gumbel_scale * jax.random.gumbel(gumbel_key, log_priors.shape, jnp.float32)
-        tree = plant(game, states, masked_priors(logits, legal_mask), values, num_nodes, config.edge_width)
+        tree = init_tree(game, states, masked_priors(logits, legal_mask), values, num_nodes, config.edge_width)
         has_room = root_actions(tree, game.num_actions).legal_mask()
 
         def visit(tree: Tree, action: Array, valid: Array, slot: int | Array) -> Tree:

@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azero.config import SearchConfig
 from azero.games.game import Game
 from azero.search.batched import puct
 from azero.search.batched.tree import ILLEGAL, Edges, best_child_value, best_legal, evaluate_roots, masked_priors, result_for_mover
 from azero.search.search import LeafFn, SearchFn, SearchOutput
+from azero.search.settings import GumbelConfig, PuctConfig
 from azero.types import Array, PyTree
 
 ILLEGAL_LOGIT = -1e30
@@ -51,7 +51,7 @@ def edges_of(tree: mctx.Tree, node: Array | int) -> Edges:
     return Edges(priors, visits, visits * tree.qvalues(node), tree.raw_values[node])
 
 
-def make_mctx_puct(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
+def make_mctx_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
     """Make the search of `azero.search.batched.puct` on mctx's tree (through `mctx.search`: `mctx.muzero_policy` cannot express unvisited Q = 0 with illegal moves)."""
     score = puct.make_score(config)
     recurrent_fn = make_recurrent_fn(game, leaf)
@@ -84,7 +84,7 @@ def make_mctx_puct(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
     return search
 
 
-def make_mctx_gumbel(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
+def make_mctx_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
     """Make the Gumbel search by `mctx.gumbel_muzero_policy`, its Q-transform set to the paper's form for Go."""
     recurrent_fn = make_recurrent_fn(game, leaf)
     # sigma = (c_visit + max N) c_scale q with q in [0, 1] is, up to a constant, half that of a Q-value in [-1, 1].

@@ -7,7 +7,6 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from azero.config import SearchConfig
 from azero.games.game import Game
 from azero.search.batched.tree import (
     ILLEGAL,
@@ -20,13 +19,14 @@ from azero.search.batched.tree import (
     descend,
     evaluate_roots,
     expand,
+    init_tree,
     masked_priors,
-    plant,
     root_actions,
     root_edges,
     root_value,
 )
 from azero.search.search import LeafFn, SearchFn, SearchOutput
+from azero.search.settings import PuctConfig
 from azero.types import Array, PyTree
 
 
@@ -52,7 +52,7 @@ def alphazero_score(edges: Edges, pb_c_base: float, pb_c_init: float) -> Array:
     return prior_score + 0.5 * (edges.qvalues(unvisited=-1.0) + 1.0)
 
 
-def make_score(config: SearchConfig) -> ScoreFn:
+def make_score(config: PuctConfig) -> ScoreFn:
     """Return the selection rule that `config.puct_form` names.
 
     Raises:
@@ -76,7 +76,7 @@ def mix_dirichlet(key: Array, priors: Array, alpha: float, fraction: float) -> A
     return jnp.where(legal_mask, (1.0 - fraction) * priors + fraction * noise, ILLEGAL)
 
 
-def make_puct(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
+def make_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
     """Make the PUCT search: `config.num_simulations` simulations after the evaluation of the root, one position per game in each call of `leaf`."""
     score = make_score(config)
     num_simulations = config.num_simulations
@@ -86,7 +86,7 @@ def make_puct(config: SearchConfig, game: Game, leaf: LeafFn) -> SearchFn:
         root_key, noise_key, leaf_key = jax.random.split(key, 3)
         states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
         priors = mix_dirichlet(noise_key, masked_priors(logits, legal_mask), config.dirichlet_alpha, config.dirichlet_fraction)
-        tree = plant(game, states, priors, values, num_simulations + 1, config.edge_width)
+        tree = init_tree(game, states, priors, values, num_simulations + 1, config.edge_width)
         valid = jnp.ones((priors.shape[0], 1), bool)
 
         def simulate(slot: Array, tree: Tree) -> Tree:

@@ -1,4 +1,4 @@
-"""An array tree for B games at once: plant, descend, expand, backup.
+"""An array tree for B games at once: init_tree, descend, expand, backup.
 
 Every function works on the whole batch with a scalar loop predicate; none is vmapped, so that XLA updates the big arrays in place (a vmapped while_loop
 selects between two whole trees at every step). Lanes are [B, L]: L simulations of the same game that run side by side in disjoint subtrees; PUCT has L = 1.
@@ -34,7 +34,7 @@ ILLEGAL = -1.0
 """Prior of an illegal move, so that no separate mask is stored; legal moves have priors in [0, 1]."""
 ROOT = 0
 """Index of the root among the nodes of a game."""
-CPU_PIECE = 256
+CPU_CHUNK = 256
 """Positions that the CPU plays and evaluates at once; more overflow its cache (measured: 4,096 positions of 9x9 Go took twice as long each)."""
 
 
@@ -143,7 +143,7 @@ def best_legal(scores: Array, edges: Edges) -> Array:
     return jnp.argmax(jnp.where(edges.legal_mask(), scores, -jnp.inf), axis=-1).astype(jnp.int32)
 
 
-def plant(game: Game, states: PyTree, priors: Array, values: Array, num_nodes: int, width: int | None = None) -> Tree:
+def init_tree(game: Game, states: PyTree, priors: Array, values: Array, num_nodes: int, width: int | None = None) -> Tree:
     """Return trees that hold only the evaluated roots.
 
     Args:
@@ -252,31 +252,31 @@ def _play_and_evaluate(game: Game, leaf: LeafFn, width: int, params: PyTree, key
     )
 
 
-def num_pieces(size: int) -> int:
-    """Return into how many equal pieces the CPU cuts a batch of `size`: as few as fit CPU_PIECE, or one if only slivers would divide it (a prime number)."""
-    pieces = next(count for count in range(1, size + 1) if size % count == 0 and size // count <= CPU_PIECE)
-    return pieces if size // pieces >= CPU_PIECE // 8 or size <= CPU_PIECE else 1
+def num_chunks(size: int) -> int:
+    """Return into how many equal chunks the CPU cuts a batch of `size`: as few as fit CPU_CHUNK, or one if only slivers would divide it (a prime number)."""
+    chunks = next(count for count in range(1, size + 1) if size % count == 0 and size // count <= CPU_CHUNK)
+    return chunks if size // chunks >= CPU_CHUNK // 8 or size <= CPU_CHUNK else 1
 
 
-def _in_pieces(game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array) -> _Evaluated:
-    """Do the same piece by piece, for a machine whose cache a wide batch would overflow."""
+def _in_chunks(game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array) -> _Evaluated:
+    """Do the same chunk by chunk, for a machine whose cache a wide batch would overflow."""
     size = action.shape[0]
-    pieces = num_pieces(size)
+    chunks = num_chunks(size)
 
     def cut(array: Array) -> Array:
-        return array.reshape(pieces, size // pieces, *array.shape[1:])
+        return array.reshape(chunks, size // chunks, *array.shape[1:])
 
-    def evaluate(piece: tuple[Array, PyTree, Array]) -> _Evaluated:
-        return _play_and_evaluate(game, leaf, width, params, *piece)
+    def evaluate(chunk: tuple[Array, PyTree, Array]) -> _Evaluated:
+        return _play_and_evaluate(game, leaf, width, params, *chunk)
 
-    evaluated = jax.lax.map(evaluate, (jax.random.split(key, pieces), jax.tree.map(cut, before), cut(action)))
+    evaluated = jax.lax.map(evaluate, (jax.random.split(key, chunks), jax.tree.map(cut, before), cut(action)))
     return jax.tree.map(lambda array: array.reshape(size, *array.shape[2:]), evaluated)
 
 
 def expand(game: Game, leaf: LeafFn, params: PyTree, key: Array, tree: Tree, path: Path, slot: int | Array) -> tuple[Tree, Array]:
     """Play the last move of every lane, evaluate the positions, and store them in nodes `slot` to `slot` + L - 1.
 
-    The leaf sees all B x L positions in one call (on the CPU in pieces of at most CPU_PIECE).
+    The leaf sees all B x L positions in one call (on the CPU in chunks of at most CPU_CHUNK).
 
     Returns:
       The tree, and the values float32[B, L] of the new positions for the first mover of the game.
@@ -292,8 +292,8 @@ def expand(game: Game, leaf: LeafFn, params: PyTree, key: Array, tree: Tree, pat
 
     before = jax.tree.map(lambda array: flat(_at(array, path.node)), tree.states)
     action = flat(path.edge if tree.moves is None else _at(tree.moves, path.node, path.edge).astype(jnp.int32))
-    at_once, in_pieces = (functools.partial(how, game, leaf, tree.priors.shape[-1]) for how in (_play_and_evaluate, _in_pieces))
-    on_cpu = at_once if num_pieces(batch * lanes) == 1 else in_pieces
+    at_once, in_chunks = (functools.partial(how, game, leaf, tree.priors.shape[-1]) for how in (_play_and_evaluate, _in_chunks))
+    on_cpu = at_once if num_chunks(batch * lanes) == 1 else in_chunks
     new = jax.lax.platform_dependent(params, key, before, action, cpu=on_cpu, default=at_once)
 
     new_child = jnp.where(new.terminal.reshape(batch, lanes), TERMINAL, slot + jnp.arange(lanes, dtype=jnp.int32))

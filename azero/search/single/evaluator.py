@@ -135,17 +135,17 @@ class Evaluator:
     def ask(self, positions: Sequence[PackedPosition], symmetries: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Return the leaf's policies float32[P, A] over the legal moves and its values float32[P], in calls of the fixed sizes; nothing is remembered."""
         began, calls = time.perf_counter(), self.counts.calls
-        pieces, largest = [], self._largest
+        chunks, largest = [], self._largest
         for start in range(0, len(positions), largest):
-            piece = [position.state for position in positions[start : start + largest]]
-            size = next(size for size in sorted(self._programs) if size >= len(piece))
+            chunk = [position.state for position in positions[start : start + largest]]
+            size = next(size for size in sorted(self._programs) if size >= len(chunk))
             symmetry = np.zeros(size, np.int32)
-            symmetry[: len(piece)] = symmetries[start : start + largest]
+            symmetry[: len(chunk)] = symmetries[start : start + largest]
             calls += 1
-            logits, values = self._programs[size](calls, pad_rows(piece, size), symmetry)
-            pieces.append((logits[: len(piece)], values[: len(piece)]))
+            logits, values = self._programs[size](calls, pad_rows(chunk, size), symmetry)
+            chunks.append((logits[: len(chunk)], values[: len(chunk)]))
         self.counts = Counts(calls, self.counts.positions + len(positions), self.counts.seconds + time.perf_counter() - began)
-        logits, values = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        logits, values = (np.concatenate(column) for column in zip(*chunks, strict=True))
         return legal_policies(logits, positions), values
 
     def _recall(self, content: bytes) -> Evaluation | None:

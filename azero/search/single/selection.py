@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from azero.config import SearchConfig
 from azero.search.batched.gumbel import halving_schedule
+from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
 from azero.search.single.node import Node
 
 _UNVISITED_VALUES = {"loss": -1.0, "draw": 0.0}
@@ -28,7 +28,7 @@ class Puct:
     form: Literal["alphago_zero", "alphazero"] = "alphazero"
     """alphago_zero: c is c_puct and N the visits of all moves. alphazero: c = log((N + base + 1) / base) + init, and N counts the node's own evaluation too."""
     c_puct: float = 1.5
-    """alphago_zero: see `SearchConfig.c_puct`."""
+    """alphago_zero: see `PuctConfig.c_puct`."""
     c_base: float = 19652.0
     """alphazero: see form (AZ pseudocode)."""
     c_init: float = 1.25
@@ -74,9 +74,9 @@ class Gumbel:
     max_considered: int = 16
     """Moves of the root that are searched (GUM: 16)."""
     c_visit: float = 50.0
-    """See `SearchConfig.c_visit`."""
+    """See `GumbelConfig.c_visit`."""
     c_scale: float = 1.0
-    """See `SearchConfig.c_scale`."""
+    """See `GumbelConfig.c_scale`."""
 
     def select(self, node: Node) -> int:
         """Return the edge whose share of the visits lags furthest behind the improved policy (GUM equation 14)."""
@@ -140,9 +140,9 @@ def rule_of(config: SearchConfig, num_actions: int) -> Rule:
     Raises:
       ValueError: the search is one that only the mctx library has.
     """
-    if config.name == "gumbel":
+    if isinstance(config, GumbelConfig) and config.name == "gumbel":
         return Gumbel(config.num_simulations, min(config.max_considered, num_actions), config.c_visit, config.c_scale)
-    if config.name not in ("puct", "mctx_puct"):
+    if not isinstance(config, PuctConfig):
         raise ValueError(f"search.name {config.name} searches many games at once and no single one; puct, gumbel and mctx_puct do both")
     if config.puct_form == "alphago_zero":
         return Puct("alphago_zero", c_puct=config.c_puct, unvisited="draw")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import jax
 
-from azero.games import make
-from azero.networks import make_network
-from azero.train.alphago2016.settings import AlphaGoConfig, stage_config
+from azero.train.alphago2016.config import AlphaGoConfig, stage_config
 from azero.train.estimate import evaluation_flops
 
 MOVES_PER_POINT = 1.2
@@ -18,8 +16,8 @@ def alphago_flops(settings: AlphaGoConfig) -> float:
 
     def forward(stage: str) -> float:
         config = stage_config(settings, stage)
-        game = make(config.game.name, **config.game.options())
-        network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+        game = config.game.build()
+        network = config.network.build(game)
         return evaluation_flops(jax.eval_shape(network.init, jax.random.key(0))["params"], game.board_shape)
 
     points = settings.game.size[0] * settings.game.size[-1]

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from azero.checkpoint import load_settings
-from azero.config import Config
-from azero.data.dataset import Dataset
+from azero.data.records.dataset import Dataset
 from azero.evaluate.accuracy import Accuracy, clustered_mean, evaluate_network
 from azero.match.matches import MatchRequest, play_match
 from azero.match.score import MatchResult
 from azero.report.paper import Comparison, claim, format_mean
 from azero.report.ratings import rate
 from azero.selfplay.trajectory import HostArray
-from azero.train.alphago2016.settings import stage_config
+from azero.settings import Config
+from azero.train.alphago2016.config import stage_config
 from azero.train.alphago2016.stages import Outcome, Workshop, make_positions, reinforce_in
 
 LAMBDAS = (0.0, 0.5, 1.0)
@@ -151,14 +151,14 @@ def compare_overfitting(shop: Workshop) -> Outcome:
 def compare_planes(shop: Workshop) -> Outcome:
     """Let policy networks learn that see 4, 12, 20 and 48 planes."""
     base = stage_config(shop.settings, "policy")
-    return _compare(shop, "planes", {planes: dataclasses.replace(base, game=dataclasses.replace(base.game, planes=planes)) for planes in (4, 12, 20, 48)})
+    return _compare(shop, "planes", {planes: dataclasses.replace(base, game=base.game.replace(planes=planes)) for planes in (4, 12, 20, 48)})
 
 
 def compare_filters(shop: Workshop) -> Outcome:
     """Let policy networks of other widths learn."""
     base = stage_config(shop.settings, "policy")
     widths = shop.settings.filters
-    return _compare(shop, "filters", {width: dataclasses.replace(base, network=dataclasses.replace(base.network, filters=width)) for width in widths})
+    return _compare(shop, "filters", {width: dataclasses.replace(base, network=base.network.replace(filters=width)) for width in widths})
 
 
 def _compare(shop: Workshop, kind: str, configs: dict[int, Config]) -> Outcome:
@@ -180,7 +180,7 @@ def _is_policy(shop: Workshop, config: Config) -> bool:
     if not (shop.directory("policy") / "checkpoint").is_dir():
         return False
     iteration, found = load_settings(shop.directory("policy"))
-    same = (found.game.planes, found.network.filters, found.learner) == (config.game.planes, config.network.filters, config.learner)
+    same = (found.game, getattr(found.network, "filters", None), found.learner) == (config.game, getattr(config.network, "filters", None), config.learner)
     return same and iteration == config.run.iterations
 
 

@@ -21,20 +21,19 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
-from azero.config import Config
 from azero.data.sample import Batch, Samples, unpack
-from azero.games import Game, make
+from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.sensible import sensible_moves
 from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples, reinforce_loss
 from azero.match.compiled import MatchGames, make_match
-from azero.networks import make_network
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import network_leaf
 from azero.search.search import SearchFn
 from azero.selfplay.policy_games import Trace, make_tracer
 from azero.selfplay.targets import words_of
 from azero.selfplay.trajectory import HostArray
+from azero.settings import Config
 from azero.train.events import Phase, PolicyImproved, ReinforceEvent, Trained
 from azero.types import Array, PyTree
 
@@ -82,7 +81,7 @@ def go_of(config: Config) -> Go:
     Raises:
       ValueError: it is not Go.
     """
-    game = make(config.game.name, **config.game.options())
+    game = config.game.build()
     if not isinstance(game, Go):
         raise ValueError(f"the policies of AlphaGo (2016) play go, not {game.name}")
     return game
@@ -129,7 +128,7 @@ class Reinforce:
         self.game = go_of(config)
         self._start, self._baseline = start, baseline
         game = cast(Game, self.game)
-        network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+        network = config.network.build(game)
         self.learner = make_learner(config.learner, network, game, mesh, reinforce_loss)
         self._fold = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))
         policy = make_sampling_policy(self.game, network.infer)

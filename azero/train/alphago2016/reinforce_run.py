@@ -13,11 +13,9 @@ from rich.console import Console
 from azero import mesh as mesh_lib
 from azero.checkpoint import load_variables
 from azero.checkpoint.exported import write_exported
-from azero.config import Config
 from azero.console.progress import Progress, working
 from azero.data.rows import Row
-from azero.games import make
-from azero.networks import make_network
+from azero.settings import Config
 from azero.train.alphago2016.reinforce import Baseline, Reinforce, ReinforceState
 from azero.train.driver import learn
 from azero.train.events import PolicyImproved
@@ -46,7 +44,7 @@ def reinforce(name: str, config: Config, workdir: Path, policy: Path, pool_every
     with working("preparing the run", console):
         start, found = load_variables(policy)
         mesh = mesh_lib.make_mesh()
-        config = dataclasses.replace(config, network=found.network, game=dataclasses.replace(config.game, planes=found.game.planes))
+        config = dataclasses.replace(config, network=found.network, game=config.game.seen_as(found.game))
         workdir.mkdir(parents=True, exist_ok=True)
         loop = Reinforce(config, mesh, start, pool_every, None if value is None else _baseline(value))
 
@@ -102,7 +100,7 @@ def _baseline(directory: Path) -> Baseline:
     variables, config = load_variables(directory)
     if config.network.name != "value2016":
         raise ValueError(f"{directory} holds a network {config.network.name}; a baseline is value2016")
-    game = make(config.game.name, **config.game.options())
-    network = make_network(config.network, game.board_shape, game.num_planes, game.num_actions)
+    game = config.game.build()
+    network = config.network.build(game)
     mesh = mesh_lib.make_mesh()
     return Baseline(game, network.infer, jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(variables))

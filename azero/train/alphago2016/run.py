@@ -27,9 +27,9 @@ from azero.data.rows import to_plain, write_atomically
 from azero.distributed import EXIT_INTERRUPTED
 from azero.report.paper import comparison_table
 from azero.report.stages import STAGES_FILE, read_stages, write_stages_report
+from azero.train.alphago2016.config import DEFAULT, STAGES, AlphaGoConfig, ordered
 from azero.train.alphago2016.estimate import alphago_flops
 from azero.train.alphago2016.measures import MEASURES
-from azero.train.alphago2016.settings import DEFAULT, STAGES, AlphaGoConfig, ordered
 from azero.train.alphago2016.stages import BUILDERS, Outcome, Workshop, prepare_data
 from azero.train.arguments import overlay_path
 from azero.train.estimate import LIFETIME_SECONDS, device_flops

@@ -13,20 +13,20 @@ from rich.console import Console
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import load_variables
-from azero.config import Config
 from azero.console.progress import Progress
 from azero.console.tables import format_count
-from azero.data.dataset import DATASET, Dataset
-from azero.data.filters import SPLITS, Filters, Fractions
-from azero.data.importing import run_import
-from azero.data.requests import ImportRequest
+from azero.data.records.dataset import DATASET, Dataset
+from azero.data.records.filters import SPLITS, Filters, Fractions
+from azero.data.records.importing import run_import
+from azero.data.records.requests import ImportRequest
 from azero.data.rows import read_rows
 from azero.data.run_files import METRICS
 from azero.distributed import EXIT_INTERRUPTED
 from azero.report.paper import Comparison, claim
 from azero.selfplay.trajectory import select_games
+from azero.settings import Config
+from azero.train.alphago2016.config import AlphaGoConfig, stage_config, stage_seed
 from azero.train.alphago2016.reinforce_run import reinforce
-from azero.train.alphago2016.settings import AlphaGoConfig, stage_config, stage_seed
 from azero.train.alphago2016.value_games import MadeShard, SelfPlayer, ValueGames
 from azero.train.stopping import stop_on_signals
 from azero.train.supervised_run import learn_from_records

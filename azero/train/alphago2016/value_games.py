@@ -18,15 +18,14 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
-from azero.config import Config
-from azero.data.selfmade import pack_decorrelated, pack_whole
-from azero.games import Game
+from azero.data.records.selfmade import pack_decorrelated, pack_whole
+from azero.games.game import Game
 from azero.games.go.sensible import random_points, sensible_moves
 from azero.match.compiled import make_match
-from azero.networks import make_network
 from azero.search.search import SearchFn
 from azero.selfplay.policy_games import Decorrelated, make_decorrelated_games, make_tracer
 from azero.selfplay.trajectory import Games, HostArray
+from azero.settings import Config
 from azero.train.alphago2016.reinforce import go_of, make_sampling_policy
 from azero.types import PyTree
 
@@ -111,7 +110,7 @@ class ValueGames:
 
     @property
     def rows_per_position(self) -> int:
-        """See `azero.data.dataset.Dataset`."""
+        """See `azero.data.records.dataset.Dataset`."""
         return self.game.num_frames if self._which == "one" else 1
 
     def make(self, number: int, most_positions: int) -> MadeShard:
@@ -150,6 +149,6 @@ def _sampler(player: SelfPlayer, mesh: Mesh) -> tuple[SearchFn, PyTree]:
     if player.config.network.name != "policy2016":
         raise ValueError(f"games for the value network are played by policy networks of 2016, not by a network {player.config.network.name}")
     game = go_of(player.config)
-    network = make_network(player.config.network, game.board_shape, game.num_planes, game.num_actions)
+    network = player.config.network.build(game)
     params = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(player.variables)
     return make_sampling_policy(game, network.infer), params

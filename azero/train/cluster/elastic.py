@@ -19,12 +19,13 @@ import jax
 import jax.numpy as jnp
 
 from azero import mesh as mesh_lib
-from azero.config import Config
 from azero.match.score import MatchResult
-from azero.networks import resolve
+from azero.networks.make import resolve
+from azero.networks.settings import ConvolutionalConfig
 from azero.selfplay.resignation import NEVER
 from azero.selfplay.selfplay import to_host
 from azero.selfplay.trajectory import Assembler, Games
+from azero.settings import Config
 from azero.train.events import Event, MatchSkipped, Phase
 from azero.train.loop import Challenge, Loop, RunState, Tally
 from azero.train.programs import WORKER, Programs
@@ -196,6 +197,6 @@ class Elastic:
 
 def _fit_to_devices(config: Config, platform: str) -> Config:
     """Return `config` with the network computed as suits the devices here, where these are of another kind than the learner's."""
-    if jax.default_backend() == platform:
+    if jax.default_backend() == platform or not isinstance(config.network, ConvolutionalConfig):
         return config
     return dataclasses.replace(config, network=resolve(dataclasses.replace(config.network, convolution="auto")))

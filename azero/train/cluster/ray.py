@@ -15,11 +15,11 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from azero.compilation_cache import use_compilation_cache
-from azero.config import Config
 from azero.console.progress import working
 from azero.console.terminal import make_console
 from azero.match.score import MatchResult
 from azero.selfplay.trajectory import Games
+from azero.settings import Config
 from azero.train.arguments import ClusterOptions
 from azero.train.cluster.elastic import Elastic, Worker
 from azero.train.cluster.workers import RayCrew, last_line

@@ -18,7 +18,7 @@ from uniform_thinker import UniformThinker
 from azero.engines.go_game import GoGame
 from azero.engines.gtp.board import free_handicap
 from azero.engines.gtp.engine import GtpEngine, serve
-from azero.engines.settings import Settings
+from azero.engines.limits import Settings
 from azero.games.go import setup
 from azero.games.go.text import format_vertex, parse_vertex
 from azero.players.external import GtpProgram

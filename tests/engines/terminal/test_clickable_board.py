@@ -9,8 +9,8 @@ from uniform_thinker import UniformThinker
 
 from azero.engines.session import Session
 from azero.engines.terminal.clickable_board import STONES, ClickableBoard, signs
-from azero.games import make
 from azero.games.go.text import format_diagram
+from azero.games.table import make
 from azero.players.thinking import Limits
 
 
@@ -65,7 +65,7 @@ def test_a_board_with_many_columns_has_letters_that_look_like_stones():
     assert signs(SimpleNamespace(game=game, state=stones)) == ["X", "O", *"." * 623]
 
 
-def test_games_of_men_cannot_be_clicked():
+def test_games_of_pieces_cannot_be_clicked():
     session = SimpleNamespace(game=SimpleNamespace(name="minichess"))
     with pytest.raises(ValueError, match="minichess cannot be played by clicking"):
         ClickableBoard(ipywidgets, session, Limits(visits=3))

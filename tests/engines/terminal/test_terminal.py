@@ -10,8 +10,8 @@ from uniform_thinker import UniformThinker
 from azero.engines.serve import side_of
 from azero.engines.session import Session
 from azero.engines.terminal.terminal import Terminal
-from azero.games import make
 from azero.games.go.sgf import parse_games
+from azero.games.table import make
 from azero.players.thinking import Limits
 
 GO = {"size": 5, "komi": 6.5}

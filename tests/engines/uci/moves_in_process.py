@@ -9,7 +9,7 @@ from azero.engines.move_game import MoveGame
 from azero.engines.uci.engine import LONGEST_LINE, Engine
 from azero.engines.uci.uci import UCI
 from azero.engines.uci.usi import USI
-from azero.games import make
+from azero.games.table import make
 
 
 class _Script:

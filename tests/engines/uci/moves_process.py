@@ -11,7 +11,7 @@ from azero.engines.move_game import MoveGame
 from azero.engines.uci.engine import Engine
 from azero.engines.uci.uci import UCI
 from azero.engines.uci.usi import USI
-from azero.games import make
+from azero.games.table import make
 
 if __name__ == "__main__":
     stdin, stdout = standard_streams()

@@ -1,4 +1,4 @@
-"""Animal shogi a second time, plain and slow: men as letters on a list of twelve squares from a1, the lion really taken."""
+"""Animal shogi a second time, plain and slow: pieces as letters on a list of twelve squares from a1, the lion really taken."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS = {
 class Referee:
     """One game. A move is (start, end, ""), a drop (-1, end, letter)."""
 
-    men: list[str] = field(default_factory=lambda: list("ELG.C..c.gle"))
+    pieces: list[str] = field(default_factory=lambda: list("ELG.C..c.gle"))
     hands: dict[bool, list[str]] = field(default_factory=lambda: {True: [], False: []})
     first: bool = True
     num_moves: int = 0
@@ -29,55 +29,55 @@ class Referee:
         self.seen[self.place()] += 1
 
     def place(self) -> tuple:
-        return "".join(self.men), "".join(sorted(self.hands[True])), "".join(sorted(self.hands[False])), self.first
+        return "".join(self.pieces), "".join(sorted(self.hands[True])), "".join(sorted(self.hands[False])), self.first
 
-    def walks(self, men: list[str], first: bool) -> list[tuple[int, int, str]]:
+    def walks(self, pieces: list[str], first: bool) -> list[tuple[int, int, str]]:
         found = []
-        for start, man in enumerate(men):
-            if man == "." or man.isupper() != first:
+        for start, piece in enumerate(pieces):
+            if piece == "." or piece.isupper() != first:
                 continue
-            for dx, dy in STEPS[man.upper()]:
+            for dx, dy in STEPS[piece.upper()]:
                 x, y = start % 3 + dx, start // 3 + (dy if first else -dy)
-                if 0 <= x < 3 and 0 <= y < 4 and (men[3 * y + x] == "." or men[3 * y + x].isupper() != first):
+                if 0 <= x < 3 and 0 <= y < 4 and (pieces[3 * y + x] == "." or pieces[3 * y + x].isupper() != first):
                     found.append((start, 3 * y + x, ""))
         return found
 
     def after(self, move: tuple[int, int, str]) -> list[str]:
         start, end, letter = move
-        men = list(self.men)
-        man = letter if letter else men[start].upper()
+        pieces = list(self.pieces)
+        piece = letter if letter else pieces[start].upper()
         if start >= 0:
-            men[start] = "."
-            man = "H" if man == "C" and end // 3 == (3 if self.first else 0) else man
-        men[end] = man if self.first else man.lower()
-        return men
+            pieces[start] = "."
+            piece = "H" if piece == "C" and end // 3 == (3 if self.first else 0) else piece
+        pieces[end] = piece if self.first else piece.lower()
+        return pieces
 
-    def loses_lion(self, men: list[str], first: bool) -> bool:
+    def loses_lion(self, pieces: list[str], first: bool) -> bool:
         """The other side can take the lion at once."""
-        lion = men.index("L" if first else "l")
-        return any(end == lion for _, end, _ in self.walks(men, not first))
+        lion = pieces.index("L" if first else "l")
+        return any(end == lion for _, end, _ in self.walks(pieces, not first))
 
     def moves(self) -> list[tuple[int, int, str]]:
-        drops = [(-1, end, letter) for letter in set(self.hands[self.first]) for end, man in enumerate(self.men) if man == "."]
-        return [move for move in self.walks(self.men, self.first) + drops if not self.loses_lion(self.after(move), self.first)]
+        drops = [(-1, end, letter) for letter in set(self.hands[self.first]) for end, piece in enumerate(self.pieces) if piece == "."]
+        return [move for move in self.walks(self.pieces, self.first) + drops if not self.loses_lion(self.after(move), self.first)]
 
     def push(self, move: tuple[int, int, str]) -> None:
         _, end, letter = move
         if letter:
             self.hands[self.first].remove(letter)
-        elif self.men[end] != ".":
-            taken = self.men[end].upper()
+        elif self.pieces[end] != ".":
+            taken = self.pieces[end].upper()
             self.hands[self.first].append("C" if taken == "H" else taken)
-        self.men, self.first = self.after(move), not self.first
+        self.pieces, self.first = self.after(move), not self.first
         self.num_moves += 1
         self.seen[self.place()] += 1
 
     def ending(self, max_moves: int = 256) -> str:
-        lion = self.men.index("l" if self.first else "L")
+        lion = self.pieces.index("l" if self.first else "L")
         if lion // 3 == (0 if self.first else 3):
             return "try"
         if not self.moves():
-            return "catch" if self.loses_lion(self.men, self.first) else "no safe move"
+            return "catch" if self.loses_lion(self.pieces, self.first) else "no safe move"
         if self.seen[self.place()] >= 3:
             return "threefold repetition"
         return "move limit" if self.num_moves >= max_moves else ""

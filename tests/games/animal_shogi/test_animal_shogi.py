@@ -8,9 +8,9 @@ from animal_referee import Referee
 from chess_perft import make_perft
 from small_boards import compare_with_pgx, one_of, play_beside_referees, play_names
 
-from azero.games import make
 from azero.games.animal_shogi import text
 from azero.games.animal_shogi.rules import ENDINGS, AnimalShogi
+from azero.games.table import make
 
 PERFT = [4, 13, 67, 398, 2179, 12636, 80828, 503419]
 """Fairy-Stockfish 11.1, `go perft` in the variant dobutsu with mandatoryPiecePromotion = true."""
@@ -33,13 +33,13 @@ def test_games_against_the_referee(seed: int) -> None:
     rng, referees = np.random.default_rng(4 + seed), [Referee() for _ in range(BATCH)]
 
     def pick(number: int, referee: Referee, moves: dict) -> int:
-        quiet = [action for action, move in moves.items() if not move[2] and referee.men[move[1]] == "."]
+        quiet = [action for action, move in moves.items() if not move[2] and referee.pieces[move[1]] == "."]
         return rng.choice(quiet if number % 2 and quiet and rng.random() < 0.8 else list(moves))
 
     states, reasons = play_beside_referees(AnimalShogi(), referees, ENDINGS, ENDINGS[1:4], lambda referee: referee.first, pick)
     for number, referee in enumerate(referees):
         board = text.board_of_state(one_of(states, number))
-        assert list(board.men) == referee.men
+        assert list(board.pieces) == referee.pieces
         assert [sum(hand.values()) for hand in board.hands] == [len(referee.hands[True]), len(referee.hands[False])]
     assert seed or {"catch", "try", "threefold repetition"} <= set(reasons), reasons  # of so few games, those of other seeds may lack one
 
@@ -152,10 +152,10 @@ def test_text() -> None:
     ("sfen", "reason"),
     {
         "gle/1c1/1C1 b - 1": "there are 3 ranks, not 4",
-        "gle/1c1/4/ELG b - 1": "rank 2 has '4'; men are CEGLH and ceglh, numbers 1 to 3",
+        "gle/1c1/4/ELG b - 1": "rank 2 has '4'; pieces are CEGLH and ceglh, numbers 1 to 3",
         "gle/1c1/1C1/EEG b - 1": "the first player has 0 lions, not one",
-        "gle/1c1/1C1/ELG b 3C 1": "men in hand are '-' or some of CEG",
-        "gle/1c1/1C1/ELG b C 1": "there are 3 men of the kind C; a set has 2",
+        "gle/1c1/1C1/ELG b 3C 1": "pieces in hand are '-' or some of CEG",
+        "gle/1c1/1C1/ELG b C 1": "there are 3 pieces of the kind C; a set has 2",
         "gle/1c1/1C1/ELG w - 1": "b is to move at odd move numbers",
         "gl1/1L1/3/3 b - 1": "the side that is not to move is in check",
         "L2/3/3/2l b - 1": "the lion of the side to move is on its far rank",

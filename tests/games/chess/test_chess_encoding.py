@@ -74,7 +74,7 @@ def test_after_two_moves_white_sees_its_own_history() -> None:
 
 
 def test_black_sees_the_board_from_its_side() -> None:
-    """1. e4: Black's men stand on its first two ranks, White's pawn on e5; files stay."""
+    """1. e4: Black's pieces stand on its first two ranks, White's pawn on e5; files stay."""
     planes = planes_of(play(text.START, "e4"))
     assert pieces(planes, 0) == [*START_OWN, (START_OTHER[0] - {"e7"}) | {"e5"}, *START_OTHER[1:]]
     assert pieces(planes, 1) == START_OWN + START_OTHER
@@ -164,10 +164,10 @@ MIRRORED = [
 
 def mirror_fen(fen: str) -> str:
     """The same position with the colours exchanged and the board turned upside down."""
-    men, side, castling, passing, clock, number = fen.split()
+    pieces, side, castling, passing, clock, number = fen.split()
     passing = passing.translate(str.maketrans("36", "63"))
     rights = "".join(sorted(castling.swapcase(), key="KQkq-".index))
-    return " ".join(["/".join(reversed(men.swapcase().split("/"))), "b" if side == "w" else "w", rights, passing, clock, number])
+    return " ".join(["/".join(reversed(pieces.swapcase().split("/"))), "b" if side == "w" else "w", rights, passing, clock, number])
 
 
 @pytest.mark.parametrize("fen", MIRRORED)

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.games import make
 from azero.games.chess import text
 from azero.games.chess.rules import ENDINGS, Chess
+from azero.games.table import make
 
 GAME = Chess()
 
@@ -51,7 +51,7 @@ def from_square(fen: str, square: str) -> set[str]:
         ("free", "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", {"g1", "c1"}),
         ("the mirror image", "r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1", {"g8", "c8"}),
         ("no right", "r3k2r/8/8/8/8/8/8/R3K2R w Qkq - 0 1", {"c1"}),
-        ("a man between king and rook", "4k3/8/8/8/8/8/8/RN2K2R w KQ - 0 1", {"g1"}),
+        ("a piece between king and rook", "4k3/8/8/8/8/8/8/RN2K2R w KQ - 0 1", {"g1"}),
         ("an enemy between king and rook", "4k3/8/8/8/8/8/8/Rn2K2R w KQ - 0 1", {"g1"}),
         ("out of check", "4k3/8/8/8/8/4r3/8/R3K2R w KQ - 0 1", set()),
         ("through check", "4k3/8/8/8/8/5r2/8/R3K2R w KQ - 0 1", {"c1"}),
@@ -101,7 +101,7 @@ def test_castling_moves_the_rook() -> None:
         ("both pawns leave the king's rank", "4k3/8/8/K2pP2r/8/8/8/8 w - d6 0 1", False),
         ("the same with the pawns the other way round", "4k3/8/8/K2Pp2q/8/8/8/8 w - e6 0 1", False),
         ("the same from the other side", "4k3/8/8/r2Pp2K/8/8/8/8 w - e6 0 1", False),
-        ("another man still stands between", "4k3/8/8/K1NpP2r/8/8/8/8 w - d6 0 1", True),
+        ("another piece still stands between", "4k3/8/8/K1NpP2r/8/8/8/8 w - d6 0 1", True),
         ("a bishop on the rank does not matter", "4k3/8/8/K2pP2b/8/8/8/8 w - d6 0 1", True),
         ("the taker is pinned on the file", "4r1k1/8/8/3pP3/8/8/8/4K3 w - d6 0 1", False),
         ("the taker is pinned across its way", "4k3/6b1/8/3pP3/8/2K5/8/8 w - d6 0 1", False),
@@ -141,7 +141,7 @@ def test_promotion_straight_and_by_taking() -> None:
     assert text.format_fen(text.board_of_state(play("4k3/8/8/8/8/8/1p6/N1B1K3 b - - 0 1", "bxc1=R+"))).startswith("4k3/8/8/8/8/8/8/N1r1K3 w")
 
 
-def test_pinned_men_keep_to_their_line() -> None:
+def test_pinned_pieces_keep_to_their_line() -> None:
     assert from_square("4r1k1/8/8/8/8/8/4R3/4K3 w - - 0 1", "e2") == {"e3", "e4", "e5", "e6", "e7", "e8"}
     assert from_square("4r1k1/8/8/8/8/8/4N3/4K3 w - - 0 1", "e2") == set()
     assert from_square("6k1/p7/8/8/7b/8/5B2/4K3 w - - 0 1", "f2") == {"g3", "h4"}
@@ -178,7 +178,7 @@ def test_a_finished_game_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("men", "is_dead"),
+    ("pieces", "is_dead"),
     [
         ("4k3/8/8/8/8/8/8/4K3", True),
         ("4k3/8/8/8/8/8/8/4KN2", True),
@@ -196,8 +196,8 @@ def test_a_finished_game_stays_as_it_is() -> None:
         ("4k3/8/1B6/8/3B4/8/5B2/4K3", True),  # three bishops on dark squares
     ],
 )
-def test_insufficient_material(men: str, is_dead: bool) -> None:
-    assert (ending(GAME.from_fen(f"{men} w - - 0 1")) == "insufficient material") == is_dead
+def test_insufficient_material(pieces: str, is_dead: bool) -> None:
+    assert (ending(GAME.from_fen(f"{pieces} w - - 0 1")) == "insufficient material") == is_dead
 
 
 def test_fifty_moves_and_a_mate_with_the_last_of_them() -> None:

@@ -8,10 +8,10 @@ import pytest
 from slow_features import planes_of
 
 from azero.bench.rules import boards_of
-from azero.games import make
 from azero.games.go.alphago2016.features import LAYERS, PLANE_COUNTS
 from azero.games.go.rules import Go
 from azero.games.go.text import parse_diagram
+from azero.games.table import make
 
 DATA = Path(__file__).parent / "data"
 SMALL = Go(size=9, num_planes=49)

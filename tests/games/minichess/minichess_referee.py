@@ -1,4 +1,4 @@
-"""Minichess a second time, plain and slow: men as letters on a list of 25 squares from a1, moves tried out one by one."""
+"""Minichess a second time, plain and slow: pieces as letters on a list of 25 squares from a1, moves tried out one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LINES = {"R": COMPASS[::2], "B": COMPASS[1::2], "Q": COMPASS, "K": COMPASS, "N":
 class Referee:
     """One game."""
 
-    men: list[str] = field(default_factory=lambda: list("RNBQKPPPPP.....ppppprnbqk"))
+    pieces: list[str] = field(default_factory=lambda: list("RNBQKPPPPP.....ppppprnbqk"))
     white: bool = True
     clock: int = 0
     num_moves: int = 0
@@ -24,63 +24,63 @@ class Referee:
         self.seen[self.place()] += 1
 
     def place(self) -> tuple:
-        return "".join(self.men), self.white
+        return "".join(self.pieces), self.white
 
     def forward(self) -> int:
         return 1 if self.white else -1
 
-    def pseudo(self, men: list[str], white: bool) -> list[tuple[int, int, str]]:
+    def pseudo(self, pieces: list[str], white: bool) -> list[tuple[int, int, str]]:
         """Moves (start, end, promotion letter) that look at no check."""
         found = []
-        for start, man in enumerate(men):
-            if man == "." or man.isupper() != white:
+        for start, piece in enumerate(pieces):
+            if piece == "." or piece.isupper() != white:
                 continue
             x, y = start % 5, start // 5
-            if man.upper() == "P":
+            if piece.upper() == "P":
                 y += 1 if white else -1
                 for dx in (-1, 0, 1):
                     end = 5 * y + x + dx
-                    if 0 <= x + dx < 5 and (men[end] == "." if dx == 0 else men[end] != "." and men[end].isupper() != white):
+                    if 0 <= x + dx < 5 and (pieces[end] == "." if dx == 0 else pieces[end] != "." and pieces[end].isupper() != white):
                         found += [(start, end, kind) for kind in ("QNBR" if y in (0, 4) else "-")]
                 continue
-            for dx, dy in LINES[man.upper()]:
-                for distance in range(1, 5 if man.upper() in "RBQ" else 2):
+            for dx, dy in LINES[piece.upper()]:
+                for distance in range(1, 5 if piece.upper() in "RBQ" else 2):
                     cx, cy = x + dx * distance, y + dy * distance
-                    if not (0 <= cx < 5 and 0 <= cy < 5) or (men[5 * cy + cx] != "." and men[5 * cy + cx].isupper() == white):
+                    if not (0 <= cx < 5 and 0 <= cy < 5) or (pieces[5 * cy + cx] != "." and pieces[5 * cy + cx].isupper() == white):
                         break
                     found.append((start, 5 * cy + cx, "-"))
-                    if men[5 * cy + cx] != ".":
+                    if pieces[5 * cy + cx] != ".":
                         break
         return found
 
     def after(self, move: tuple[int, int, str]) -> list[str]:
         start, end, kind = move
-        men = list(self.men)
-        man = men[start] if kind == "-" else kind if self.white else kind.lower()
-        men[start], men[end] = ".", man
-        return men
+        pieces = list(self.pieces)
+        piece = pieces[start] if kind == "-" else kind if self.white else kind.lower()
+        pieces[start], pieces[end] = ".", piece
+        return pieces
 
-    def attacked(self, men: list[str], white: bool) -> bool:
+    def attacked(self, pieces: list[str], white: bool) -> bool:
         """The king of a side can be taken."""
-        king = men.index("K" if white else "k")
-        return any(end == king for _, end, _ in self.pseudo(men, not white))
+        king = pieces.index("K" if white else "k")
+        return any(end == king for _, end, _ in self.pseudo(pieces, not white))
 
     def moves(self) -> list[tuple[int, int, str]]:
-        return [move for move in self.pseudo(self.men, self.white) if not self.attacked(self.after(move), self.white)]
+        return [move for move in self.pseudo(self.pieces, self.white) if not self.attacked(self.after(move), self.white)]
 
     def push(self, move: tuple[int, int, str]) -> None:
-        is_progress = self.men[move[0]].upper() == "P" or self.men[move[1]] != "."
-        self.men, self.white = self.after(move), not self.white
+        is_progress = self.pieces[move[0]].upper() == "P" or self.pieces[move[1]] != "."
+        self.pieces, self.white = self.after(move), not self.white
         self.clock = 0 if is_progress else self.clock + 1
         self.num_moves += 1
         self.seen[self.place()] += 1
 
     def ending(self, max_moves: int = 256) -> str:
         if not self.moves():
-            return "checkmate" if self.attacked(self.men, self.white) else "stalemate"
-        rest = [(square, man) for square, man in enumerate(self.men) if man not in ".Kk"]
+            return "checkmate" if self.attacked(self.pieces, self.white) else "stalemate"
+        rest = [(square, piece) for square, piece in enumerate(self.pieces) if piece not in ".Kk"]
         colours = {(square % 5 + square // 5) % 2 for square, _ in rest}
-        kinds = {man.upper() for _, man in rest}
+        kinds = {piece.upper() for _, piece in rest}
         if not rest or (len(rest) == 1 and kinds <= {"N", "B"}) or (kinds == {"B"} and len(colours) == 1):
             return "insufficient material"
         if self.clock >= 100:

@@ -9,9 +9,9 @@ from minichess_referee import Referee
 from needs import require_module
 from small_boards import compare_with_pgx, one_of, play_beside_referees, play_names
 
-from azero.games import make
 from azero.games.minichess import text
 from azero.games.minichess.rules import ENDINGS, Minichess
+from azero.games.table import make
 
 PERFT = [7, 53, 506, 4775, 52512, 572874]
 """Fairy-Stockfish 11.1, variant gardner, `go perft`."""
@@ -38,11 +38,11 @@ def choose(rng: np.random.Generator, referee: Referee, moves: list, style: int):
     """A random move; some games like pawns, some like to take, some to go back."""
     liked = moves
     if style == 1 and rng.random() < 0.6:
-        liked = [move for move in moves if referee.men[move[0]].upper() == "P"]
+        liked = [move for move in moves if referee.pieces[move[0]].upper() == "P"]
     elif style == 2 and rng.random() < 0.7:
-        liked = [move for move in moves if referee.men[move[1]] != "."]
+        liked = [move for move in moves if referee.pieces[move[1]] != "."]
     elif style == 3 and rng.random() < 0.5:
-        liked = [move for move in moves if referee.men[move[0]].upper() in "KRQ"]
+        liked = [move for move in moves if referee.pieces[move[0]].upper() in "KRQ"]
     liked = liked or moves
     return liked[rng.integers(len(liked))]
 
@@ -56,7 +56,7 @@ def test_games_against_the_referee(seed: int) -> None:
     states, reasons = play_beside_referees(Minichess(), referees, ENDINGS, ("checkmate",), lambda referee: referee.white, pick)
     for number, referee in enumerate(referees):
         board = text.board_of_state(one_of(states, number))
-        assert list(board.men) == referee.men
+        assert list(board.pieces) == referee.pieces
         assert board.clock == referee.clock
     assert seed or {"checkmate", "insufficient material"} <= set(reasons), reasons  # of so few games, those of other seeds may lack one
 
@@ -89,7 +89,7 @@ RULES = {
     "by taking too": ("1r1k1/P4/5/5/K4 w - - 0 1", "a4b5r", True),
     "it must promote": ("3k1/P4/5/5/K4 w - - 0 1", "a4a5", False),
     "for Black on the first rank": ("3k1/5/5/4p/K4 b - - 0 1", "e2e1b", True),
-    "a pinned man keeps to its line": ("r3k/5/R4/5/K4 w - - 0 1", "a3b3", False),
+    "a pinned piece keeps to its line": ("r3k/5/R4/5/K4 w - - 0 1", "a3b3", False),
     "and may move along it": ("r3k/5/R4/5/K4 w - - 0 1", "a3a5", True),
     "check must be answered": ("r3k/5/5/4P/K4 w - - 0 1", "e2e3", False),
     "nobody wraps round the sides": ("k4/5/5/5/K3R w - - 0 1", "e1a2", False),
@@ -120,7 +120,7 @@ def test_endings(ending: str) -> None:
 
 
 def test_planes_of_both_sides() -> None:
-    """After 1.Nc3 d3 every man is where each side sees it; worked out by hand."""
+    """After 1.Nc3 d3 every piece is where each side sees it; worked out by hand."""
     game, state = Minichess(), played(text.START, "b1c3", "d4d3")
     white = np.asarray(game.observe(state))
     assert white.shape == (5, 5, 115)
@@ -160,7 +160,7 @@ def test_text() -> None:
     ("fen", "reason"),
     {
         "rnbqk/ppppp/5/PPPPP w - - 0 1": "there are 4 ranks, not 5",
-        "rnbqk/ppppp/6/PPPPP/RNBQK w - - 0 1": "rank 3 has '6'; men are PNBRQK and pnbrqk, numbers 1 to 5",
+        "rnbqk/ppppp/6/PPPPP/RNBQK w - - 0 1": "rank 3 has '6'; pieces are PNBRQK and pnbrqk, numbers 1 to 5",
         "rnbqk/ppppp/5/PPPPP/RNBQK w KQ - 0 1": "minichess has no castling",
         "rnbqk/ppppp/5/PPPPP/RNBQQ w - - 0 1": "White has 0 kings, not one",
         "P3k/5/5/5/K4 w - - 0 1": "a pawn stands on the first or the last rank",

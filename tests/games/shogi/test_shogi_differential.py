@@ -42,7 +42,7 @@ def action_of(move: int, turn: int) -> int:
 
 
 class Referee:
-    """A game on cshogi's board; repetitions are counted here, by the men, the hands and the side, move numbers left out."""
+    """A game on cshogi's board; repetitions are counted here, by the pieces, the hands and the side, move numbers left out."""
 
     def __init__(self, sfen: str) -> None:
         self.board = cshogi.Board(sfen)
@@ -128,7 +128,7 @@ def test_random_games(seed: int) -> None:
 
 
 def test_games_with_everything_in_hand(seed: int) -> None:
-    """White drops men near a bare king, and the other way round: mates, drop-pawn mates, long checks."""
+    """White drops pieces near a bare king, and the other way round: mates, drop-pawn mates, long checks."""
     reasons = play_and_compare(Shogi(), 30, seed + 2, sfen=BARE) + play_and_compare(Shogi(), 30, seed + 3, sfen=ENTERED)
     assert sum(reasons.values()) == 60 and (seed or "entering king" in reasons), reasons
 

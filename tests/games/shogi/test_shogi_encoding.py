@@ -40,7 +40,7 @@ def squares(plane: np.ndarray) -> set[str]:
     return {f"{9 - file}{'ihgfedcba'[rank]}" for rank, file in zip(*np.nonzero(plane), strict=True)}
 
 
-def men(planes: np.ndarray, frame: int) -> list[set[str]]:
+def pieces(planes: np.ndarray, frame: int) -> list[set[str]]:
     return [squares(planes[:, :, 45 * frame + index]) for index in range(2 * NUM_KINDS)]
 
 
@@ -56,7 +56,7 @@ OTHER = [on("c", "123456789"), on("a", "19"), on("a", "28"), on("a", "37"), {"2b
 def test_the_start() -> None:
     planes = planes_of(GAME.init())
     assert planes.shape == (9, 9, 362) and planes.dtype == np.float32
-    assert men(planes, 0) == OWN + OTHER
+    assert pieces(planes, 0) == OWN + OTHER
     assert planes[4, 4, 28:45].tolist() == [1, 0, 0] + [0] * 14
     assert (planes[:, :, 28:45] == planes[4, 4, 28:45]).all()
     assert (planes[:, :, 45:360] == 0).all(), "there is nothing before the start"
@@ -66,29 +66,29 @@ def test_the_start() -> None:
 def test_an_exchange_of_bishops_seen_by_both() -> None:
     """7g7f 3c3d 8h2b+: White sees a horse on its 8h and, the board being turned, Black's pawns beyond; then it takes the horse."""
     white = planes_of(play(START, "7g7f 3c3d 8h2b+"))
-    # White's own men stand where Black's would: its pawn 3c3d is Black's 7g7f, its bishop is gone.
+    # White's own pieces stand where Black's would: its pawn 3c3d is Black's 7g7f, its bishop is gone.
     own = [(OWN[0] - {"7g"}) | {"7f"}, *OWN[1:4], set(), *OWN[5:]]
     other = [(OTHER[0] - {"3c"}) | {"3d"}, *OTHER[1:4], set(), *OTHER[5:12], {"8h"}, set()]
-    assert men(white, 0) == own + other
+    assert pieces(white, 0) == own + other
     assert white[0, 0, 31:45].tolist() == [0] * 7 + [0, 0, 0, 0, 0.5, 0, 0], "Black holds one of two bishops"
-    assert men(white, 1) == [*own[:4], {"8h"}, *own[5:], *other[:4], {"2b"}, *other[5:12], set(), set()]
-    assert men(white, 3) == OWN + OTHER and men(white, 4) == [set()] * 28
+    assert pieces(white, 1) == [*own[:4], {"8h"}, *own[5:], *other[:4], {"2b"}, *other[5:12], set(), set()]
+    assert pieces(white, 3) == OWN + OTHER and pieces(white, 4) == [set()] * 28
     assert (white[:, :, 360] == 0).all()
     np.testing.assert_allclose(white[:, :, 361], 3 / 512)
     black = planes_of(play(START, "7g7f 3c3d 8h2b+ 3a2b"))
     assert black[0, 0, 31:45].tolist() == [0, 0, 0, 0, 0.5, 0, 0, 0, 0, 0, 0, 0.5, 0, 0]
-    assert men(black, 0)[NUM_KINDS + 3] == {"7a", "2b"} and men(black, 0)[NUM_KINDS + 4] == set()
-    assert men(black, 1)[12] == {"2b"}, "one move ago Black's horse stood there"
+    assert pieces(black, 0)[NUM_KINDS + 3] == {"7a", "2b"} and pieces(black, 0)[NUM_KINDS + 4] == set()
+    assert pieces(black, 1)[12] == {"2b"}, "one move ago Black's horse stood there"
 
 
-def test_promoted_men_and_hands() -> None:
+def test_promoted_pieces_and_hands() -> None:
     sfen = "k8/9/+P+L+N+S+B+R3/9/9/9/3+p+l+n+s2/9/8K b 6PL2N2SBR2G6pl2g 100"
     planes = planes_of(play(sfen))
     expected = [set()] * 28
     expected[7], expected[21] = {"1i"}, {"9a"}
     expected[8:14] = [{"9c"}, {"8c"}, {"7c"}, {"6c"}, {"5c"}, {"4c"}]
     expected[22:26] = [{"6g"}, {"5g"}, {"4g"}, {"3g"}]
-    assert men(planes, 0) == expected
+    assert pieces(planes, 0) == expected
     own, other = [6 / 18, 1 / 4, 2 / 4, 2 / 4, 1 / 2, 1 / 2, 2 / 4], [6 / 18, 1 / 4, 0, 0, 0, 0, 2 / 4]
     np.testing.assert_allclose(planes[8, 8, 31:45], own + other, rtol=1e-6)
     np.testing.assert_allclose(planes[8, 8, 361], 99 / 512)

@@ -143,12 +143,12 @@ def test_other_ways_to_write_kif() -> None:
     [
         (csa, "PI\n+\n+7775FU\n", r"here game 1, line 3: \+7775FU is not a legal move"),
         (csa, "PI\n+\n-3334FU\n", "here game 1, line 3: -3334FU is not a move of the side to play"),
-        (csa, "PI\n+\n+7776KI\n", "here game 1, line 3: .7776KI moves a man that is not there"),
+        (csa, "PI\n+\n+7776KI\n", "here game 1, line 3: .7776KI moves a piece that is not there"),
         (csa, "PI\n+\nhello\n", "here game 1, line 3: 'hello' is not CSA"),
         (csa, "hello\n", "here game 1, line 1: 'hello' is not CSA"),
         (csa, "V2.2\n", "here game 1: it does not say who moves first"),
         (kif, "1 ７五歩(77)\n", "here game 1, line 1: '７五歩.77.' is not a legal move"),
-        (kif, "1 ７六金(77)\n", "here game 1, line 1: '７六金.77.' moves a man that is not there"),
+        (kif, "1 ７六金(77)\n", "here game 1, line 1: '７六金.77.' moves a piece that is not there"),
         (kif, "1 ７六歩\n", "here game 1, line 1: '７六歩' is not a move in KIF"),
     ],
 )

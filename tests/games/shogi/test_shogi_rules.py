@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from shogi_perft import BATCH, padded, part, programs, stack, turn_sfen
 
-from azero.games import make
 from azero.games.shogi import rules, text
 from azero.games.shogi.rules import ENDINGS, Shogi
+from azero.games.table import make
 
 GAME = Shogi()
 
@@ -39,12 +39,12 @@ def ending(state) -> tuple[str, list[float]]:
 
 
 def to(sfen: str, square: str) -> set[str]:
-    """Where the man on a square may go."""
+    """Where the piece on a square may go."""
     return {move[2:] for move in legal(sfen) if move.startswith(square)}
 
 
 @pytest.mark.parametrize(
-    ("man", "goals"),
+    ("piece", "goals"),
     [
         ("P", {"5d"}),
         ("L", {"5d", "5c", "5c+", "5b", "5b+", "5a+"}),
@@ -57,8 +57,8 @@ def to(sfen: str, square: str) -> set[str]:
         ("+S", {"5d", "4d", "6d", "4e", "6e", "5f"}),
     ],
 )
-def test_how_men_move(man: str, goals: set[str]) -> None:
-    assert to(f"8k/9/9/9/4{man}4/9/9/9/K8 b - 1", "5e") == goals
+def test_how_pieces_move(piece: str, goals: set[str]) -> None:
+    assert to(f"8k/9/9/9/4{piece}4/9/9/9/K8 b - 1", "5e") == goals
 
 
 def test_how_bishop_and_rook_and_their_promoted_forms_move() -> None:
@@ -72,7 +72,7 @@ def test_how_bishop_and_rook_and_their_promoted_forms_move() -> None:
     assert to("8k/9/9/9/4+R4/9/9/9/K8 b - 1", "5e") == rook | straight | {"4d", "6d", "4f", "6f"}
 
 
-def test_promotion_where_a_man_could_not_move_again_is_forced() -> None:
+def test_promotion_where_a_piece_could_not_move_again_is_forced() -> None:
     assert to("8k/4P4/9/9/9/9/9/9/K8 b - 1", "5b") == {"5a+"}
     assert to("8k/9/4L4/9/9/9/9/9/K8 b - 1", "5c") == {"5b", "5b+", "5a+"}
     assert to("8k/9/9/4N4/9/9/9/9/K8 b - 1", "5d") == {"4b+", "6b+"}
@@ -91,7 +91,7 @@ def drops(sfen: str, letter: str) -> set[str]:
     return {move[2:] for move in legal(sfen) if move[:2] == f"{letter}*"}
 
 
-def test_drops_go_where_the_man_can_move_on() -> None:
+def test_drops_go_where_the_piece_can_move_on() -> None:
     sfen = "k8/9/9/9/9/9/9/9/8K b RBGSNLP 1"
     empty = {f"{file}{rank}" for file in range(1, 10) for rank in "abcdefghi"} - {"9a", "1i"}
     last, two = {f"{file}a" for file in range(1, 10)}, {f"{file}{rank}" for file in range(1, 10) for rank in "ab"}
@@ -117,7 +117,7 @@ def test_two_pawns_on_a_file() -> None:
         ("mate", "3lkl3/9/4G4/9/9/9/9/9/4K4 b P 1", False),
         ("the king can take the pawn", "3lkl3/9/9/2N3N2/9/9/9/9/4K4 b P 1", True),
         ("the king has another square", "3lk4/9/4G4/9/9/9/9/9/4K4 b P 1", True),
-        ("the king can take an unguarded man", "3lkS3/9/4G4/9/9/9/9/9/4K4 b P 1", True),
+        ("the king can take an unguarded piece", "3lkS3/9/4G4/9/9/9/9/9/4K4 b P 1", True),
         ("a silver next to the king can take it", "3skl3/9/4G4/9/9/9/9/9/4K4 b P 1", True),
         ("a rook from afar can take it", "3lkl3/r8/4G4/9/9/9/9/9/4K4 b P 1", True),
         ("a bishop from afar can take it", "3lkl3/9/4G4/6b2/9/9/9/9/K8 b P 1", True),
@@ -125,14 +125,14 @@ def test_two_pawns_on_a_file() -> None:
         ("the rook is pinned on the pawn's file", "3lkl3/9/3GrG3/4L4/9/9/9/9/4K4 b P 1", True),
         ("the pawn shuts off its own rook", "3lkl3/R8/9/9/9/9/9/9/4K4 b P 1", True),
         ("the rook stands on the other side too", "3lkl3/R7R/9/9/9/9/9/9/4K4 b P 1", False),
-        ("a pinned man of the attacker still guards", "3lkl3/9/K3G3r/9/9/9/9/9/9 b P 1", False),
+        ("a pinned piece of the attacker still guards", "3lkl3/9/K3G3r/9/9/9/9/9/9 b P 1", False),
     ],
 )
 def test_mate_by_a_dropped_pawn(why: str, sfen: str, is_legal: bool) -> None:
     assert ("P*5b" in legal(sfen)) == is_legal, why
 
 
-def test_mate_by_a_pawn_that_moves_or_by_another_man_is_legal() -> None:
+def test_mate_by_a_pawn_that_moves_or_by_another_piece_is_legal() -> None:
     sfen = "3lkl3/9/3GPG3/9/9/9/9/9/4K4 b - 1"
     assert "5c5b" in legal(sfen)
     assert ending(play(sfen, "5c5b")) == ("checkmate", [1.0, -1.0])
@@ -140,7 +140,7 @@ def test_mate_by_a_pawn_that_moves_or_by_another_man_is_legal() -> None:
     assert ending(play(turn_sfen(sfen), "5g5h")) == ("checkmate", [-1.0, 1.0])
 
 
-def test_pinned_men_keep_to_their_line() -> None:
+def test_pinned_pieces_keep_to_their_line() -> None:
     assert to("4r3k/9/9/9/4S4/9/9/9/4K4 b - 1", "5e") == {"5d"}
     assert to("4r3k/9/9/9/4N4/9/9/9/4K4 b - 1", "5e") == set()
     assert to("8k/9/9/9/b8/9/2G6/9/4K4 b - 1", "7g") == {"8f"}
@@ -228,7 +228,7 @@ def test_perpetual_check_loses(why: str, sfen: str, moves: str, expected: str) -
 
 
 def test_what_makes_a_position_the_same() -> None:
-    """Men on the board, men in hand and the side to move; not the number of the move."""
+    """Pieces on the board, pieces in hand and the side to move; not the number of the move."""
 
     def code(sfen: str) -> int:
         return int(GAME.from_sfen(sfen).codes[0])
@@ -258,10 +258,10 @@ TEN = "3+P+P+P3/+P+P+PK+P+P+P+P1/9/9/9/9/4k4/9/9 b"
     [
         ("28 points", f"{TEN} RB8P 1", True),
         ("27 points are enough for White alone", f"{TEN} RB7P 1", False),
-        ("nine men", "3+P+P4/+P+P+PK+P+P+P+P1/9/9/9/9/4k4/9/9 b 2R2B8P 1", False),
+        ("nine pieces", "3+P+P4/+P+P+PK+P+P+P+P1/9/9/9/9/4k4/9/9 b 2R2B8P 1", False),
         ("in check", "3l+P+P+P2/+P+P+PK+P+P+P+P1/9/9/9/9/4k4/9/9 b RB8P 1", False),
         ("the king outside", "3+P+P+P3/+P+P+P1+P+P+P+P1/9/3K5/9/9/4k4/9/9 b 2R2B8P 1", False),
-        ("great men in the zone", "1+R+B+P+P+P3/+P+P+PK+P+P+P2/9/9/9/9/4k4/9/9 b 9P 1", True),
+        ("great pieces in the zone", "1+R+B+P+P+P3/+P+P+PK+P+P+P2/9/9/9/9/4k4/9/9 b 9P 1", True),
     ],
 )
 def test_an_entering_king_wins(why: str, sfen: str, is_won: bool) -> None:

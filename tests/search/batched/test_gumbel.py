@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 from search_toys import Bandit, Node, RandomTree, Reference, best, constant_leaf, random_leaf
 
-from azero.config import SearchConfig
-from azero.search import SearchOutput, make_search
 from azero.search.batched.gumbel import Phase, halving_schedule
+from azero.search.search import SearchOutput
+from azero.search.settings import GumbelConfig, SearchConfig
 
 C_VISIT, C_SCALE = 50.0, 1.0
 
 
-def config(**changes: Any) -> SearchConfig:
-    return SearchConfig(**{"name": "gumbel", "gumbel_scale": 0.0, "c_visit": C_VISIT, "c_scale": C_SCALE, **changes})
+def config(name: str = "gumbel", **changes: Any) -> SearchConfig:
+    return GumbelConfig(**{"gumbel_scale": 0.0, "c_visit": C_VISIT, "c_scale": C_SCALE, **changes}).as_kind(name)
 
 
 def run(game: Any, leaf: Any, settings: SearchConfig, roots: Any, seed: int = 0) -> SearchOutput:
-    return jax.jit(make_search(settings, game, leaf))({}, jax.random.key(seed), roots)
+    return jax.jit(settings.build(game, leaf))({}, jax.random.key(seed), roots)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from search_toys import Bandit, RandomTree, constant_leaf, random_leaf
 
-from azero.config import SearchConfig
-from azero.games.tictactoe import TicTacToe
-from azero.search import make_search, uniform_leaf
+from azero.games.tictactoe.rules import TicTacToe
+from azero.search.leaf import uniform_leaf
+from azero.search.settings import SearchConfig
 
 
 @pytest.mark.parametrize("form", ["alphago_zero", "alphazero"])
@@ -22,7 +22,7 @@ def test_same_visits_as_ours(form: Any, noise: float) -> None:
     game = RandomTree(num_actions=10, extra_turns=True)
     roots = jax.vmap(game.init)(jnp.arange(32))
     ours, theirs = (
-        jax.jit(make_search(SearchConfig(name=name, num_simulations=80, puct_form=form, dirichlet_fraction=noise), game, random_leaf(game)))(
+        jax.jit(SearchConfig.kind(name)(num_simulations=80, puct_form=form, dirichlet_fraction=noise).build(game, random_leaf(game)))(
             {}, jax.random.key(5), roots
         )
         for name in ("puct", "mctx_puct")
@@ -37,9 +37,9 @@ def test_same_visits_as_ours(form: Any, noise: float) -> None:
 def test_a_single_visit_of_a_move_that_is_not_played_says_nothing_of_the_best_child(name: Any) -> None:
     """Two simulations, one for each move: the prior decides what is played, a lost move, and the won one that was looked at once does not hold up a resignation."""
     game = Bandit((-0.9, 1.0))
-    config = SearchConfig(name=name, num_simulations=2, dirichlet_fraction=0.0, gumbel_scale=0.0, c_scale=0.0)
+    config = SearchConfig.kind(name)(num_simulations=2, dirichlet_fraction=0.0, gumbel_scale=0.0, c_scale=0.0)
     root = jax.tree.map(lambda x: x[None], game.init())
-    out = jax.jit(make_search(config, game, constant_leaf((0.9, 0.1))))({}, jax.random.key(0), root)
+    out = jax.jit(config.build(game, constant_leaf((0.9, 0.1))))({}, jax.random.key(0), root)
     assert (out.visits[0].tolist(), int(out.action[0])) == ([1, 1], 0)
     assert float(out.best_child_value[0]) == pytest.approx(-0.9)
 
@@ -51,8 +51,8 @@ def test_finds_a_win_through_mctx(name: Any) -> None:
     state = game.init()
     for square in (0, 3, 1, 4):
         state = game.step(state, jnp.int32(square))
-    config = SearchConfig(name=name, num_simulations=60, dirichlet_fraction=0.0, gumbel_scale=0.0)
-    out = jax.jit(make_search(config, game, uniform_leaf(game)))({}, jax.random.key(0), jax.tree.map(lambda x: x[None], state))
+    config = SearchConfig.kind(name)(num_simulations=60, dirichlet_fraction=0.0, gumbel_scale=0.0)
+    out = jax.jit(config.build(game, uniform_leaf(game)))({}, jax.random.key(0), jax.tree.map(lambda x: x[None], state))
     assert int(out.action[0]) == 2
     assert float(out.best_child_value[0]) == 1.0
     assert (np.asarray(out.weights[0])[[0, 1, 3, 4]] == 0.0).all()

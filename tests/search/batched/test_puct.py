@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 from search_toys import Bandit, Node, RandomTree, Reference, Rule, best, constant_leaf, random_leaf
 
-from azero.config import SearchConfig
-from azero.search import SearchOutput, make_search
 from azero.search.batched.puct import make_puct, mix_dirichlet
 from azero.search.batched.tree import ILLEGAL
+from azero.search.search import SearchOutput
+from azero.search.settings import PuctConfig, SearchConfig
 
 C_PUCT, PB_C_BASE, PB_C_INIT = 1.5, 40.0, 1.25  # a small base, so that its logarithm matters
 
 
 def config(**changes: Any) -> SearchConfig:
-    return SearchConfig(**{"dirichlet_fraction": 0.0, "c_puct": C_PUCT, "pb_c_base": PB_C_BASE, "pb_c_init": PB_C_INIT, **changes})
+    return PuctConfig(**{"dirichlet_fraction": 0.0, "c_puct": C_PUCT, "pb_c_base": PB_C_BASE, "pb_c_init": PB_C_INIT, **changes})
 
 
 def run(game: Any, leaf: Any, settings: SearchConfig, roots: Any) -> SearchOutput:
-    return jax.jit(make_search(settings, game, leaf))({}, jax.random.key(0), roots)
+    return jax.jit(settings.build(game, leaf))({}, jax.random.key(0), roots)
 
 
 def batch_of_one(state: Any) -> Any:
@@ -163,4 +163,4 @@ def test_an_unknown_search_names_the_known_ones() -> None:
     broken = config()
     object.__setattr__(broken, "name", "minimax")
     with pytest.raises(ValueError, match=r"unknown search 'minimax'; the searches are: gumbel, mctx_gumbel, mctx_puct, puct"):
-        make_search(broken, game, constant_leaf((0.5, 0.5)))
+        broken.build(game, constant_leaf((0.5, 0.5)))

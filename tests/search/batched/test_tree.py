@@ -12,18 +12,19 @@ import pytest
 from jax.sharding import PartitionSpec
 from search_toys import RandomTree, random_leaf
 
-from azero.config import SearchConfig
-from azero.games import make
-from azero.games.tictactoe import TicTacToe, TicTacToeState
+from azero.games.table import make
+from azero.games.tictactoe.rules import TicTacToe, TicTacToeState
 from azero.mesh import make_mesh
-from azero.search import SearchOutput, bytes_per_node, make_search, tree_bytes, uniform_leaf
-from azero.search.batched.tree import ILLEGAL, TERMINAL, UNVISITED, Tree, compact, index_dtype, num_pieces
+from azero.search.batched.tree import ILLEGAL, TERMINAL, UNVISITED, Tree, bytes_per_node, compact, index_dtype, num_chunks, tree_bytes
+from azero.search.leaf import uniform_leaf
+from azero.search.search import SearchOutput
+from azero.search.settings import SearchConfig
 
 OURS = ["puct", "gumbel"]
 
 
 def config(name: str, **changes: Any) -> SearchConfig:
-    return SearchConfig(**{"name": name, "dirichlet_fraction": 0.0, "gumbel_scale": 0.0, **changes})
+    return SearchConfig.kind(name)(name).without_noise().replace(**changes)
 
 
 def position(*squares: int) -> TicTacToeState:
@@ -37,7 +38,7 @@ def position(*squares: int) -> TicTacToeState:
 
 def search_tictactoe(name: str, roots: TicTacToeState, simulations: int, **changes: Any) -> SearchOutput:
     game = TicTacToe()
-    return jax.jit(make_search(config(name, num_simulations=simulations, **changes), game, uniform_leaf(game)))({}, jax.random.key(0), roots)
+    return jax.jit(config(name, num_simulations=simulations, **changes).build(game, uniform_leaf(game)))({}, jax.random.key(0), roots)
 
 
 def draw(tree: Tree, node: int = 0, indent: str = "") -> list[str]:
@@ -107,7 +108,7 @@ def test_illegal_moves_are_never_visited(name: str) -> None:
     """Not at the root and not below it, where a legal move with a bad value scores below an unvisited one."""
     game = RandomTree(legal_share=0.4)
     roots = jax.vmap(game.init)(jnp.arange(32))
-    out = jax.jit(make_search(config(name, num_simulations=100), game, random_leaf(game)))({}, jax.random.key(0), roots)
+    out = jax.jit(config(name, num_simulations=100).build(game, random_leaf(game)))({}, jax.random.key(0), roots)
     tree = out.tree
     legal = np.asarray(jax.vmap(jax.vmap(game.legal_action_mask))(tree.states))
     assert (np.asarray(tree.visits)[~legal] == 0).all()
@@ -130,7 +131,7 @@ def test_the_root_takes_its_legal_moves_from_the_real_game(name: str) -> None:
             return state[0]
 
     game = Stricter()
-    out = jax.jit(make_search(config(name, num_simulations=60, max_considered=9), game, uniform_leaf(game)))({}, jax.random.key(0), (position(),))
+    out = jax.jit(config(name, num_simulations=60, max_considered=9).build(game, uniform_leaf(game)))({}, jax.random.key(0), (position(),))
     assert int(out.visits[0, 4]) == 0
     assert int(np.asarray(out.tree.visits[0, 1:, 4]).sum()) > 0
 
@@ -142,9 +143,9 @@ def test_a_finished_root_keeps_its_value(name: str) -> None:
     assert np.isfinite(np.asarray(out.weights)).all()
 
 
-@pytest.mark.parametrize(("size", "pieces"), [(1, 1), (256, 1), (512, 2), (256 * 16, 16), (300, 2), (257, 1), (2 * 257, 1)])
-def test_pieces_divide_the_batch_and_are_not_slivers(size: int, pieces: int) -> None:
-    assert num_pieces(size) == pieces
+@pytest.mark.parametrize(("size", "chunks"), [(1, 1), (256, 1), (512, 2), (256 * 16, 16), (300, 2), (257, 1), (2 * 257, 1)])
+def test_chunks_divide_the_batch_and_are_not_slivers(size: int, chunks: int) -> None:
+    assert num_chunks(size) == chunks
 
 
 def test_counts_fit_their_type() -> None:
@@ -163,7 +164,7 @@ def test_bytes_are_those_of_the_arrays(name: str) -> None:
 def test_no_loop_copies_the_tree(name: str) -> None:
     """The compiled search has no copy of an edge array, neither per simulation nor per step of a path."""
     game = RandomTree(num_actions=7)
-    search = make_search(config(name, num_simulations=29, max_considered=4), game, random_leaf(game))
+    search = config(name, num_simulations=29, max_considered=4).build(game, random_leaf(game))
     text = jax.jit(search).lower({}, jax.random.key(0), jax.vmap(game.init)(jnp.arange(5))).compile().as_text()
     assert "[5,30,7]" in text
     assert not re.findall(r"\w+\[5,30,7\]\S* copy\(.*", text)
@@ -173,7 +174,7 @@ def test_no_loop_copies_the_tree(name: str) -> None:
 def test_eight_devices_search_without_talking(name: str) -> None:
     """Under shard_map the results are those of one device, and the program has no collective."""
     game = RandomTree()
-    search = make_search(config(name, num_simulations=20), game, random_leaf(game))
+    search = config(name, num_simulations=20).build(game, random_leaf(game))
     roots = jax.vmap(game.init)(jnp.arange(16))
 
     def visits(params: Any, key: Any, states: Any) -> Any:
@@ -197,7 +198,7 @@ def test_a_compact_tree_searches_like_a_wide_one(changes: dict[str, Any]) -> Non
 
     def search(width: int) -> SearchOutput:
         settings = config(**{"num_simulations": 60, "edge_width": width, **changes})
-        return jax.jit(make_search(settings, game, random_leaf(game)))({}, jax.random.key(0), roots)
+        return jax.jit(settings.build(game, random_leaf(game)))({}, jax.random.key(0), roots)
 
     wide = search(game.num_actions)
     going_on = ~np.asarray(jax.vmap(jax.vmap(game.is_terminal))(wide.tree.states))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from azero.games import make
+from azero.games.table import make
 from azero.search.single.apv import ApvNode, ApvSettings, ApvTree, Judges, choose_edge
 from azero.search.single.packed import PackedRules
 

@@ -11,7 +11,7 @@ import pytest
 from search_toys import Node, Reference, random_leaf
 from tree_toys import ShownTree, check_sums, grow, legal_of, make_tree, plain_rule
 
-from azero.games import make
+from azero.games.table import make
 from azero.search.leaf import uniform_leaf, unturned_leaf
 from azero.search.single import packed
 from azero.search.single.node import Ending, count_nodes, merge, restrict

@@ -11,13 +11,12 @@ import pytest
 from search_toys import random_leaf
 from tree_toys import ShownTree
 
-from azero.config import SearchConfig
 from azero.mesh import make_mesh
 from azero.players.player import Position
 from azero.players.thinking import Limits
 from azero.players.tree_player import PlayStyle, TreePlayer
-from azero.search import make_search
 from azero.search.leaf import unturned_leaf
+from azero.search.settings import GumbelConfig, MctxGumbelConfig, MctxPuctConfig, PuctConfig, SearchConfig
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import Gumbel, Puct, rule_of
 
@@ -31,7 +30,7 @@ def both_ways(game: Any, config: SearchConfig, batch: int) -> tuple[list[Any], A
     """Return what one tree for each game says of the same positions as the search of all games at once, and what that says."""
     leaf = random_leaf(game)
     roots = jax.vmap(game.init)(jnp.arange(SEEDS))
-    together = jax.device_get(jax.jit(make_search(config, game, leaf))({}, jax.random.key(0), roots))
+    together = jax.device_get(jax.jit(config.build(game, leaf))({}, jax.random.key(0), roots))
     rule = rule_of(config, game.num_actions)
     settings = TreeSettings(batch=batch, rule=rule, symmetry="none", cache_size=0, keeps_tree=False, edge_width=config.edge_width, max_depth=config.max_depth)
     one_device = make_mesh([jax.local_devices()[0]])
@@ -63,7 +62,8 @@ def both_ways(game: Any, config: SearchConfig, batch: int) -> tuple[list[Any], A
 )
 def test_one_tree_visits_what_many_at_once_visit(changes: dict[str, Any], batch: int) -> None:
     game = ShownTree(num_actions=7, extra_turns=True)
-    config = SearchConfig(**{"dirichlet_fraction": 0.0, "gumbel_scale": 0.0, **changes})
+    name = changes.get("name", "puct")
+    config = SearchConfig.kind(name)(name).without_noise().replace(**changes)
     alone, together = both_ways(game, config, batch)
     for i, (analysis, root) in enumerate(alone):
         visits = np.zeros(game.num_actions, int)
@@ -90,10 +90,10 @@ def test_a_search_without_a_number_of_visits_goes_on_after_its_plan() -> None:
 
 
 def test_settings_become_rules() -> None:
-    assert rule_of(SearchConfig(c_puct=2.0), 9) == Puct("alphago_zero", c_puct=2.0, unvisited="draw")
-    assert rule_of(SearchConfig(name="mctx_puct", puct_form="alphazero", pb_c_base=7.0), 9) == Puct("alphazero", c_base=7.0, unvisited="loss")
-    assert rule_of(SearchConfig(name="gumbel", num_simulations=24), 9) == Gumbel(24, max_considered=9)
+    assert rule_of(PuctConfig(c_puct=2.0), 9) == Puct("alphago_zero", c_puct=2.0, unvisited="draw")
+    assert rule_of(MctxPuctConfig(puct_form="alphazero", pb_c_base=7.0), 9) == Puct("alphazero", c_base=7.0, unvisited="loss")
+    assert rule_of(GumbelConfig(num_simulations=24), 9) == Gumbel(24, max_considered=9)
     with pytest.raises(ValueError, match="mctx_gumbel searches many games at once"):
-        rule_of(SearchConfig(name="mctx_gumbel"), 9)
+        rule_of(MctxGumbelConfig(), 9)
     with pytest.raises(ValueError, match="begins anew"):
         TreeSettings(rule=Gumbel(8))

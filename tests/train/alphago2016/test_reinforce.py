@@ -13,22 +13,26 @@ from rich.console import Console
 
 from azero.checkpoint import list_checkpoints, load_variables
 from azero.checkpoint.exported import write_exported
-from azero.config import CheckpointConfig, Config, GameConfig, LearnerConfig, NetworkConfig, RunConfig, SelfplayConfig
 from azero.data.sample import Batch, Samples
-from azero.games import make
+from azero.games.go.settings import GoConfig
+from azero.games.table import make
 from azero.learn.learner import make_learner, reinforce_loss
+from azero.learn.settings import LearnerConfig
 from azero.match.compiled import MatchGames
 from azero.mesh import make_mesh
-from azero.networks import make_network
 from azero.networks.network import Network
+from azero.networks.settings import Policy2016Config
 from azero.selfplay.policy_games import Trace
+from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.targets import split_words, words_of
+from azero.settings import Config
 from azero.train.alphago2016.reinforce import Baseline, Reinforce, own_moves
 from azero.train.alphago2016.reinforce_run import reinforce
+from azero.train.settings import CheckpointConfig, RunConfig
 
-NETWORK = NetworkConfig(name="policy2016", blocks=1, filters=2, value_hidden=4, convolution="xla", train_dtype="float32", inference_dtype="float32")
+NETWORK = Policy2016Config(blocks=1, filters=2, value_hidden=4, convolution="xla", train_dtype="float32", inference_dtype="float32")
 CONFIG = Config(
-    game=GameConfig(size=(5,), komi=0.5, max_moves=30, planes=4),
+    game=GoConfig(size=(5,), komi=0.5, max_moves=30, planes=4),
     network=NETWORK,
     selfplay=SelfplayConfig(num_games=16),
     learner=LearnerConfig(batch_size=64, optimiser="momentum", momentum=0.0, learning_rate=((0, 0.05),), l2=0.0),
@@ -87,7 +91,7 @@ def test_only_moves_of_the_learner_count_and_carry_its_result():
 @pytest.fixture(scope="module")
 def start():
     game = make("go", **CONFIG.game.options())
-    return jax.device_get(make_network(NETWORK, game.board_shape, game.num_planes, game.num_actions).init(jax.random.key(3)))
+    return jax.device_get(NETWORK.build(game).init(jax.random.key(3)))
 
 
 def run(directory: Path, start, config: Config = CONFIG, value: Path | None = None) -> list[dict]:

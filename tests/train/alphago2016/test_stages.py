@@ -10,14 +10,18 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from azero.config import CheckpointConfig, EvaluationConfig, GameConfig, LearnerConfig, NetworkConfig, load_overlay
-from azero.data.dataset import Dataset
-from azero.data.filters import SPLITS, Filters, Fractions
-from azero.data.importing import run_import
-from azero.data.requests import ImportRequest
-from azero.data.selfmade import pack_whole
+from azero.config import load_overlay
+from azero.data.records.dataset import Dataset
+from azero.data.records.filters import SPLITS, Filters, Fractions
+from azero.data.records.importing import run_import
+from azero.data.records.requests import ImportRequest
+from azero.data.records.selfmade import pack_whole
 from azero.distributed import EXIT_INTERRUPTED
 from azero.experiment import OF_STAGES
+from azero.games.go.settings import GoConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
+from azero.networks.settings import ResNetConfig
 from azero.players.specs import parse_player
 from azero.report.page import REPORT
 from azero.report.paper import claim
@@ -26,8 +30,7 @@ from azero.selfplay.policy_games import Trace
 from azero.train.alphago2016 import measures as alphago_measures
 from azero.train.alphago2016 import run as alphago
 from azero.train.alphago2016 import stages as alphago_stages
-from azero.train.alphago2016.run import AlphaGoExperiment, load_stages, parse
-from azero.train.alphago2016.settings import (
+from azero.train.alphago2016.config import (
     DEFAULT,
     STAGES,
     AlphaGoConfig,
@@ -38,8 +41,10 @@ from azero.train.alphago2016.settings import (
     stage_config,
     stage_seed,
 )
+from azero.train.alphago2016.run import AlphaGoExperiment, load_stages, parse
 from azero.train.alphago2016.stages import Outcome, Workshop, make_positions
 from azero.train.alphago2016.value_games import MadeShard, ValueDataConfig
+from azero.train.settings import CheckpointConfig
 
 ROOT = Path(__file__).parents[3]
 EXPERT = ROOT / "tests" / "data" / "records" / "expert9.sgf"
@@ -48,8 +53,8 @@ TINY = AlphaGoExperiment(
     "alphago9",
     "tiny",
     AlphaGoConfig(
-        game=GameConfig(size=(9,), komi=0.5, suicide=True, max_moves=12),
-        network=NetworkConfig(blocks=1, filters=2, value_hidden=4, pattern_bits=8, convolution="xla", train_dtype="float32", inference_dtype="float32"),
+        game=GoConfig(size=(9,), komi=0.5, suicide=True, max_moves=12),
+        network=ResNetConfig(blocks=1, filters=2, value_hidden=4, pattern_bits=8, convolution="xla", train_dtype="float32", inference_dtype="float32"),
         rollout=StageConfig(6, 2, LEARNER),
         tree=StageConfig(10, 2, LEARNER),
         policy=StageConfig(4, 2, LEARNER),

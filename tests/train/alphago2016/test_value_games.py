@@ -6,20 +6,22 @@ import jax
 import numpy as np
 import pytest
 
-from azero.config import Config, GameConfig, NetworkConfig, ReplayConfig
-from azero.data.dataset import Dataset
-from azero.data.filters import Filters, Fractions
-from azero.data.selfmade import pack_decorrelated, pack_whole
+from azero.data.records.dataset import Dataset
+from azero.data.records.filters import Filters, Fractions
+from azero.data.records.selfmade import pack_decorrelated, pack_whole
+from azero.data.settings import ReplayConfig
 from azero.evaluate.accuracy import clustered_mean
-from azero.games import make
+from azero.games.go.settings import GoConfig
+from azero.games.table import make
 from azero.mesh import make_mesh
-from azero.networks import make_network
+from azero.networks.settings import Policy2016Config
 from azero.selfplay.policy_games import Decorrelated, Trace
+from azero.settings import Config
 from azero.train.alphago2016.value_games import SelfPlayer, ValueDataConfig, ValueGames, draw_turns
 
 CONFIG = Config(
-    game=GameConfig(size=(5,), komi=0.5, max_moves=20, planes=4),
-    network=NetworkConfig(name="policy2016", blocks=1, filters=2, convolution="xla", train_dtype="float32", inference_dtype="float32"),
+    game=GoConfig(size=(5,), komi=0.5, max_moves=20, planes=4),
+    network=Policy2016Config(blocks=1, filters=2, convolution="xla", train_dtype="float32", inference_dtype="float32"),
 )
 SETTINGS = ValueDataConfig(positions=48, last_random_move=24, num_games=16, games_per_shard=32)
 GAME = make("go", **CONFIG.game.options())
@@ -27,7 +29,7 @@ GAME = make("go", **CONFIG.game.options())
 
 def player(bias: np.ndarray) -> SelfPlayer:
     """A policy that does not look at the board: its logits are `bias`."""
-    network = make_network(CONFIG.network, GAME.board_shape, GAME.num_planes, GAME.num_actions)
+    network = CONFIG.network.build(GAME)
     variables = jax.device_get(network.init(jax.random.key(0)))
     head = {"kernel": np.zeros_like(variables["params"]["head"]["kernel"]), "bias": bias.astype(np.float32)}
     return SelfPlayer(CONFIG, {"params": {**variables["params"], "head": head}, "batch_stats": {}})

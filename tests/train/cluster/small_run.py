@@ -7,16 +7,18 @@ import dataclasses
 import jax
 import numpy as np
 
-from azero.config import CheckpointConfig, Config
 from azero.data.replay import Replay
 from azero.data.shard import read_shard, shard_path
 from azero.experiment import load
-from azero.games import Game, make
+from azero.games.game import Game
+from azero.games.table import make
 from azero.match.score import MatchResult
 from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import Games, HostArray
+from azero.settings import Config
 from azero.train.cluster.elastic import Worker
 from azero.train.loop import Challenge
+from azero.train.settings import CheckpointConfig
 from azero.types import PyTree
 
 

@@ -16,10 +16,10 @@ from rich.console import Console
 from small_run import CrewHere, check_whole, small, stored, with_evaluation
 
 from azero import mesh as mesh_lib
-from azero.config import Config
 from azero.data.shard import pack_positions
 from azero.experiment import load
 from azero.selfplay.trajectory import Games
+from azero.settings import Config
 from azero.train.cluster.elastic import Elastic, Worker
 from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Trained
 from azero.train.loop import Loop, RunState

@@ -20,7 +20,6 @@ from small_run import check_whole, small, stored
 
 from azero import mesh as mesh_lib
 from azero.checkpoint import list_checkpoints
-from azero.config import GameConfig
 from azero.distributed import EXIT_INTERRUPTED
 from azero.train.arguments import ClusterOptions
 from azero.train.events import Event, IterationDone, Trained
@@ -120,8 +119,8 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
     loop = Loop(small(), mesh_lib.make_mesh(), tmp_path)
     with open_cluster(ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=1)) as conduct:
         state = loop.state(loop.fresh_arrays())
-        loop.config = dataclasses.replace(loop.config, game=GameConfig(name="nim"))  # as a machine with another version would see it
-        with conduct(loop, state, StopRequest()) as iterate, pytest.raises(ValueError, match=r"self-play has ended: .*unknown game 'nim'"):
+        loop.config = dataclasses.replace(loop.config, game=loop.config.game.replace(name="nim"))  # as a machine with another version would see it
+        with conduct(loop, state, StopRequest()) as iterate, pytest.raises(ValueError, match=r"self-play has ended: .*game.name is one of .*, not 'nim'"):
             for _ in iterate(state):
                 pass
 

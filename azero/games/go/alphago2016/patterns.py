@@ -124,7 +124,7 @@ def sparse_features(now: Situation, shape: tuple[int, int]) -> Everywhere:
     """Return the rollout policy's numbers with those around the previous move apart, which saves most of the work."""
     cells = _cells(now, shape)
     save = unpack_rows(saves(now, shape), shape[1])
-    return Everywhere(save, _nakade(now.captured, shape), _settled(_finish(_code(cells, AROUND))), _near(now.last, cells, shape))
+    return Everywhere(save, _nakade(now.captured, shape), _computed_once(_finish(_code(cells, AROUND))), _near(now.last, cells, shape))
 
 
 def rollout_features(now: Situation, shape: tuple[int, int]) -> list[Array]:
@@ -193,7 +193,7 @@ def _nakade(captured: Array, shape: tuple[int, int]) -> Array:
     sides = (above << 1, above, above >> 1, captured << 1, captured >> 1, below << 1, below, below >> 1)
     surroundings = sum((unpack_rows(side, shape[1]) << index for index, side in enumerate(sides)), start=jnp.uint32(0))
     size = (jnp.clip(number, 1, MOST_CAPTURED) - 1).astype(jnp.uint32)
-    return _settled(unpack_rows(captured, shape[1]) * (1 + surroundings + 256 * size))
+    return _computed_once(unpack_rows(captured, shape[1]) * (1 + surroundings + 256 * size))
 
 
 def _distance(move: Array, shape: tuple[int, int]) -> Array:
@@ -211,7 +211,7 @@ def _cells(now: Situation, shape: tuple[int, int]) -> Array:
     digits = (now.own & ~now.two) | (now.other & now.two), (now.own & ~now.one) | (now.other & more), now.other
     cells = sum((unpack_rows(digit, shape[1]) << index for index, digit in enumerate(digits)), start=jnp.uint32(0))
     margin = (_MARGIN, _MARGIN, 0)
-    return _settled(jnp.pad(_settled(cells), [margin[:2], margin[:2], (0, 0)], constant_values=_OFF_BOARD))
+    return _computed_once(jnp.pad(_computed_once(cells), [margin[:2], margin[:2], (0, 0)], constant_values=_OFF_BOARD))
 
 
 def _code(cells: Array, offsets: tuple[tuple[int, int], ...]) -> Array:
@@ -220,7 +220,7 @@ def _code(cells: Array, offsets: tuple[tuple[int, int], ...]) -> Array:
     total = jnp.zeros((height, width, cells.shape[2]), jnp.uint32)
     for (row, column), factor in zip(offsets, _FACTORS, strict=False):
         total = total + cells[_MARGIN + row : _MARGIN + row + height, _MARGIN + column : _MARGIN + column + width] * jnp.uint32(factor)
-    return _settled(total)
+    return _computed_once(total)
 
 
 def _finish(code: Array) -> Array:
@@ -234,6 +234,6 @@ _FACTORS = tuple((0x9E3779B1 * (2 * index + 1) ** 5 & 0xFFFFFFFF) | 1 for index 
 """Odd factors that spread the cells of a pattern over 32 bits (ours)."""
 
 
-def _settled(array: Array) -> Array:
+def _computed_once(array: Array) -> Array:
     """Return the array, computed once: what XLA puts into the loops that read it, a CPU computes anew for each of them."""
     return jax.lax.optimization_barrier(array)

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from azero.data.dataset import Dataset, open_manifest
 from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, read_header, write_atomic
-from azero.data.filters import SPLITS, Filters, Fractions
-from azero.data.identity import game_key
 from azero.data.manifest import ShardRecord
-from azero.data.recorded import GROUP, SLOTS, Replayed, Tally, as_games, replay_group
+from azero.data.records.dataset import Dataset, open_manifest
+from azero.data.records.filters import SPLITS, Filters, Fractions
+from azero.data.records.identity import game_key
+from azero.data.records.recorded import GROUP, SLOTS, Replayed, Tally, as_games, replay_group
 from azero.data.shard import pack_games, pack_positions, parse_shard_path, shard_path, write_shard
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, read_games

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from azero.data.recorded import SLOTS
+from azero.data.records.recorded import SLOTS
 from azero.data.shard import pack_positions
 from azero.selfplay.policy_games import Decorrelated, Trace
 from azero.selfplay.trajectory import NO_NETWORK, Games, HostArray

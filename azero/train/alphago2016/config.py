@@ -13,21 +13,18 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from azero.config import (
-    CheckpointConfig,
-    Config,
-    EvaluationConfig,
-    GameConfig,
-    LearnerConfig,
-    NetworkConfig,
-    ReplayConfig,
-    RunConfig,
-    SearchConfig,
-    SelfplayConfig,
-    check_range,
-)
+from azero.config import check_range
+from azero.data.settings import ReplayConfig
+from azero.games.go.settings import GoConfig
+from azero.learn.settings import LearnerConfig
+from azero.match.settings import EvaluationConfig
 from azero.networks.rollout import NUM_GROUPS
+from azero.networks.settings import NetworkConfig
+from azero.search.settings import PuctConfig
+from azero.selfplay.settings import SelfplayConfig
+from azero.settings import Config
 from azero.train.alphago2016.value_games import ValueDataConfig
+from azero.train.settings import CheckpointConfig, RunConfig
 
 
 @dataclass(frozen=True)
@@ -81,6 +78,32 @@ class MatchesConfig:
 
 
 @dataclass(frozen=True)
+class SizesConfig:
+    """Size and arithmetic of the networks."""
+
+    blocks: int = 20
+    """Convolutions of the policy and the value network (AG16: 13)."""
+    filters: int = 256
+    """Filters of every convolution (AG16: 192)."""
+    value_hidden: int = 256
+    """Units of the value head's hidden layer (AG16: 256)."""
+    train_dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Compute type of the convolutions in training."""
+    inference_dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Compute type of the convolutions in play."""
+    convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
+    """How 3x3 convolutions are computed; see `network.convolution` of other experiments."""
+    pattern_bits: int = 16
+    """The table of patterns of the linear policies has 2 to this power weights (AG16: 69,338 and 32,207 weights)."""
+
+    def of(self, name: str) -> NetworkConfig:
+        """Return the settings of the network `name`."""
+        kind = NetworkConfig.kind(name)
+        known = {field.name for field in dataclasses.fields(kind)}
+        return kind(name, **{key: value for key, value in vars(self).items() if key in known})
+
+
+@dataclass(frozen=True)
 class AlphaGoConfig:
     """All settings of AlphaGo of 2016."""
 
@@ -93,10 +116,10 @@ class AlphaGoConfig:
     matches: MatchesConfig = field(default_factory=MatchesConfig)
     filters: tuple[int, ...] = (128, 192, 256)
     """Policy networks of the stage `filters` (AG16 Extended Data Table 3)."""
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GoConfig = field(default_factory=GoConfig)
     """Of all networks; `planes` is each stage's own."""
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    """Size and arithmetic of all networks; `name` is each stage's own."""
+    network: SizesConfig = field(default_factory=lambda: SizesConfig())
+    """Size and arithmetic of all networks."""
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
@@ -158,8 +181,8 @@ def stage_config(settings: AlphaGoConfig, name: str) -> Config:
     turns = NETWORKS[name] not in NUM_GROUPS  # numbers of patterns do not turn with the board
     return Config(
         game=dataclasses.replace(settings.game, planes=planes),
-        network=dataclasses.replace(settings.network, name=NETWORKS[name]),
-        search=SearchConfig(name="puct", puct_form="alphazero", random_symmetry=turns),  # for those who let a single network play
+        network=settings.network.of(NETWORKS[name]),
+        search=PuctConfig(puct_form="alphazero", random_symmetry=turns),  # for those who let a single network play
         selfplay=SelfplayConfig(num_games=settings.reinforce.num_games),
         replay=dataclasses.replace(settings.replay, symmetries=settings.replay.symmetries and turns),
         learner=stage.learner,

@@ -10,12 +10,12 @@ from rich.console import Console
 from azero.console.progress import Progress
 from azero.console.tables import format_bytes, format_count, format_duration, make_table
 from azero.console.terminal import make_console
-from azero.data.dataset import Dataset
-from azero.data.filters import SPLITS
 from azero.data.holding import hold
-from azero.data.human import LEFT_OUT, find_records, import_games
-from azero.data.recorded import SLOTS, Tally
-from azero.data.requests import ImportRequest, ShowRequest
+from azero.data.records.dataset import Dataset
+from azero.data.records.filters import SPLITS
+from azero.data.records.human import LEFT_OUT, find_records, import_games
+from azero.data.records.recorded import SLOTS, Tally
+from azero.data.records.requests import ImportRequest, ShowRequest
 from azero.data.shard import is_target, read_shard, shard_path
 from azero.games.go.replaying import boards_of
 from azero.games.go.sgf import estimate_games

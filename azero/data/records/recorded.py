@@ -20,7 +20,7 @@ from azero.selfplay.trajectory import NO_NETWORK, Games, HostArray
 SLOTS = 1
 """Moves of a policy target: the one that was played."""
 GROUP = 128
-"""Games replayed side by side (`azero.games.batching.PIECE`)."""
+"""Games replayed side by side (`azero.games.batching.CHUNK`)."""
 _CHUNK = 64
 """Moves per compiled call."""
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional
 
-from azero.data.filters import Filters, Fractions
+from azero.data.records.filters import Filters, Fractions
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from azero.config import ReplayConfig
 from azero.data.files import read_header, write_atomic
-from azero.data.filters import Filters, Fractions
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
-from azero.data.recorded import SLOTS
+from azero.data.records.filters import Filters, Fractions
+from azero.data.records.recorded import SLOTS
 from azero.data.replay import Replay
+from azero.data.settings import ReplayConfig
 from azero.data.shard import pack_games, read_shard, row_dtype, shard_path, with_margin, write_shard
 from azero.games.game import Game
 from azero.games.go.rules import Go

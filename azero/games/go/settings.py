@@ -1,0 +1,56 @@
+"""Settings of Go."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+from azero.config import check
+from azero.games.settings import GameConfig
+
+
+@dataclass(frozen=True)
+class GoConfig(GameConfig):
+    """Go: board, komi, repetition, and what the network sees."""
+
+    RULES: ClassVar[str] = "azero.games.go.rules:Go"
+
+    name: Literal["go"] = "go"
+    """Which game."""
+    size: tuple[int, ...] = (19,)
+    """Points per side; two numbers for a rectangular board (rows columns)."""
+    komi: float = 7.5
+    """Points added to White's area, a multiple of 0.5; a whole number makes draws (AGZ: 7.5)."""
+    superko: Literal["positional", "situational", "simple"] = "positional"
+    """Which repetitions are illegal (AGZ methods: no repetition of a position of the game)."""
+    suicide: bool = False
+    """Several stones may capture themselves, as in Tromp-Taylor."""
+    max_moves: int | None = None
+    """Moves after which the game is scored; None is 2 x points (AGZ: 722)."""
+    margin_weight: float = 0.0
+    """Share of the reward of self-play and search that is the margin in points over the points of the board; the rest is the result. The papers have 0. Who wins a
+    match is counted without it."""
+    planes: int = 17
+    """What the network sees. 17 is AlphaGo Zero's input; 4, 12, 20, 48 or 49 are the first so many planes of AlphaGo's of 2016, 6 and 10 what
+    its rollout and its tree policy see."""
+
+    def options(self) -> dict[str, Any]:
+        """Return the keyword arguments of the class of the rules."""
+        size = self.size[0] if len(self.size) == 1 else tuple(self.size)
+        rules = {"size": size, "komi": self.komi, "superko": self.superko, "suicide": self.suicide, "max_moves": self.max_moves}
+        return {**rules, "num_planes": self.planes, "margin_weight": self.margin_weight}
+
+    def for_matches(self) -> Self:
+        """Return the same game with rewards that say who won and nothing else."""
+        return dataclasses.replace(self, margin_weight=0.0)
+
+    def seen_as(self, trained: GameConfig) -> Self:
+        """Return these rules with what a network that learned with `trained` sees of them."""
+        if not isinstance(trained, GoConfig):
+            return self
+        return dataclasses.replace(self, planes=trained.planes, margin_weight=trained.margin_weight)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(len(self.size) in (1, 2), f"game.size is one or two numbers, not {self.size}")

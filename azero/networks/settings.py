@@ -1,0 +1,134 @@
+"""Settings of networks, a class for each family.
+
+Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362); AG16 = Silver et al. 2016 (Nature 529).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from azero.config import Kind, check_range
+
+
+@dataclass(frozen=True)
+class NetworkConfig(Kind):
+    """A network; `build(game)` makes its `azero.networks.network.Network`."""
+
+    KINDS: ClassVar[Mapping[str, str]] = {
+        "alphago_zero": "azero.networks.settings:ResNetConfig",
+        "policy2016": "azero.networks.settings:Policy2016Config",
+        "value2016": "azero.networks.settings:Value2016Config",
+        "rollout2016": "azero.networks.settings:Rollout2016Config",
+        "tree2016": "azero.networks.settings:Tree2016Config",
+    }
+    """The table of networks."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ConvolutionalConfig(NetworkConfig):
+    """What networks of 3x3 convolutions have in common."""
+
+    blocks: int = 20
+    """Blocks of the tower; the first one is a single convolution, so "20 blocks" has 19 residual blocks, 39 convolutions (AGZ)."""
+    filters: int = 256
+    """Filters of every 3x3 convolution (AGZ: 256)."""
+    value_hidden: int = 256
+    """Units of the value head's hidden layer (AGZ: 256)."""
+    train_dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Compute type of the tower in training; parameters, statistics and heads stay float32."""
+    inference_dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Compute type of the tower in self-play and evaluation."""
+    convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
+    """How 3x3 convolutions are computed: XLA's own, matrix products over rows (CPUs with bf16 units), minimal filtering (other CPUs), or by shape and kind of
+    processor. A run keeps what it began with."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "network", "blocks filters value_hidden", 1)
+
+
+@dataclass(frozen=True)
+class ResNetConfig(ConvolutionalConfig):
+    """The tower and its heads (AGZ methods, 'Neural network architecture')."""
+
+    MAKER: ClassVar[str] = "azero.networks.make:make_resnet"
+
+    name: Literal["alphago_zero"] = "alphago_zero"
+    """Which network: AlphaGo Zero's."""
+    tower: Literal["res", "conv", "plain"] = "res"
+    """res: residual blocks of two convolutions (AGZ). conv: the same without their skip connections. plain: a convolution a block; the networks without
+    residual blocks of AGZ Figure 4 have 12 of them."""
+    heads: Literal["dual", "sep"] = "dual"
+    """One tower for both heads, or a tower each (AGZ Figure 4)."""
+    policy_head: Literal["linear", "planes"] = "linear"
+    """linear: a 1x1 convolution and a linear layer over all moves (AGZ; AZ in Go). planes: a 3x3 convolution and then one logit for each square and plane of
+    the code of moves (AZ: 73 planes in chess, 139 in shogi), for games whose moves are coded so."""
+    policy_filters: int = 2
+    """Filters of the policy head's convolution (AGZ: 2; AZ in chess and shogi: those of the tower, 256)."""
+    policy_init: Literal["random", "identity"] = "random"
+    """Initial weights of the policy head's linear layer (the paper gives none): random, or every point's move from that point's own features alone, which
+    learns faster from few positions."""
+    value_filters: int = 1
+    """Filters of the value head's 1x1 convolution (AGZ: 1)."""
+    batch_norm_momentum: float = 0.95
+    """Share of the old running statistics kept at each training step (the paper gives none)."""
+    batch_norm_epsilon: float = 1e-5
+    """Added to the variance (the paper gives none)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range(self, "network", "policy_filters value_filters", 1)
+        check_range(self, "network", "batch_norm_momentum", 0, 1)
+        check_range(self, "network", "batch_norm_epsilon", 0, above=True)
+
+
+@dataclass(frozen=True)
+class Policy2016Config(ConvolutionalConfig):
+    """The policy network of AlphaGo in 2016 (AG16: 12 layers after the first, 192 filters)."""
+
+    MAKER: ClassVar[str] = "azero.networks.make:make_alphago2016"
+
+    name: Literal["policy2016"] = "policy2016"
+    """Which network: AlphaGo's policy network of 2016."""
+
+
+@dataclass(frozen=True)
+class Value2016Config(ConvolutionalConfig):
+    """The value network of AlphaGo in 2016."""
+
+    MAKER: ClassVar[str] = "azero.networks.make:make_alphago2016"
+
+    name: Literal["value2016"] = "value2016"
+    """Which network: AlphaGo's value network of 2016."""
+
+
+@dataclass(frozen=True)
+class LinearConfig(NetworkConfig):
+    """What the linear policies of AlphaGo in 2016 have in common."""
+
+    MAKER: ClassVar[str] = "azero.networks.make:make_linear"
+
+    pattern_bits: int = 16
+    """The table of patterns has 2 to this power weights (AG16: 69,338 and 32,207 weights)."""
+
+    def __post_init__(self) -> None:
+        check_range(self, "network", "pattern_bits", 4, 24)
+
+
+@dataclass(frozen=True)
+class Rollout2016Config(LinearConfig):
+    """The rollout policy of AlphaGo in 2016."""
+
+    name: Literal["rollout2016"] = "rollout2016"
+    """Which network: AlphaGo's rollout policy of 2016."""
+
+
+@dataclass(frozen=True)
+class Tree2016Config(LinearConfig):
+    """The tree policy of AlphaGo in 2016."""
+
+    name: Literal["tree2016"] = "tree2016"
+    """Which network: AlphaGo's tree policy of 2016."""

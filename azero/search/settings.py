@@ -1,0 +1,136 @@
+"""Settings of searches, a class for each algorithm.
+
+Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its pseudocode; GUM = Danihelka et al. 2022 (ICLR).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+from azero.config import Kind, check_range
+
+Search = Literal["trained", "engine", "alphago_zero", "alphazero", "gumbel"]
+"""Searches that the name of a network's player may say: that of its run's own matches, the tuned one of engines, or a rule, which has the run's constants."""
+
+
+@dataclass(frozen=True)
+class SearchConfig(Kind):
+    """A tree search; `build(game, leaf)` makes its `azero.search.search.SearchFn`."""
+
+    KINDS: ClassVar[Mapping[str, str]] = {
+        "puct": "azero.search.settings:PuctConfig",
+        "gumbel": "azero.search.settings:GumbelConfig",
+        "mctx_puct": "azero.search.settings:MctxPuctConfig",
+        "mctx_gumbel": "azero.search.settings:MctxGumbelConfig",
+    }
+    """The table of searches."""
+    TEACHES_VISITS: ClassVar[bool] = False
+    """Whether the policy target is the distribution of the visits."""
+
+    name: str
+    num_simulations: int = 1600
+    """Simulations per move (AGZ: 1600; AZ: 800; GUM: 16 to 400)."""
+    random_symmetry: bool = True
+    """Evaluate every leaf in a random symmetry (AGZ: yes; AZ: no)."""
+    edge_width: int | None = None
+    """Moves that a node of the tree has room for, those with the highest priors. None is as many as a position of the game can have, so that none is left out."""
+    max_depth: int | None = None
+    """Longest path from the root; None is no limit other than the number of simulations."""
+
+    def without_noise(self) -> Self:
+        """Return the search of matches: no noise at the root (AGZ methods, 'Evaluator')."""
+        return self
+
+    def fast(self, num_simulations: int) -> Self:
+        """Return the search of the fast moves of playout-cap randomisation (KG): fewer simulations, no Dirichlet noise."""
+        return dataclasses.replace(self, num_simulations=num_simulations)
+
+    def __post_init__(self) -> None:
+        check_range(self, "search", "num_simulations edge_width max_depth", 1)
+
+
+@dataclass(frozen=True)
+class PuctConfig(SearchConfig):
+    """PUCT, as AlphaGo Zero or as AlphaZero has it."""
+
+    MAKER: ClassVar[str] = "azero.search.batched.puct:make_puct"
+    TEACHES_VISITS: ClassVar[bool] = True
+
+    name: Literal["puct"] = "puct"
+    """Which search: PUCT."""
+    puct_form: Literal["alphago_zero", "alphazero"] = "alphago_zero"
+    """alphago_zero: constant c_puct, unvisited moves count as a draw. alphazero: c grows with visits, unvisited moves count as a loss."""
+    c_puct: float = 1.5
+    """alphago_zero: the exploration constant, for values in [-1, 1] (unpublished; 1.5 as in ELF OpenGo)."""
+    pb_c_base: float = 19652.0
+    """alphazero: c = log((N + base + 1) / base) + init (AZ pseudocode)."""
+    pb_c_init: float = 1.25
+    """alphazero: see pb_c_base; for values in [0, 1] (AZ pseudocode)."""
+    dirichlet_alpha: float = 0.03
+    """Concentration of the root noise, over the legal moves (AGZ: 0.03 at 19x19, about 10 / moves)."""
+    dirichlet_fraction: float = 0.25
+    """Share of the noise in the root's prior (AGZ: 0.25; 0 is none)."""
+
+    def without_noise(self) -> Self:
+        """Return the search of matches: no noise at the root (AGZ methods, 'Evaluator')."""
+        return dataclasses.replace(self, dirichlet_fraction=0.0)
+
+    def fast(self, num_simulations: int) -> Self:
+        """Return the search of the fast moves of playout-cap randomisation (KG): fewer simulations, no Dirichlet noise."""
+        return dataclasses.replace(self, num_simulations=num_simulations, dirichlet_fraction=0.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range(self, "search", "c_puct pb_c_init", 0)
+        check_range(self, "search", "pb_c_base dirichlet_alpha", 0, above=True)
+        check_range(self, "search", "dirichlet_fraction", 0, 1)
+
+
+@dataclass(frozen=True)
+class MctxPuctConfig(PuctConfig):
+    """PUCT through the library mctx."""
+
+    MAKER: ClassVar[str] = "azero.search.batched.mctx_backend:make_mctx_puct"
+
+    name: Literal["mctx_puct"] = "mctx_puct"  # type: ignore[assignment]
+    """Which search: PUCT through the library mctx."""
+
+
+@dataclass(frozen=True)
+class GumbelConfig(SearchConfig):
+    """Gumbel AlphaZero: sequential halving at the root, an improved policy below it."""
+
+    MAKER: ClassVar[str] = "azero.search.batched.gumbel:make_gumbel"
+
+    name: Literal["gumbel"] = "gumbel"
+    """Which search: Gumbel AlphaZero."""
+    max_considered: int = 16
+    """Actions drawn without replacement at the root (GUM: 16)."""
+    gumbel_scale: float = 1.0
+    """Scale of the Gumbel noise at the root (GUM: 1 in self-play, 0 in evaluation)."""
+    c_visit: float = 50.0
+    """See c_scale (GUM: 50)."""
+    c_scale: float = 1.0
+    """Sigma(q) = (c_visit + max N) c_scale q with q in [0, 1] (GUM: 1.0 in Go and chess)."""
+
+    def without_noise(self) -> Self:
+        """Return the search of matches: no noise at the root."""
+        return dataclasses.replace(self, gumbel_scale=0.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range(self, "search", "max_considered", 1)
+        check_range(self, "search", "gumbel_scale c_visit c_scale", 0)
+
+
+@dataclass(frozen=True)
+class MctxGumbelConfig(GumbelConfig):
+    """Gumbel AlphaZero through the library mctx."""
+
+    MAKER: ClassVar[str] = "azero.search.batched.mctx_backend:make_mctx_gumbel"
+
+    name: Literal["mctx_gumbel"] = "mctx_gumbel"  # type: ignore[assignment]
+    """Which search: Gumbel AlphaZero through the library mctx."""
