@@ -1,4 +1,4 @@
-"""TPU chips and slices: what a chip has, and the devices of a slice for which the compiler works without one."""
+"""What chips do at most, and slices of TPUs for which the compiler works without one."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ class Chip:
         return self.flops / self.devices
 
 
-# Sources: the pages "TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e" of the Cloud TPU documentation ("Key specifications"; capacities are powers of two, as
-# the compiler's own limits show); links of v2 and v3, and all of v2: Norrie et al. 2021 (IEEE Micro 41), Table 1: four links of 496 and 656 Gbit/s; links of v4:
-# Jouppi et al. 2023 (ISCA), six of 50 GB/s; the others: 1,600, 4,800 and 3,200 Gbit/s in the documentation.
+# Sources: the pages "TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e" of the Cloud TPU
+# documentation ("Key specifications"; capacities are powers of two, as the compiler's own limits
+# show); links of v2 and v3, and all of v2: Norrie et al. 2021 (IEEE Micro 41), Table 1: four links
+# of 496 and 656 Gbit/s; links of v4: Jouppi et al. 2023 (ISCA), six of 50 GB/s; the others: 1,600,
+# 4,800 and 3,200 Gbit/s in the documentation.
 CHIPS = {
     "v2": Chip(hbm=16 * GIB, flops=46e12, bandwidth=700e9, links=248e9, axes=2, devices=2),
     "v3": Chip(hbm=32 * GIB, flops=123e12, bandwidth=900e9, links=328e9, axes=2, devices=2),
@@ -55,6 +57,19 @@ CHIPS = {
     "v6e": Chip(hbm=32 * GIB, flops=918e12, bandwidth=1638e9, links=400e9, axes=2, devices=1),
 }
 """Generations by the name that stands before the colon of a topology."""
+_TPU_KINDS = {"v5 lite": "v5e", "v5": "v5p", "v6 lite": "v6e"}
+"""Other names of generations in JAX's device kinds."""
+_GPU_FLOPS = {
+    "T4": (65e12, 8.1e12),  # no bf16: fp16; no TF32 before Ampere: plain float32
+    "V100": (125e12, 15.7e12),  # the same; SXM2
+    "L4": (121e12, 60e12),
+    "A100": (312e12, 156e12),
+    "H100": (989e12, 494e12),  # SXM
+    "H200": (989e12, 494e12),  # SXM
+    "B200": (2250e12, 1100e12),  # HGX
+}
+"""Peak FLOP/s on bf16 and on float32 operands, which is TF32, XLA's default, where there is any;
+without sparsity (NVIDIA's data sheets)."""
 
 _HOST_BOUNDS = (2, 2, 1)
 """Chips of one host along each axis; a slice of fewer has one host."""
@@ -65,7 +80,8 @@ _SURROUNDINGS = {
     "TPU_WORKER_ID": "0",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
 }
-"""What libtpu asks of its surroundings; with these it compiles without a TPU, and several processes may compile at once."""
+"""What libtpu asks of its surroundings; with these it compiles without a TPU, and several processes
+may compile at once."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +99,19 @@ class Topology:
         return self.num_chips * self.chip.devices
 
 
+def peak_flops(kind: str, dtype: str = "bfloat16") -> float | None:
+    """Return the peak FLOP/s of a device of JAX's `kind` on operands of `dtype`.
+
+    TPUs take float32 products in one bf16 pass by default. None is a device that no table has.
+    """
+    generations = {name: name for name in CHIPS} | _TPU_KINDS
+    peaks = {f"TPU {word}": CHIPS[name].device_flops for word, name in generations.items()}
+    peaks |= {name: pair[dtype == "float32"] for name, pair in _GPU_FLOPS.items()}
+    # The longest name counts whose words are among those of the kind: not TPU v5 for TPU v5 lite.
+    names = [name for name in peaks if re.search(rf"\b{name}\b", kind, re.IGNORECASE)]
+    return peaks[max(names, key=len)] if names else None
+
+
 def parse_topology(name: str) -> Topology:
     """Return the slice that `name` means, such as v5e:2x4 or v4:2x2x1.
 
@@ -91,10 +120,12 @@ def parse_topology(name: str) -> Topology:
     """
     generation, _, grid = name.partition(":")
     if generation not in CHIPS:
-        raise ValueError(f"unknown TPU generation {generation!r} in the topology {name!r}; known are: {', '.join(CHIPS)} (as in v5e:2x4)")
+        known = f"known are: {', '.join(CHIPS)} (as in v5e:2x4)"
+        raise ValueError(f"unknown TPU generation {generation!r} in the topology {name!r}; {known}")
     chip = CHIPS[generation]
     if not re.fullmatch("x".join([r"[1-9]\d*"] * chip.axes), grid):
-        raise ValueError(f"{name!r} is not a topology: {generation} has {chip.axes} axes, as in {generation}:{'x'.join('221'[: chip.axes])}")
+        axes = f"{chip.axes} axes, as in {generation}:{'x'.join('221'[: chip.axes])}"
+        raise ValueError(f"{name!r} is not a topology: {generation} has {axes}")
     return Topology(name, chip, math.prod(map(int, grid.split("x"))))
 
 
@@ -114,8 +145,14 @@ def topology_devices(topology: Topology) -> list[Any]:
     bounds = tuple(min(side, bound) for side, bound in zip(sides, _HOST_BOUNDS, strict=True))
     options = {"chip_config_name": "megacore"} if generation == "v4" else {}
     try:
-        devices = topologies.get_topology_desc(platform="tpu", topology_name=topology.name, chips_per_host_bounds=bounds, **options).devices
+        devices = topologies.get_topology_desc(
+            platform="tpu",
+            topology_name=topology.name,
+            chips_per_host_bounds=bounds,
+            **options,
+        ).devices
     except Exception as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(f"the TPU compiler does not take the topology {topology.name!r}: {reason}") from error
+        message = f"the TPU compiler does not take the topology {topology.name!r}: {reason}"
+        raise ValueError(message) from error
     return list(devices)

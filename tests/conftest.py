@@ -72,7 +72,7 @@ def shared_programs():
 @pytest.fixture
 def without_reports(monkeypatch):
     """Runs of which only the checkpoints count write no report."""
-    monkeypatch.setattr("azero.train.run.write_report", lambda workdir: workdir)
+    monkeypatch.setattr("azero.train.driver.write_report", lambda workdir: workdir)
 
 
 LONGEST = (

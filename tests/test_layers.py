@@ -91,6 +91,11 @@ def room_of(name: str) -> str:
     return "settings" if name.endswith(".settings") and not name.startswith("bench.") else name.split(".")[0]
 
 
+def test_what_is_imported_exists():
+    wrong = [f"{name} imports {other}" for name, others in IMPORTS.items() for other in others if other not in MODULES]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_settings_import_nothing_but_settings():
     for name in IMPORTS:
         if room_of(name) in SETTINGS:

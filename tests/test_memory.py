@@ -9,7 +9,7 @@ from azero import memory
 from azero.data import replay as replay_module
 from azero.data.replay import Replay
 from azero.data.settings import ReplayConfig
-from azero.distributed import together
+from azero.distributed import join_cluster
 from azero.games.table import make
 from azero.memory import OutOfMemoryError, explain_exhaustion, memory_bytes, process_memory_bytes
 from azero.train.settings import RunConfig
@@ -90,7 +90,7 @@ def test_a_refused_allocation_is_one_line_that_says_what_to_make_smaller(exhaust
 
 
 def test_the_other_processes_of_a_run_hear_the_same_line(tmp_path):
-    with pytest.raises(OutOfMemoryError, match="make smaller"), together(RunConfig(distributed="off"), tmp_path):
+    with pytest.raises(OutOfMemoryError, match="make smaller"), join_cluster(RunConfig(distributed="off"), tmp_path):
         exhaust_device()
 
 

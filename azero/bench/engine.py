@@ -24,11 +24,13 @@ from azero.match.referee import play_game
 from azero.match.score import MatchResult, Tally
 from azero.networks.make import resolve
 from azero.networks.settings import NetworkConfig, ResNetConfig
+from azero.players.play_style import PlayStyle
 from azero.players.player import Position
 from azero.players.specs import NetworkSpec, ThinkerSettings, load_thinker, parse_player
 from azero.players.thinking import Limits
-from azero.players.tree_player import PlayStyle, TreePlayer
+from azero.players.tree_player import TreePlayer
 from azero.search.leaf import turned_network_leaf
+from azero.search.single.evaluator import Evaluator
 from azero.search.single.packed import PackedRules
 from azero.search.single.parallel import TreeSettings
 
@@ -94,8 +96,13 @@ def run(network_config: NetworkConfig, size: int, batches: tuple[int, ...], visi
     params = jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0))
     leaf = turned_network_leaf(game, network.infer)
     position = random_opening(game)
-    players = {batch: TreePlayer(game, leaf, params, settings=TreeSettings(batch=batch, cache_size=0)) for batch in batches}
-    return [measure(player, batch, position, visits) for batch, player in players.items()]
+    results = []
+    for batch in batches:
+        settings = TreeSettings(batch=batch, cache_size=0)
+        evaluator = settings.make_evaluator(game, leaf, params)
+        player = TreePlayer(game, evaluator, settings=settings)
+        results.append(measure(player, evaluator, batch, position, visits))
+    return results
 
 
 def random_opening(game: Game) -> Position:
@@ -106,21 +113,22 @@ def random_opening(game: Game) -> Position:
     return position
 
 
-def measure(player: TreePlayer, batch: int, position: Position, visits: int) -> Result:
+def measure(player: TreePlayer, evaluator: Evaluator, batch: int, position: Position, visits: int) -> Result:
     """Time one search of `player`, whose batch is `batch`, and then the network alone."""
     player.warm_up(position)
-    before, began = player.evaluator.counts, time.perf_counter()
+    before, began = evaluator.counts, time.perf_counter()
     analysis = player.think(position, Limits(visits=visits))
-    seconds, after = time.perf_counter() - began, player.evaluator.counts
+    seconds, after = time.perf_counter() - began, evaluator.counts
     packed = PackedRules(position.game, batch).pack(position.state)
     for _ in range(max(1, visits // batch)):
-        player.evaluator.ask([packed] * batch, [0] * batch)
-    alone = player.evaluator.counts
+        evaluator.ask([packed] * batch, [0] * batch)
+    alone = evaluator.counts
+    calls, asked = after.calls - before.calls, after.positions - before.positions
     return Result(
         batch,
         visits_per_second=analysis.playouts / seconds,
         network_share=(after.seconds - before.seconds) / seconds,
-        mean_batch=(after.positions - before.positions) / (after.calls - before.calls),
+        mean_batch=asked / calls,
         positions_per_second=(alone.positions - after.positions) / (alone.seconds - after.seconds),
     )
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from azero import mesh as mesh_lib
-from azero.chips import parse_topology, topology_devices
+from azero.chips import parse_topology
 from azero.console.terminal import make_console
 from azero.games.table import make
 from azero.plan.compiled import compile_program
-from azero.plan.planning import game_step
+from azero.plan.programs import lower_game_step, topology_mesh
 
 TOPOLOGY = "v5e:2x4"
 """Eight chips of TPU v5e; others are v4:2x2x1, v5p:2x2x1, v6e:2x4."""
@@ -32,9 +31,10 @@ def run(topology: str = TOPOLOGY, name: str = "go 19x19", num_games: int = 1024)
     Raises:
       ValueError: libtpu is not installed, or it does not know the topology.
     """
-    mesh = mesh_lib.make_mesh(topology_devices(parse_topology(topology)))
+    mesh = topology_mesh(parse_topology(topology))
     game_name, game_options = GAMES[name]
-    compiled = compile_program(game_step(make(game_name, **game_options), mesh, num_games), topology)
+    lowered = lower_game_step(make(game_name, **game_options), mesh, num_games)
+    compiled = compile_program(lowered, topology)
     counts = compiled.module.counts()
     return {
         "game": name,

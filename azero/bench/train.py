@@ -22,6 +22,7 @@ from rich.table import Table
 from azero import mesh as mesh_lib
 from azero.bench.flags import check_counts
 from azero.bench.games import engine_of, spread_games
+from azero.chips import peak_flops
 from azero.console.progress import working
 from azero.console.terminal import make_console
 from azero.data.sample import Samples, unpack
@@ -33,32 +34,11 @@ from azero.networks.make import resolve
 from azero.networks.network import Network
 from azero.networks.settings import ResNetConfig
 from azero.selfplay.targets import policy_room, policy_words
-from azero.train.estimate import PEAK_FLOPS, evaluation_flops, peak_of
+from azero.train.estimate import TRAINING_PASSES, evaluation_flops
 from azero.types import Array, PyTree
 
-FLOAT32_PEAK = {
-    "TPU v2": 46e12,  # TPUs take float32 products in one bf16 pass by default: the peak is that of bf16 (Google's data sheets, as in PEAK_FLOPS)
-    "TPU v3": 123e12,
-    "TPU v4": 275e12,
-    "TPU v5 lite": 197e12,
-    "TPU v5e": 197e12,
-    "TPU v5": 459e12,
-    "TPU v5p": 459e12,
-    "TPU v6 lite": 918e12,
-    "TPU v6e": 918e12,
-    "T4": 8.1e12,  # no TF32 before Ampere: plain float32 (NVIDIA T4 data sheet)
-    "V100": 15.7e12,  # the same (NVIDIA V100 data sheet, SXM2)
-    "L4": 60e12,  # TF32, which XLA uses by default, without sparsity (NVIDIA L4 data sheet: 120 with)
-    "A100": 156e12,  # TF32 (NVIDIA A100 data sheet)
-    "H100": 494e12,  # TF32 (NVIDIA H100 data sheet, SXM: 989 with sparsity)
-    "H200": 494e12,  # TF32 (NVIDIA H200 data sheet, SXM: 989 with sparsity)
-    "B200": 1100e12,  # TF32 (NVIDIA HGX B200 data sheet: 2.2 PFLOP/s with sparsity)
-}
-"""Peak arithmetic per chip in FLOP/s on float32 operands at JAX's default precision."""
 PRODUCT_SIZE = {"cpu": 1024}
 """Side of the square matrices whose product is measured; 8192 elsewhere."""
-TRAINING_PASSES = 3
-"""A backward pass computes a gradient by the inputs and one by the weights of every layer, each as much as the forward pass."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +90,7 @@ def run(arguments: Arguments) -> list[Result]:
     network = config.build(game)
     operations = step_flops(network, game)
     product = product_flops(mesh, config.train_dtype)
-    peaks = PEAK_FLOPS if config.train_dtype == "bfloat16" else FLOAT32_PEAK
-    peak = peak_of(jax.devices()[0].device_kind, peaks)
+    peak = peak_flops(jax.devices()[0].device_kind, config.train_dtype)
     batch, seconds = fit(arguments.batch or (128 if on_cpu else 2048 * mesh.size), mesh.size, lambda batch: time_steps(network, game, mesh, batch, arguments))
     return [
         Result(what, batch, batch / took, took, operations * batch / took, peak * mesh.size if peak else None, product)

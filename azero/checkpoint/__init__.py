@@ -1,7 +1,22 @@
 """The whole state of a run on disk: atomic, versioned, every byte verified when it comes back."""
 
 from azero.checkpoint.checkpointer import Checkpointer, Restored
-from azero.checkpoint.reading import CheckpointRow, export_network, list_checkpoints, load_settings, load_variables
+from azero.checkpoint.reading import (
+    CheckpointRow,
+    export_network,
+    list_checkpoints,
+    load_settings,
+    load_variables,
+)
 from azero.checkpoint.record import CheckpointError
 
-__all__ = ["CheckpointError", "CheckpointRow", "Checkpointer", "Restored", "export_network", "list_checkpoints", "load_settings", "load_variables"]
+__all__ = [
+    "CheckpointError",
+    "CheckpointRow",
+    "Checkpointer",
+    "Restored",
+    "export_network",
+    "list_checkpoints",
+    "load_settings",
+    "load_variables",
+]

@@ -1,4 +1,4 @@
-"""A network alone as one small file: what is kept of a run to play with, where its whole state would be too large."""
+"""A network alone as one small file, to play with where a run's whole state would be too large."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from azero.checkpoint.leaves import nest
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError
 from azero.config import to_dict
 from azero.data.files import DamagedFileError, read_arrays, read_header, write_arrays
@@ -23,14 +24,24 @@ def exported_path(directory: Path) -> Path:
 
 
 def write_exported(directory: Path, variables: PyTree, iteration: int, config: Config) -> Path:
-    """Write a network's variables and the settings of its run into `directory`, which is made if need be; return the file.
+    """Write a network's variables and the settings of its run; return the file.
+
+    Args:
+      directory: where the file stands; it is made if need be.
+      variables: nested dictionaries of arrays.
+      iteration: of the run, after which the network stood.
+      config: the run's settings.
 
     Raises:
       StorageError: it cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
     path = exported_path(directory)
-    write_arrays(path, dict(_flatten(variables)), {"kind": "network", "schema": _SCHEMA, "iteration": iteration, "config": to_dict(config)})
+    write_arrays(
+        path,
+        dict(_flatten(variables)),
+        {"kind": "network", "schema": _SCHEMA, "iteration": iteration, "config": to_dict(config)},
+    )
     return path
 
 
@@ -46,14 +57,7 @@ def read_exported(directory: Path) -> tuple[PyTree, Config]:
     except DamagedFileError as error:
         raise DamagedCheckpointError(str(error)) from error
     _, config = _settings(path, facts)
-    variables: dict[str, Any] = {}
-    for name, array in arrays.items():
-        *parents, last = name.split("/")
-        level = variables
-        for parent in parents:
-            level = level.setdefault(parent, {})
-        level[last] = array
-    return variables, config
+    return nest(arrays), config
 
 
 def read_exported_settings(directory: Path) -> tuple[int, Config]:
@@ -79,4 +83,5 @@ def _settings(path: Path, facts: Mapping[str, Any]) -> tuple[int, Config]:
 def _flatten(variables: PyTree, prefix: str = "") -> list[tuple[str, HostArray]]:
     if not isinstance(variables, Mapping):
         return [(prefix[:-1], variables)]
-    return [entry for name, inner in variables.items() for entry in _flatten(inner, f"{prefix}{name}/")]
+    parts = [_flatten(inner, f"{prefix}{name}/") for name, inner in variables.items()]
+    return [entry for part in parts for entry in part]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from azero.checkpoint import store
-from azero.checkpoint.exported import exported_path, read_exported, read_exported_settings, write_exported
+from azero.checkpoint import orbax_io, store
+from azero.checkpoint.exported import (
+    exported_path,
+    read_exported,
+    read_exported_settings,
+    write_exported,
+)
+from azero.checkpoint.leaves import nest
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError, digest_json
 from azero.data.files import DamagedFileError, read_header
 from azero.settings import Config, from_dict
@@ -30,27 +35,42 @@ class CheckpointRow(NamedTuple):
     age_s: float
     """Seconds since it was saved."""
     digest: str
-    """12 digits of the digest of the whole state: arrays, counters, games in flight, replay cursor. Equal states have equal digests."""
+    """12 digits of the digest of the whole state: arrays, counters, games in flight, replay cursor.
+
+    Equal states have equal digests.
+    """
     problem: str
     """What is wrong with it, where it cannot be used; else empty."""
 
 
 def list_checkpoints(workdir: Path) -> list[CheckpointRow]:
-    """Return the checkpoints of the run in `workdir`, oldest first. Only their records are read and verified, not their arrays."""
+    """Return the checkpoints of the run in `workdir`, oldest first.
+
+    Only their records are read and verified, not their arrays.
+    """
     root = store.root_directory(workdir)
     return [_row(root, iteration) for iteration in store.list_iterations(root)]
 
 
-def load_variables(workdir: Path, iteration: int | None = None, part: str | None = None) -> tuple[PyTree, Config]:
-    """Return a player: network variables {"params": ..., "batch_stats": ...} as numpy arrays, digests verified, and the settings of its run.
+def load_variables(
+    workdir: Path,
+    iteration: int | None = None,
+    part: str | None = None,
+) -> tuple[PyTree, Config]:
+    """Return a player, digests verified.
 
     Args:
       workdir: the run's directory, or one with an exported network (`export_network`).
-      iteration: which checkpoint; None is the newest that is whole, and those passed over are logged as warnings.
-      part: the part of the state that holds the player; None is "best" (the player that passed the gate) where there is one, else "train" (the newest).
+      iteration: which checkpoint; None is the newest that is whole, and those passed over are
+        logged as warnings.
+      part: the part of the state that holds the player; None is "best" (the player that passed the
+        gate) where there is one, else "train" (the newest).
+
+    Returns:
+      (network variables {"params": ..., "batch_stats": ...} as numpy arrays, settings of its run).
 
     Raises:
-      CheckpointError: there is no such checkpoint, or it is damaged; those that there are are named.
+      CheckpointError: there is no such checkpoint, or it is damaged; those there are, are named.
     """
     if _is_exported(workdir, iteration):
         return read_exported(workdir)
@@ -58,23 +78,33 @@ def load_variables(workdir: Path, iteration: int | None = None, part: str | None
 
 
 def load_settings(workdir: Path, iteration: int | None = None) -> tuple[int, Config]:
-    """Return which checkpoint `load_variables` would load, and the settings of its run; the arrays are not read.
+    """Return which checkpoint `load_variables` would load, and the settings of its run.
+
+    The arrays are not read.
 
     Raises:
-      CheckpointError: there is no such checkpoint, or its record is damaged; those that there are are named.
+      CheckpointError: there is no such checkpoint, or its record is damaged; those there are, are
+        named.
     """
-
     if _is_exported(workdir, iteration):
         return read_exported_settings(workdir)
 
     def load(root: Path, candidate: int) -> tuple[int, Config]:
-        return candidate, from_dict(store.read_record(root, candidate)["config"], source=f"checkpoint {candidate}")
+        return candidate, from_dict(
+            orbax_io.read_record(root, candidate)["config"],
+            source=f"checkpoint {candidate}",
+        )
 
     return _newest_whole(workdir, iteration, load)
 
 
 def export_network(workdir: Path, directory: Path, iteration: int | None = None) -> Path:
-    """Write the network of a checkpoint as one small file into `directory`, where `load_variables` finds it; return the file.
+    """Write the network of a checkpoint as one small file; return the file.
+
+    Args:
+      workdir: the run's directory.
+      directory: where the file stands, and `load_variables` finds it.
+      iteration: which checkpoint; None is the newest that is whole.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
@@ -95,55 +125,60 @@ def _is_exported(workdir: Path, iteration: int | None) -> bool:
         return False
     present, _ = read_exported_settings(workdir)
     if iteration not in (None, present):
-        raise CheckpointError(f"{exported_path(workdir)} is the network of iteration {present}, not of {iteration}")
+        problem = f"the network of iteration {present}, not of {iteration}"
+        raise CheckpointError(f"{exported_path(workdir)} is {problem}")
     return True
 
 
 def _newest_whole(workdir: Path, iteration: int | None, load: Callable[[Path, int], T]) -> T:
+    """Return what `load` makes of a checkpoint: the one that is named, or the newest it can read.
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or it is damaged.
+    """
     root = store.root_directory(workdir)
     present = store.list_iterations(root)
+    listed = ", ".join(map(str, present))
     if not present:
         raise CheckpointError(f"{workdir} has no checkpoint")
     if iteration is not None:
         if iteration not in present:
-            raise CheckpointError(f"{workdir} has no checkpoint {iteration}; it has {', '.join(map(str, present))}")
+            raise CheckpointError(f"{workdir} has no checkpoint {iteration}; it has {listed}")
         return load(root, iteration)
     for candidate in reversed(present):
         try:
             return load(root, candidate)
         except DamagedCheckpointError as error:
             logging.getLogger(__name__).warning("checkpoint %d is damaged: %s", candidate, error)
-    raise CheckpointError(f"no checkpoint in {root} is whole; it has {', '.join(map(str, present))}")
+    raise CheckpointError(f"no checkpoint in {root} is whole; it has {listed}")
 
 
 def _load(root: Path, iteration: int, part: str | None) -> tuple[PyTree, Config]:
-    record = store.read_record(root, iteration)
+    record = orbax_io.read_record(root, iteration)
     leaves = record["leaves"]
     if part is None:
         part = "best" if "best" in leaves else "train"
     if part not in leaves:
-        raise CheckpointError(f"checkpoint {iteration} in {root} has no part {part!r}; it has {', '.join(sorted(leaves))}")
-    arrays = store.read_item(root, iteration, part, leaves[part])
-    variables: dict[str, Any] = {}
-    for path, array in arrays.items():
-        *parents, name = path.split("/")
-        if parents and parents[0] in ("params", "batch_stats"):
-            level = variables
-            for parent in parents:
-                level = level.setdefault(parent, {})
-            level[name] = array
+        problem = f"has no part {part!r}; it has {', '.join(sorted(leaves))}"
+        raise CheckpointError(f"checkpoint {iteration} in {root} {problem}")
+    arrays = orbax_io.read_item(root, iteration, part, leaves[part])
+    names = [path for path in arrays if path.startswith(("params/", "batch_stats/"))]
+    variables = nest({path: arrays[path] for path in names})
     return variables, from_dict(record["config"], source=f"checkpoint {iteration}")
 
 
 def _row(root: Path, iteration: int) -> CheckpointRow:
     folder = store.steps_directory(root) / str(iteration)
-    hosts = sorted(store.host_path(root, iteration, 0).parent.glob(f"{iteration}.p*.host"))
-    size = sum(path.stat().st_size for path in hosts) + sum(os.path.getsize(os.path.join(top, name)) for top, _, names in os.walk(folder) for name in names)
+    hosts = store.host_path(root, iteration, 0).parent.glob(f"{iteration}.p*.host")
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in [*hosts, *files])
     try:
-        record = store.read_record(root, iteration)
-        digests = [read_header(store.host_path(root, iteration, process))[2] for process in range(record["num_processes"])]
+        record = orbax_io.read_record(root, iteration)
+        paths = [store.host_path(root, iteration, p) for p in range(record["num_processes"])]
+        digests = [read_header(path)[2] for path in paths]
     except (CheckpointError, DamagedFileError) as error:
-        return CheckpointRow(iteration, None, None, size, time.time() - folder.stat().st_mtime, "", str(error))
+        age = time.time() - folder.stat().st_mtime
+        return CheckpointRow(iteration, None, None, size, age, "", str(error))
+    meta, age = record["meta"], time.time() - record["info"]["saved_at"]
     digest = digest_json([record["state"], *digests])[:12]
-    meta = record["meta"]
-    return CheckpointRow(iteration, meta.get("games"), meta.get("steps"), size, time.time() - record["info"]["saved_at"], digest, "")
+    return CheckpointRow(iteration, meta.get("games"), meta.get("steps"), size, age, digest, "")

@@ -17,7 +17,7 @@ from azero.match.matches import play_match
 from azero.match.request import MatchRequest
 from azero.players.program import find_program
 from azero.players.specs import CheckpointSpec, Loaded, load_player
-from azero.train.run import run
+from azero.train.selfplay_run import run
 
 VISITS = 64
 """Simulations per move when the demonstration plays."""
@@ -31,7 +31,7 @@ def run_demo(workdir: Path) -> None:
     """Train `go5` in `workdir`, print the opening it came to, and play GNU Go where that is installed.
 
     Raises:
-      ValueError, CheckpointError: see `azero.train.run.run`.
+      ValueError, CheckpointError: see `azero.train.driver.run_experiment`.
     """
     console = make_console()
     status = run(go5.EXPERIMENT, go5.EXPERIMENT.config, workdir, console)

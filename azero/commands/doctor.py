@@ -6,10 +6,7 @@ import importlib.metadata
 import os
 import platform
 import shutil
-import tempfile
 import time
-from pathlib import Path
-from typing import Any
 
 import jax
 
@@ -17,21 +14,29 @@ from azero import YNN_FUSIONS
 from azero import mesh as mesh_lib
 from azero.compilation_cache import compilation_cache
 from azero.console.progress import working
-from azero.console.tables import Cell, facts_table, format_bytes, format_duration, make_table
+from azero.console.tables import (
+    Cell,
+    facts_table,
+    format_bytes,
+    format_duration,
+    make_table,
+)
 from azero.console.terminal import make_console
 from azero.experiment import load
 from azero.memory import memory_bytes
+from azero.plan.compiled import program_memory
+from azero.plan.programs import PlannedPrograms, Program
 from azero.search.batched.tree import bytes_per_node
 from azero.settings import Config
 from azero.train.estimate import Estimate, estimate
-from azero.train.loop import Loop
-from azero.types import PyTree
 
 LIBRARIES = ("jax", "jaxlib", "flax", "optax", "mctx", "chex", "orbax-checkpoint", "numpy")
+FREE_SHARE = 0.1
+"""Of a device's memory, what trees and training leave for the rest (a planning figure)."""
 
 
 def examine(experiment: str, compile_programs: bool) -> int:
-    """Print the findings about `experiment` on this machine; return the number of things that are wrong.
+    """Print what `experiment` needs here; return the number of things that are wrong.
 
     Raises:
       ValueError: there is no such experiment.
@@ -45,7 +50,8 @@ def examine(experiment: str, compile_programs: bool) -> int:
     if compile_programs:
         with working("compiling", console):
             rows = _compile_rows(config, plays)
-        console.print(make_table("Compiled for these devices", ("program", "compile time", "memory per device"), rows))
+        columns = ("program", "compile time", "memory per device")
+        console.print(make_table("Compiled for these devices", columns, rows))
     wrong = _problems(config, cost, plays)
     for problem in wrong:
         console.print(f"wrong: {problem}", style="red")
@@ -55,79 +61,76 @@ def examine(experiment: str, compile_programs: bool) -> int:
 
 
 def _machine_facts() -> dict[str, Cell]:
-    devices = jax.devices()
-    memory = devices[0].memory_stats() or {}
+    devices, limit = jax.devices(), _device_bytes()
+    kind = f"{devices[0].device_kind} ({devices[0].platform})"
+    system = f"{platform.system()} {platform.machine()}"
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES]
     return {
-        "devices": f"{len(devices)} x {devices[0].device_kind} ({devices[0].platform}), {jax.process_count()} host(s)",
-        "memory per device": format_bytes(memory["bytes_limit"]) if "bytes_limit" in memory else "that of the host",
-        "host": f"{os.cpu_count()} cores, {format_bytes(memory_bytes())} memory, {platform.system()} {platform.machine()}",
+        "devices": f"{len(devices)} x {kind}, {jax.process_count()} host(s)",
+        "memory per device": "that of the host" if limit is None else format_bytes(limit),
+        "host": f"{os.cpu_count()} cores, {format_bytes(memory_bytes())} memory, {system}",
         "Python": platform.python_version(),
-        "libraries": ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
+        "libraries": ", ".join(versions),
         "compilation cache": compilation_cache(),
         "XLA's fusions by YNNPACK": YNN_FUSIONS,
     }
 
 
+def _device_bytes() -> int | None:
+    """Return the memory of a device; None where it is that of the host."""
+    return (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
+
+
 def _needs(config: Config, cost: Estimate, plays: bool) -> dict[str, Cell]:
     game = config.game.build()
+    nodes = config.search.num_simulations + 1
     trees: dict[str, Cell] = {
-        "search tree per node": format_bytes(bytes_per_node(game, config.search.num_simulations + 1, config.search.edge_width)),
+        "search tree per node": format_bytes(bytes_per_node(game, nodes, config.search.edge_width)),
         "search tree per game": format_bytes(cost.tree_bytes_per_game),
         "search trees per device": format_bytes(cost.tree_bytes),
     }
+    window = {"replay window on disk, when full": f"about {format_bytes(cost.replay_bytes)}"}
+    rate = f"{cost.flops_per_second / 1e9:,.0f} GFLOP/s"
     return {
         "game": f"{config.game.name} {'x'.join(map(str, game.board_shape))}",
         "parameters": cost.parameters,
         **(trees if plays else {}),
         "parameters and optimiser per device": format_bytes(cost.training_bytes),
-        **({"replay window on disk, when full": f"about {format_bytes(cost.replay_bytes)}"} if plays else {}),
+        **(window if plays else {}),
         "arithmetic of the run": f"{cost.flops:.2g} operations",
-        "time here, by arithmetic alone": f"about {format_duration(cost.seconds)} at {cost.flops_per_second / 1e9:,.0f} GFLOP/s",
+        "time here, by arithmetic alone": f"about {format_duration(cost.seconds)} at {rate}",
     }
 
 
 def _compile_rows(config: Config, plays: bool) -> list[tuple[Cell, ...]]:
-    """Compile self-play, where there is any, and one learning step for the present devices; nothing is run."""
-    mesh = mesh_lib.make_mesh()
-    with tempfile.TemporaryDirectory() as folder:
-        loop = Loop(config, mesh, Path(folder))
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    train = jax.eval_shape(loop.learner.init, key)
-    rows = []
-    if plays:
-        params = jax.eval_shape(loop.network.fold, train.variables)
-        carry = jax.eval_shape(loop.selfplay.init, key, loop.starts)
-        threshold = jax.ShapeDtypeStruct((), "float32")
-        rows.append(_compiled("self-play", loop.selfplay.play, params, carry, key, threshold, loop.starts))
-    rows.append(_compiled("learning step", loop.learner.train_step, train, loop.batch_shapes()))
-    return rows
+    """Compile self-play, where there is any, and one learning step; nothing is run."""
+    programs = PlannedPrograms(config, mesh_lib.make_mesh(), plays)
+    rows = [_compiled("self-play", programs.play())] if plays else []
+    return [*rows, _compiled("learning step", programs.train_step())]
 
 
-def _compiled(name: str, program: Any, *shapes: PyTree) -> tuple[Cell, ...]:
+def _compiled(name: str, program: Program) -> tuple[Cell, ...]:
     started = time.monotonic()
-    compiled = program.lower(*shapes).compile()
+    memory = program_memory(program.lower().compile())
     seconds = time.monotonic() - started
-    memory = compiled.memory_analysis()
-    used = 0 if memory is None else memory.argument_size_in_bytes + memory.temp_size_in_bytes
+    used = 0 if memory is None else memory.arguments + memory.temporaries
     return (name, format_duration(seconds), format_bytes(used))
 
 
 def _problems(config: Config, cost: Estimate, plays: bool) -> list[str]:
-    problems = []
-    devices = jax.device_count()
-    if plays and config.selfplay.num_games % devices:
-        problems.append(f"selfplay.num-games = {config.selfplay.num_games} does not divide over {devices} devices")
-    if config.learner.batch_size % devices:
-        problems.append(f"learner.batch-size = {config.learner.batch_size} does not divide over {devices} devices")
-    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit", memory_bytes())
-    if cost.tree_bytes + cost.training_bytes > 0.9 * limit:
-        problems.append(
-            f"the trees ({format_bytes(cost.tree_bytes)}) do not fit into {format_bytes(limit)}; a smaller selfplay.search-batch makes them smaller"
-        )
+    problems, devices = [], jax.device_count()
+    num_games, batch_size = config.selfplay.num_games, config.learner.batch_size
+    if plays and num_games % devices:
+        problems.append(f"selfplay.num-games = {num_games} does not divide over {devices} devices")
+    if batch_size % devices:
+        problems.append(f"learner.batch-size = {batch_size} does not divide over {devices} devices")
+    limit = _device_bytes() or memory_bytes()
+    if cost.tree_bytes + cost.training_bytes > (1 - FREE_SHARE) * limit:
+        sizes = f"the trees ({format_bytes(cost.tree_bytes)}) do not fit into {format_bytes(limit)}"
+        problems.append(f"{sizes}; a smaller selfplay.search-batch makes them smaller")
     free = shutil.disk_usage(".").free
     if cost.replay_bytes > free:
-        needed = format_bytes(cost.replay_bytes)
-        problems.append(
-            f"the full replay window needs about {needed}, and {format_bytes(free)} are free on this disk; a smaller replay.window-games needs less"
-        )
+        sizes = f"about {format_bytes(cost.replay_bytes)}, and {format_bytes(free)} are free"
+        advice = "a smaller replay.window-games needs less"
+        problems.append(f"the full replay window needs {sizes} on this disk; {advice}")
     return problems

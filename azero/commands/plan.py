@@ -1,11 +1,11 @@
-"""`azero plan`: what an experiment will need on a slice of TPUs, how long it will take and what it will cost, before anything is rented."""
+"""`azero plan`: what an experiment needs on a slice of TPUs, its time and price, before renting."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,24 +17,31 @@ from rich.table import Table
 from azero.chips import GIB, Topology, parse_topology
 from azero.config import config_hash, load_overlay
 from azero.console.progress import working
-from azero.console.tables import facts_table, format_bytes, format_count, format_duration, make_table
+from azero.console.tables import (
+    facts_table,
+    format_bytes,
+    format_count,
+    format_duration,
+    make_table,
+)
 from azero.console.terminal import make_console
 from azero.experiment import Experiment, load
-from azero.plan.compiled import DoesNotFit
-from azero.plan.fitting import fit, usable_bytes
+from azero.plan.compiled import DoesNotFit, ProgramCost, program_costs, usable_bytes
+from azero.plan.fitting import fit
 from azero.plan.hlo import COLLECTIVES
-from azero.plan.outlook import Outlook, outlook
-from azero.plan.planning import Finding, PlannedPrograms, findings
+from azero.plan.programs import PlannedPrograms, topology_mesh
+from azero.plan.run_cost import RunCost, run_cost
 from azero.settings import Config
 from azero.train.arguments import find_flag, overlay_path
 
 _COLUMNS = 5
 """Programs side by side in a table."""
-DESCRIPTION = """Say what an experiment needs on a slice of TPUs, before it is rented: memory, time, games a day, days, a price.
-
-Its programs are compiled by the TPU compiler on this machine, which needs no TPU. The experiment's own settings may follow, as in
-`python -m azero.experiments.NAME`.
-"""
+DESCRIPTION = (
+    "Say what an experiment needs on a slice of TPUs, before it is rented: memory, time, games a "
+    "day, days, a price.\n\n"
+    "Its programs are compiled by the TPU compiler on this machine, which needs no TPU. The "
+    "experiment's own settings may follow, as in\n`python -m azero.experiments.NAME`.\n"
+)
 
 
 @dataclass(frozen=True)
@@ -45,15 +52,19 @@ class PlanArguments:
     experiment: str = "go19"
     """The experiment, such as go19."""
     topology: str = "v5e:2x4"
-    """The slice: generation (v2, v3, v4, v5e, v5p, v6e) and grid of chips, from v5e:1x1 to v5e:16x16; v4 and v5p have three axes, as in v4:2x2x1."""
+    """The slice: generation (v2, v3, v4, v5e, v5p, v6e) and grid of chips, from v5e:1x1 to
+    v5e:16x16; v4 and v5p have three axes, as in v4:2x2x1."""
     config: Path | None = None
-    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/)."""
+    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see
+    configs/)."""
     fit: bool = False
-    """Choose the largest learner.batch-size (up to the experiment's) and selfplay.search-batch that fit, powers of two."""
+    """Choose the largest learner.batch-size (up to the experiment's) and selfplay.search-batch that
+    fit, powers of two."""
     price: float | None = None
     """Dollars that a chip costs per hour."""
     efficiency: float = 0.5
-    """Share of the roofline that a real run is taken to reach; nothing here was measured on a TPU."""
+    """Share of the roofline that a real run is taken to reach; nothing here was measured on a
+    TPU."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
@@ -71,47 +82,65 @@ class Plan:
     experiment: str
     config: Config
     topology: Topology
-    programs: dict[str, Finding]
-    outlook: Outlook
+    programs: dict[str, ProgramCost]
+    run: RunCost
+    price: float | None
+    """Dollars that a chip costs per hour."""
     is_fitted: bool
 
     @property
     def hbm_bytes(self) -> int:
-        """Memory that the largest program needs on a device, with what lies beside it."""
-        return max(finding.hbm_bytes for finding in self.programs.values())
+        """Memory that the largest program needs on a device, with what else lies there."""
+        return max(cost.hbm_bytes for cost in self.programs.values())
+
+    @property
+    def dollars(self) -> float | None:
+        """Price of the run."""
+        chip_hours = self.run.run_days * 24 * self.topology.num_chips
+        return None if self.price is None else chip_hours * self.price
 
 
 def main(argv: Sequence[str]) -> None:
     """Make the plan that the flags `argv` ask for, and print it.
 
     Raises:
-      ValueError: there is no such experiment or topology, a setting is wrong, the TPU compiler is missing, or the programs do not fit.
+      ValueError: there is no such experiment or topology, a setting is wrong, the TPU compiler is
+        missing, or the programs do not fit.
     """
     arguments = parse_plan(argv)
-    console = make_console(stderr=True)
-    plan = make_plan(load(arguments.experiment), arguments, console)
+    plan = make_plan(load(arguments.experiment), arguments, make_console(stderr=True))
     if arguments.json:
-        print(json.dumps(as_json(plan, arguments), indent=1))
+        print(json.dumps(as_json(plan), indent=1))
     else:
-        print_plan(plan, arguments, make_console())
+        print_plan(plan, make_console())
 
 
 def parse_plan(argv: Sequence[str]) -> PlanArguments:
-    """Return the arguments in `argv`; the settings are those of the experiment that it names, under its overlay.
+    """Return the arguments in `argv`.
+
+    The settings are those of the experiment that it names, under its overlay.
 
     Raises:
-      ValueError: there is no such experiment or overlay. (A wrong flag ends the program with tyro's own message, which names the nearest flag.)
+      ValueError: there is no such experiment or overlay. (A wrong flag ends the program with tyro's
+        own message, which names the nearest flag.)
     """
     default = PlanArguments(settings=Config())
     experiment = load(find_flag(argv, "--experiment") or default.experiment)
-    overlay = overlay_path(argv)
-    settings = experiment.config if overlay is None else load_overlay(overlay, experiment.config)
+    overlay, settings = overlay_path(argv), experiment.config
+    if overlay is not None:
+        settings = load_overlay(overlay, settings)
     default = dataclasses.replace(default, settings=settings, experiment=experiment.name)
-    return tyro.cli(PlanArguments, prog="azero plan", description=DESCRIPTION, default=default, args=list(argv))
+    return tyro.cli(
+        PlanArguments,
+        prog="azero plan",
+        description=DESCRIPTION,
+        default=default,
+        args=list(argv),
+    )
 
 
 def make_plan(experiment: Experiment, arguments: PlanArguments, console: Console) -> Plan:
-    """Compile the programs of `experiment` and draw the conclusions; progress goes to `console`.
+    """Compile the programs of `experiment` and add up what a run takes; progress is on `console`.
 
     Raises:
       ValueError: see `main`.
@@ -124,29 +153,45 @@ def make_plan(experiment: Experiment, arguments: PlanArguments, console: Console
 
     if arguments.fit:
         config = fit(config, topology, plays, announce)
-    programs = PlannedPrograms(config, topology, plays)
+    programs = PlannedPrograms(config, topology_mesh(topology), plays)
     try:
-        found = findings(programs, topology, announce)
+        costs = program_costs(programs, topology, announce)
     except DoesNotFit as error:
-        there = f"of {usable_bytes(topology) / GIB:.2f} GiB that programs may take"
-        raise ValueError(f"{experiment.name} does not fit on {topology.name}: {error}, {there}; --fit chooses sizes that do") from error
-    return Plan(experiment.name, config, topology, found, outlook(experiment, config, programs, found, arguments.efficiency), arguments.fit)
+        raise ValueError(
+            f"{experiment.name} does not fit on {topology.name}: {error}, of "
+            f"{usable_bytes(topology) / GIB:.2f} GiB that programs may take; --fit chooses sizes "
+            "that do"
+        ) from error
+    run = run_cost(experiment, programs, costs, arguments.efficiency)
+    return Plan(experiment.name, config, topology, costs, run, arguments.price, arguments.fit)
 
 
 def fitted_flags(plan: Plan) -> str:
     """Return the flags by which a run takes the sizes of the plan."""
-    selfplay, learner = plan.config.selfplay, plan.config.learner
-    flags = {"selfplay.num-games": selfplay.num_games, "selfplay.search-batch": selfplay.search_batch, "learner.batch-size": learner.batch_size}
-    return " ".join(f"--{name} {value}" for name, value in flags.items() if value is not None and ("self-play" in plan.programs or name.startswith("learner")))
+    selfplay, flags = plan.config.selfplay, {}
+    if "self-play" in plan.programs:
+        flags["selfplay.num-games"] = selfplay.num_games
+        if selfplay.search_batch is not None:
+            flags["selfplay.search-batch"] = selfplay.search_batch
+    flags["learner.batch-size"] = plan.config.learner.batch_size
+    return " ".join(f"--{name} {value}" for name, value in flags.items())
 
 
-def as_json(plan: Plan, arguments: PlanArguments) -> dict[str, Any]:
-    """Return the plan as plain values; sizes in bytes, times in seconds, everything about one device unless its name says otherwise."""
-    topology, chip = plan.topology, plan.topology.chip
+def as_json(plan: Plan) -> dict[str, Any]:
+    """Return the plan as plain values.
+
+    Sizes are in bytes, times in seconds, and everything is about one device unless its name says
+    otherwise.
+    """
+    topology, chip, config = plan.topology, plan.topology.chip, plan.config
     return {
         "experiment": plan.experiment,
-        "config_hash": config_hash(plan.config),
-        "topology": {"name": topology.name, "chips": topology.num_chips, "devices": topology.num_devices},
+        "config_hash": config_hash(config),
+        "topology": {
+            "name": topology.name,
+            "chips": topology.num_chips,
+            "devices": topology.num_devices,
+        },
         "device": {
             "hbm_bytes": chip.device_hbm,
             "usable_bytes": usable_bytes(topology),
@@ -154,89 +199,89 @@ def as_json(plan: Plan, arguments: PlanArguments) -> dict[str, Any]:
             "bandwidth": chip.bandwidth / chip.devices,
         },
         "sizes": {
-            "num_games": plan.config.selfplay.num_games,
-            "search_batch": plan.config.selfplay.search_batch,
-            "batch_size": plan.config.learner.batch_size,
+            "num_games": config.selfplay.num_games,
+            "search_batch": config.selfplay.search_batch,
+            "batch_size": config.learner.batch_size,
         },
         "flags": fitted_flags(plan) if plan.is_fitted else None,
         "hbm_bytes": plan.hbm_bytes,
         "fits": plan.hbm_bytes <= usable_bytes(topology),
-        "programs": {name: _finding_json(finding) for name, finding in plan.programs.items()},
-        "outlook": dataclasses.asdict(plan.outlook),
-        "dollars": _dollars(plan, arguments),
+        "programs": {name: _program_json(cost) for name, cost in plan.programs.items()},
+        "run": dataclasses.asdict(plan.run),
+        "dollars": plan.dollars,
     }
 
 
-def _finding_json(finding: Finding) -> dict[str, Any]:
+def _program_json(cost: ProgramCost) -> dict[str, Any]:
     return {
-        "hbm_bytes": finding.hbm_bytes,
-        "memory": dataclasses.asdict(finding.compiled.memory),
-        "beside_bytes": finding.beside_bytes,
-        "cost": dataclasses.asdict(finding.cost),
-        "instructions": finding.counts,
-        "compile_seconds": finding.compiled.seconds,
+        "hbm_bytes": cost.hbm_bytes,
+        "memory": dataclasses.asdict(cost.compiled.memory),
+        "beside_bytes": cost.resident_bytes,
+        "cost": dataclasses.asdict(cost.work),
+        "instructions": cost.counts,
+        "compile_seconds": cost.compiled.seconds,
     }
 
 
-def _dollars(plan: Plan, arguments: PlanArguments) -> float | None:
-    return None if arguments.price is None else plan.outlook.run_days * 24 * plan.topology.num_chips * arguments.price
-
-
-def print_plan(plan: Plan, arguments: PlanArguments, console: Console) -> None:
+def print_plan(plan: Plan, console: Console) -> None:
     """Print the plan as tables."""
-    usable = usable_bytes(plan.topology)
-    memory_title = f"{plan.experiment} on {plan.topology.name}: memory of one device"
-    for table in _programs_tables(memory_title, plan, lambda finding: _memory_facts(finding, plan.topology.chip.device_hbm)):
+    usable, device_hbm = usable_bytes(plan.topology), plan.topology.chip.device_hbm
+    title = f"{plan.experiment} on {plan.topology.name}: memory of one device"
+    memory = {name: _memory_facts(cost, device_hbm) for name, cost in plan.programs.items()}
+    work = {name: _work_facts(cost) for name, cost in plan.programs.items()}
+    for table in _programs_tables(title, memory):
         console.print(table)
-    for table in _programs_tables("Work of one device, each program once", plan, _work_facts):
+    for table in _programs_tables("Work of one device, each program once", work):
         console.print(table)
-    console.print(facts_table("What a run would do", _outlook_facts(plan, arguments)))
-    for line in plan.outlook.assumptions:
+    console.print(facts_table("What a run would do", _run_facts(plan)))
+    for line in plan.run.assumptions:
         console.print(f"  - {line}", highlight=False)
     if plan.is_fitted:
         console.print(f"sizes that fit: {fitted_flags(plan)}", highlight=False, soft_wrap=True)
     if plan.hbm_bytes > usable:
-        console.print(
-            f"does not fit: {format_bytes(plan.hbm_bytes)} of {format_bytes(usable)} that programs may take; --fit chooses sizes that do", style="red"
-        )
+        needed = f"{format_bytes(plan.hbm_bytes)} of {format_bytes(usable)} that programs may take"
+        console.print(f"does not fit: {needed}; --fit chooses sizes that do", style="red")
 
 
-def _programs_tables(title: str, plan: Plan, describe: Callable[[Finding], dict[str, str]]) -> list[Table]:
-    """Return tables with a column for each program, five to a table, which fill a terminal of 80 characters, and a row for each fact."""
-    described = [(name, describe(finding)) for name, finding in plan.programs.items()]
-    tables = []
-    for first in range(0, len(described), _COLUMNS):
-        part = described[first : first + _COLUMNS]
-        rows = [(label, *(facts[label] for _, facts in part)) for label in part[0][1]]
-        tables.append(make_table(title if first == 0 else "", ("", *(name for name, _ in part)), rows))
+def _programs_tables(title: str, facts: dict[str, dict[str, str]]) -> list[Table]:
+    """Return tables with a column for each program and a row for each fact.
+
+    There are five programs to a table, which fill a terminal of 80 characters.
+    """
+    programs, tables = list(facts), []
+    for first in range(0, len(programs), _COLUMNS):
+        names = programs[first : first + _COLUMNS]
+        rows = [(fact, *(facts[name][fact] for name in names)) for fact in facts[names[0]]]
+        tables.append(make_table(title if first == 0 else "", ("", *names), rows))
     return tables
 
 
-def _memory_facts(finding: Finding, device_hbm: float) -> dict[str, str]:
-    memory = finding.compiled.memory
+def _memory_facts(cost: ProgramCost, device_hbm: float) -> dict[str, str]:
+    memory = cost.compiled.memory
     return {
         "arguments": format_bytes(memory.arguments),
         "new outputs": format_bytes(memory.outputs - memory.aliases),
         "temporaries": format_bytes(memory.temporaries),
         "code": format_bytes(memory.code),
-        "beside it": format_bytes(finding.beside_bytes),
-        "in all": format_bytes(finding.hbm_bytes),
-        f"of {format_bytes(device_hbm)}": f"{100 * finding.hbm_bytes / device_hbm:.0f}%",
+        "beside it": format_bytes(cost.resident_bytes),
+        "in all": format_bytes(cost.hbm_bytes),
+        f"of {format_bytes(device_hbm)}": f"{100 * cost.hbm_bytes / device_hbm:.0f}%",
     }
 
 
-def _work_facts(finding: Finding) -> dict[str, str]:
-    collectives = [f"{count} {name}" for name, count in finding.counts.items() if name in COLLECTIVES]
+def _work_facts(cost: ProgramCost) -> dict[str, str]:
+    counts = cost.counts
+    collectives = [f"{count} {name}" for name, count in counts.items() if name in COLLECTIVES]
     return {
-        "flops": f"{finding.cost.flops:.3g}",
-        "HBM traffic": format_bytes(finding.cost.hbm_bytes),
-        "roofline": _time_text(finding.cost.seconds),
-        "gathers": str(finding.counts["gather"]),
-        "scatters": str(finding.counts["scatter"]),
-        "loops": str(finding.counts["while"]),
+        "flops": f"{cost.work.flops:.3g}",
+        "HBM traffic": format_bytes(cost.work.hbm_bytes),
+        "roofline": _time_text(cost.work.seconds),
+        "gathers": str(counts["gather"]),
+        "scatters": str(counts["scatter"]),
+        "loops": str(counts["while"]),
         "collectives": ", ".join(collectives) or "none",
-        "exchanged": format_bytes(finding.cost.exchanged_bytes),
-        "compiled in": format_duration(finding.compiled.seconds),
+        "exchanged": format_bytes(cost.work.exchanged_bytes),
+        "compiled in": format_duration(cost.compiled.seconds),
     }
 
 
@@ -248,21 +293,26 @@ def _percent_text(share: float) -> str:
     return f"{100 * share:.0f}%" if share >= 0.01 else f"{100 * share:.2g}%"
 
 
-def _outlook_facts(plan: Plan, arguments: PlanArguments) -> dict[str, str]:
-    seen = plan.outlook
-    facts = {"devices": f"{plan.topology.num_devices} on {plan.topology.num_chips} chip(s)"}
-    if seen.simulation_flops is not None and seen.move_seconds is not None:
+def _run_facts(plan: Plan) -> dict[str, str]:
+    run, topology = plan.run, plan.topology
+    facts = {"devices": f"{topology.num_devices} on {topology.num_chips} chip(s)"}
+    if run.simulation_flops is not None and run.move_seconds is not None:
+        by_layers = f"({run.evaluation_flops:.4g} by the network's layers)"
+        traffic = f"{format_bytes(run.simulation_bytes or 0)} of traffic"
+        speed = f"{format_count(run.positions_per_second or 0)} positions/s"
         facts |= {
-            "a simulation": f"{seen.simulation_flops:.4g} flops ({seen.evaluation_flops:.4g} by the network's layers), {format_bytes(seen.simulation_bytes or 0)} of traffic",
-            "a move in all games": f"{_time_text(seen.move_seconds)} at the roofline",
-            "self-play": f"{format_count(seen.positions_per_second or 0)} positions/s, {format_count(seen.games_per_day or 0)} games a day",
+            "a simulation": f"{run.simulation_flops:.4g} flops {by_layers}, {traffic}",
+            "a move in all games": f"{_time_text(run.move_seconds)} at the roofline",
+            "self-play": f"{speed}, {format_count(run.games_per_day or 0)} games a day",
         }
+    flops = f"{run.step_flops:.4g} flops a device ({run.step_hand_flops:.4g} by the layers)"
+    games = f", {format_count(run.run_games)} games" if run.run_games else ""
+    duration = format_duration(run.run_days * 86_400)
     facts |= {
-        "a training step": f"{_time_text(seen.step_seconds)} at the roofline; {seen.step_flops:.4g} flops a device ({seen.step_hand_flops:.4g} by the layers)",
-        "the run": f"{format_count(seen.run_steps)} steps" + (f", {format_count(seen.run_games)} games" if seen.run_games else ""),
-        "time": f"{format_duration(seen.run_days * 86_400)} ({_percent_text(seen.learner_share)} of it learning)",
+        "a training step": f"{_time_text(run.step_seconds)} at the roofline; {flops}",
+        "the run": f"{format_count(run.run_steps)} steps{games}",
+        "time": f"{duration} ({_percent_text(run.learner_share)} of it learning)",
     }
-    dollars = _dollars(plan, arguments)
-    if dollars is not None:
-        facts["price"] = f"{dollars:,.2f} dollars at {arguments.price:g} a chip and hour"
+    if plan.dollars is not None:
+        facts["price"] = f"{plan.dollars:,.2f} dollars at {plan.price:g} a chip and hour"
     return facts

@@ -1,6 +1,6 @@
 """The processes of a run: how one joins the others, and how the end of one becomes the end of all."""
 
-from azero.distributed.cluster import together
+from azero.distributed.cluster import join_cluster
 from azero.distributed.line import EXIT_INTERRUPTED, Line, end_process, say
 
-__all__ = ["EXIT_INTERRUPTED", "Line", "end_process", "say", "together"]
+__all__ = ["EXIT_INTERRUPTED", "Line", "end_process", "join_cluster", "say"]

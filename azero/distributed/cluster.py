@@ -24,7 +24,7 @@ from azero.distributed.token import lead_token, other_token
 from azero.memory import explain_exhaustion
 from azero.train.settings import RunConfig
 
-_MISTAKES = (ValueError, FloatingPointError, OSError, KeyboardInterrupt)
+_EXPLAINED = (ValueError, FloatingPointError, OSError, KeyboardInterrupt)
 """Exceptions whose text tells a person all; of others the traceback is printed."""
 _METADATA_SECONDS = 2.0
 """Google's metadata server answers within milliseconds; elsewhere its name does not exist."""
@@ -35,7 +35,7 @@ _LAUNCHERS = (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_
 
 
 @contextlib.contextmanager
-def together(settings: RunConfig, workdir: Path) -> Iterator[Line]:
+def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[Line]:
     """Join the other processes of the run, where there are any, and end with them: when one fails or dies, all say so and stop. Call before anything touches a
     device.
 
@@ -50,8 +50,8 @@ def together(settings: RunConfig, workdir: Path) -> Iterator[Line]:
     except BaseException as error:
         line.await_news()
         is_stopped = isinstance(error, KeyboardInterrupt)
-        line.tell("it was stopped" if is_stopped else " ".join(str(error).split()) or type(error).__name__, EXIT_INTERRUPTED if is_stopped else 2)
-        if not isinstance(error, _MISTAKES) and jax.distributed.is_initialized():
+        line.broadcast_failure("it was stopped" if is_stopped else " ".join(str(error).split()) or type(error).__name__, EXIT_INTERRUPTED if is_stopped else 2)
+        if not isinstance(error, _EXPLAINED) and jax.distributed.is_initialized():
             traceback.print_exc()
             end_process(1)
         raise

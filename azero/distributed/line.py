@@ -61,7 +61,7 @@ class Line:
         if self._connections:
             threading.Thread(target=self._watch, name="line", daemon=True).start()
 
-    def tell(self, reason: str, status: int) -> None:
+    def broadcast_failure(self, reason: str, status: int) -> None:
         """Tell the others that this process ends and why; they end with `status`. What becomes of them is no news from here on."""
         self._is_over.set()
         self._send({"end": reason, "process": self._process, "status": status})

@@ -107,7 +107,7 @@ def gather(listener: socket.socket, count: int, seconds: float, token: str) -> L
     if missing:
         what = "process" if len(missing) == 1 else "processes"
         reason = f"{what} {', '.join(missing)} of {count} did not come within {seconds:.0f} s (run.join-seconds)"
-        line.tell(reason, 2)
+        line.broadcast_failure(reason, 2)
         raise ValueError(f"{reason}; start every process with the same run.coordinator and run.num-processes, and an id of its own")
     for process, connection in connections.items():
         with contextlib.suppress(OSError):

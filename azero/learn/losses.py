@@ -1,4 +1,7 @@
-"""Equation 1 of AlphaGo Zero, (z - v)^2 - pi^T log p + c ||theta||^2, and the policy gradient of AlphaGo (2016). One position below, the batch above."""
+"""Equation 1 of AlphaGo Zero, (z - v)^2 - pi^T log p, and the policy gradient of AlphaGo (2016).
+
+One position below, the batch above. The equation's last term, c ||theta||^2, is the learner's.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from azero.networks.network import NEVER
-from azero.types import Array, PyTree
+from azero.types import Array
 
 
 class Losses(NamedTuple):
@@ -18,7 +21,7 @@ class Losses(NamedTuple):
     policy: Array
     """Mean cross-entropy (nats) over the positions that have a policy target."""
     value: Array
-    """Mean squared error of the value in [-1, 1]; of the policy gradient the mean squared advantage."""
+    """Mean squared error of the value in [-1, 1]; with REINFORCE the mean squared advantage."""
     entropy: Array
     """Mean entropy (nats) of the network's policy."""
     target_entropy: Array
@@ -48,7 +51,8 @@ def batch_losses(logits: Array, value: Array, weights: Array, target: Array) -> 
     Args:
       logits: float32[B, A], unmasked.
       value: float32[B].
-      weights: float32[B, A]; a row of zeros, but for moves that the network does not have, is no policy target and is left out of the policy's averages.
+      weights: float32[B, A]; a row of zeros, but for moves that the network does not have, is no
+        policy target and is left out of the policy's averages.
       target: float32[B].
     """
     weights = jnp.where(logits > NEVER, weights, 0.0)
@@ -64,13 +68,15 @@ def batch_losses(logits: Array, value: Array, weights: Array, target: Array) -> 
 
 
 def reinforce_losses(logits: Array, advantage: Array, weights: Array, allowed: Array) -> Losses:
-    """Return REINFORCE as losses (Williams 1992; AG16 methods, 'Policy network: reinforcement learning').
+    """Return the losses of REINFORCE (Williams 1992; AG16 methods, 'Policy network: RL').
 
-    The gradient of `policy` is minus that of the mean of (z - v) log p(a) over the positions of the batch that have a move.
+    The gradient of `policy` is minus that of the mean of (z - v) log p(a) over the positions of the
+    batch that have a move.
 
     Args:
       logits: float32[B, A], unmasked.
-      advantage: float32[B], the result z of the game for the side that moved, minus what was expected of the position, v.
+      advantage: float32[B], the result z of the game for the side that moved, minus what was
+        expected of the position, v.
       weights: float32[B, A], one on the move a; a row of zeros is no position, and left out.
       allowed: bool[B, A], the moves that a was drawn from: p is the softmax over these.
     """
@@ -86,13 +92,11 @@ def reinforce_losses(logits: Array, advantage: Array, weights: Array, allowed: A
     )
 
 
-def squared_norm(params: PyTree) -> Array:
-    """Return ||theta||^2 over all parameters, float32[]."""
-    return sum((jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(params)), start=jnp.zeros((), jnp.float32))
-
-
 def _mean_with_target(weights: Array) -> Callable[[Array], Array]:
-    """Return the mean of float32[B] over the positions whose row of `weights` [B, A] is not all zeros; 0 where there is none."""
+    """Return the mean of float32[B] over the positions whose row of `weights` [B, A] is not zero.
+
+    It is 0 where there is none.
+    """
     has_target = jnp.any(weights > 0, axis=-1)
     count = jnp.maximum(1, jnp.sum(has_target)).astype(jnp.float32)
-    return lambda per_position: jnp.sum(jnp.where(has_target, per_position, jnp.zeros_like(per_position))) / count
+    return lambda losses: jnp.sum(jnp.where(has_target, losses, jnp.zeros_like(losses))) / count

@@ -13,6 +13,7 @@ from azero.games.settings import GameConfig
 from azero.games.shogi.settings import ShogiConfig
 from azero.match.request import MatchRequest
 from azero.players.external import MakePlayer
+from azero.players.play_style import PlayStyle
 from azero.players.player import Player, Position
 from azero.players.program import find_program
 from azero.players.program_specs import GnuShogiSpec, ProgramSpec, program_maker
@@ -27,7 +28,6 @@ from azero.players.specs import (
     resolve,
     with_search,
 )
-from azero.players.tree_player import PlayStyle
 from azero.settings import Config
 
 

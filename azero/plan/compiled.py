@@ -1,4 +1,7 @@
-"""Compiling a program for a slice of TPUs that is not there, and what comes out; results are kept between runs."""
+"""What the compiler says of programs: memory, arithmetic, traffic, time at the roofline.
+
+Programs are compiled for a slice of TPUs that is not there, and results are kept between runs.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,37 @@ import gzip
 import hashlib
 import importlib.metadata
 import json
+import math
 import os
 import re
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from azero.chips import GIB
-from azero.plan.hlo import Module, parse
+from azero.chips import GIB, Topology
+from azero.plan.cost import Cost, Rates, module_cost
+from azero.plan.hlo import COLLECTIVES, Module, parse
+from azero.plan.programs import PlannedPrograms, Program
+
+COUNTED = ("gather", "scatter", "while", *COLLECTIVES)
+"""Instructions whose number is reported: what TPUs are slow at, loops, and exchanges between
+devices."""
+USABLE = 31 / 32
+"""Share of a device's memory that programs may take: the compiler keeps 0.25 of 16 GiB for itself
+on v5e, 0.75 of 32 GiB on v6e (its own messages)."""
+
+Announce = Callable[[str], AbstractContextManager[None]]
+"""Says what is being done for as long as the block runs."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of one device's main memory that a program takes while it runs (`memory_analysis()`)."""
+    """Bytes of one device's main memory that a program takes while it runs."""
 
     arguments: int
     outputs: int
@@ -47,6 +65,30 @@ class CompiledProgram:
     """Time that compiling took, also where the result was kept from before."""
 
 
+@dataclass(frozen=True)
+class ProgramCost:
+    """What one program needs and does, of one device."""
+
+    compiled: CompiledProgram
+    work: Cost
+    resident_bytes: int
+    """What else lies on the device while it runs."""
+
+    @property
+    def hbm_bytes(self) -> int:
+        """Memory needed while it runs."""
+        return self.compiled.memory.total + self.resident_bytes
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Instructions of `COUNTED` in the program by name.
+
+        Collectives are left out where there are none.
+        """
+        counts = self.compiled.module.counts()
+        return {name: counts[name] for name in COUNTED if counts[name] or name not in COLLECTIVES}
+
+
 class DoesNotFit(ValueError):
     """The compiler gave up: the program needs more memory than a device has."""
 
@@ -56,10 +98,61 @@ class DoesNotFit(ValueError):
         self.needed = needed
 
 
-def compile_program(lowered: Any, topology: str) -> CompiledProgram:
-    """Compile what `jax.jit(...).lower(...)` gave for the devices of `topology`, or take the result of an earlier time.
+def program_costs(
+    programs: PlannedPrograms,
+    topology: Topology,
+    announce: Announce,
+) -> dict[str, ProgramCost]:
+    """Compile all programs, one after the other, and return their costs by name.
 
-    The compiler's input is the key under which a result is kept, with the compiler's version and the topology, so that no other program can be taken for it.
+    Raises:
+      DoesNotFit: a program needs more memory than a device has.
+    """
+    costs = {}
+    for program in programs.in_order():
+        with announce(f"compiling {program.name} for {topology.name}"):
+            costs[program.name] = program_cost(program, topology)
+    return costs
+
+
+def program_cost(program: Program, topology: Topology) -> ProgramCost:
+    """Compile `program` and add up what it does.
+
+    Raises:
+      DoesNotFit: it needs more memory than a device has, together with what else lies on it.
+    """
+    resident = sum(shard_bytes(leaf) for leaf in jax.tree.leaves(program.resident))
+    try:
+        compiled = compile_program(program.lower(), topology.name)
+    except DoesNotFit as error:
+        raise DoesNotFit(program.name, error.needed + resident) from error
+    return ProgramCost(compiled, module_cost(compiled.module, device_rates(topology)), resident)
+
+
+def usable_bytes(topology: Topology) -> float:
+    """Return the memory of a device that programs may take."""
+    return USABLE * topology.chip.device_hbm
+
+
+def device_rates(topology: Topology) -> Rates:
+    """Return what one device of the slice does at most."""
+    chip, devices = topology.chip, topology.chip.devices
+    bandwidth, links = chip.bandwidth / devices, chip.links / devices
+    return Rates(chip.device_flops, bandwidth, links, topology.num_devices)
+
+
+def shard_bytes(leaf: Any) -> int:
+    """Return the bytes of one device's part of an array, by its shape and sharding."""
+    dtype = leaf.dtype
+    itemsize = 8 if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key) else dtype.itemsize
+    return math.prod(leaf.sharding.shard_shape(leaf.shape)) * itemsize
+
+
+def compile_program(lowered: Any, topology: str) -> CompiledProgram:
+    """Compile what `jax.jit(...).lower(...)` gave for `topology`, or take an earlier result.
+
+    The compiler's input is the key under which a result is kept, with the compiler's version and
+    the topology, so that no other program can be taken for it.
 
     Raises:
       DoesNotFit: it needs more memory than a device has.
@@ -73,6 +166,20 @@ def compile_program(lowered: Any, topology: str) -> CompiledProgram:
     return CompiledProgram(parse(kept["text"]), Memory(**kept["memory"]), kept["seconds"])
 
 
+def program_memory(compiled: jax.stages.Compiled) -> Memory | None:
+    """Return the memory that a compiled program takes; None where the compiler does not say."""
+    analysis = compiled.memory_analysis()
+    if analysis is None:
+        return None
+    return Memory(
+        arguments=analysis.argument_size_in_bytes,
+        outputs=analysis.output_size_in_bytes,
+        temporaries=analysis.temp_size_in_bytes,
+        aliases=analysis.alias_size_in_bytes,
+        code=analysis.generated_code_size_in_bytes,
+    )
+
+
 def _compile(lowered: Any) -> dict[str, Any]:
     started = time.monotonic()
     try:
@@ -82,20 +189,19 @@ def _compile(lowered: Any) -> dict[str, Any]:
         if needed is None:
             raise
         return {"needed": needed}
-    analysis = compiled.memory_analysis()
-    memory = Memory(
-        arguments=analysis.argument_size_in_bytes,
-        outputs=analysis.output_size_in_bytes,
-        temporaries=analysis.temp_size_in_bytes,
-        aliases=analysis.alias_size_in_bytes,
-        code=analysis.generated_code_size_in_bytes,
-    )
-    return {"text": compiled.as_text(), "memory": dataclasses.asdict(memory), "seconds": time.monotonic() - started}
+    memory = program_memory(compiled)
+    assert memory is not None, "the TPU compiler says what a program needs"
+    seconds = time.monotonic() - started
+    return {"text": compiled.as_text(), "memory": dataclasses.asdict(memory), "seconds": seconds}
 
 
 def bytes_needed(message: str) -> int | None:
-    """Return the bytes that a program would have needed, by the compiler's `message` that they are not there; None for another message."""
-    used = re.search(r"Used ([\d.]+)([KMGT]?) of [\d.]+[KMGT]? hbm", message) or re.search(r"required for HLO temporaries \(([\d.]+)([KMGT]?)\)", message)
+    """Return the bytes that a program would have needed, by the compiler's `message`.
+
+    None is a message that says something else than that they are not there.
+    """
+    used = re.search(r"Used ([\d.]+)([KMGT]?) of [\d.]+[KMGT]? hbm", message)
+    used = used or re.search(r"required for HLO temporaries \(([\d.]+)([KMGT]?)\)", message)
     return parse_size(used[1], used[2]) if used else None
 
 
@@ -105,7 +211,8 @@ def parse_size(number: str, unit: str) -> int:
 
 
 def _cache_path(program: str, topology: str) -> Path:
-    versions = [f"{name} {importlib.metadata.version(name)}" for name in ("jax", "jaxlib", "libtpu")]
+    packages = ("jax", "jaxlib", "libtpu")
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
     digest = hashlib.sha256("\n".join([*versions, topology, program]).encode()).hexdigest()
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     return home / "azero" / "plan" / f"{digest[:32]}.json.gz"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
@@ -19,20 +20,30 @@ from azero.games.settings import GameConfig
 from azero.networks.network import Network
 from azero.networks.rollout import NUM_GROUPS, sum_weights
 from azero.networks.settings import Rollout2016Config
-from azero.players.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
+from azero.players.play_style import ALPHAGO2016
 from azero.players.searches import eyes_last_leaf
 from azero.players.thinking import Limits
-from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
-from azero.search.single.apv import ApvSettings, FirstPlay
-from azero.search.single.remembering import RememberingJudge
+from azero.players.tree_player import TreePlayer
+from azero.search.leaf import (
+    TurnedLeafFn,
+    policy_rollout_leaf,
+    turned_network_leaf,
+    unturned_leaf,
+)
+from azero.search.single.mixed import AskFn, MixedEvaluator, MixSettings, make_ask
+from azero.search.single.parallel import TreeSettings
+from azero.search.single.remembering import RememberingRollouts
+from azero.search.single.selection import AlphaGo2016, FirstPlay
 from azero.settings import Config
 from azero.types import PyTree
 
 FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&fpu=zero&batch=16&policy-batch=16&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
 """The network of each part."""
-_OF_TREE = ("threshold", "c_puct", "beta", "batch", "policy_batch", "fpu")
-"""Settings of a player that are the tree's own."""
+_VIRTUAL_LOSS = 3
+"""n_vl (AG16: 3)."""
+_BATCH = 16
+"""Leaves that are evaluated together (AG16: 40 threads)."""
 _EXPORTED = "checkpoint"
 """Directory of the network alone, which says nothing about whose it is."""
 
@@ -96,11 +107,27 @@ class ApvSpec:
         return {part: directory for part in KINDS if (directory := getattr(self, part)) is not None}
 
     @property
-    def settings(self) -> ApvSettings:
+    def rule(self) -> AlphaGo2016:
+        """How the tree chooses edges."""
+        mixing = self.mixing
+        if mixing is None:
+            mixing = 1.0 if self.value is None else AlphaGo2016.mixing
+        return AlphaGo2016(mixing=mixing, **self._given("c_puct", "fpu"))
+
+    @property
+    def tree_settings(self) -> TreeSettings:
         """How the tree searches."""
-        mixing = self.mixing if self.mixing is not None else (1.0 if self.value is None else ApvSettings.mixing)
-        given = {name: value for name in _OF_TREE if (value := getattr(self, name)) is not None}
-        return ApvSettings(mixing=mixing, **given)
+        batch = _BATCH if self.batch is None else self.batch
+        return TreeSettings(batch=batch, rule=self.rule, virtual_loss=_VIRTUAL_LOSS)
+
+    @property
+    def mix_settings(self) -> MixSettings:
+        """How leaves are evaluated."""
+        given = self._given("threshold", "beta", "policy_batch")
+        return MixSettings(asks_values=self.rule.mixing < 1.0, **given)
+
+    def _given(self, *names: str) -> dict[str, Any]:
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 class _Part(NamedTuple):
@@ -112,9 +139,9 @@ class _Part(NamedTuple):
     """Inference parameters."""
 
     @property
-    def judge(self) -> Judge:
-        """The network alone, looking at every position through a random symmetry."""
-        return Judge(self.game, turned_network_leaf(self.game, self.network.infer), self.params)
+    def leaf(self) -> TurnedLeafFn:
+        """The network alone."""
+        return turned_network_leaf(self.game, self.network.infer)
 
 
 def parse_apv(text: str) -> ApvSpec | None:
@@ -143,7 +170,10 @@ def _networks_in(directory: Path) -> dict[str, Any]:
     """Return the networks of an experiment of stages (alphago9), each in a directory of its own; of any other directory the policy alone."""
     if not (directory / "policy").is_dir():
         return {"policy": directory}
-    return {"label": directory.name, **{part: directory / part for part in KINDS if (directory / part).is_dir()}}
+    return {
+        "label": directory.name,
+        **{part: directory / part for part in KINDS if (directory / part).is_dir()},
+    }
 
 
 def _setting(key: str, value: str) -> dict[str, Any]:
@@ -181,7 +211,7 @@ def apv_config(spec: ApvSpec) -> Config:
     return configs["policy"]
 
 
-def load_apv(spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0) -> ApvPlayer:
+def load_apv(spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0) -> TreePlayer:
     """Load the networks as a player with one tree for its game.
 
     Args:
@@ -197,17 +227,37 @@ def load_apv(spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0) -> A
     game, board = make_go(trained if rules is None else rules), make_go(trained).board_shape
     if game.board_shape != board:
         raise ValueError(f"{spec.name} knows go on {_by(board)} and cannot play go on {_by(game.board_shape)}")
+    limits = ALPHAGO2016.limits if spec.visits is None else Limits(visits=spec.visits)
+    return TreePlayer(
+        cast(Game, game),
+        _load_evaluator(spec, game, trained, seed),
+        settings=spec.tree_settings,
+        style=dataclasses.replace(ALPHAGO2016, limits=limits),
+        name=spec.name,
+        seed=seed,
+    )
+
+
+def _load_evaluator(spec: ApvSpec, game: Go, trained: GameConfig, seed: int) -> MixedEvaluator:
+    """Load the networks as the evaluator of a tree of `game`."""
     parts = {part: _load(directory) for part, directory in spec.directories.items()}
-    policy = parts["policy"].judge
-    policy = policy._replace(leaf=eyes_last_leaf(game, policy.leaf))  # the networks of 2016 have no pass
-    # Without a value network nothing asks for values in the search; the policy network's, which are 0, stand for them elsewhere.
-    value = parts["value"].judge if "value" in parts else policy
+    settings, batch = spec.mix_settings, spec.tree_settings.batch
+    policy = parts["policy"]
+    leaf = eyes_last_leaf(game, policy.leaf)  # the networks of 2016 have no pass
+    # Without a value network nothing asks for values in the search; the policy network's, which
+    # are 0, stand for them elsewhere.
+    value = parts.get("value", policy)
+    value_leaf = value.leaf if "value" in parts else leaf
     rollouts = parts["rollout"] if "rollout" in parts else _untrained_rollouts(trained)
     tree = parts.get("tree", rollouts)
-    rollout = _replying_judge(game, rollouts, tree, spec.settings, seed) if spec.has_replies else _rollout_judge(game, rollouts, tree)
-    judges = make_judges(policy, value, rollout, spec.settings, seed)
-    style = ApvStyle() if spec.visits is None else ApvStyle(limits=Limits(visits=spec.visits))
-    return ApvPlayer(cast(Game, game), judges, settings=spec.settings, style=style, name=spec.name)
+    make_rollouts = _replying_rollouts if spec.has_replies else _rollouts
+    return MixedEvaluator(
+        make_ask(policy.game, leaf, policy.params, batch=settings.policy_batch, seed=seed),
+        make_ask(value.game, value_leaf, value.params, batch=batch, seed=seed + 1),
+        make_rollouts(game, rollouts, tree, batch, seed + 2),
+        settings,
+        batch,
+    )
 
 
 def make_go(config: GameConfig) -> Go:
@@ -236,15 +286,21 @@ def _untrained_rollouts(trained: GameConfig) -> _Part:
     return _Part(cast(Game, game), network, network.fold(network.init(jax.random.key(0))))
 
 
-def _rollout_judge(game: Go, rollouts: _Part, tree: _Part) -> Judge:
-    """Return who plays rollouts, with the tree policy's priors."""
+def _rollouts(game: Go, rollouts: _Part, tree: _Part, batch: int, seed: int) -> AskFn:
+    """Return what plays rollouts, with the tree policy's priors."""
     infer, play_out = tree.network.infer, make_play_out(game, sum_weights)
-    leaf = policy_rollout_leaf(tree.game, lambda params, planes: infer(params[0], planes), lambda params, key, states: play_out(params[1], key, states))
-    return Judge(tree.game, unturned_leaf(eyes_last_leaf(game, leaf)), (tree.params, rollouts.params), is_turned=False)
+    leaf = policy_rollout_leaf(
+        tree.game,
+        lambda params, planes: infer(params[0], planes),
+        lambda params, key, states: play_out(params[1], key, states),
+    )
+    sparing = unturned_leaf(eyes_last_leaf(game, leaf))
+    params = (tree.params, rollouts.params)
+    return make_ask(tree.game, sparing, params, batch=batch, seed=seed, is_turned=False)
 
 
-def _replying_judge(game: Go, rollouts: _Part, tree: _Part, settings: ApvSettings, seed: int) -> RememberingJudge:
-    """Return who plays rollouts with a table of last good replies, with the tree policy's priors."""
+def _replying_rollouts(game: Go, rollouts: _Part, tree: _Part, batch: int, seed: int) -> AskFn:
+    """Return what plays rollouts with a table of last good replies, with the tree's priors."""
     infer, play_out = tree.network.infer, make_replying_play_out(game, sum_weights)
 
     def leaf(params: PyTree, key: jax.Array, states: PyTree, table: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -252,8 +308,9 @@ def _replying_judge(game: Go, rollouts: _Part, tree: _Part, settings: ApvSetting
         outcome, table = play_out(params[1], key, states, table)
         return logits, jnp.where(states.to_play == 0, outcome, -outcome), table
 
-    sparing = eyes_last_leaf(game, leaf)
-    return RememberingJudge(tree.game, sparing, (tree.params, rollouts.params), no_replies(game.num_points), batch=settings.batch, seed=seed + 2)
+    sparing, params = eyes_last_leaf(game, leaf), (tree.params, rollouts.params)
+    table = no_replies(game.num_points)
+    return RememberingRollouts(tree.game, sparing, params, table, batch=batch, seed=seed)
 
 
 def _by(shape: tuple[int, int]) -> str:

@@ -17,11 +17,11 @@ from azero.games.settings import GameConfig
 from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
-from azero.players.apv_player import ApvPlayer
+from azero.players.play_style import PlayStyle
 from azero.players.program_specs import FORMS as PROGRAM_FORMS
 from azero.players.program_specs import ProgramSpec, parse_program
 from azero.players.searches import ENGINE, SEARCHES, TRAINED, match_leaf, rule_name, search_settings, sparing_eyes, tree_settings
-from azero.players.tree_player import PlayStyle, TreePlayer
+from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import turned_network_leaf
 from azero.search.search import SearchFn
@@ -203,9 +203,18 @@ def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
     return Loaded(config, game, search, params)
 
 
-def load_any_thinker(spec: ThinkerSpec, rules: GameConfig | None = None, settings: ThinkerSettings = ThinkerSettings()) -> TreePlayer | ApvPlayer:
-    """Load a player of ours with one tree for its game; arguments and errors as of `load_thinker`. AlphaGo of 2016 takes only the seed from `settings`."""
-    return load_apv(spec, rules, settings.seed) if isinstance(spec, ApvSpec) else load_thinker(spec, rules, settings)
+def load_any_thinker(
+    spec: ThinkerSpec,
+    rules: GameConfig | None = None,
+    settings: ThinkerSettings = ThinkerSettings(),
+) -> TreePlayer:
+    """Load a player of ours with one tree for its game, as `load_thinker` does.
+
+    AlphaGo of 2016 takes only the seed from `settings`.
+    """
+    if isinstance(spec, ApvSpec):
+        return load_apv(spec, rules, settings.seed)
+    return load_thinker(spec, rules, settings)
 
 
 def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: ThinkerSettings = ThinkerSettings()) -> TreePlayer:
@@ -227,7 +236,9 @@ def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: T
     if spec.visits is not None:
         style = dataclasses.replace(style, limits=dataclasses.replace(style.limits, visits=spec.visits))
     leaf = sparing_eyes(config, game, turned_network_leaf(game, network.infer))
-    return TreePlayer(game, leaf, params, settings=tree, style=style, name=with_search(spec, config, ENGINE).name, seed=settings.seed)
+    evaluator = tree.make_evaluator(game, leaf, params, settings.seed)
+    name = with_search(spec, config, ENGINE).name
+    return TreePlayer(game, evaluator, settings=tree, style=style, name=name, seed=settings.seed)
 
 
 def _load(spec: NetworkSpec, rules: GameConfig | None) -> tuple[Config, Game, Network, PyTree]:

@@ -4,64 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
-from jax.sharding import Mesh
 
 from azero.games.game import Game, Scored
-from azero.players.clock import LAG_SECONDS, Clock
+from azero.players.clock import Clock
+from azero.players.play_style import PlayStyle
 from azero.players.player import RESIGN, Decision, Move, Position
-from azero.players.thinking import Analysis, Limits, Restriction, analysis_of_finished, check_same_board
-from azero.players.verdict import CHOICES, describe_moves, order_moves
-from azero.search.leaf import TurnedLeafFn
-from azero.search.single.evaluator import Evaluator
+from azero.players.root_moves import describe_moves, is_most_visited_best, order_moves
+from azero.players.thinking import (
+    Analysis,
+    Limits,
+    Restriction,
+    analysis_of_finished,
+    check_same_board,
+)
+from azero.search.single.leaves import LeafEvaluator
 from azero.search.single.node import Node, merge, restrict
 from azero.search.single.packed import PackedRules
 from azero.search.single.parallel import ParallelTree, TreeSettings
 from azero.search.single.selection import Gumbel
-from azero.types import PyTree
-
-_NODE_BYTES = 2_000
-"""Memory of a node besides its state: measured were 1,340 (chess) and 1,430 (shogi) in trees of 1,500 nodes below the start; the rest is for more legal moves."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class PlayStyle:
-    """How a tree becomes a move."""
-
-    limits: Limits = field(default_factory=lambda: Limits(visits=800))  # AZ: 800
-    """For every move; a clock adds its own time limit."""
-    choice: Literal["lcb", "visits"] = "lcb"
-    """The move with the best lower confidence bound among those with enough visits (as Leela Zero and KataGo), or the most visited one. The Gumbel search has a
-    choice of its own, the winner of sequential halving."""
-    temperature_moves: int = 0
-    """Moves at the start of the game, of both sides, that are drawn in proportion to visits ** (1 / temperature), by the Gumbel search to its
-    improved policy ** (1 / temperature)."""
-    temperature: float = 1.0
-    """See temperature_moves."""
-    resign_threshold: float | None = None
-    """Give up when the value and the best move's are below it, in [-1, 1]; None never does."""
-    resign_moves: int = 3
-    """So many own moves in a row the value must be below the threshold."""
-    lag_seconds: float = LAG_SECONDS
-    """Kept back from every time limit of a clock."""
-    stop_early: bool = True
-    """With a clock: stop when no other move can catch up with the most visited one."""
-
-    def __post_init__(self) -> None:
-        if self.choice not in CHOICES:
-            raise ValueError(f"the choice of the move is one of {', '.join(CHOICES)}, not {self.choice!r}")
-        if self.temperature <= 0.0:
-            raise ValueError(f"the temperature is above 0, not {self.temperature}")
-        if self.resign_moves < 1:
-            raise ValueError(f"resign-moves is at least 1, not {self.resign_moves}")
 
 
 class TreePlayer:
@@ -70,32 +38,29 @@ class TreePlayer:
     def __init__(
         self,
         game: Game,
-        leaf: TurnedLeafFn,
-        params: PyTree,
+        evaluator: LeafEvaluator,
         *,
-        settings: TreeSettings = TreeSettings(),  # noqa: B008 (an immutable default)
-        style: PlayStyle = PlayStyle(),
+        settings: TreeSettings = TreeSettings(),  # noqa: B008
+        style: PlayStyle = PlayStyle(),  # noqa: B008
         name: str = "azero",
         seed: int = 0,
-        mesh: Mesh | None = None,
     ) -> None:
-        """Make a player of `game`; the rules may change from position to position (the komi), the board may not.
+        """Make a player of `game`; the rules may change from position to position (the komi).
 
         Args:
-          game: the game that `leaf` knows.
-          leaf: evaluates positions, with `params`.
+          game: the game that `evaluator` knows; its board stays.
+          evaluator: evaluates up to `settings.batch` positions together.
           settings: of the search.
           style: how moves are chosen.
           name: what reports call this player.
-          seed: of all random draws; they run on from game to game.
-          mesh: devices for the leaf; None is all of this host.
+          seed: of drawn moves; the draws run on from game to game.
         """
         self.name = name
-        self.evaluator = Evaluator(game, leaf, params, batch=settings.batch, symmetry=settings.symmetry, cache_size=settings.cache_size, seed=seed, mesh=mesh)
+        self.evaluator = evaluator
         self.style = style
         self._settings = settings
         self._width = settings.batch
-        """Leaves that go to the network together; fewer while the program for more is still being compiled."""
+        """Leaves that are evaluated together; fewer while the program for more is compiled."""
         self._random = np.random.default_rng(seed)
         self._use(game)
         self._bad_moves = 0
@@ -111,37 +76,46 @@ class TreePlayer:
 
     def limit_memory(self, megabytes: int) -> None:
         """Keep the tree within about so many MiB from now on; what it holds is forgotten."""
-        state_bytes = 4 * sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(lambda: self.game.search_state(self.game.init()))))
-        self._settings = dataclasses.replace(self._settings, max_nodes=max(1, (megabytes << 20) // (state_bytes + _NODE_BYTES)))
+        state = jax.eval_shape(lambda: self.game.search_state(self.game.init()))
+        state_bytes = 4 * sum(leaf.size for leaf in jax.tree.leaves(state))
+        node_bytes = self.evaluator.node_bytes(state_bytes, self.game.num_actions)
+        max_nodes = max(1, (megabytes << 20) // node_bytes)
+        self._settings = dataclasses.replace(self._settings, max_nodes=max_nodes)
         self._use(self.game)
 
     def warm_up(self, position: Position) -> None:
-        """Compile everything that thinking about positions like this one needs, so that no clock waits for it."""
+        """Compile everything that thinking about positions like this one needs."""
         for _ in self.warm_up_in_steps(position):
             pass
 
     def warm_up_in_steps(self, position: Position) -> Iterator[None]:
-        """Do the same in two steps: after the first one it can think, one leaf at a time, while another thread takes the second one."""
+        """Do the same in steps: after the first one it can think, with fewer leaves at a time.
+
+        Another thread may take the other steps meanwhile.
+        """
         self._adopt(position.game)
         rules, action = self._rules, int(np.argmax(position.legal))
         packed, self._width = rules.pack(position.state), 1
-        for _, size in zip(self.evaluator.warm_up_in_steps(packed), sorted({1, self._settings.batch}), strict=True):
-            rules.step([packed] * size, [action] * size)
-            self._width = size
+        for width in self.evaluator.warm_up_in_steps(packed):
+            for size in sorted({1, width}):
+                rules.step([packed] * size, [action] * size)
+            self._width = width
             yield
 
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Think within the style's limits and the clock's, and choose a move or give up."""
+        self._adopt(position.game)
+        if self.style.wins_at_once and (winning := self._find_win(position)) is not None:
+            return Decision(winning, 1.0)
         limits = self.style.limits.under(clock, position, self.style.lag_seconds)
-        is_timed, began = limits is not self.style.limits, time.perf_counter()
+        is_timed = limits is not self.style.limits and limits.seconds is not None
+        began = time.perf_counter()
 
         def is_decided() -> bool:
-            return is_timed and limits.seconds is not None and self.style.stop_early and self._is_decided(began, limits.seconds, position)
+            return is_timed and self.style.stop_early and self._is_decided(began, limits, position)
 
         analysis = self.think(position, limits, should_stop=is_decided)
-        best = analysis.moves[0] if analysis.moves else None
-        hope = analysis.value if best is None else max(analysis.value, best.value)
-        if self._gives_up(hope):
+        if self._gives_up(analysis):
             return Decision(RESIGN, analysis.value)
         action = self._pick(analysis, len(position.actions))
         line = next((move.line for move in analysis.moves if move.action == action), (action,))
@@ -159,10 +133,12 @@ class TreePlayer:
     ) -> Analysis:
         """Search `position` as `Thinker` says.
 
-        A search that meets `max_nodes` stops there, and a warning says so. One batch is the smallest step, so `seconds` is kept to within one batch.
+        A search that meets `max_nodes` stops there, and a warning says so. One batch is the
+        smallest step, so `seconds` is kept to within one batch.
 
         Raises:
-          ValueError: the position is of another game or board than the player's, or no move is left.
+          ValueError: the position is of another game or board than the player's, or no move is
+            left.
         """
         self._adopt(position.game)
         began = shown = time.perf_counter()
@@ -172,19 +148,15 @@ class TreePlayer:
         first_visits = root.total_visits
 
         def analyse() -> Analysis:
-            moves = describe_moves(root, whole.evaluation, self._order(root))
-            policy = whole.evaluation.policy(position.game.num_actions)
-            spent = time.perf_counter() - began
-            playouts, depth = root.total_visits - first_visits, tree.sum_depths / max(1, tree.num_descents)
-            return Analysis(moves, root.value, root.total_visits, playouts, whole.evaluation.value, policy, spent, depth, tree.deepest)
+            return self._analyse(tree, whole, root, first_visits, began)
 
-        def tell() -> None:
+        def on_batch() -> None:
             nonlocal shown
             if on_progress is not None and time.perf_counter() - shown >= progress_seconds:
                 shown = time.perf_counter()
                 on_progress(analyse())
 
-        _search(tree, root, self._rounds(root, limits), limits, began, should_stop, tell, lambda: self._width)
+        self._search(tree, root, limits, began, should_stop, on_batch)
         if root is not whole:
             tree.root = merge(whole, root)
         analysis = analyse()
@@ -193,22 +165,26 @@ class TreePlayer:
         return analysis
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
-        """Return the network's policy float32[A] over legal moves and its value for the side to move, as `Thinker` says.
+        """Return the policy float32[A] over legal moves and the value for the side to move.
+
+        They are the networks' own, as `Thinker` says.
 
         Raises:
           ValueError: there is no such symmetry, or the position is of another board.
         """
         self._adopt(position.game)
-        game = position.game
-        if symmetry is not None and not 0 <= symmetry < game.num_symmetries:
-            raise ValueError(f"there is no symmetry {symmetry}; {game.name} has 0 to {game.num_symmetries - 1}")
+        game, count = position.game, self.evaluator.num_symmetries
+        if symmetry is not None and not count:
+            raise ValueError(f"{self.name} draws its symmetries itself: {symmetry} cannot be asked for")
+        if symmetry is not None and not 0 <= symmetry < count:
+            raise ValueError(f"there is no symmetry {symmetry}; {game.name} has 0 to {count - 1}")
         if position.is_over:
             return np.zeros(game.num_actions, np.float32), position.rewards[position.to_play]
-        evaluation = self.evaluator.view(self._rules.pack(position.state), symmetry).among(position.legal)
-        return evaluation.policy(game.num_actions), evaluation.value
+        evaluation = self.evaluator.view(self._rules.pack(position.state), symmetry)
+        return evaluation.among(position.legal).policy(game.num_actions), evaluation.value
 
     def _adopt(self, game: Game) -> None:
-        """Think about `game` from now on; the network does not see what may differ. Rewards stay as the network's values have them."""
+        """Think about `game` from now on, with the rewards that the network's values know."""
         if isinstance(game, Scored) and isinstance(self.game, Scored):
             game = game.with_margin_weight(self.game.margin_weight)
         if game == self.game:
@@ -221,129 +197,194 @@ class TreePlayer:
         self.game = game
         """The rules of the last position thought about."""
         self._rules = PackedRules(game, self._settings.batch)
-        self._tree = ParallelTree(self._rules, self.evaluator, self._settings)
+        self._tree = self._make_tree(self._settings)
         self._actions = ()
 
-    def _order(self, root: Node) -> list[int]:
-        """Return the tried moves of `root`, the one to play first."""
-        rule = self._settings.rule
-        return rule.order(root) if isinstance(rule, Gumbel) else order_moves(root, self.style.choice)
-
-    def _rounds(self, root: Node, limits: Limits) -> _Rounds | None:
-        """Return what is to be visited from `root`, where the rule plans that ahead."""
-        rule = self._settings.rule
-        if not isinstance(rule, Gumbel):
-            return None
-        count = limits.visits if limits.visits is not None else limits.playouts
-        return _Rounds(rule.rounds(root, count, lambda: self._width), is_all=count is not None)
+    def _make_tree(self, settings: TreeSettings, left: Callable[[int, int], np.ndarray] | None = None) -> ParallelTree:
+        leaves = self.evaluator.leaves(self._rules, settings.edge_width)
+        return ParallelTree(self._rules, leaves, settings, left)
 
     def _place(self, position: Position, restriction: Restriction | None) -> tuple[ParallelTree, Node, Node]:
-        """Make `position` the root of a tree; return the tree, the root with all its moves, and the root with those alone that are left."""
+        """Make `position` the root of a tree.
+
+        Returns:
+          The tree, the root with all its moves, and the root with those alone that are left.
+        """
         left = position.legal if restriction is None else restriction.first_moves(position)
         if not left.any():
             raise ValueError(f"no legal move is left to search after {len(position.actions)} moves")
         if not self._settings.keeps_tree:
             self._tree.clear()
         if restriction is not None and restriction.is_deep:
-            tree, follows = self._tree_apart(restriction), False
-        else:
-            tree, follows = self._tree, self._settings.keeps_tree and position.actions[: len(self._actions)] == self._actions
-        tree.move_to(position.state, position.legal, position.actions[len(self._actions) :] if follows else None)
-        if tree is self._tree:
-            self._actions = position.actions
-        whole = tree.root
+            return self._place_apart(position, left, restriction)
+        known = len(self._actions)
+        follows = self._settings.keeps_tree and position.actions[:known] == self._actions
+        since = position.actions[known:] if follows else None
+        self._tree.move_to(position.state, position.legal, since)
+        self._actions = position.actions
+        whole = self._tree.root
         assert whole is not None
+        if restriction is not None and not left[whole.evaluation.actions].any():
+            return self._place_apart(position, left, restriction)
+        return self._tree, whole, self._restricted(whole, left, position)
+
+    def _place_apart(self, position: Position, left: np.ndarray, restriction: Restriction) -> tuple[ParallelTree, Node, Node]:
+        """Do the same in a tree for this search alone, whose statistics are of another game.
+
+        Where the root's policy gives nothing to any move that is left, it begins with those alone.
+        """
+        tree = self._tree_apart(restriction)
+        tree.move_to(position.state, position.legal, None)
+        assert tree.root is not None
+        if not left[tree.root.evaluation.actions].any():
+            tree.move_to(position.state, left, None)
+        return tree, tree.root, self._restricted(tree.root, left, position)
+
+    def _restricted(self, whole: Node, left: np.ndarray, position: Position) -> Node:
+        """Return the root with the moves of `left` bool[A] alone, as many as the width allows."""
         actions, width = whole.evaluation.actions, self._settings.edge_width
         if width is not None and left.sum() > width:
             most_probable = actions[left[actions]][:width]
             left = np.zeros_like(left)
             left[most_probable] = True
-        return tree, whole, whole if np.array_equal(left, position.legal) else restrict(whole, left)
+        return whole if left[actions].all() else restrict(whole, left)
 
     def _tree_apart(self, restriction: Restriction) -> ParallelTree:
-        """Return a tree for one search under a deep restriction, whose statistics are of another game than the kept tree's.
+        """Return a tree for one search under a restriction.
 
-        Both together keep within `max_nodes`; a kept tree that would leave it less than half of them is forgotten.
+        It and the kept tree together keep within `max_nodes`; a kept tree that would leave it less
+        than half of them is forgotten.
         """
         if 2 * self._tree.num_nodes > self._settings.max_nodes:
             self._tree.clear()
-        settings = dataclasses.replace(self._settings, max_nodes=self._settings.max_nodes - self._tree.num_nodes)
-        return ParallelTree(self._rules, self.evaluator, settings, restriction.mask)
+        max_nodes = self._settings.max_nodes - self._tree.num_nodes
+        settings = dataclasses.replace(self._settings, max_nodes=max_nodes)
+        return self._make_tree(settings, restriction.mask)
 
-    def _gives_up(self, value: float) -> bool:
-        """Count own moves in a row below the threshold, and say whether they are enough."""
+    def _search(
+        self,
+        tree: ParallelTree,
+        root: Node,
+        limits: Limits,
+        began: float,
+        should_stop: Callable[[], bool],
+        on_batch: Callable[[], None],
+    ) -> None:
+        """Search from `root` until a limit is met, or to the end of the rule's plan.
+
+        `limits.seconds` run since `began`.
+        """
+        plan, is_all = self._plan(root, limits)
+        first_visits = root.total_visits
+        while (most := self._remaining(root, limits, first_visits)) > 0:
+            batch_began = time.perf_counter()
+            edges = next(plan, None)
+            if edges is None and is_all:
+                return
+            most = min(most, self._width if edges is None else len(edges))
+            if tree.search(most, root, edges) == 0:
+                _log.warning(
+                    "the tree is full with %d positions: the search stops (max-nodes sets its size)",
+                    tree.num_nodes,
+                )
+                return
+            on_batch()
+            now = time.perf_counter()
+            next_end = now + (now - batch_began)
+            if should_stop() or (limits.seconds is not None and next_end - began > limits.seconds):
+                return
+
+    def _plan(self, root: Node, limits: Limits) -> tuple[Iterator[list[int]], bool]:
+        """Return the root's edges to visit, batch by batch, and whether the search ends with them.
+
+        Only the Gumbel search plans ahead; without a number of visits it goes on by its rule.
+        """
+        rule = self._settings.rule
+        if not isinstance(rule, Gumbel):
+            return iter(()), False
+        count = limits.visits if limits.visits is not None else limits.playouts
+        return rule.rounds(root, count, lambda: self._width), count is not None
+
+    def _remaining(self, root: Node, limits: Limits, first_visits: int) -> int:
+        """Return how many playouts `limits` still allow; a large number where they set none.
+
+        They allow more where the most visited move is not the best one (`PlayStyle.extension`).
+        """
+        if limits.seconds is not None and limits.seconds <= 0:
+            return 0
+        most = None if limits.playouts is None else first_visits + limits.playouts
+        ends = [end for end in (limits.visits, most) if end is not None]
+        if not ends:
+            return 1 << 30
+        end = min(ends)
+        rest, extension = end - root.total_visits, int(self.style.extension * (end - first_visits))
+        if rest <= 0 < extension and not is_most_visited_best(root, self._settings.rule):
+            rest += extension
+        return rest
+
+    def _analyse(self, tree: ParallelTree, whole: Node, root: Node, first_visits: int, began: float) -> Analysis:
+        """Return what the tree knows of `root`, of whose moves `whole` has all."""
+        rule = self._settings.rule
+        order = order_moves(root, rule, self.style.choice)
+        value, raw_value = rule.value(root), whole.evaluation.value
+        return Analysis(
+            describe_moves(root, whole.evaluation, rule, order),
+            value,
+            visits=root.total_visits,
+            playouts=root.total_visits - first_visits,
+            raw_value=value if math.isnan(raw_value) else raw_value,
+            raw_policy=whole.evaluation.policy(self.game.num_actions),
+            seconds=time.perf_counter() - began,
+            depth=tree.sum_depths / max(1, tree.num_descents),
+            deepest=tree.deepest,
+        )
+
+    def _gives_up(self, analysis: Analysis) -> bool:
+        """Count own moves in a row below the threshold, and return whether they are enough."""
         threshold = self.style.resign_threshold
-        self._bad_moves = self._bad_moves + 1 if threshold is not None and value < threshold else 0
-        return threshold is not None and self._bad_moves >= self.style.resign_moves
+        if threshold is None:
+            return False
+        moves = analysis.moves if self.style.resigns_by_all else analysis.moves[:1]
+        hope = max([analysis.value, *(move.value for move in moves)])
+        self._bad_moves = self._bad_moves + 1 if hope < threshold else 0
+        return self._bad_moves >= self.style.resign_moves
+
+    def _find_win(self, position: Position) -> int | None:
+        """Return a move that ends the game as won: in Go the pass after the opponent's."""
+        packed, moves = self._rules.pack(position.state), np.flatnonzero(position.legal).tolist()
+        for start in range(0, len(moves), self._settings.batch):
+            tried = moves[start : start + self._settings.batch]
+            after = self._rules.step([packed] * len(tried), tried)
+            for move, end in zip(tried, after, strict=True):
+                if end.is_terminal and end.result == 1.0 - 2.0 * position.to_play:
+                    return int(move)
+        return None
 
     def _pick(self, analysis: Analysis, num_moves: int) -> int:
-        """Return the move to play; where nothing has been searched, the network's most probable one."""
-        if num_moves < self.style.temperature_moves:
-            root, rule = self._tree.root, self._settings.rule
-            if isinstance(rule, Gumbel) and analysis.moves and root is not None:
-                moves, shares = root.evaluation.actions.tolist(), rule.improved_policy(root)
-            else:
-                moves = [move.action for move in analysis.moves] or np.flatnonzero(analysis.raw_policy).tolist()
-                shares = np.array([move.visits for move in analysis.moves] or analysis.raw_policy[moves], np.float64)
-            weights = (shares / shares.max()) ** (1.0 / self.style.temperature)
-            return int(self._random.choice(moves, p=weights / weights.sum()))
-        return analysis.moves[0].action if analysis.moves else int(analysis.raw_policy.argmax())
+        """Return the move to play; without a search the network's most probable one."""
+        if num_moves >= self.style.temperature_moves:
+            return analysis.moves[0].action if analysis.moves else int(analysis.raw_policy.argmax())
+        root, rule = self._tree.root, self._settings.rule
+        if isinstance(rule, Gumbel) and analysis.moves and root is not None:
+            moves, shares = root.evaluation.actions.tolist(), rule.improved_policy(root)
+        elif analysis.moves:
+            moves = [move.action for move in analysis.moves]
+            shares = np.array([move.visits for move in analysis.moves], np.float64)
+        else:
+            moves = np.flatnonzero(analysis.raw_policy).tolist()
+            shares = analysis.raw_policy[moves].astype(np.float64)
+        weights = (shares / shares.max()) ** (1.0 / self.style.temperature)
+        return int(self._random.choice(moves, p=weights / weights.sum()))
 
-    def _is_decided(self, began: float, seconds: float, position: Position) -> bool:
-        """Whether the most visited move stays so, at this search's speed, until the time is over."""
+    def _is_decided(self, began: float, limits: Limits, position: Position) -> bool:
+        """Return whether the most visited move stays so, at this speed, until the time is over."""
         root, elapsed = self._tree.root, time.perf_counter() - began
-        if root is None or len(position.actions) < self.style.temperature_moves or elapsed < 0.1 * seconds:
+        seconds = limits.seconds or 0.0
+        is_drawn = len(position.actions) < self.style.temperature_moves
+        if root is None or is_drawn or elapsed < 0.1 * seconds:
             return False
         if position.legal.sum() == 1:
             return True
         visits = np.sort(root.visits[: root.tried])
         lead = visits[-1] - (visits[-2] if len(visits) > 1 else 0.0)
         return bool(lead > root.total_visits / elapsed * (seconds - elapsed))
-
-
-class _Rounds(NamedTuple):
-    """A search that is planned ahead."""
-
-    edges: Iterator[list[int]]
-    """Of the root, batch by batch."""
-    is_all: bool
-    """Whether the search ends with them; else it goes on by the rule."""
-
-
-def _search(
-    tree: ParallelTree,
-    root: Node,
-    rounds: _Rounds | None,
-    limits: Limits,
-    began: float,
-    should_stop: Callable[[], bool],
-    tell: Callable[[], None],
-    width: Callable[[], int],
-) -> None:
-    """Search from `root` until a limit is met or nothing of `rounds` is left, at most `width()` leaves at a time, `tell` being called after every batch.
-
-    `seconds` run since `began`.
-    """
-    first_visits = root.total_visits
-    while (most := _remaining(limits, root.total_visits, first_visits)) > 0:
-        batch_began = time.perf_counter()
-        edges = None if rounds is None else next(rounds.edges, None)
-        if edges is None and rounds is not None and rounds.is_all:
-            return
-        if tree.search(min(most, width() if edges is None else len(edges)), root, edges) == 0:
-            _log.warning("the tree is full with %d positions: the search stops (max-nodes sets its size)", tree.num_nodes)
-            return
-        tell()
-        now = time.perf_counter()
-        next_end = now + (now - batch_began)
-        if should_stop() or (limits.seconds is not None and next_end - began > limits.seconds):
-            return
-
-
-def _remaining(limits: Limits, visits: int, first_visits: int) -> int:
-    """Return how many playouts `limits` still allow; the largest batch where they set no number."""
-    rest = [limits.visits - visits] if limits.visits is not None else []
-    rest += [limits.playouts - (visits - first_visits)] if limits.playouts is not None else []
-    if limits.seconds is not None and limits.seconds <= 0:
-        return 0
-    return min(rest, default=1 << 30)

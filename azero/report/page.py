@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Sequence
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jinja2
+import numpy as np
 from markupsafe import Markup
 
 from azero.console.tables import Cell, format_cell, format_count, format_duration
@@ -20,6 +20,7 @@ from azero.match.score import Tally
 from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, positions
 from azero.report.pieces import Notation, draw_pieces, first_mover_begins, follow, notation
 from azero.report.plots import Series, line_chart
+from azero.report.templates import load_template
 from azero.selfplay.resignation import NEVER
 
 REPORT = "report.html"
@@ -56,19 +57,18 @@ def write_report(workdir: Path) -> Path:
       ValueError: there is no such directory, or a file in it is damaged; the file is named.
     """
     data = load_run(workdir)
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(files("azero.report").joinpath("page.html.j2").read_text(encoding="utf-8"))
+    template = load_template("page.html.j2")
     samples = [sample_view(index, iteration, game) for index, (iteration, game) in enumerate(_chosen_samples(data.samples))]
     page = template.render(
         title=data.run.get("experiment", workdir.name),
         status=status(data),
         tiles=tiles(data),
         facts=_facts(data),
-        elo=elo_chart(data.events),
+        elo=draw_charts(elo_series(data.events)),
         matches=_matches(data.events),
         shown_matches=SHOWN_MATCHES,
-        charts=known_charts(data.metrics),
-        other_charts=_other_charts(data.metrics),
+        charts=draw_charts(chart_series(data.metrics)),
+        other_charts=draw_charts(_other_series(data.metrics)),
         samples=samples,
         sample_data=_script_json([sample["steps"] for sample in samples]),
         settings=_settings(data.config),
@@ -125,14 +125,20 @@ def _facts(data: RunData) -> list[tuple[str, str]]:
     return [(name, format_cell(value)) for name, value in facts]
 
 
-def elo_chart(events: Sequence[Row]) -> Markup | None:
-    """Draw the ratings of the checkpoints; None where fewer than two have played."""
+def elo_series(events: Sequence[Row]) -> dict[str, list[Series]]:
+    """Return the chart of the checkpoints' ratings; none where fewer than two have played."""
     ratings = rate_checkpoints(events)
     if len(ratings) < 2:
-        return None
+        return {}
     x = [iteration for iteration, _ in ratings]
-    elo, low, high = ([getattr(rating, name) for _, rating in ratings] for name in ("elo", "low", "high"))
-    return Markup(line_chart("Elo of the checkpoints", [Series("Elo", x, elo, low, high)]))
+    elo = [rating.elo for _, rating in ratings]
+    low, high = [rating.low for _, rating in ratings], [rating.high for _, rating in ratings]
+    return {"Elo of the checkpoints": [Series("Elo", x, elo, low, high)]}
+
+
+def draw_charts(charts: Mapping[str, Sequence[Series]]) -> list[Markup]:
+    """Draw charts, by their titles."""
+    return [Markup(line_chart(title, series)) for title, series in charts.items()]
 
 
 def _matches(events: Sequence[Row]) -> list[dict[str, Any]]:
@@ -146,30 +152,41 @@ def _matches(events: Sequence[Row]) -> list[dict[str, Any]]:
     return matches
 
 
-def known_charts(metrics: Sequence[Row], titles: Sequence[str] | None = None) -> list[Markup]:
-    """Draw the charts of `CHARTS` for which there are numbers; `titles` names some of them, None is all."""
-    wanted = [(title, keys) for title, keys in CHARTS if titles is None or title in titles]
-    iterations = [row["iteration"] for row in metrics]
-    return [Markup(line_chart(title, lines)) for title, keys in wanted if (lines := _lines(metrics, iterations, keys))]
+def chart_series(
+    metrics: Sequence[Row],
+    titles: Sequence[str] | None = None,
+) -> dict[str, list[Series]]:
+    """Return the charts of `CHARTS` for which there are numbers, those of `titles` or all."""
+    wanted = {title: keys for title, keys in CHARTS if titles is None or title in titles}
+    charts = {title: _lines(metrics, keys) for title, keys in wanted.items()}
+    return {title: lines for title, lines in charts.items() if lines}
 
 
-def _other_charts(metrics: Sequence[Row]) -> list[Markup]:
-    """Draw one chart for every number that no chart of `CHARTS` names."""
+def _other_series(metrics: Sequence[Row]) -> dict[str, list[Series]]:
+    """Return one chart for every number that no chart of `CHARTS` names."""
     known = {key for _, keys in CHARTS for key, _ in keys} | set(COUNTERS)
-    others = dict.fromkeys(key for row in metrics for key, value in row.items() if key not in known and _is_number(key, value))
-    iterations = [row["iteration"] for row in metrics]
-    return [Markup(line_chart(key, _lines(metrics, iterations, [(key, key)]))) for key in others]
+    others = dict.fromkeys(key for row in metrics for key in row if key not in known)
+    charts = {key: _lines(metrics, [(key, key)]) for key in others}
+    return {key: lines for key, lines in charts.items() if lines}
 
 
-def _lines(metrics: Sequence[Row], iterations: Sequence[float], keys: Sequence[tuple[str, str]]) -> list[Series]:
+def _lines(metrics: Sequence[Row], keys: Sequence[tuple[str, str]]) -> list[Series]:
     """Return the lines of the keys that have numbers; gaps where a row has none."""
-    present = [(key, label) for key, label in keys if any(_is_number(key, row.get(key)) for row in metrics)]
-    return [Series(label, iterations, [row[key] if _is_number(key, row.get(key)) else float("nan") for row in metrics]) for key, label in present]
+    iterations = [row["iteration"] for row in metrics]
+    lines = [Series(label, iterations, _numbers(metrics, key)) for key, label in keys]
+    return [line for line in lines if not np.isnan(line.y).all()]
 
 
-def _is_number(key: str, value: Any) -> bool:
-    """Whether a metric has a value to draw; "nobody resigns" is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and not (key == "resign_threshold" and value <= NEVER)
+def _numbers(metrics: Sequence[Row], key: str) -> list[float]:
+    """Return the values of a metric, NaN where there is none; "nobody resigns" is none."""
+    values = [_number(row.get(key)) for row in metrics]
+    lowest = NEVER if key == "resign_threshold" else -math.inf
+    return [value if value > lowest else math.nan for value in values]
+
+
+def _number(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number else math.nan
 
 
 def _chosen_samples(samples: Sequence[tuple[int, list[SampleGame]]]) -> list[tuple[int, SampleGame]]:

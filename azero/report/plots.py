@@ -1,7 +1,8 @@
-"""Line charts as inline SVG whose colours follow the page, light or dark."""
+"""Charts, drawn by matplotlib: as inline SVG whose colours follow the page, and as images."""
 
 from __future__ import annotations
 
+import html
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,23 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
-import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from azero.console.tables import format_count
 from azero.match.elo import Rating
 
-MAX_POINTS = 600
-"""Points per line; longer ones are averaged over equal stretches, which no screen can tell apart."""
-INK = "#010203"
-"""Stands for the colour of the text until the page gives it."""
-GRID = "#010204"
-"""Stands for the colour of the grid lines."""
+INK, GRID = "#010203", "#010204"
+"""Stand for the page's colours of text and grid lines; matplotlib knows no CSS variables."""
 SERIES_COLOURS = ("#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04")
 """Stand for the page's colours of the first, second ... line."""
 IMAGE_COLOURS = ("#0b6e69", "#c2571a", "#5b4bb5", "#8a8f94")
 """The same in images, on white."""
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    # Points of a line that lie within a pixel of it are left out: 7,000 iterations take 20 kB.
+    "path.simplify_threshold": 1.0,
+}
 PANELS = 2
 """Charts in a row of an image."""
 
@@ -42,28 +46,44 @@ class Series:
     high: Sequence[float] | None = None
 
 
-def line_chart(title: str, series: Sequence[Series], x_label: str = "iteration") -> str:
-    """Return a chart as an <svg> element without outside references; values that are not finite leave gaps.
+def line_chart(title: str, series: Sequence[Series]) -> str:
+    """Return a chart over the iterations as an <svg> element; not finite values leave gaps.
 
     Raises:
       ValueError: there are more lines than colours.
     """
     if len(series) > len(SERIES_COLOURS):
-        raise ValueError(f"at most {len(SERIES_COLOURS)} lines fit one chart, not {len(series)}")
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif", "font.size": 9, "path.simplify": True}
-    with matplotlib.rc_context(settings):
+        message = f"at most {len(SERIES_COLOURS)} lines fit one chart, not {len(series)}"
+        raise ValueError(message)
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(4.4, 2.4), layout="constrained")
-        axes = figure.add_subplot()
-        for line, colour in zip(series, SERIES_COLOURS, strict=False):
-            _draw(axes, line, colour)
-        _dress(axes, title, x_label, len(series) > 1)
-        file = io.StringIO()
-        figure.savefig(file, format="svg", transparent=True, metadata={"Creator": None, "Date": None, "Format": None, "Type": None})
-    return _themed(file.getvalue())
+        _draw_chart(figure.add_subplot(), title, series, SERIES_COLOURS, INK, GRID)
+    return svg_element(figure, title)
+
+
+def svg_element(figure: Figure, title: str) -> str:
+    """Return a figure as an <svg> element that needs nothing else, with the page's colours.
+
+    `title` is what it is called where it is not seen, and tells its parts from other figures'.
+    """
+    file = io.StringIO()
+    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": title}):
+        figure.savefig(file, format="svg", transparent=True, metadata=metadata)
+    svg = file.getvalue()
+    named = f'<svg class="chart" role="img" aria-label="{html.escape(title)}"'
+    svg = svg[svg.index("<svg") :].replace("<svg", named, 1)
+    variables = {INK: "ink-soft", GRID: "rule"}
+    variables |= {colour: f"series-{index}" for index, colour in enumerate(SERIES_COLOURS)}
+    for colour, name in variables.items():
+        svg = svg.replace(colour, f"var(--{name})")
+    return svg
 
 
 def save_ratings(path: Path, ratings: Sequence[Rating]) -> None:
-    """Write an image of players with their ratings and intervals, the strongest on top; the suffix says which format.
+    """Write an image of players with their ratings and intervals, the strongest on top.
+
+    The suffix says which format.
 
     Raises:
       ValueError: the format is unknown, or the file cannot be written.
@@ -72,32 +92,31 @@ def save_ratings(path: Path, ratings: Sequence[Rating]) -> None:
     axes = figure.add_subplot()
     places = range(len(ratings))
     elo = [rating.elo for rating in ratings]
-    errors = [[rating.elo - rating.low for rating in ratings], [rating.high - rating.elo for rating in ratings]]
-    axes.errorbar(elo, places, xerr=errors, fmt="o", capsize=3, color="#0b6e69")
+    below = [rating.elo - rating.low for rating in ratings]
+    above = [rating.high - rating.elo for rating in ratings]
+    axes.errorbar(elo, places, xerr=[below, above], fmt="o", capsize=3, color=IMAGE_COLOURS[0])
     axes.set_yticks(places, [rating.name for rating in ratings])
     axes.invert_yaxis()
     axes.set_xlabel("Elo; the 95% intervals hold for all players at once")
     axes.grid(axis="x", linewidth=0.6, alpha=0.5)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
     _save(figure, path)
 
 
 def save_charts(path: Path, charts: Mapping[str, Sequence[Series]]) -> None:
-    """Write an image of one or more charts of the iterations, by their titles, two in a row; the suffix says which format.
+    """Write an image of charts over the iterations, by their titles, two in a row.
+
+    The suffix says which format.
 
     Raises:
       ValueError: the format is unknown, or the file cannot be written.
     """
     rows = -(-len(charts) // PANELS)
-    settings: Any = {"svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9}
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(3.6 * PANELS, 2.3 * rows), layout="constrained")
-        for place, (title, series) in enumerate(charts.items()):
-            axes = figure.add_subplot(rows, PANELS, place + 1)
-            for line, colour in zip(series, IMAGE_COLOURS, strict=False):
-                _draw(axes, line, colour)
-            _dress(axes, title, "iteration", len(series) > 1, ink="#333333", grid="#dddddd")
+        for place, (title, series) in enumerate(charts.items(), 1):
+            axes = figure.add_subplot(rows, PANELS, place)
+            _draw_chart(axes, title, series, IMAGE_COLOURS, "#333333", "#dddddd")
         _save(figure, path)
 
 
@@ -109,45 +128,33 @@ def _save(figure: Figure, path: Path) -> None:
         raise ValueError(f"cannot write {path}: {error}") from error
 
 
-def _draw(axes: matplotlib.axes.Axes, line: Series, colour: str) -> None:
-    x, y = _thinned(line.x), _thinned(line.y)
-    points = len(x) <= 40
-    axes.plot(x, y, color=colour, linewidth=1.6, label=line.label, marker="o" if points else None, markersize=3)
-    if line.low is not None and line.high is not None:
-        axes.fill_between(x, _thinned(line.low), _thinned(line.high), color=colour, alpha=0.18, linewidth=0)
-
-
-def _dress(axes: matplotlib.axes.Axes, title: str, x_label: str, legend: bool, ink: str = INK, grid: str = GRID) -> None:
+def _draw_chart(
+    axes: Axes,
+    title: str,
+    series: Sequence[Series],
+    colours: Sequence[str],
+    ink: str,
+    grid: str,
+) -> None:
+    for line, colour in zip(series, colours, strict=False):
+        marker = "o" if len(line.x) <= 40 else None
+        style: Any = {"label": line.label, "linewidth": 1.6, "marker": marker, "markersize": 3}
+        axes.plot(line.x, line.y, color=colour, **style)
+        if line.low is not None and line.high is not None:
+            axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
     axes.set_title(title, loc="left", color=ink, fontsize=10, fontweight="bold")
-    axes.set_xlabel(x_label, color=ink)
-    axes.grid(color=grid, linewidth=0.6)
-    axes.tick_params(colors=ink, length=0)
+    axes.set_xlabel("iteration", color=ink)
+    style_axes(axes, ink, grid)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
-    for side in axes.spines.values():
-        side.set_visible(False)
-    if legend:
+    if len(series) > 1:
         axes.margins(y=0.25)  # room for the legend between the lines
         axes.legend(frameon=False, labelcolor=ink, fontsize=8, loc="best")
 
 
-def _thinned(values: Sequence[float]) -> np.ndarray:
-    array = np.asarray([np.nan if value is None else value for value in values], float)
-    if len(array) <= MAX_POINTS:
-        return array
-    edges = np.linspace(0, len(array), MAX_POINTS + 1).astype(int)
-    sums = np.add.reduceat(np.nan_to_num(array), edges[:-1])
-    counts = np.add.reduceat(np.isfinite(array).astype(float), edges[:-1])
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def _themed(svg: str) -> str:
-    """Return the <svg> element alone, with the page's colours in place of their stand-ins and sized by the page."""
-    svg = svg[svg.index("<svg") :]
-    svg = svg.replace(INK, "var(--ink-soft)").replace(GRID, "var(--rule)")
-    for index, colour in enumerate(SERIES_COLOURS):
-        svg = svg.replace(colour, f"var(--series-{index})")
-    head, _, body = svg.partition(">")
-    width, height = (head.split(f' {name}="')[1].split('"')[0] for name in ("width", "height"))
-    return head.replace(f' width="{width}"', "").replace(f' height="{height}"', "") + ' class="chart">' + body
+def style_axes(axes: Axes, ink: str = INK, grid: str = GRID) -> None:
+    """Give axes the grid and the colours of all charts."""
+    axes.grid(color=grid, linewidth=0.6)
+    axes.tick_params(colors=ink, length=0)
+    axes.spines[:].set_visible(False)

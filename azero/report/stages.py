@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-import jinja2
 
 from azero.console.tables import format_duration
 from azero.data.rows import write_atomically
 from azero.data.run_files import RUN
 from azero.report.page import REPORT
+from azero.report.templates import load_template
 
 STAGES_FILE = "stages.json"
 """In the directory of an experiment of stages: what each stage that is done was made with, and what came of it."""
@@ -44,8 +42,7 @@ def write_stages_report(workdir: Path) -> Path:
       ValueError: a file in it is damaged.
     """
     run = json.loads((workdir / RUN).read_text(encoding="utf-8")) if (workdir / RUN).exists() else {}
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(files("azero.report").joinpath("stages.html.j2").read_text(encoding="utf-8"))
+    template = load_template("stages.html.j2")
     page = template.render(
         title=run.get("experiment", workdir.name),
         stages=[_section(workdir, name, stage) for name, stage in read_stages(workdir).items()],

@@ -199,7 +199,7 @@ class Assembler:
             _rows(self._columns[name])[flat] = column
 
     @staticmethod
-    def divide_anew(states: Sequence[Mapping[str, HostArray]], first: int, last: int) -> dict[str, HostArray]:
+    def redistribute(states: Sequence[Mapping[str, HostArray]], first: int, last: int) -> dict[str, HostArray]:
         """Return the state of slots `first` to `last` (excluded) where the slots of `states` are counted one state after the other.
 
         Games are numbered on from the highest number of all, so that no process gives a number twice.

@@ -1,178 +1,256 @@
-"""Running a loop that learns without a replay of its own: start or resume, log, save, stop. What `run.py` is for self-play."""
+"""The driver of every run: it starts or resumes, logs, saves and stops what a `Stage` learns.
+
+All input and output of a run is here; a stage is `state -> events`, with what else is its own.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
 
 import jax
 from rich.console import Console
+from rich.text import Text
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import Checkpointer, export_network
-from azero.console.progress import Progress
+from azero.checkpoint import Checkpointer, CheckpointError, export_network
+from azero.compilation_cache import use_compilation_cache
+from azero.console.progress import Progress, working
+from azero.console.terminal import make_console
 from azero.data import run_files as files
+from azero.data.files import describe_system_error
 from azero.data.rows import Row
-from azero.distributed import EXIT_INTERRUPTED, Line
-from azero.learn.learner import TrainState, check_state
+from azero.distributed import EXIT_INTERRUPTED, Line, join_cluster
+from azero.experiment import Experiment
+from azero.learn.learner import check_state
 from azero.report.metrics import MetricsWriter
+from azero.report.page import write_report
 from azero.settings import Config
 from azero.train.events import Phase, Trained
 from azero.train.going_back import explain_divergence, go_back
-from azero.train.hosts import hold_workdir, note
-from azero.train.run import show_report
+from azero.train.hosts import check_shared, describe_devices, hold_workdir, note
+from azero.train.resolving import agree_on_settings, resolve_settings
+from azero.train.stage import Iterate, MakeStage, S, Stage
 from azero.train.stopping import StopRequest, stop_on_signals
 
 EXPORT = "checkpoint"
 """Directory of the network alone, inside the working directory."""
 
 
-class LearningState(Protocol):
-    """What every such run has in its checkpoints."""
-
-    train: TrainState
-    iteration: int
-
-
-S = TypeVar("S", bound=LearningState)
-
-
-class LearningLoop(Protocol[S]):
-    """The programs of one configuration, and the loop over them: a generator of events for every iteration."""
-
-    config: Config
-
-    def fresh_state(self) -> S:
-        """Return the state before the first iteration."""
-        ...
-
-    def iterate(self, state: S) -> Iterator[Any]:
-        """Run one iteration on `state`, in place."""
-        ...
-
-
-def learn(
-    loop: LearningLoop[S],
-    name: str,
+def run_experiment(
+    experiment: Experiment,
+    config: Config,
     workdir: Path,
+    make_stage: MakeStage[S],
+    console: Console | None = None,
+    from_checkpoint: int | None = None,
+    flags: str = "",
+) -> int:
+    """Join the other processes, where there are any, and run an experiment's stage.
+
+    Args:
+      experiment: its name and title.
+      config: its settings.
+      workdir: the run's directory.
+      make_stage: what learns.
+      console: where to say what happens; None is the standard output.
+      from_checkpoint: the checkpoint to go back to; None is the newest.
+      flags: what the command that continues the run has besides --workdir.
+
+    Returns:
+      The exit status.
+
+    Raises:
+      ValueError: settings do not fit each other, the devices, the data, or what is in `workdir`.
+      CheckpointError: no checkpoint can be read, or one cannot be written.
+      StorageError: the disk is full or cannot be written to.
+      FloatingPointError: learning has diverged; the text says what can be done.
+      OSError: the system refuses a file or a directory.
+    """
+    with join_cluster(config.run, workdir) as line:
+        console = console or make_console(quiet=not mesh_lib.is_lead())
+        config = agree_on_settings(config)
+        use_compilation_cache()
+        console.print(Text.assemble((experiment.name, "bold"), f"  {experiment.title}"))
+        console.print(f"devices: {describe_devices()}; working directory: {workdir}")
+        command = f"azero train {experiment.name} --workdir {workdir}{flags}"
+        return run_stage(
+            experiment.name,
+            config,
+            workdir,
+            make_stage,
+            console,
+            line,
+            from_checkpoint,
+            command,
+        )
+
+
+def run_stage(
+    name: str,
+    config: Config,
+    workdir: Path,
+    make_stage: MakeStage[S],
     console: Console,
-    show: Callable[[Any, Progress], Row],
-    *,
-    resume: Callable[[S], None] = lambda state: None,
-    keep: Callable[[S], None] = lambda state: None,
-    meta: Callable[[S], dict[str, Any]] = lambda state: {},
     line: Line | None = None,
     from_checkpoint: int | None = None,
     command: str | None = None,
 ) -> int:
-    """Start or continue the run of `loop` in `workdir`; return its exit status.
+    """Start or continue the run of a stage in `workdir`; return its exit status.
 
     Args:
-      loop: what learns.
       name: of the experiment.
-      workdir: the run's directory.
+      config: its settings.
+      workdir: the run's directory, which is made.
+      make_stage: what learns.
       console: where progress is shown.
-      show: turns the loop's own events into a part of the iteration's row of metrics, and may tell a person of them.
-      resume: puts back what of a restored state is not in its checkpoint.
-      keep: puts that on disk, before every checkpoint.
-      meta: facts for the checkpoint besides the number of steps.
       line: to the other processes of the run, where there are any.
       from_checkpoint: the checkpoint to go back to; None is the newest.
-      command: that continues the run, to be told with --from-checkpoint where learning diverges; None where there is none.
+      command: that continues the run and takes --from-checkpoint; None where there is none.
 
     Raises:
-      ValueError: another run is under way in `workdir`.
-      CheckpointError: no checkpoint can be read, or one cannot be written.
-      FloatingPointError: learning has diverged; the text says what can be done.
+      The same as `run_experiment`.
     """
+    warn = partial(console.print, style="yellow", markup=False)
     with hold_workdir(workdir):
         if from_checkpoint is not None:
-            console.print(go_back(workdir, from_checkpoint, loop.config), style="yellow", markup=False)
-        checkpointer = Checkpointer(workdir, loop.config)
-        state = _restore(loop, checkpointer, console, resume)
+            warn(go_back(workdir, from_checkpoint, config))
+        with working("preparing the run", console):
+            check_shared(workdir)
+            stage = make_stage(resolve_settings(config, workdir), workdir)
+            checkpointer = Checkpointer(workdir, stage.config)
+            state, warnings = stage.restore(checkpointer)
+        if stage.announcement is not None:
+            console.print(stage.announcement)
+        for text in checkpointer.take_warnings() + warnings:
+            note(text, warn)
+        if state.iteration:
+            console.print(f"continuing after iteration {state.iteration} ({stage.count(state)})")
         if mesh_lib.is_lead():
-            files.write_config(workdir, loop.config)
-            files.write_run(workdir, name, loop.config)
-
-        def save() -> None:
-            check_state(state.train)
-            keep(state)
-            facts = {**meta(state), "steps": int(state.train.step)}
-            checkpointer.save(state.iteration, {"train": state.train}, facts, info={"devices": jax.device_count()})
-
+            files.write_config(workdir, stage.config)
+            files.write_run(workdir, name, stage.config)
         with stop_on_signals(workdir, line) as stop, explain_divergence(workdir, command, stop):
             stop.is_saving = checkpointer.is_writing
-            _iterate(loop, state, workdir, console, show, save, stop)
-            checkpointer.close()
-        return _conclude(loop.config, state, workdir, console)
+            with _awaiting_save(checkpointer), stage.open(state, stop) as iterate:
+                _run_iterations(stage, iterate, state, checkpointer, workdir, stop, console)
+        return _conclude(stage, state, workdir, console)
 
 
-def _restore(loop: LearningLoop[S], checkpointer: Checkpointer, console: Console, resume: Callable[[S], None]) -> S:
-    """Return the newest state that is whole, or a fresh one, and say what a person should know of it."""
-    state = loop.fresh_state()
-    restored = checkpointer.restore({"train": state.train})
-    notes = checkpointer.take_warnings()
-    if restored is not None:
-        state.train, state.iteration = restored.arrays["train"], restored.iteration
-        resume(state)
-        if restored.changed:
-            notes.append(f"settings that differ from those of the checkpoint: {'; '.join(restored.changed)}")
-    for text in notes:
-        note(text, functools.partial(console.print, style="yellow", markup=False))
-    if state.iteration:
-        console.print(f"continuing after iteration {state.iteration} ({int(state.train.step):,} steps)")
-    return state
+@contextlib.contextmanager
+def _awaiting_save(checkpointer: Checkpointer) -> Iterator[None]:
+    """Wait in the end, however it comes, until nothing writes to the directory any more.
+
+    What becomes of a checkpoint that is being written when a run fails is not what there is to say.
+    """
+    try:
+        yield
+    finally:
+        with contextlib.suppress(CheckpointError):
+            checkpointer.wait()
 
 
-def _iterate(
-    loop: LearningLoop[S], state: S, workdir: Path, console: Console, show: Callable[[Any, Progress], Row], save: Callable[[], None], stop: StopRequest
+def _run_iterations(
+    stage: Stage[S],
+    iterate: Iterate[S],
+    state: S,
+    checkpointer: Checkpointer,
+    workdir: Path,
+    stop: StopRequest,
+    console: Console,
 ) -> None:
     """Run iterations until the last one or a request to stop."""
-    total = loop.config.run.iterations
-    with MetricsWriter(workdir, state.iteration) as metrics, Progress(total, state.iteration, console) as progress:
-        stopping = False
+    total, every = stage.config.run.iterations, stage.config.checkpoint.every
+    with (
+        MetricsWriter(workdir, state.iteration) as metrics,
+        Progress(total, state.iteration, console) as progress,
+    ):
+        stopping, is_saved = False, state.iteration > 0
         while state.iteration < total and not stopping:
             stop.doing = f"iteration {state.iteration + 1}"
-            row = _one_iteration(loop, state, progress, show)
-            metrics.write(row)
-            progress.update(row)
-            for warning in metrics.take_warnings():
-                note(warning, progress.note)
+            with _profiled(stage.config, state.iteration + 1, workdir):
+                _run_iteration(stage, iterate, state, metrics, progress)
             stopping = stop.agree()
-            if state.iteration % loop.config.checkpoint.every == 0 or state.iteration == total or stopping:
+            # Without a checkpoint before it, every start would repeat all that led to a failure.
+            is_risky = not is_saved and state.iteration < total and stage.is_risky(state)
+            if state.iteration % every == 0 or state.iteration == total or stopping or is_risky:
                 with progress.working("saving"):
-                    save()
+                    checkpointer.wait()
+                    check_state(state.train)
+                    stage.save(checkpointer, state)
+                    if is_risky:
+                        checkpointer.wait()
+                is_saved = True
                 metrics.event("checkpoint", state.iteration)
+        with progress.working("waiting for the last checkpoint"):
+            checkpointer.close()
 
 
-def _one_iteration(loop: LearningLoop[S], state: S, progress: Progress, show: Callable[[Any, Progress], Row]) -> Row:
-    """Run one iteration, showing its events; returns its row of metrics."""
+def _run_iteration(
+    stage: Stage[S],
+    iterate: Iterate[S],
+    state: S,
+    metrics: MetricsWriter,
+    progress: Progress,
+) -> None:
+    """Run one iteration, showing its events and recording its row of metrics."""
     started, is_first, row = time.monotonic(), state.iteration == 0, Row()
     with contextlib.ExitStack() as phase:
-        for event in loop.iterate(state):
+        for event in iterate(state):
             match event:
                 case Phase(text):
                     phase.close()
-                    phase.enter_context(progress.working(f"{text} (compiling at first)" if is_first else text))
+                    shown = f"{text} (compiling at first)" if is_first else text
+                    phase.enter_context(progress.working(shown))
                 case Trained(metrics=losses):
                     row |= losses
                 case _:
-                    row |= show(event, progress)
-    return {"iteration": state.iteration, "steps": int(state.train.step), **row, "seconds": time.monotonic() - started}
+                    row |= stage.report(event, metrics, progress)
+    counts = {"iteration": state.iteration, "steps": int(state.train.step)}
+    row = {**counts, **row, "seconds": time.monotonic() - started}
+    metrics.write(row)
+    progress.update(row)
+    for warning in metrics.take_warnings():
+        note(warning, progress.note)
 
 
-def _conclude(config: Config, state: LearningState, workdir: Path, console: Console) -> int:
-    """Write the network alone and the report, and say how the run ended."""
+@contextlib.contextmanager
+def _profiled(config: Config, iteration: int, workdir: Path) -> Iterator[None]:
+    """Write a profiler trace of the iteration that the settings name."""
+    if config.run.profile_iteration != iteration:
+        yield
+        return
+    with jax.profiler.trace(str(workdir / "profile")):
+        yield
+
+
+def _conclude(stage: Stage[S], state: S, workdir: Path, console: Console) -> int:
+    """Write the report, and the network alone, and say how the run ended."""
     if mesh_lib.is_lead():
-        exported = export_network(workdir, workdir / EXPORT)
-        show_report(workdir, console)
-        console.print(f"network: {exported}")
-    if state.iteration >= config.run.iterations:
-        console.print(f"finished: {state.iteration} iterations, {int(state.train.step):,} steps")
+        exported = export_network(workdir, workdir / EXPORT) if stage.exports_network else None
+        _write_report(workdir, console)
+        if exported is not None:
+            console.print(f"network: {exported}")
+    if state.iteration >= stage.config.run.iterations:
+        console.print(f"finished: {state.iteration} iterations, {stage.count(state)}")
         return 0
-    console.print(f"stopped and saved after iteration {state.iteration}; the same command continues the run", style="yellow")
+    console.print(
+        f"stopped and saved after iteration {state.iteration}; the same command continues the run",
+        style="yellow",
+    )
     return EXIT_INTERRUPTED
+
+
+def _write_report(workdir: Path, console: Console) -> None:
+    """Write the report and say where it is, or why it cannot be written, which ends no run."""
+    try:
+        console.print(f"report: {write_report(workdir)}")
+    except (ValueError, OSError) as error:
+        reason = describe_system_error(error) if isinstance(error, OSError) else error
+        console.print(
+            f"the report cannot be written: {reason}; azero report {workdir} writes it later",
+            style="yellow",
+            markup=False,
+        )

@@ -1,44 +1,40 @@
-"""What a run will cost: arithmetic, time on these devices, memory."""
+"""The cost of a run by arithmetic: operations, time on these devices, memory. Nothing is compiled.
+
+A run says it as it starts, and `azero doctor` at once; what compiled programs do and need, for
+which the compiler takes minutes, is `azero.plan`'s. Plans print both, one as a check of the other.
+"""
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
-from azero.chips import CHIPS
+from azero.chips import peak_flops
 from azero.data.shard import row_dtype
+from azero.games.game import Game
+from azero.networks.network import Inputs
 from azero.search.batched.tree import tree_bytes
 from azero.selfplay.targets import policy_room
 from azero.settings import Config
 from azero.types import PyTree
 
-# Peak bf16 arithmetic of a device in FLOP/s (vendors' data sheets). The longest name whose words are in the device's kind counts; JAX writes v5e and v6e "v5 lite"
-# and "v6 lite", and v5p sometimes "v5".
-PEAK_FLOPS = {
-    **{f"TPU {name}": chip.device_flops for name, chip in CHIPS.items()},
-    "TPU v5 lite": CHIPS["v5e"].device_flops,
-    "TPU v5": CHIPS["v5p"].device_flops,
-    "TPU v6 lite": CHIPS["v6e"].device_flops,
-    "T4": 65e12,
-    "V100": 125e12,
-    "L4": 121e12,
-    "A100": 312e12,
-    "H100": 989e12,
-    "H200": 989e12,
-    "B200": 2250e12,
-}
 UTILISATION = 0.25
-"""Share of the peak that a search over a residual tower is taken to reach on an accelerator (a planning figure)."""
+"""Share of the peak that a search over a residual tower is taken to reach on an accelerator (a
+planning figure)."""
 UNKNOWN_ACCELERATOR = 100e12
 """FLOP/s for an accelerator that is not in the table."""
 VISITED_MOVES = 64
-"""Moves of a policy target on average over a run (a planning figure; first networks visit up to all, see docs/training.md)."""
+"""Moves of a policy target on average over a run (a planning figure; first networks visit up to
+all, see docs/training.md)."""
 LIFETIME_SECONDS = 30 * 24 * 3600.0
-"""Longer than this, a start says what the run would take (AlphaGo Zero's own long run took 40 days on its machines)."""
+"""Longer than this, a start says what the run would take (AlphaGo Zero's own long run took 40 days
+on its machines)."""
+TRAINING_PASSES = 3
+"""Evaluations that a training step costs for each position: a forward pass, and a backward pass
+with a gradient by the inputs and one by the weights of every layer, each as much as the first."""
 
 
 @dataclass(frozen=True)
@@ -65,59 +61,84 @@ class Estimate:
 
 
 def estimate(config: Config, iterations: int | None = None, plays: bool = True) -> Estimate:
-    """Estimate the cost of `iterations` (default: all) of a run on the devices that are present; one that does not play learns from records alone."""
+    """Estimate the cost of `iterations` (default: all) of a run on the devices that are present.
+
+    `plays` is whether positions come from self-play, not from records alone.
+    """
+    iterations = config.run.iterations if iterations is None else iterations
     game = config.game.build()
-    network = config.network.build(game)
-    variables = jax.eval_shape(network.init, jax.random.key(0))
-    evaluation = evaluation_flops(variables["params"], game.board_shape)
-    positions = plays * config.selfplay.num_games * config.selfplay.moves_per_dispatch * config.selfplay.dispatches_per_iteration
-    simulations = mean_simulations(config)
+    params = parameter_shapes(config, game)
+    evaluation = evaluation_flops(params, game.board_shape)
+    parameters = sum(leaf.size for leaf in jax.tree.leaves(params))
+    evaluations = plays * positions_per_iteration(config) * (mean_simulations(config) + 1)
     learned = config.learner.steps_per_iteration * config.learner.batch_size
-    # A training step is a forward pass and a backward pass of twice its cost.
-    flops = (positions * (simulations + 1) + 3 * learned) * evaluation * (config.run.iterations if iterations is None else iterations)
-    parameters = sum(leaf.size for leaf in jax.tree.leaves(variables["params"]))
-    local_games = max(1, config.selfplay.num_games // jax.device_count())
-    at_once = min(local_games, config.selfplay.search_batch or local_games)
-    per_game = plays * tree_bytes(config.search.num_simulations, game, config.search.edge_width)
-    per_position = row_dtype(game.frame_words).itemsize + 4 * min(VISITED_MOVES, policy_room(game), config.search.num_simulations)
+    evaluations += TRAINING_PASSES * learned
+    simulations = config.search.num_simulations
+    per_game = plays * tree_bytes(simulations, game, config.search.edge_width)
+    targets = min(VISITED_MOVES, policy_room(game), simulations)
+    per_position = row_dtype(game.frame_words).itemsize + 4 * targets
     return Estimate(
-        flops=flops,
+        flops=evaluations * evaluation * iterations,
         flops_per_second=device_flops(),
         tree_bytes_per_game=per_game,
-        tree_bytes=per_game * at_once,
+        tree_bytes=per_game * games_at_once(config, jax.device_count()),
         parameters=parameters,
         training_bytes=4 * parameters * (3 if config.learner.optimiser == "momentum" else 4),
-        replay_bytes=plays * config.replay.window_games * game.max_moves // 3 * per_position,
+        replay_bytes=round(plays * config.replay.window_games * mean_length(game)) * per_position,
     )
 
 
 def mean_simulations(config: Config) -> float:
-    """Simulations per move on average, with playout-cap randomisation."""
-    full, fast, share = config.search.num_simulations, config.selfplay.fast_simulations, config.selfplay.full_search_probability
+    """Return the simulations per move on average, with playout-cap randomisation."""
+    full, fast = config.search.num_simulations, config.selfplay.fast_simulations
+    share = config.selfplay.full_search_probability
     return full if fast is None else share * full + (1 - share) * fast
 
 
-def evaluation_flops(params: PyTree, board_shape: tuple[int, int]) -> float:
-    """Return the operations of one evaluation: a multiplication and an addition per weight, at every point for convolutions.
+def mean_length(game: Game) -> float:
+    """Return the moves of a game on average: a third of the most it may have (planning figure)."""
+    return game.max_moves / 3
 
-    (The compiler's own count takes the body of a loop over blocks once.)
+
+def positions_per_iteration(config: Config) -> int:
+    """Return the positions that self-play makes in an iteration."""
+    selfplay = config.selfplay
+    return selfplay.num_games * selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
+
+
+def games_at_once(config: Config, devices: int) -> int:
+    """Return the games that each of `devices` devices searches at once: so many trees it holds."""
+    local = max(1, config.selfplay.num_games // devices)
+    return min(local, config.selfplay.search_batch or local)
+
+
+def parameter_shapes(config: Config, game: Game) -> PyTree:
+    """Return the shapes of what the network of `config` learns."""
+    shape, planes, actions = game.board_shape, game.num_planes, game.num_actions
+    network = config.network.build(Inputs(shape, planes, actions))
+    return jax.eval_shape(network.init, jax.random.key(0))["params"]
+
+
+def evaluation_flops(params: PyTree, board_shape: tuple[int, int]) -> float:
+    """Return the operations of one evaluation, by the network's layers.
+
+    They are a multiplication and an addition per weight, at every point for convolutions.
     """
     points = board_shape[0] * board_shape[1]
-    return float(sum(2 * leaf.size * (points if leaf.ndim >= 4 else 1) for leaf in jax.tree.leaves(params)))
+    weights = sum(leaf.size * (points if leaf.ndim >= 4 else 1) for leaf in jax.tree.leaves(params))
+    return float(2 * weights)
 
 
 def device_flops() -> float:
-    """Return the FLOP/s that the devices together are taken to reach: measured by a matrix product on a CPU, from the table elsewhere."""
+    """Return the FLOP/s that the devices together are taken to reach.
+
+    It is measured by a matrix product on a CPU, and of the table elsewhere.
+    """
     devices = jax.devices()
     if devices[0].platform == "cpu":
         return _measured_cpu_flops()
-    return (peak_of(devices[0].device_kind, PEAK_FLOPS) or UNKNOWN_ACCELERATOR) * UTILISATION * len(devices)
-
-
-def peak_of(kind: str, peaks: dict[str, float]) -> float | None:
-    """Return the entry of the longest name in `peaks` whose words are among those of the device's `kind`; None if there is none."""
-    names = sorted((name for name in peaks if re.search(rf"\b{name}\b", kind, re.IGNORECASE)), key=len)
-    return peaks[names[-1]] if names else None
+    peak = peak_flops(devices[0].device_kind) or UNKNOWN_ACCELERATOR
+    return peak * UTILISATION * len(devices)
 
 
 def _measured_cpu_flops(size: int = 1024) -> float:

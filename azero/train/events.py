@@ -1,4 +1,4 @@
-"""What a pipeline reports: typed events, in the order in which they happen. `experiments/run.py` alone logs, saves and plots them."""
+"""What a stage reports: typed events, in the order in which they happen. The driver logs them."""
 
 from __future__ import annotations
 

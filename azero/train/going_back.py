@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import store
+from azero.checkpoint import orbax_io, store
 from azero.config import config_hash
 from azero.data.files import DamagedFileError, write_atomic
 from azero.data.run_files import EVENTS, METRICS, SAMPLES
@@ -20,14 +20,19 @@ from azero.train.stopping import StopRequest
 SET_ASIDE = "set-aside"
 """In a run's directory: what was behind a checkpoint to which the run went back."""
 WENT_BACK = "went-back.json"
-"""In a run's directory: the last time that the run went back, so that the same command goes on from there when it is given again."""
+"""In a run's directory: the last time that the run went back.
+
+The same command, given again, goes on from there.
+"""
 
 
 def go_back(workdir: Path, iteration: int, config: Config) -> str:
-    """Make checkpoint `iteration` the newest of the run in `workdir`; return what was done in a line.
+    """Make checkpoint `iteration` the newest of the run in `workdir`; return a line that says so.
 
-    Later checkpoints, and the shards of the replay and the sample games written after it, move to `set-aside/after-N`; the rows so far are copied there. Where
-    the last time that the run went back was to the same checkpoint with the same settings nothing is done: that command was interrupted and continues.
+    Later checkpoints, and the shards of the replay and the sample games written after it, move to
+    `set-aside/after-N`; the rows so far are copied there. Where the last time that the run went
+    back was to the same checkpoint with the same settings nothing is done: that command was
+    interrupted and continues.
 
     Call it with the working directory held, in every process, before the checkpoints are opened.
 
@@ -41,7 +46,8 @@ def go_back(workdir: Path, iteration: int, config: Config) -> str:
     line = ""
     if mesh_lib.is_lead():
         if known.exists() and json.loads(known.read_text(encoding="utf-8")) == went:
-            line = f"the run went back to checkpoint {iteration} with these settings before; it goes on from its newest checkpoint"
+            before = f"the run went back to checkpoint {iteration} with these settings before"
+            line = f"{before}; it goes on from its newest checkpoint"
         else:
             line = _set_aside_after(workdir, iteration)
             write_atomic(known, [json.dumps(went).encode()])
@@ -54,18 +60,21 @@ def _set_aside_after(workdir: Path, iteration: int) -> str:
     iterations = store.list_iterations(root)
     if iteration not in iterations:
         there = ", ".join(map(str, iterations)) or "none"
-        raise ValueError(f"--from-checkpoint {iteration}: there is no such checkpoint in {workdir}; the checkpoints are: {there}")
-    store.read_record(root, iteration)
+        problem = f"there is no such checkpoint in {workdir}; the checkpoints are: {there}"
+        raise ValueError(f"--from-checkpoint {iteration}: {problem}")
+    orbax_io.read_record(root, iteration)
     later = [other for other in iterations if other > iteration]
     shards = _later_shards(workdir / "replay", root, iteration)
-    samples = [path for path in (workdir / SAMPLES).glob("*.json") if path.stem.isdigit() and int(path.stem) > iteration]
+    samples = [path for path in (workdir / SAMPLES).glob("*.json") if path.stem.isdigit()]
+    samples = [path for path in samples if int(path.stem) > iteration]
     if not later and not shards and not samples:
         return f"checkpoint {iteration} is the newest; nothing is behind it"
     aside = _new_directory(workdir / SET_ASIDE / f"after-{iteration}")
     for name in (METRICS, EVENTS):
         if (workdir / name).exists():
             shutil.copy2(workdir / name, aside / name)
-    # The newest checkpoint goes first and the shards go last, so that whatever is left, should this be interrupted, is a run that can be continued.
+    # The newest checkpoint goes first and the shards go last, so that whatever is left, should this
+    # be interrupted, is a run that can be continued.
     for other in reversed(later):
         _move(store.steps_directory(root) / str(other), aside / "checkpoints" / "steps")
         for path, number, _ in store.list_hosts(root):
@@ -73,8 +82,10 @@ def _set_aside_after(workdir: Path, iteration: int) -> str:
                 _move(path, aside / "checkpoints" / "hosts")
     for path in [*shards, *samples]:
         _move(path, aside / path.parent.name)
-    found = f"checkpoint{'s' * (len(later) > 1)} {', '.join(map(str, later))} and " if later else ""
-    return f"gone back to checkpoint {iteration}: {found}{len(shards)} shards of the replay are now in {aside}"
+    listed = ", ".join(map(str, later))
+    found = f"checkpoint{'s' * (len(later) > 1)} {listed} and " if later else ""
+    moved = f"{found}{len(shards)} shards of the replay are now in {aside}"
+    return f"gone back to checkpoint {iteration}: {moved}"
 
 
 def _later_shards(replay: Path, root: Path, iteration: int) -> list[Path]:
@@ -117,18 +128,20 @@ def explain_divergence(workdir: Path, command: str | None, stop: StopRequest) ->
         yield
     except FloatingPointError as error:
         stop.await_save()
-        iterations = store.list_iterations(store.root_directory(workdir))
-        what = f"learning has diverged in {stop.doing}: {error}. Nothing of it was saved, and the same command would come to the same"
+        root = store.root_directory(workdir)
+        iterations = store.list_iterations(root)
+        kept = "Nothing of it was saved, and the same command would come to the same"
+        what = f"learning has diverged in {stop.doing}: {error}. {kept}"
         if not iterations:
-            raise FloatingPointError(f"{what}; there is no checkpoint yet, so begin anew: a lower --learner.learning-rate, or --learner.clip-norm 1") from error
+            advice = "begin anew: a lower --learner.learning-rate, or --learner.clip-norm 1"
+            raise FloatingPointError(f"{what}; there is no checkpoint yet, so {advice}") from error
         # The newest may be on its way to where the loss went.
         back = iterations[-2] if len(iterations) > 1 else iterations[-1]
-        listed = ", ".join(map(str, iterations))
-        way = (
-            f"{command} --from-checkpoint {back}"
-            if command
-            else f"remove the checkpoints behind {back} from {store.steps_directory(store.root_directory(workdir))}"
-        )
+        way = f"{command} --from-checkpoint {back}"
+        if command is None:
+            way = f"remove the checkpoints behind {back} from {store.steps_directory(root)}"
         raise FloatingPointError(
-            f"{what}. Go back to an earlier checkpoint (there are {listed}) and change a setting, such as --learner.clip-norm 1 or a lower --learner.learning-rate: {way}"
+            f"{what}. Go back to an earlier checkpoint (there are "
+            f"{', '.join(map(str, iterations))}) and change a setting, such as "
+            f"--learner.clip-norm 1 or a lower --learner.learning-rate: {way}"
         ) from error

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import json
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -14,29 +12,14 @@ import jax
 import numpy as np
 
 from azero import mesh as mesh_lib
-from azero.checkpoint.record import show_changes
-from azero.config import to_dict
 from azero.data.holding import hold
 from azero.distributed import say
-from azero.settings import Config
 
 _SEEN_SECONDS = 15.0
-"""A file that one host has made is seen by the others within this time (NFS looks for new names in a directory every 3 to 60 s, and at once in a new one)."""
+"""A file that one host has made is seen by the others within this time.
 
-
-def agree_on_settings(config: Config) -> Config:
-    """Return `config` without what each process is told about the cluster: the rest is the same in all of them, or they would start other programs.
-
-    Raises:
-      ValueError: it is not; the settings that differ from the lead's are named.
-    """
-    config = dataclasses.replace(config, run=dataclasses.replace(config.run, coordinator=None, coordinator_bind=None, num_processes=None, process_id=None))
-    if jax.process_count() > 1:
-        leads = json.loads(mesh_lib.from_lead(json.dumps(to_dict(config))))
-        changes = show_changes(leads, to_dict(config), f"{{name}} = {{before}} in process 0, {{now}} in process {jax.process_index()}")
-        if changes:
-            raise ValueError(f"all processes are started with the same settings, and here {'; '.join(changes.values())}")
-    return config
+(NFS looks for new names in a directory every 3 to 60 s, and at once in a new one.)
+"""
 
 
 def check_shared(workdir: Path) -> None:
@@ -59,12 +42,16 @@ def check_shared(workdir: Path) -> None:
         token.unlink(missing_ok=True)
     if not sees.all():
         blind = ", ".join(str(process) for process in np.flatnonzero(~sees))
-        raise ValueError(f"{workdir} is not one directory for all hosts: process {blind} does not see what process 0 writes; give a --workdir that all share")
+        problem = f"process {blind} does not see what process 0 writes"
+        shared = f"{workdir} is not one directory for all hosts"
+        raise ValueError(f"{shared}: {problem}; give a --workdir that all share")
 
 
 @contextlib.contextmanager
 def hold_workdir(workdir: Path) -> Iterator[None]:
-    """Make the working directory and keep other runs out of it; of several processes of one run the lead does so for all.
+    """Make the working directory and keep other runs out of it.
+
+    Of several processes of one run the lead does so for all.
 
     Raises:
       ValueError: another run is under way in it.
@@ -83,7 +70,10 @@ def describe_devices() -> str:
 
 
 def note(text: str, show: Callable[[str], None]) -> None:
-    """Say what a person should know: the lead with `show`, another process, of what it alone knows, on its error output."""
+    """Say what a person should know.
+
+    The lead does so with `show`; another process, of what it alone knows, on its error output.
+    """
     if mesh_lib.is_lead():
         show(text)
     else:

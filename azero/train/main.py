@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import sys
@@ -10,19 +11,25 @@ from contextlib import AbstractContextManager
 
 from azero.distributed.token import VARIABLE
 from azero.experiment import Experiment
-from azero.train import run as selfplay
-from azero.train import supervised_run as records
+from azero.train import selfplay_run, supervised_run
 from azero.train.arguments import Arguments, ClusterOptions, parse_arguments
-from azero.train.run import Conduct
+from azero.train.selfplay_run import WorkerBackend
 from azero.train.stopping import end_with_status
 
 
 def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
-    """Run `experiment` with the flags in `argv` (default: the command line) and end the process with its status."""
+    """Run `experiment` and end the process with its status.
+
+    Args:
+      experiment: what is run.
+      argv: its flags; None is the command line.
+    """
 
     def start() -> int:
         arguments = parse_arguments(experiment, argv)
-        return (_learn_from_selfplay if experiment.learns_from == "selfplay" else _learn_from_records)(experiment, arguments)
+        if experiment.learns_from == "selfplay":
+            return _learn_from_selfplay(experiment, arguments)
+        return _learn_from_records(experiment, arguments)
 
     end_with_status(start)
 
@@ -30,30 +37,47 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
 def _learn_from_selfplay(experiment: Experiment, arguments: Arguments) -> int:
     assert arguments.workdir is not None
     if arguments.data is not None:
-        raise ValueError(f"--data {arguments.data}: {experiment.name} learns from games of its own; sl19 and sl9 learn from records")
-    if arguments.elastic.cluster is None:
-        return selfplay.run(experiment, arguments.settings, arguments.workdir, from_checkpoint=arguments.from_checkpoint)
-    with _open_cluster(arguments.elastic) as conduct:
-        return selfplay.run(experiment, arguments.settings, arguments.workdir, conduct=conduct, from_checkpoint=arguments.from_checkpoint)
+        problem = f"--data {arguments.data}: {experiment.name} learns from games of its own"
+        raise ValueError(f"{problem}; sl19 and sl9 learn from records")
+    with contextlib.ExitStack() as cluster:
+        backend = None
+        if arguments.elastic.cluster is not None:
+            backend = cluster.enter_context(_open_cluster(arguments.elastic))
+        return selfplay_run.run(
+            experiment,
+            arguments.settings,
+            arguments.workdir,
+            backend=backend,
+            from_checkpoint=arguments.from_checkpoint,
+        )
 
 
 def _learn_from_records(experiment: Experiment, arguments: Arguments) -> int:
     assert arguments.workdir is not None
     if arguments.elastic.cluster is not None:
-        raise ValueError(f"--cluster {arguments.elastic.cluster}: {experiment.name} learns from records and plays no games")
+        problem = f"{experiment.name} learns from records and plays no games"
+        raise ValueError(f"--cluster {arguments.elastic.cluster}: {problem}")
     if arguments.data is None:
-        raise ValueError(f"{experiment.name} learns from records: --data DIR names a data set (azero data import PATHS --out DIR makes one)")
-    return records.run(experiment, arguments.settings, arguments.workdir, arguments.data, from_checkpoint=arguments.from_checkpoint)
+        how = "--data DIR names a data set (azero data import PATHS --out DIR makes one)"
+        raise ValueError(f"{experiment.name} learns from records: {how}")
+    return supervised_run.run(
+        experiment,
+        arguments.settings,
+        arguments.workdir,
+        arguments.data,
+        from_checkpoint=arguments.from_checkpoint,
+    )
 
 
-def _open_cluster(options: ClusterOptions) -> AbstractContextManager[Conduct]:
+def _open_cluster(options: ClusterOptions) -> AbstractContextManager[WorkerBackend]:
     """Return `azero.train.cluster.ray.open_cluster(options)`; Ray is wanted for nothing else.
 
     Raises:
       ValueError: Ray is not installed.
     """
     if options.cluster == "ray" and "ray" not in sys.modules:
-        # Ray reads these when it is imported. What is started here listens on 127.0.0.1 alone, and only who has the token is answered.
+        # Ray reads these when it is imported. What is started here listens on 127.0.0.1 alone,
+        # and only who has the token is answered.
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_AUTH_TOKEN", os.environ.get(VARIABLE) or secrets.token_hex(32))
@@ -62,5 +86,6 @@ def _open_cluster(options: ClusterOptions) -> AbstractContextManager[Conduct]:
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
-        raise ValueError(f"--cluster {options.cluster} needs Ray: pip install 'azero[ray]'") from error
+        problem = f"--cluster {options.cluster} needs Ray: pip install 'azero[ray]'"
+        raise ValueError(problem) from error
     return open_cluster(options)

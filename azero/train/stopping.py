@@ -1,4 +1,7 @@
-"""Ending a run when SIGTERM or SIGINT asks for it: at the end of the iteration where that is near, at once where nothing is under way."""
+"""Ending a run when SIGTERM or SIGINT asks for it.
+
+At the end of the iteration where that is near, at once where nothing is under way.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,15 @@ from azero.distributed import EXIT_INTERRUPTED, Line, end_process, say
 from azero.memory import explain_exhaustion
 
 GRACE_SECONDS = 25.0
-"""An iteration that is still running so long after SIGTERM is given up: spot machines are taken away after 30 seconds."""
-EXIT_MISTAKE = 2
+"""An iteration that still runs so long after SIGTERM is given up.
+
+Spot machines are taken away after 30 seconds.
+"""
+EXIT_ERROR = 2
 """Exit status where something has to be changed before the run can go on."""
 _LOOK_SECONDS = 0.05
 """How often it is looked whether a save has ended that the end of the process waits for."""
+_CONTINUES = "what was saved stands, and the same command goes on from there"
 
 
 class StopRequest:
@@ -44,7 +51,10 @@ class StopRequest:
             time.sleep(_LOOK_SECONDS)
 
     def agree(self) -> bool:
-        """Return whether any host has been asked to stop, so that the run ends here; every host asks at the same moment."""
+        """Return whether any host has been asked to stop, so that the run ends here.
+
+        Every host asks at the same moment.
+        """
         self.is_ending = mesh_lib.smallest(-int(self.is_set)) < 0
         return self.is_ending
 
@@ -53,7 +63,8 @@ class StopRequest:
 def stop_on_signals(workdir: Path, line: Line | None = None) -> Iterator[StopRequest]:
     """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration.
 
-    One that does not end within `GRACE_SECONDS` is given up, by all processes, once a save that is under way has ended. A second signal ends the process at once.
+    One that does not end within `GRACE_SECONDS` is given up, by all processes, once a save that is
+    under way has ended. A second signal ends the process at once.
     """
     stop = StopRequest()
 
@@ -61,7 +72,7 @@ def stop_on_signals(workdir: Path, line: Line | None = None) -> Iterator[StopReq
         lost = f"{stop.doing} {how} and is lost; {_what_is_kept(workdir)}"
         say(f"\n{lost}")
         if line is not None:
-            line.tell(lost, EXIT_INTERRUPTED)
+            line.broadcast_failure(lost, EXIT_INTERRUPTED)
         os._exit(EXIT_INTERRUPTED)
 
     def give_up() -> None:
@@ -91,10 +102,14 @@ def stop_on_signals(workdir: Path, line: Line | None = None) -> Iterator[StopReq
 
 @contextlib.contextmanager
 def end_on_sigterm() -> Iterator[None]:
-    """End the process at SIGTERM with the status of an interruption: for all that is not an iteration, such as preparing, where nothing is lost."""
+    """End the process at SIGTERM with the status of an interruption.
+
+    For all that is not an iteration, such as preparing, where nothing is lost.
+    """
 
     def act(number: int) -> None:
-        say(f"\n{signal.Signals(number).name}: ended at once, outside of the iterations; what was saved stands, and the same command goes on from there")
+        name = signal.Signals(number).name
+        say(f"\n{name}: ended at once, outside of the iterations; {_CONTINUES}")
         os._exit(EXIT_INTERRUPTED)
 
     with _on_signals((signal.SIGTERM,), act):
@@ -103,9 +118,10 @@ def end_on_sigterm() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _on_signals(numbers: Sequence[signal.Signals], act: Callable[[int], None]) -> Iterator[None]:
-    """Call `act` at these signals, in a thread of its own and at once: a handler in Python would wait for as long as XLA compiles or computes.
+    """Call `act` at these signals, in a thread of its own and at once.
 
-    Outside of the main thread, where Python allows no handlers, nothing is changed.
+    A handler in Python would wait for as long as XLA compiles or computes. Outside of the main
+    thread, where Python allows no handlers, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -138,23 +154,25 @@ def _what_is_kept(workdir: Path) -> str:
     """Return from where the same command goes on."""
     iterations = store.list_iterations(store.root_directory(workdir))
     if iterations:
-        return f"checkpoint {iterations[-1]} in {workdir} is whole, and the same command goes on from there"
+        newest = f"checkpoint {iterations[-1]} in {workdir}"
+        return f"{newest} is whole, and the same command goes on from there"
     return f"there is no checkpoint in {workdir} yet, and the same command begins anew"
 
 
 def end_with_status(start: Callable[[], int]) -> None:
-    """Call `start` and end the process with the status it returns; a mistake is one line."""
+    """Call `start` and end the process with the status it returns; an error is one line."""
     try:
         with end_on_sigterm(), explain_exhaustion():
             status = start()
     except KeyboardInterrupt:
-        say("\nazero: stopped; what was saved stands, and the same command goes on from there")
+        say(f"\nazero: stopped; {_CONTINUES}")
         status = EXIT_INTERRUPTED
         end_process(status)
     except (ValueError, CheckpointError, FloatingPointError, OSError) as error:
         if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError):
             raise
-        print(f"azero: {describe_system_error(error) if isinstance(error, OSError) else error}", file=sys.stderr)
-        status = EXIT_MISTAKE
+        reason = describe_system_error(error) if isinstance(error, OSError) else error
+        print(f"azero: {reason}", file=sys.stderr)
+        status = EXIT_ERROR
         end_process(status)
     sys.exit(status)

@@ -11,6 +11,7 @@ from azero import mesh as mesh_lib
 from azero.bench import forward, loop, scaling, train
 from azero.bench.games import engine_of, spread_games
 from azero.bench.settings import SETTINGS, make_config, one_pass
+from azero.chips import peak_flops
 from azero.games.table import make
 from azero.games.tictactoe.settings import TicTacToeConfig
 from azero.learn.settings import LearnerConfig
@@ -18,7 +19,6 @@ from azero.networks.network import Inputs
 from azero.networks.settings import ResNetConfig
 from azero.search.settings import GumbelConfig, PuctConfig
 from azero.selfplay.settings import SelfplayConfig
-from azero.train.estimate import peak_of
 
 GAME = make("go", size=3)
 
@@ -107,10 +107,12 @@ def test_a_batch_that_does_not_fit_is_halved(capsys):
 
 
 def test_peaks_of_devices():
-    assert peak_of("NVIDIA H200", train.FLOAT32_PEAK) == 494e12
-    assert peak_of("TPU v5 lite", train.FLOAT32_PEAK) == 197e12
-    assert peak_of("Tesla T4", train.FLOAT32_PEAK) == 8.1e12
-    assert peak_of("abacus", train.FLOAT32_PEAK) is None and peak_of("NVIDIA L40S", train.FLOAT32_PEAK) is None
+    assert (peak_flops("NVIDIA H200"), peak_flops("NVIDIA H200", "float32")) == (989e12, 494e12)
+    assert peak_flops("TPU v5 lite", "float32") == peak_flops("TPU v5 lite") == 197e12
+    assert (peak_flops("TPU v5"), peak_flops("TPU v5p")) == (459e12, 459e12)
+    assert peak_flops("TPU v3") == 61.5e12, "of a device, which is one of a chip's two cores"
+    assert peak_flops("Tesla T4", "float32") == 8.1e12
+    assert peak_flops("abacus") is None and peak_flops("NVIDIA L40S") is None
 
 
 def test_what_all_devices_make_of_a_product():

@@ -1,4 +1,4 @@
-"""Processes that are to meet and do not: each mistake is a line, after a bounded time. Threads stand for the processes."""
+"""Processes that are to meet and do not: each error is a line, after a bounded time. Threads stand for the processes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_all_meet_in_any_order_and_hear_of_each_other(together: Any) -> None:
     port = free_port()
     late = [*together(other(port, 2, 3)), *together(lead(port, 3)), *together(other(port, 1, 3))]
     second, first, third = (future.result(timeout=20) for future in late)
-    third.tell("the disk is full", 2)
+    third.broadcast_failure("the disk is full", 2)
     assert receive(first._connections[1], 5.0) == {"end": "the disk is full", "process": 1, "status": 2}
     first.leave()
     assert receive(second._connections[0], 5.0) == {"bye": True}
@@ -197,7 +197,7 @@ def test_a_process_that_is_stopped_ends_the_run(together: Any, monkeypatch: pyte
         process.kill()
 
 
-MISTAKES = [
+ERRORS = [
     ({"coordinator": "here"}, "run.coordinator = 'here' is not HOST:PORT"),
     ({"coordinator": "here:80000"}, "run.coordinator = 'here:80000' is not HOST:PORT"),
     ({"coordinator": "here:80", "num_processes": 2}, "run.coordinator needs run.num-processes and run.process-id, too"),
@@ -207,7 +207,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "words"), MISTAKES)
+@pytest.mark.parametrize(("settings", "words"), ERRORS)
 def test_settings_that_do_not_fit(settings: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         join(RunConfig(**settings), tmp_path)

@@ -138,8 +138,8 @@ def test_the_page_shows_the_mistakes_on_boards(tmp_path: Path) -> None:
     assert "Ann (Black) against Bob &lt;b&gt; (White)" in page and "<b>" not in page.split("<main>")[1].replace("</b>", "")[:300]
     assert page.count('<svg class="board"') == 2 and page.count('class="cross"') == 1, "a pass has no cross"
     assert "Move 1: Black A3" in page and "loses 60.0%" in page and "better B2 pass" in page and "a remark" in page
-    points = re.search(r'<polyline points="([^"]*)"', page)
-    assert points is not None and len(points.group(1).split()) == 5 and points.group(1).split()[0].endswith(",20.0"), "90% is at a tenth of the height"
+    assert ">75%</text>" in page and "var(--series-0)" in page, "Black's win rate over the game"
+    assert re.findall(r'xlink:href="(#move-\d+)"', page) == ["#move-1", "#move-3"], "its dots lead to the mistakes"
     assert not re.search(r'(?:src|href)="(?!#)', page), "it needs no other file"
 
 

@@ -274,7 +274,7 @@ class Runner:
 
     def _serve(self, connection: Connection) -> None:
         import azero.report.page as page
-        import azero.train.run as running
+        import azero.train.selfplay_run as running
 
         make = functools.cache(running.Loop)
 
@@ -286,7 +286,7 @@ class Runner:
 
         if not self.has_processes:
             running.Loop = loop_of
-            running._announce = lambda *arguments: None  # type: ignore[assignment]
+            running._warn_of_cost = lambda config: None
             page.line_chart = lambda *arguments, **names: CHART  # drawing takes most of a run's time and writes nothing
         while True:
             try:
@@ -307,7 +307,7 @@ class Runner:
     def _play(self, workdir: Path, iterations: int, at: int, kind: int, record: Path) -> int:
         """Run and export; return the status that the process would end with."""
         from azero.checkpoint import export_network
-        from azero.train.run import run
+        from azero.train.selfplay_run import run
         from azero.train.stopping import end_with_status
 
         def start() -> int:
@@ -369,7 +369,7 @@ def _digest(directory: Path) -> str:
 
 
 def _complaint(text: str) -> str:
-    """Return the lines that a process has printed as its mistake."""
+    """Return the lines that a process has printed as its error."""
     return "\n".join(line for line in text.splitlines() if line.startswith("azero: "))
 
 

@@ -32,7 +32,7 @@ from azero.selfplay.targets import words_of
 from azero.selfplay.trajectory import Assembler, Games
 from azero.settings import Config
 from azero.train import saving
-from azero.train.saving import Saver
+from azero.train.saving import check_complete, restore_selfplay, save_selfplay
 from azero.train.settings import CheckpointConfig
 
 GAME: Any = SimpleNamespace(name="toy", frame_words=1, num_frames=2, num_actions=3, num_symmetries=1)
@@ -156,23 +156,24 @@ class Machine(RuleBasedStateMachine):
         self.saved: dict[int, tuple[int, list[list[int]], int]] = {}  # by iteration: processes, window of each, games so far
         self.certain = self.in_flight = 0
         self.states: list[Any] = []
-        self.savers: list[Saver] = []
+        self.checkpointers: list[checkpointer.Checkpointer] = []
         self.next_game = 0
         self.start(count)
 
     def start(self, count: int) -> None:
         """Open everything as `count` processes do."""
         WORLD.count = count
-        self.states, self.savers = [], []
+        self.states, self.checkpointers = [], []
         for process in range(count):
             WORLD.process = process
-            saver = Saver(self.workdir, self.config)
+            check_complete(self.workdir)
+            own = checkpointer.Checkpointer(self.workdir, self.config)
             if process:  # Orbax's own part is the lead's
-                manager = saver._checkpointer._manager
-                manager.close()
-                saver._checkpointer._manager = SimpleNamespace(save=lambda *a, **k: None, close=lambda: None, reload=lambda: None)
-            self.savers.append(saver)
-            self.states.append(saver.restore(SimpleNamespace(config=self.config, fresh_arrays=lambda: self.arrays(0), state=self.open)))
+                own._manager.close()
+                own._manager = SimpleNamespace(save=lambda *a, **k: None, close=lambda: None, reload=lambda: None)
+            self.checkpointers.append(own)
+            loop: Any = SimpleNamespace(config=self.config, fresh_arrays=lambda: self.arrays(0), state=self.open)
+            self.states.append(restore_selfplay(own, loop)[0])
         WORLD.process = 0
         self.check_restored()
 
@@ -225,7 +226,7 @@ class Machine(RuleBasedStateMachine):
             self.drop()
 
     def drop(self) -> None:
-        self.states, self.savers = [], []
+        self.states, self.checkpointers = [], []
 
     @rule(operations=st.integers(0, 60))
     def die_later(self, operations: int) -> None:
@@ -251,7 +252,7 @@ class Machine(RuleBasedStateMachine):
         if not self.states or self.states[0].iteration <= max(self.certain, self.in_flight):
             return
         with self.dying():
-            self.savers[0].wait()
+            self.checkpointers[0].wait()
             self.certain = self.in_flight
             iteration = self.states[0].iteration
             windows = [games_in(state.replay) for state in self.states]
@@ -260,16 +261,16 @@ class Machine(RuleBasedStateMachine):
                 WORLD.process = process
                 if process == 0:
                     self.in_flight = iteration
-                self.savers[process].save(self.states[process])
+                save_selfplay(self.checkpointers[process], self.states[process])
                 if process:
-                    self.savers[process].wait()
+                    self.checkpointers[process].wait()
 
     @rule()
     def wait(self) -> None:
         if not self.states:
             return
         with self.dying():
-            self.savers[0].wait()
+            self.checkpointers[0].wait()
             self.certain = self.in_flight
 
     @rule(power_cut=st.booleans(), count=st.integers(1, 3))
@@ -299,18 +300,20 @@ class Machine(RuleBasedStateMachine):
         if not self.states or not 0 < self.certain == self.in_flight:
             return
         with self.dying():
-            for saver in self.savers:
-                saver.close()
+            for own in self.checkpointers:
+                own.close()
             root = root_directory(self.workdir)
             present = list_iterations(root)
             keep = self.config.checkpoint.keep
             if len(present[-keep:]) < 2:
                 self.start(len(self.states))
                 return
-            path = host_path(root, present[-1], count_processes(root, present[-1]) - 1)
-            content = bytearray(path.read_bytes())
-            content[-1] ^= 1
-            path.write_bytes(content)
+            # Of all processes: what one of them alone finds damaged, the others learn by a collective, which is left out here.
+            for process in range(count_processes(root, present[-1])):
+                path = host_path(root, present[-1], process)
+                content = bytearray(path.read_bytes())
+                content[-1] ^= 1
+                path.write_bytes(content)
             self.certain = self.in_flight = present[-2]
             self.drop()
             self.start(count)

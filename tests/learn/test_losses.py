@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.learn.losses import batch_losses, squared_norm
+from azero.learn.losses import batch_losses
 from azero.networks.network import NEVER
 
 
@@ -53,7 +53,3 @@ def test_moves_that_a_network_does_not_have_are_no_targets() -> None:
 def test_no_policy_target_at_all_gives_zero_not_nan() -> None:
     losses = batch_losses(jnp.ones((2, 3)), jnp.zeros(2), jnp.zeros((2, 3)), jnp.ones(2))
     assert (float(losses.policy), float(losses.value)) == (0.0, 1.0)
-
-
-def test_squared_norm_covers_every_parameter() -> None:
-    assert float(squared_norm({"a": jnp.full((2, 2), 2.0), "b": {"bias": jnp.ones(3)}})) == 19.0

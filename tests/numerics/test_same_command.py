@@ -14,7 +14,7 @@ import pytest
 
 from azero.checkpoint import list_checkpoints
 from azero.experiment import load
-from azero.train.saving import settle
+from azero.train.resolving import resolve_settings
 
 SETTINGS = {
     "network.convolution": "auto",
@@ -77,7 +77,7 @@ def test_nothing_is_run_to_settle_the_convolution(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(jax, "block_until_ready", refuse)
     config = load("tictactoe").config
     assert config.network.convolution == "auto"
-    settled = [settle(config, tmp_path).network for _ in range(2)]
+    settled = [resolve_settings(config, tmp_path).network for _ in range(2)]
     assert settled[0] == settled[1]
     assert settled[0].convolution != "auto"
     assert dataclasses.replace(settled[0], convolution="auto", train_dtype="float32", inference_dtype="float32") == config.network

@@ -14,19 +14,19 @@ import jax.numpy as jnp
 import pytest
 from needs import NOT_HERE
 
-from azero.chips import parse_topology, topology_devices
+from azero.chips import parse_topology
 from azero.config import load_overlay
 from azero.experiment import load
 from azero.games.table import make
-from azero.mesh import batch_sharded, make_mesh, replicated
+from azero.mesh import batch_sharded, replicated
 from azero.networks.network import Inputs
 from azero.networks.settings import NetworkConfig, ResNetConfig
-from azero.plan.compiled import compile_program
+from azero.plan.compiled import ProgramCost, compile_program, device_rates, program_costs, usable_bytes
 from azero.plan.cost import module_cost
-from azero.plan.fitting import fit, usable_bytes
+from azero.plan.fitting import fit
 from azero.plan.hlo import COLLECTIVES
-from azero.plan.outlook import game_length
-from azero.plan.planning import Finding, PlannedPrograms, device_rates, findings
+from azero.plan.programs import PlannedPrograms, topology_mesh
+from azero.plan.run_cost import game_length
 from azero.settings import Config
 from azero.train.estimate import evaluation_flops
 
@@ -51,15 +51,15 @@ class Compiled(NamedTuple):
     """An experiment's programs and what the compiler says of them."""
 
     programs: PlannedPrograms
-    found: dict[str, Finding]
+    costs: dict[str, ProgramCost]
 
 
 def compile_all(config: Config, topology: str, *, fitted: bool = False) -> Compiled:
     slice_ = parse_topology(topology)
     if fitted:
         config = fit(config, slice_, True, silently)
-    programs = PlannedPrograms(config, slice_)
-    return Compiled(programs, findings(programs, slice_, silently))
+    programs = PlannedPrograms(config, topology_mesh(slice_))
+    return Compiled(programs, program_costs(programs, slice_, silently))
 
 
 def silently(what: str) -> contextlib.AbstractContextManager[None]:
@@ -68,16 +68,16 @@ def silently(what: str) -> contextlib.AbstractContextManager[None]:
 
 def check_properties(compiled: Compiled) -> None:
     """Check what every experiment is held to, whatever the slice."""
-    programs, found = compiled
-    for name in ("fold", "self-play", "game step", "unpack", *(["match"] if "match" in found else [])):
-        assert not set(found[name].counts) & set(COLLECTIVES), f"{name} has collectives: {found[name].counts}"
-    assert found["game step"].counts["scatter"] == 0
-    learner = found["train step"]
+    programs, costs = compiled
+    for name in ("fold", "self-play", "game step", "unpack", *(["match"] if "match" in costs else [])):
+        assert not set(costs[name].counts) & set(COLLECTIVES), f"{name} has collectives: {costs[name].counts}"
+    assert costs["game step"].counts["scatter"] == 0
+    learner = costs["train step"]
     assert set(learner.counts) & set(COLLECTIVES) <= {"all-reduce"}
     if programs.mesh.size > 1:
         gradients = sum(4 * leaf.size for leaf in jax.tree.leaves(programs.parameters))
         # Summed once: in float32, or those of the tower in bf16. The rest is batch statistics, four sums for each channel, and the losses.
-        assert 0.49 * gradients < learner.cost.exchanged_bytes < 1.05 * gradients
+        assert 0.49 * gradients < learner.work.exchanged_bytes < 1.05 * gradients
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_the_gate_of_400_games_is_built_on_every_slice(overlay: str | None) -> N
     if overlay is not None:
         config = load_overlay(Path(__file__).parents[2] / "configs" / f"{overlay}.toml", config)
     for topology, devices in (("v5e:4x4", 16), ("v5e:4x8", 32), ("v5e:8x8", 64), ("v5e:8x16", 128), ("v5e:16x16", 256)):
-        programs = PlannedPrograms(config, parse_topology(topology))
+        programs = PlannedPrograms(config, topology_mesh(parse_topology(topology)))
         assert (programs.mesh.size, programs.in_order()[-1].name) == (devices, "match")
     carry = programs.trace_match().in_avals[0][2]
     assert carry.ply.shape == (256,), "200 pairs of games, filled up to one a device"
@@ -112,7 +112,7 @@ def test_the_gate_of_400_games_is_built_on_every_slice(overlay: str | None) -> N
 @needs_compiler
 def test_the_compiled_tower_of_20_blocks_does_what_was_counted_by_hand() -> None:
     slice_ = parse_topology("v5e:1x1")
-    mesh = make_mesh(topology_devices(slice_))
+    mesh = topology_mesh(slice_)
     network = ResNetConfig(blocks=20, filters=256).build(Inputs((19, 19), 17, 362), "tpu")
     folded = jax.eval_shape(lambda key: network.fold(network.init(key)), jax.random.key(0))
     planes = jax.ShapeDtypeStruct((8, 19, 19, 17), jnp.bool_)
@@ -132,20 +132,21 @@ def test_work_is_what_was_counted_by_hand(small: Compiled) -> None:
     network, points = config.network, math.prod(game.board_shape)
     one = by_hand(points, game.num_planes, game.num_actions, network)
     moves = config.selfplay.moves_per_dispatch * config.selfplay.num_games // 8
-    assert small.found["self-play"].cost.flops == pytest.approx(moves * (config.search.num_simulations + 1) * one, rel=0.02)
+    assert small.costs["self-play"].work.flops == pytest.approx(moves * (config.search.num_simulations + 1) * one, rel=0.02)
     # Forward, and back to the kernels and to what went in, which nobody asks of the first layer.
     stem = 2 * 9 * game.num_planes * network.filters * points
-    assert small.found["train step"].cost.flops == pytest.approx((3 * one - stem) * config.learner.batch_size / 8, rel=0.02)
+    assert small.costs["train step"].work.flops == pytest.approx((3 * one - stem) * config.learner.batch_size / 8, rel=0.02)
 
 
 @needs_compiler
 def test_memory_is_what_a_compile_of_its_own_says(small: Compiled) -> None:
     slice_ = parse_topology("v5e:2x4")
-    analysis = PlannedPrograms(small.programs.config, slice_).train_step().lower().compile().memory_analysis()
+    programs = PlannedPrograms(small.programs.config, topology_mesh(slice_))
+    analysis = programs.train_step().lower().compile().memory_analysis()
     total = analysis.argument_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes + analysis.temp_size_in_bytes
-    reported = small.found["train step"].compiled.memory
+    reported = small.costs["train step"].compiled.memory
     assert reported.total == pytest.approx(total + analysis.generated_code_size_in_bytes, rel=0.1)
-    assert small.found["train step"].hbm_bytes > reported.total, "games in flight and other players lie beside it"
+    assert small.costs["train step"].hbm_bytes > reported.total, "games in flight and other players lie beside it"
 
 
 def test_published_games_give_the_length_of_a_game() -> None:
@@ -159,7 +160,7 @@ def test_the_command_prints_json_alone_and_progress_elsewhere() -> None:
     done = run_plan(*words)
     plan = json.loads(done.stdout)
     assert plan["fits"] and set(plan["programs"]) == {"fold", "self-play", "game step", "unpack", "train step", "match"}
-    assert plan["dollars"] == pytest.approx(plan["outlook"]["run_days"] * 24 * 1.2)
+    assert plan["dollars"] == pytest.approx(plan["run"]["run_days"] * 24 * 1.2)
     assert plan["hbm_bytes"] == max(program["hbm_bytes"] for program in plan["programs"].values())
     assert "compiling self-play for v5e:1x1" in done.stderr
 
@@ -190,5 +191,5 @@ def test_the_published_experiments_on_slices(name: str, topology: str) -> None:
     # Few chips have no room for the whole batch of the papers: there the sizes are chosen.
     compiled = compile_all(load(name).config, topology, fitted=topology != "v5e:16x16")
     check_properties(compiled)
-    assert max(finding.hbm_bytes for finding in compiled.found.values()) <= usable_bytes(parse_topology(topology))
-    assert compiled.found["self-play"].cost.unknown_loops > 0
+    assert max(cost.hbm_bytes for cost in compiled.costs.values()) <= usable_bytes(parse_topology(topology))
+    assert compiled.costs["self-play"].work.unknown_loops > 0

@@ -21,7 +21,8 @@ from azero.players.alphago2016 import ApvSpec, apv_config, load_apv
 from azero.players.player import Position
 from azero.players.specs import parse_player
 from azero.players.thinking import Limits
-from azero.search.single.apv import ApvSettings
+from azero.search.single.mixed import MixSettings
+from azero.search.single.selection import AlphaGo2016
 from azero.settings import Config
 
 SCRIPT = Path(__file__).parents[1] / "players" / "scripted_go.py"
@@ -53,13 +54,13 @@ def player(networks: Path, *parts: str, **settings: object) -> str:
 def test_the_name_says_all():
     spec = parse_player("apv:runs/p/checkpoint?value=v&rollout=r&tree=t&visits=100&lambda=0.25&threshold=8")
     assert spec == ApvSpec(Path("runs/p/checkpoint"), Path("v"), Path("r"), Path("t"), visits=100, mixing=0.25, threshold=8)
-    assert spec.name == "alphago2016 p, 100 visits, lambda 0.25" and (spec.settings.mixing, spec.settings.threshold) == (0.25, 8)
-    assert parse_player("apv:p?value=v").settings.mixing == 0.5 and parse_player("apv:p").settings.mixing == 1.0
+    assert spec.name == "alphago2016 p, 100 visits, lambda 0.25" and (spec.rule.mixing, spec.mix_settings.threshold) == (0.25, 8)
+    assert parse_player("apv:p?value=v").rule.mixing == 0.5 and parse_player("apv:p").rule.mixing == 1.0
     assert Source(player="apv:p").spec() == ApvSpec(Path("p"))
     few = parse_player("apv:p?c-puct=1&beta=0.9&fpu=parent&batch=4&policy-batch=8")
     assert isinstance(few, ApvSpec) and few.name == "alphago2016 p, c-puct 1, beta 0.9, fpu parent"
-    wanted = dataclasses.replace(ApvSettings(), c_puct=1.0, beta=0.9, fpu="parent", batch=4, policy_batch=8, mixing=1.0)
-    assert few.settings == wanted
+    assert few.rule == AlphaGo2016(c_puct=1.0, mixing=1.0, fpu="parent") and few.tree_settings.batch == 4
+    assert few.mix_settings == MixSettings(asks_values=False, beta=0.9, policy_batch=8)
 
 
 @pytest.mark.parametrize(

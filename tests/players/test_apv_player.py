@@ -1,5 +1,7 @@
 """The player of AlphaGo (2016) on tic-tac-toe."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -9,15 +11,17 @@ from azero.games.go.rules import Go
 from azero.games.table import make
 from azero.networks.rollout import sum_weights
 from azero.networks.settings import NetworkConfig
-from azero.players.apv_player import ApvPlayer, ApvStyle, Judge, make_judges
 from azero.players.clock import Clock
+from azero.players.play_style import ALPHAGO2016
 from azero.players.player import RESIGN, Position
 from azero.players.thinking import Limits, Restriction
+from azero.players.tree_player import TreePlayer
 from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
-from azero.search.single.apv import ApvSettings, Judges
+from azero.search.single.mixed import MixedEvaluator, MixSettings, make_ask
+from azero.search.single.parallel import TreeSettings
+from azero.search.single.selection import AlphaGo2016
 
 GAME = make("tictactoe")
-SETTINGS = ApvSettings(batch=4, threshold=3, policy_batch=2)
 
 
 def ask(positions):
@@ -32,22 +36,37 @@ def position_after(*moves):
     return position
 
 
-def player(**style):
-    return ApvPlayer(GAME, Judges(ask, ask, ask), settings=SETTINGS, style=ApvStyle(**{"limits": Limits(playouts=200), **style}))
+def make_player(
+    game=GAME,
+    policy=ask,
+    value=ask,
+    rollout=ask,
+    *,
+    batch=4,
+    threshold=3,
+    policy_batch=2,
+    mixing=0.5,
+    **style,
+):
+    mix = MixSettings(asks_values=mixing < 1, threshold=threshold, policy_batch=policy_batch)
+    settings = TreeSettings(batch=batch, rule=AlphaGo2016(mixing=mixing), virtual_loss=3)
+    chosen = dataclasses.replace(ALPHAGO2016, **{"limits": Limits(playouts=200), **style})
+    evaluator = MixedEvaluator(policy, value, rollout, mix, batch)
+    return TreePlayer(game, evaluator, settings=settings, style=chosen, name="alphago2016")
 
 
 def test_it_plays_the_win():
     won = position_after(0, 3, 1, 4)
-    decision = player().choose(won, Clock())
+    decision = make_player().choose(won, Clock())
     assert (decision.action, decision.value) == (2, 1.0), "played without a thought"
-    analysis = player().think(won, Limits(playouts=200))
+    analysis = make_player().think(won, Limits(playouts=200))
     assert analysis.moves[0].action == 2 and analysis.value > 0.5, "and found by the search, too"
 
 
 def test_it_passes_after_a_pass_that_leaves_it_the_winner_and_only_then():
     game, column = Go(size=5, komi=0.5), [7, 12, 17]
     for black, white, passes in ((column, [], True), ([], column, False)):
-        one = ApvPlayer(game, Judges(ask, ask, ask), settings=SETTINGS, style=ApvStyle(limits=Limits(playouts=8), resign_threshold=None))
+        one = make_player(game, limits=Limits(playouts=8), resign_threshold=None)
         decision = one.choose(Position.of_state(game, game.setup(black, white, 1)).play(25), Clock())
         assert (decision.action == 25, decision.value == 1.0) == (passes, passes)
 
@@ -55,22 +74,22 @@ def test_it_passes_after_a_pass_that_leaves_it_the_winner_and_only_then():
 def test_it_resigns_a_lost_game_and_only_if_told_so():
     lost = position_after(0, 1, 4, 8, 3)  # X threatens 5 and 6
     many = {"limits": Limits(playouts=2000)}
-    assert player(**many).choose(lost, Clock()).action == RESIGN
-    assert player(**many, resign_threshold=None).choose(lost, Clock()).action in (5, 6, 2, 7)
+    assert make_player(**many).choose(lost, Clock()).action == RESIGN
+    assert make_player(**many, resign_threshold=None).choose(lost, Clock()).action in (5, 6, 2, 7)
 
 
 def test_a_search_is_extended_where_the_most_visited_move_is_not_the_best():
-    def judge(positions):
+    def behind(positions):
         return ask(positions)[0], np.array([1.0 if position.legal[8] else -0.9 for position in positions], np.float32)
 
-    one = ApvPlayer(GAME, Judges(ask, judge, judge), settings=ApvSettings(batch=1, threshold=1000), style=ApvStyle(limits=Limits(playouts=12)))
+    one = make_player(value=behind, rollout=behind, batch=1, threshold=1000)
     analysis = one.think(position_after(), Limits(playouts=12))
     assert analysis.moves[0].action == 8
     assert 12 <= analysis.playouts <= 18
 
 
 def test_the_tree_is_kept_from_move_to_move_and_forgotten_on_reset():
-    one = player()
+    one = make_player()
     first = one.think(position_after(), Limits(playouts=400))
     line = first.moves[0].line
     visits = first.moves[0].line_visits
@@ -82,14 +101,14 @@ def test_the_tree_is_kept_from_move_to_move_and_forgotten_on_reset():
 
 
 def test_limits_on_moves_and_visits():
-    analysis = player().think(position_after(), Limits(visits=40), restriction=Restriction.first_move([2, 6], 0, 9))
+    analysis = make_player().think(position_after(), Limits(visits=40), restriction=Restriction.first_move([2, 6], 0, 9))
     assert {move.action for move in analysis.moves} <= {2, 6} and analysis.visits >= 40
     with pytest.raises(ValueError, match="no legal move is left to search after 1 moves"):
-        player().think(position_after(4), Limits(visits=40), restriction=Restriction.first_move([4], 1, 9))
+        make_player().think(position_after(4), Limits(visits=40), restriction=Restriction.first_move([4], 1, 9))
 
 
 def test_a_restriction_holds_down_to_its_depth():
-    one, position = player(), position_after(0, 3, 8, 4)  # O threatens 5
+    one, position = make_player(), position_after(0, 3, 8, 4)  # O threatens 5
     assert one.think(position, Limits(visits=400)).moves[0].action == 5
     analysis = one.think(position, Limits(visits=400), restriction=Restriction.none(9).avoiding(1, [5], 4))
     lines = [move.line for move in analysis.moves]
@@ -102,33 +121,38 @@ def test_rollouts_count_under_the_komi_of_the_position():
     def three_points_for_black(positions):
         return ask(positions)[0], np.array([-3.0 if position.to_play else 3.0 for position in positions], np.float32)
 
-    settings = ApvSettings(batch=4, mixing=1.0)
-    game = Go(size=3, komi=0.5)
-    one = ApvPlayer(game, Judges(ask, ask, three_points_for_black), settings=settings, style=ApvStyle())
+    one = make_player(Go(size=3, komi=0.5), rollout=three_points_for_black, mixing=1.0)
     for komi, value in ((2.5, 1.0), (3.5, -1.0), (3.0, 0.0)):
         analysis = one.think(Position.start(Go(size=3, komi=komi)), Limits(visits=12))
         assert analysis.value == value and all(move.value == value for move in analysis.moves)
 
 
-def test_memory_bounds_the_tree_and_warming_up_asks_every_judge():
+def test_memory_bounds_the_tree_and_warming_up_asks_everyone():
     asked = []
 
     def noted(name):
-        def judge(positions):
+        def noted_ask(positions):
             asked.append((name, len(positions)))
             return ask(positions)
 
-        return judge
+        return noted_ask
 
-    one = ApvPlayer(GAME, Judges(noted("policy"), noted("value"), noted("rollout")), settings=SETTINGS, style=ApvStyle())
+    one = make_player(policy=noted("policy"), value=noted("value"), rollout=noted("rollout"))
     one.warm_up(position_after())
-    assert sorted(asked) == [("policy", 1), ("policy", 2), ("rollout", 1), ("rollout", 4), ("value", 1), ("value", 4)]
+    assert sorted(asked) == [
+        ("policy", 1),
+        ("policy", 2),
+        ("rollout", 1),
+        ("rollout", 4),
+        ("value", 1),
+        ("value", 4),
+    ]
     whole = one.think(position_after(), Limits(playouts=400)).playouts
     one.limit_memory(0)
     assert one.think(position_after(), Limits(playouts=400)).playouts < whole == 400
 
 
-def network_judge(name, planes):
+def untrained(name, planes):
     """Return an untrained network of 2016 on 5x5, its game and its inference."""
     game = Go(size=5, komi=0.5, num_planes=planes)
     config = NetworkConfig.kind(name)(blocks=1, filters=4, value_hidden=8, pattern_bits=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
@@ -138,17 +162,13 @@ def network_judge(name, planes):
 
 @pytest.mark.slow
 def test_all_its_parts_together_know_who_is_ahead():
-    policy, value = (network_judge(name, planes) for name, planes in (("policy2016", 4), ("value2016", 4)))
-    tree_game, tree_infer, tree_params = network_judge("tree2016", 10)
+    policy, value = (untrained(name, planes) for name, planes in (("policy2016", 4), ("value2016", 4)))
+    tree_game, tree_infer, tree_params = untrained("tree2016", 10)
     rollouts = policy_rollout_leaf(tree_game, tree_infer, make_play_out(Go(size=5, komi=0.5), sum_weights))
-    judges = make_judges(
-        *(Judge(game, turned_network_leaf(game, infer), params) for game, infer, params in (policy, value)),
-        Judge(tree_game, unturned_leaf(rollouts), tree_params, is_turned=False),
-        ApvSettings(batch=8),
-        seed=0,
-    )
+    asks = [make_ask(game, turned_network_leaf(game, infer), params, batch=8, seed=0) for game, infer, params in (policy, value)]
+    rollout = make_ask(tree_game, unturned_leaf(rollouts), tree_params, batch=8, seed=0, is_turned=False)
     game = Go(size=5, komi=0.5)
-    one = ApvPlayer(game, judges, settings=ApvSettings(batch=8, threshold=8, mixing=1.0), style=ApvStyle(limits=Limits(playouts=240)))
+    one = make_player(game, *asks, rollout, batch=8, threshold=8, policy_batch=16, mixing=1.0)
     # . O X . X     White's five stones have one liberty, which White cannot fill.
     # O O X X X
     # O X X . .

@@ -14,9 +14,10 @@ from azero.games.table import make
 from azero.match.referee import PLAYED_OUT, play_game
 from azero.mesh import make_mesh
 from azero.players.clock import Clock
+from azero.players.play_style import PlayStyle
 from azero.players.player import RESIGN, Position, SearchPlayer
 from azero.players.thinking import Analysis, Limits, Restriction
-from azero.players.tree_player import PlayStyle, TreePlayer
+from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import turned_network_leaf, uniform_leaf, unturned_leaf
 from azero.search.single.parallel import TreeSettings
@@ -35,7 +36,8 @@ def player(game: Any = TICTACTOE, leaf: Any = None, batch: int = 1, style: PlayS
     leaf = uniform_leaf(game) if leaf is None else leaf
     one_device = make_mesh([jax.local_devices()[0]])
     chosen = TreeSettings(batch=batch, **settings)
-    return TreePlayer(game, unturned_leaf(leaf), {}, settings=chosen, style=style or PlayStyle(), seed=seed, mesh=one_device)
+    evaluator = chosen.make_evaluator(game, unturned_leaf(leaf), {}, seed, one_device)
+    return TreePlayer(game, evaluator, settings=chosen, style=style or PlayStyle(), seed=seed)
 
 
 def after(actions: list[int], game: Any = TICTACTOE) -> Position:
@@ -216,7 +218,9 @@ class TestAnalysis:
             return jnp.zeros((planes.shape[0], 26)).at[:, 0].set(5.0), jnp.full(planes.shape[0], 0.25)
 
         one_device = make_mesh([jax.local_devices()[0]])
-        thinker = TreePlayer(game, turned_network_leaf(game, corner), {}, settings=TreeSettings(batch=4), mesh=one_device)
+        settings = TreeSettings(batch=4)
+        evaluator = settings.make_evaluator(game, turned_network_leaf(game, corner), {}, mesh=one_device)
+        thinker = TreePlayer(game, evaluator, settings=settings)
         position = Position.start(game)
         favourites = [int(thinker.evaluate(position, symmetry)[0].argmax()) for symmetry in range(8)]
         assert sorted(set(favourites)) == [0, 4, 20, 24] and favourites[0] == 0

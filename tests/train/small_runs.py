@@ -8,7 +8,7 @@ from rich.console import Console
 from azero.checkpoint import list_checkpoints
 from azero.experiment import load
 from azero.settings import Config
-from azero.train.run import run
+from azero.train.selfplay_run import run
 from azero.train.settings import CheckpointConfig, RunConfig
 
 

@@ -13,7 +13,7 @@ from azero.experiment import load
 from azero.games.chess.text import board_of_fen
 from azero.settings import Config
 from azero.train.loop import START_POSITIONS
-from azero.train.saving import settle
+from azero.train.resolving import resolve_settings
 
 
 def test_endings_have_the_pieces_that_were_asked_for(tmp_path: Path) -> None:
@@ -66,14 +66,14 @@ def test_a_run_keeps_its_start_positions(tmp_path: Path) -> None:
     path, workdir = tmp_path / "positions.txt", tmp_path / "run"
     workdir.mkdir()
     with pytest.raises(ValueError, match=r"cannot read the start positions in .*positions\.txt: No such file"):
-        settle(from_file(path), workdir)
+        resolve_settings(from_file(path), workdir)
     path.write_text("gl1/3/3/1L1 b 2c2eG 3\n")
-    settle(from_file(path), workdir)
+    resolve_settings(from_file(path), workdir)
     path.write_text("1l1/+C2/3/1L1 w 2Ge 2\n")
     with pytest.raises(ValueError, match="have changed since the run began"):
-        settle(from_file(path), workdir)
+        resolve_settings(from_file(path), workdir)
     path.unlink()
-    settle(from_file(path), workdir)
+    resolve_settings(from_file(path), workdir)
     assert (workdir / START_POSITIONS).read_text() == "gl1/3/3/1L1 b 2c2eG 3\n"
 
 

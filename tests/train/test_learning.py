@@ -1,5 +1,6 @@
-"""The driver of the stages that learn without a replay, on a loop that counts: what diverges is not saved, and a run goes back."""
+"""The driver on a stage that counts: what diverges is not saved, and a run goes back."""
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,10 @@ from azero.checkpoint import list_checkpoints
 from azero.games.go.settings import GoConfig
 from azero.learn.learner import TrainState
 from azero.settings import Config
-from azero.train import driver as learning
+from azero.train import driver
+from azero.train.saving import restore_learner, save_learner
 from azero.train.settings import CheckpointConfig, RunConfig
+from azero.train.stage import Stage
 
 
 @dataclasses.dataclass
@@ -42,14 +45,34 @@ class Counting:
 
 
 def learn(loop: Counting, workdir: Path, from_checkpoint: int | None = None, command: str | None = None) -> str:
+    def make_stage(config: Config, workdir: Path) -> Stage[State]:
+        return Stage(
+            config=config,
+            restore=lambda checkpointer: (restore_learner(checkpointer, loop.fresh_state()), []),
+            save=lambda checkpointer, state: save_learner(checkpointer, state, 0),
+            open=lambda state, stop: contextlib.nullcontext(loop.iterate),
+            report=lambda event, metrics, progress: {},
+            count=lambda state: f"{int(state.train.step)} steps",
+            exports_network=True,
+        )
+
     console = Console(record=True, width=400)
-    assert learning.learn(loop, "counting", workdir, console, lambda event, progress: {}, from_checkpoint=from_checkpoint, command=command) == 0
+    status = driver.run_stage(
+        "counting",
+        loop.config,
+        workdir,
+        make_stage,
+        console,
+        from_checkpoint=from_checkpoint,
+        command=command,
+    )
+    assert status == 0
     return console.export_text()
 
 
 @pytest.fixture(autouse=True)
 def without_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "export_network", lambda workdir, path: path)
+    monkeypatch.setattr(driver, "export_network", lambda workdir, path: path)
 
 
 def test_what_overflows_is_not_saved_and_the_message_says_where_and_how_to_go_on(tmp_path: Path) -> None:

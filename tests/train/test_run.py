@@ -27,8 +27,8 @@ from azero.experiment import NAMES, load
 from azero.settings import Config
 from azero.train.main import main
 from azero.train.programs import Programs
-from azero.train.run import run
-from azero.train.saving import settle
+from azero.train.resolving import resolve_settings
+from azero.train.selfplay_run import run
 from azero.train.settings import CheckpointConfig, RunConfig
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
@@ -291,7 +291,7 @@ def test_settings_that_do_not_fit_a_checkpoint_are_refused_with_both_values(tmp_
         quiet_run("tictactoe", wider, tmp_path)
 
 
-def test_a_mistake_is_one_line_and_no_traceback(tmp_path, capsys):
+def test_an_error_is_one_line_and_no_traceback(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(load("tictactoe"), ["--workdir", str(tmp_path), "--config", str(tmp_path / "none.toml")])
     assert end.value.code == 2
@@ -382,10 +382,10 @@ def test_damaged_settings_of_a_run_are_named(tmp_path):
     config = dataclasses.replace(config, network=dataclasses.replace(config.network, convolution="auto"))
     (tmp_path / "config.json").write_text('{"network": ')
     with pytest.raises(ValueError, match=r"config\.json is not valid JSON: .*; without it, the run writes it anew"):
-        settle(config, tmp_path)
+        resolve_settings(config, tmp_path)
     (tmp_path / "config.json").write_text('{"network": {"convolution": "xlb"}}')
     with pytest.raises(ValueError, match=r"config\.json: network.convolution is one of"):
-        settle(config, tmp_path)
+        resolve_settings(config, tmp_path)
 
 
 def test_a_bucket_is_no_working_directory(capsys):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from host_processes import command, finish, launch, launch_all, wait_for
 
-from azero.checkpoint import list_checkpoints, store
+from azero.checkpoint import list_checkpoints, orbax_io, store
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import Filters, Fractions
 from azero.data.records.human import find_records, import_games
@@ -32,7 +32,7 @@ def rows(workdir: Path) -> list[dict[str, Any]]:
 def record(workdir: Path) -> dict[str, Any]:
     """Return the record of a run's newest checkpoint."""
     root = store.root_directory(workdir)
-    return store.read_record(root, store.list_iterations(root)[-1])
+    return orbax_io.read_record(root, store.list_iterations(root)[-1])
 
 
 @pytest.fixture(scope="module")

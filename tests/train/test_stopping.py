@@ -14,11 +14,11 @@ from azero.games.chess.settings import ChessConfig
 from azero.networks.settings import ResNetConfig
 from azero.settings import Config
 from azero.train.loop import START_POSITIONS
-from azero.train.saving import settle
+from azero.train.resolving import resolve_settings
 
 BEGIN = """
     import pathlib, sys, threading, time
-    from azero.experiments import stopping
+    from azero.train import stopping
     workdir = pathlib.Path(sys.argv[1])
     stopping.GRACE_SECONDS = 0.2
     save = workdir / "checkpoints" / "steps" / "3"
@@ -120,7 +120,7 @@ def test_start_positions_are_kept_whole_or_not_at_all(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "fsync", end)  # the process ends while the file is being written
         with pytest.raises(KeyboardInterrupt):
-            settle(config, workdir)
+            resolve_settings(config, workdir)
     assert not (workdir / START_POSITIONS).exists()
-    settle(config, workdir)
+    resolve_settings(config, workdir)
     assert (workdir / START_POSITIONS).read_bytes() == given.read_bytes()

@@ -18,11 +18,11 @@ from azero.commands.accuracy import evaluate_accuracy
 from azero.config import load_overlay
 from azero.data.records.requests import AccuracyRequest
 from azero.experiment import load
-from azero.networks.settings import Rollout2016Config
 from azero.settings import Config
 from azero.train import supervised_run as supervised
 from azero.train.main import main
-from azero.train.saving import print_checkpoints, settle
+from azero.train.resolving import resolve_settings
+from azero.train.saving import print_checkpoints
 from azero.train.settings import RunConfig
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -72,12 +72,12 @@ def test_the_networks_of_2016_learn_in_two_iterations(part, least, data, tmp_pat
 
 def test_a_network_of_patterns_turns_symmetries_off_and_refuses_them(data, tmp_path):
     """Even where the settings ask for them."""
-    network = Rollout2016Config(pattern_bits=8)
+    network = dataclasses.replace(tiny(1).network, name="rollout2016", pattern_bits=8)
     asked = dataclasses.replace(tiny(1), game=dataclasses.replace(tiny(1).game, planes=6), network=network)
     assert asked.replay.symmetries and asked.search.random_symmetry
-    kept = settle(asked, tmp_path)
+    kept = resolve_settings(asked, tmp_path)
     assert not (kept.replay.symmetries or kept.search.random_symmetry or kept.evaluation.average_symmetries)
-    assert settle(tiny(1), tmp_path).replay.symmetries
+    assert resolve_settings(tiny(1), tmp_path).replay.symmetries
 
 
 def digests(directory: Path) -> dict[int, str]:
@@ -133,7 +133,7 @@ def test_accuracy_as_tables(workdir, capsys, monkeypatch):
     assert "top-1 % (95%)" in printed and "1-10" in printed and "60.4" in printed
 
 
-def test_mistakes_are_lines(workdir, data, tmp_path, capsys):
+def test_errors_are_lines(workdir, data, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(load("sl9"), ["--workdir", str(tmp_path / "a")])
     assert "--data DIR names a data set" in capsys.readouterr().err

@@ -25,6 +25,7 @@ from azero.search.batched.tree import (
     root_edges,
     root_value,
 )
+from azero.search.puct import alphago_zero_scale, alphazero_scale, puct_score
 from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.search.settings import PuctConfig
 from azero.types import Array, PyTree
@@ -37,7 +38,9 @@ def alphago_zero_score(edges: Edges, c_puct: float) -> Array:
     as at least one. All later visits are as printed.
     """
     total = jnp.maximum(jnp.sum(edges.visits, axis=-1, keepdims=True), 1.0)
-    return edges.qvalues(unvisited=0.0) + c_puct * edges.priors * jnp.sqrt(total) / (1.0 + edges.visits)
+    scale = alphago_zero_scale(total, c_puct, jnp)
+    score: Array = puct_score(edges.qvalues(unvisited=0.0), edges.priors, edges.visits, scale)
+    return score
 
 
 def alphazero_score(edges: Edges, pb_c_base: float, pb_c_init: float) -> Array:
@@ -46,10 +49,11 @@ def alphazero_score(edges: Edges, pb_c_base: float, pb_c_init: float) -> Array:
     The visits of the parent count its own evaluation. (The pseudocode leaves it out at the root alone, where its first simulation is then a tie of all moves;
     here the root is a node like any other.)
     """
-    parent_visits = 1.0 + jnp.sum(edges.visits, axis=-1, keepdims=True)
-    pb_c = jnp.log((parent_visits + pb_c_base + 1.0) / pb_c_base) + pb_c_init
-    prior_score = pb_c * jnp.sqrt(parent_visits) / (edges.visits + 1.0) * edges.priors
-    return prior_score + 0.5 * (edges.qvalues(unvisited=-1.0) + 1.0)
+    total = jnp.sum(edges.visits, axis=-1, keepdims=True)
+    scale = alphazero_scale(total, pb_c_base, pb_c_init, jnp)
+    values = 0.5 * (edges.qvalues(unvisited=-1.0) + 1.0)
+    score: Array = puct_score(values, edges.priors, edges.visits, scale)
+    return score
 
 
 def make_score(config: PuctConfig) -> ScoreFn:

@@ -1,7 +1,9 @@
-"""One tree for one game, on the host: many leaves per call of the network by virtual loss, kept from move to move.
+"""The tree of one game, on the host: many leaves per call of the network, kept from move to move.
 
-The rule that chooses edges is passed in (`azero.search.single.selection`). A descent that waits for its evaluation counts as a visit that was lost (AlphaGo 2016,
-methods: virtual loss), so that the next descent of the same batch goes elsewhere; the backup takes the loss back and adds what the leaf said.
+What chooses edges (`azero.search.single.selection`) and what evaluates leaves
+(`azero.search.single.leaves`) are passed in. A descent that waits for its evaluation counts as
+visits that were lost (AG16 methods: virtual loss), so that the next descent of the same batch goes
+elsewhere; the backup takes the loss back and adds what the leaf gave.
 """
 
 from __future__ import annotations
@@ -12,12 +14,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from jax.sharding import Mesh
 
+from azero.games.game import Game
+from azero.search.leaf import TurnedLeafFn
 from azero.search.single.evaluator import Evaluator, Symmetries
-from azero.search.single.node import Ending, Node, count_nodes, restrict
+from azero.search.single.leaves import Leaves
+from azero.search.single.node import Ending, Leaf, Node, nodes_below, restrict, sign_of
 from azero.search.single.packed import PackedRules
 from azero.search.single.selection import ENGINE, Gumbel, Rule
 from azero.types import PyTree
+
+Path = list[tuple[Node, int]]
+"""Nodes from the root on, and the edges by which they were left."""
 
 
 @dataclass(frozen=True)
@@ -29,55 +38,90 @@ class TreeSettings:
     rule: Rule = ENGINE
     """Chooses the edges."""
     symmetry: Symmetries = "random"
-    """How the network looks at a leaf: in a random symmetry (AGZ), the mean over all, or as it is (AZ)."""
+    """How the network looks at a leaf: in a random symmetry (AGZ), the mean over all, or as it is
+    (AZ)."""
     max_nodes: int = 400_000
-    """The search stops when the tree has so many positions; at 19x19 one takes 2.3 KB (measured)."""
+    """The search stops when the tree has so many nodes; at 19x19 one takes 2.3 KB (measured)."""
     cache_size: int = 20_000
     """Evaluations remembered beside the tree, for positions that come again."""
     keeps_tree: bool = True
-    """Whether a search goes on with what earlier ones found. The searches of self-play begin anew at every move, and Gumbel's plan of visits has to."""
+    """Whether a search goes on with what earlier ones found. The searches of self-play begin anew
+    at every move, and Gumbel's plan of visits has to."""
     edge_width: int | None = None
     """See `SearchConfig.edge_width`."""
     max_depth: int | None = None
     """See `SearchConfig.max_depth`."""
+    virtual_loss: int = 1
+    """Visits that a descent counts as lost until its result is there."""
 
     def __post_init__(self) -> None:
-        if self.symmetry not in typing.get_args(Symmetries):
-            raise ValueError(f"symmetry is one of {', '.join(typing.get_args(Symmetries))}, not {self.symmetry!r}")
+        known = typing.get_args(Symmetries)
+        if self.symmetry not in known:
+            raise ValueError(f"symmetry is one of {', '.join(known)}, not {self.symmetry!r}")
         if self.keeps_tree and isinstance(self.rule, Gumbel):
             raise ValueError("keeps-tree: a Gumbel search begins anew at every move")
-        for name, least in (("batch", 1), ("max_nodes", 1), ("cache_size", 0)):
+        limits = (("batch", 1), ("max_nodes", 1), ("cache_size", 0), ("virtual_loss", 1))
+        for name, least in limits:
             if getattr(self, name) < least:
-                raise ValueError(f"{name.replace('_', '-')} is at least {least}, not {getattr(self, name)}")
+                words = name.replace("_", "-")
+                raise ValueError(f"{words} is at least {least}, not {getattr(self, name)}")
+
+    def make_evaluator(
+        self,
+        game: Game,
+        leaf: TurnedLeafFn,
+        params: PyTree,
+        seed: int = 0,
+        mesh: Mesh | None = None,
+    ) -> Evaluator:
+        """Return the evaluator of a network for trees with these settings.
+
+        `mesh` are the devices; None is all of this host.
+        """
+        return Evaluator(
+            game,
+            leaf,
+            params,
+            batch=self.batch,
+            symmetry=self.symmetry,
+            cache_size=self.cache_size,
+            seed=seed,
+            mesh=mesh,
+        )
 
 
 class _Descent(NamedTuple):
-    """A way from the root to an edge."""
+    """A way from the root to an edge behind which there is no node."""
 
-    path: list[tuple[Node, int]]
+    path: Path
     is_new: bool
     """The last edge has just been made; nobody has played its move yet."""
-    end: Ending | None
-    """What stands behind the last edge, if nothing is searched behind it."""
+    end: Leaf | Ending | None
+    """What stands behind the last edge; None while that is not known."""
 
 
 class ParallelTree:
     """The tree of one game."""
 
-    def __init__(self, rules: PackedRules, evaluator: Evaluator, settings: TreeSettings, left_moves: Callable[[int, int], np.ndarray] | None = None) -> None:
+    def __init__(
+        self,
+        rules: PackedRules,
+        leaves: Leaves,
+        settings: TreeSettings,
+        left_moves: Callable[[int, int], np.ndarray] | None = None,
+    ) -> None:
         """Make an empty tree; `move_to` gives it a root.
 
         Args:
-          rules: take batches of at least `settings.batch`, as the evaluator does.
-          evaluator: of the leaves; trees may share one.
+          rules: take batches of at least `settings.batch`, as the evaluator of the leaves does.
+          leaves: evaluates them, for this tree alone.
           settings: of the search.
-          left_moves: (to_play, depth) -> bool[A], the moves that are searched at so many moves below the root; None is all. The root is not asked about:
-            `search` takes it restricted. A tree that restricts has one root.
+          left_moves: (to_play, depth) -> bool[A], the moves that are searched at so many moves
+            below the root; None is all. The root is not asked about: `search` takes it restricted.
+            A tree that restricts has one root.
         """
         self._left_moves = left_moves
-        self._rules = rules
-        self._evaluator = evaluator
-        self._settings = settings
+        self._rules, self._leaves, self._settings = rules, leaves, settings
         self.root: Node | None = None
         self.num_nodes = 0
         """Positions in the tree, each way to them counted."""
@@ -90,19 +134,21 @@ class ParallelTree:
 
     @property
     def is_full(self) -> bool:
-        """Whether the tree has reached its limit; then it searches no more until the root moves on."""
+        """Whether the tree has reached its limit; it searches on when the root moves on."""
         return self.num_nodes >= self._settings.max_nodes
 
     def clear(self) -> None:
         """Forget the tree."""
         self.root, self.num_nodes = None, 0
+        self._leaves.retain(None)
 
     def move_to(self, state: PyTree, legal: np.ndarray, actions: Sequence[int] | None) -> bool:
         """Make `state`, which is not over, the root.
 
         Args:
           state: of a real game.
-          legal: bool[A], the moves that are legal in the real game; a search may see more (superko over the whole game).
+          legal: bool[A], the moves that may be played; a search may see more (superko over the
+            whole game).
           actions: the moves since the last root; None if it does not follow from it.
 
         Returns:
@@ -111,19 +157,20 @@ class ParallelTree:
         self.num_descents = self.sum_depths = self.deepest = 0
         position = self._rules.pack(state)
         node = self._follow(actions) if actions is not None else None
-        kept = node is not None and node.position.state == position.state
-        if node is None or not kept:
-            self.root = None  # the memory of the old tree goes first
-            node = Node(position, self._evaluator.evaluate([position])[0])
-        if not np.array_equal(np.sort(node.evaluation.actions), np.flatnonzero(legal)):
+        is_kept = node is not None and node.position.state == position.state
+        if node is None or not is_kept or not legal[node.evaluation.actions].any():
+            self.clear()  # the memory of the old tree goes first
+            self.root, self.num_nodes = self._leaves.root(position, legal), 1
+            return False
+        self._leaves.retain(node)
+        if not legal[node.evaluation.actions].all():
             node = restrict(node, legal)
         if node is not self.root:
-            self.root = node
-            self.num_nodes = count_nodes(node)
-        return kept
+            self.root, self.num_nodes = node, len(nodes_below(node))
+        return True
 
     def _follow(self, actions: Sequence[int]) -> Node | None:
-        node: Node | Ending | None = self.root
+        node: Node | Leaf | Ending | None = self.root
         for action in actions:
             if not isinstance(node, Node):
                 return None
@@ -140,7 +187,8 @@ class ParallelTree:
           edges: of the root, one for each playout, in place of those that the rule chooses there.
 
         Returns:
-          Playouts made; zero if and only if the tree is full. Where an error (or the keyboard) interrupts the batch, the tree is forgotten.
+          Playouts made; zero if and only if the tree is full. Where an error (or the keyboard)
+          interrupts the batch, the tree is forgotten.
         """
         start = self.root if root is None else root
         if start is None:
@@ -154,95 +202,116 @@ class ParallelTree:
             raise
 
     def _search_batch(self, start: Node, most: int, edges: Sequence[int] | None) -> int:
-        waiting: list[_Descent] = []
+        found: list[_Descent] = []
         in_vain: list[_Descent] = []
-        done, batch = 0, min(most, self._settings.batch, self._settings.max_nodes - self.num_nodes)
-        while len(waiting) + done < batch and len(in_vain) < batch:
-            descent = self._descend(start, None if edges is None else edges[len(waiting) + done])
-            if descent.end is None and not descent.is_new:
+        batch = min(most, self._settings.batch, self._settings.max_nodes - self.num_nodes)
+        while len(found) < batch and len(in_vain) < batch:
+            descent = self._descend(start, None if edges is None else edges[len(found)])
+            if isinstance(descent.end, Ending):
+                self._back_up_ending(descent.path, descent.end)
+            elif descent.end is None and not descent.is_new and not self._leaves.counts_apart:
                 in_vain.append(descent)
                 continue
-            self._count(len(descent.path))
-            if descent.end is not None:
-                _back_up(descent.path, descent.end.result)
-                done += 1
-            else:
-                waiting.append(descent)
+            self.num_descents += 1
+            self.sum_depths += len(descent.path)
+            self.deepest = max(self.deepest, len(descent.path))
+            found.append(descent)
         # Those in vain met an edge that waits; their losses stood until now and kept the batch wide.
         for descent in in_vain:
-            _take_back(descent.path)
-        self._expand(waiting)
-        return done + len(waiting)
-
-    def _count(self, depth: int) -> None:
-        self.num_descents += 1
-        self.sum_depths += depth
-        self.deepest = max(self.deepest, depth)
+            self._take_back(descent.path)
+        self._play([descent.path for descent in found if descent.is_new])
+        self._visit([descent.path for descent in found if not isinstance(descent.end, Ending)])
+        self._leaves.finish_batch()
+        return len(found)
 
     def _descend(self, node: Node, first_edge: int | None) -> _Descent:
-        """Follow the rule from `node` to an edge without a node behind it, and count a lost visit on every edge of the way."""
-        path: list[tuple[Node, int]] = []
+        """Follow the rule from `node` to an edge without a node behind it, and count virtual losses."""
+        path: Path = []
+        loss = self._settings.virtual_loss
         while True:
-            edge = first_edge if first_edge is not None and not path else self._settings.rule.select(node)
+            edge = self._settings.rule.select(node) if first_edge is None or path else first_edge
             is_new = edge == node.tried
             if is_new:
                 node.add_edge()
             path.append((node, edge))
-            node.visits[edge] += 1.0
-            node.sums[edge] -= 1.0
-            node.total_visits += 1
-            node.total_value -= 1.0
+            node.visits[edge] += loss
+            node.sums[edge] -= loss
+            node.total_visits += loss
+            node.total_value -= loss
             child = node.children[edge]
             if not isinstance(child, Node):
                 return _Descent(path, is_new, child)
             if len(path) == self._settings.max_depth:
-                return _Descent(path, is_new, Ending(child.evaluation.value * _sign(child.position.to_play)))
+                value = child.evaluation.value * sign_of(child.position.to_play)
+                return _Descent(path, is_new, Ending(value))
             node = child
 
-    def _expand(self, descents: list[_Descent]) -> None:
-        """Play the last moves of `descents`, evaluate what arises, hang it into the tree and back it up."""
-        if not descents:
+    def _play(self, paths: list[Path]) -> None:
+        """Play the last moves of `paths`, which nobody has played yet."""
+        if not paths:
             return
-        parents = [descent.path[-1] for descent in descents]
+        parents = [path[-1] for path in paths]
         actions = [int(node.evaluation.actions[edge]) for node, edge in parents]
         positions = self._rules.step([node.position for node, _ in parents], actions)
-        going_on = [position for position in positions if not position.is_terminal]
-        evaluations = iter(self._evaluator.evaluate(going_on))
-        for descent, (node, edge), position in zip(descents, parents, positions, strict=True):
+        for path, (node, edge), position in zip(paths, parents, positions, strict=True):
             if position.is_terminal:
                 node.children[edge] = Ending(position.result)
-                _back_up(descent.path, position.result)
                 continue
-            evaluation = next(evaluations).narrowed(self._settings.edge_width)
-            if self._left_moves is not None:
-                evaluation = evaluation.among(self._left_moves(position.to_play, len(descent.path)))
-            value = evaluation.value * _sign(position.to_play)
-            if len(evaluation.actions):
-                node.children[edge] = Node(position, evaluation)
-                self.num_nodes += 1
-            else:
-                node.children[edge] = Ending(value)
-            _back_up(descent.path, value)
+            restricts = self._left_moves
+            allowed = None if restricts is None else restricts(position.to_play, len(path))
+            node.children[edge] = Leaf(position, allowed)
+
+    def _visit(self, paths: list[Path]) -> None:
+        """Evaluate the leaves at the ends of `paths`, back the results up, and make nodes of them."""
+        ends = [node.children[edge] for node, edge in (path[-1] for path in paths)]
+        leaves = [end for end in ends if isinstance(end, Leaf)]
+        visits = iter(self._leaves.visit(leaves))
+        for path, end in zip(paths, ends, strict=True):
+            if isinstance(end, Ending):
+                self._back_up_ending(path, end)
+                continue
+            visit = next(visits)
+            self._back_up(path, visit.result)
+            if visit.network_value is not None:
+                _back_up_network(path, visit.network_value)
+        for path, end in zip(paths, ends, strict=True):
+            node, edge = path[-1]
+            if isinstance(end, Leaf) and node.children[edge] is end:
+                child = self._leaves.expand(end, node.visits[edge])
+                node.children[edge] = child
+                self.num_nodes += isinstance(child, Node)
+
+    def _back_up_ending(self, path: Path, end: Ending) -> None:
+        """Add an exact result, which stands for a network's value, too."""
+        self._back_up(path, end.result)
+        if self._leaves.counts_apart:
+            _back_up_network(path, end.result)
+
+    def _back_up(self, path: Path, result: float) -> None:
+        """Replace the loss on every edge of `path` by `result`, which is for the first mover."""
+        loss = self._settings.virtual_loss
+        for node, edge in path:
+            gain = result * sign_of(node.position.to_play)
+            node.sums[edge] += loss + gain
+            node.squares[edge] += gain * gain
+            node.total_value += loss + gain
+            if loss != 1:
+                node.visits[edge] += 1 - loss
+                node.total_visits += 1 - loss
+
+    def _take_back(self, path: Path) -> None:
+        """Undo the virtual loss on every edge of `path`."""
+        loss = self._settings.virtual_loss
+        for node, edge in path:
+            node.visits[edge] -= loss
+            node.sums[edge] += loss
+            node.total_visits -= loss
+            node.total_value += loss
 
 
-def _sign(to_play: int) -> float:
-    """Return 1 for the first mover, else -1: a value for one of them times this is a value for the other's point of view."""
-    return 1.0 - 2.0 * to_play
-
-
-def _back_up(path: list[tuple[Node, int]], value: float) -> None:
-    """Replace the loss on every edge of `path` by `value`, which is for the first mover."""
+def _back_up_network(path: Path, value: float) -> None:
+    """Add a network's value, which is for the first mover, to the part that is counted apart."""
     for node, edge in path:
-        gain = value * _sign(node.position.to_play)
-        node.sums[edge] += 1.0 + gain
-        node.squares[edge] += gain * gain
-        node.total_value += 1.0 + gain
-
-
-def _take_back(path: list[tuple[Node, int]]) -> None:
-    """Undo the visit and the loss on every edge of `path`."""
-    for node, edge in path:
-        node.visits[edge] -= 1.0
-        node.sums[edge] += 1.0
-        node.total_visits -= 1
-        node.total_value += 1.0
+        part = node.network_part()
+        part[0, edge] += 1.0
+        part[1, edge] += value * sign_of(node.position.to_play)

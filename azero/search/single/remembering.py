@@ -1,4 +1,4 @@
-"""A judge that remembers: a leaf with a table that goes from call to call, such as the last good replies of rollouts."""
+"""Rollouts that remember: a leaf with a table that goes from call to call, such as good replies."""
 
 from __future__ import annotations
 
@@ -14,18 +14,33 @@ from azero.search.single.packed import PackedPosition, pad_rows, unpack_state
 from azero.types import Array, PyTree
 
 RememberingLeafFn = Callable[[PyTree, Array, PyTree, Array], tuple[Array, Array, Array]]
-"""(params, key, states[B], table) -> (prior logits float32[B, A], value float32[B] for the side to move, table)"""
+"""(params, key, states[B], table) -> (prior logits float32[B, A], value float32[B], table)
+
+The value is for the side to move."""
 
 
-class RememberingJudge:
-    """`azero.search.single.apv.AskFn` around such a leaf, on one device."""
+class RememberingRollouts:
+    """`azero.search.single.mixed.AskFn` around such a leaf, on one device."""
 
-    def __init__(self, game: Game, leaf: RememberingLeafFn, params: PyTree, table: Array, *, batch: int, seed: int) -> None:
-        """Make a judge that is asked about `batch` positions at a time; fewer are filled up with copies, which the table learns from, too."""
+    def __init__(
+        self,
+        game: Game,
+        leaf: RememberingLeafFn,
+        params: PyTree,
+        table: Array,
+        *,
+        batch: int,
+        seed: int,
+    ) -> None:
+        """Make rollouts for `batch` positions at a time.
+
+        Fewer are filled up with copies, which the table learns from, too.
+        """
 
         def evaluate(params: PyTree, call: Array, rows: Array, table: Array) -> tuple[Array, Array, Array]:
+            key = jax.random.fold_in(jax.random.key(seed), call)
             states = jax.vmap(lambda row: unpack_state(game, row))(rows)
-            logits, values, table = leaf(params, jax.random.fold_in(jax.random.key(seed), call), states, table)
+            logits, values, table = leaf(params, key, states, table)
             return logits.astype(jnp.float32), values.astype(jnp.float32), table
 
         self._evaluate = jax.jit(evaluate, donate_argnums=3)
@@ -40,9 +55,10 @@ class RememberingJudge:
         logits, values = [], []
         for start in range(0, len(positions), self._batch):
             states = [position.state for position in positions[start : start + self._batch]]
-            filled = (states * self._batch)[: self._batch]
+            rows = pad_rows((states * self._batch)[: self._batch], self._batch)
             self._calls += 1
-            new_logits, new_values, self.table = self._evaluate(self._params, np.uint32(self._calls), pad_rows(filled, self._batch), self.table)
-            logits.append(np.asarray(new_logits)[: len(states)])
-            values.append(np.asarray(new_values)[: len(states)])
+            found = self._evaluate(self._params, np.uint32(self._calls), rows, self.table)
+            self.table = found[2]
+            logits.append(np.asarray(found[0])[: len(states)])
+            values.append(np.asarray(found[1])[: len(states)])
         return legal_policies(np.concatenate(logits), positions), np.concatenate(values)

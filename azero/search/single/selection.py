@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from azero.search.batched.gumbel import halving_schedule
+from azero.search.puct import alphago_zero_scale, alphazero_scale, puct_score
 from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
 from azero.search.single.node import Node
 
+FirstPlay = Literal["zero", "parent"]
 _UNVISITED_VALUES = {"loss": -1.0, "draw": 0.0}
 _TINY = float(np.finfo(np.float32).tiny)
 
@@ -39,30 +41,95 @@ class Puct:
     """reduction: the value is V - reduction sqrt(P explored) (KG: 0.2)."""
 
     def __post_init__(self) -> None:
-        for name, allowed in (("form", ("alphago_zero", "alphazero")), ("unvisited", ("reduction", *_UNVISITED_VALUES))):
+        for name, allowed in (
+            ("form", ("alphago_zero", "alphazero")),
+            ("unvisited", ("reduction", *_UNVISITED_VALUES)),
+        ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}")
 
     def select(self, node: Node) -> int:
         """Return the edge with the highest score."""
-        tried, priors = node.tried, node.evaluation.priors
-        if tried == 0:
+        if node.tried == 0:
             return 0
-        scale = self._scale(node.total_visits)
-        visits = node.visits[:tried]
-        scores = node.sums[:tried] / visits + scale * priors[:tried] / (1.0 + visits)
-        best = int(scores.argmax())
-        if tried == len(priors):
-            return best
-        fresh = node.value - self.reduction * math.sqrt(node.explored) if self.unvisited == "reduction" else _UNVISITED_VALUES[self.unvisited]
-        return tried if fresh + scale * float(priors[tried]) > scores[best] else best
+        fresh = _UNVISITED_VALUES.get(self.unvisited)
+        if fresh is None:
+            fresh = node.value - self.reduction * math.sqrt(node.explored)
+        return _best_edge(node, self.values(node), self._scale(node.total_visits), fresh)
+
+    def values(self, node: Node) -> np.ndarray:
+        """Return Q of the tried edges: float64[tried]."""
+        return mean_values(node)
+
+    def value(self, node: Node) -> float:
+        """Return the node's value for the side to move."""
+        return node.value
+
+    def order(self, node: Node) -> list[int]:
+        """Return the tried edges, the most visited first, of equals the more probable ones."""
+        tried = node.tried
+        order = np.lexsort((-node.evaluation.priors[:tried], -node.visits[:tried]))
+        return [int(edge) for edge in order]
 
     def _scale(self, visits: int) -> float:
         """Return c sqrt(N)."""
         if self.form == "alphago_zero":
-            return self.c_puct * math.sqrt(visits)
+            return float(alphago_zero_scale(visits, self.c_puct, math))
         # Twice the published c, because values are in [-1, 1] here and in [0, 1] there.
-        return 2.0 * (math.log((visits + self.c_base + 2.0) / self.c_base) + self.c_init) * math.sqrt(1 + visits)
+        return float(2.0 * alphazero_scale(visits, self.c_base, self.c_init, math))
+
+
+@dataclass(frozen=True)
+class AlphaGo2016:
+    """Q + c P sqrt(sum N_r) / (1 + N_r) (AG16 methods, "Search algorithm").
+
+    Q = (1 - lambda) W_v / N_v + lambda W_r / N_r, of the value network and of rollouts.
+    """
+
+    c_puct: float = 5.0
+    """Exploration constant (AG16: 5)."""
+    mixing: float = 0.5
+    """lambda: the share of rollouts in Q; 0 is the value network alone, 1 rollouts alone (AG16: 0.5)."""
+    fpu: FirstPlay = "zero"
+    """First-play urgency, the Q of a move that no descent has taken: 0 (AG16), or with "parent" the
+    mean over the moves that have been taken. With 0, a side that is behind looks at every move once
+    before it looks at any again, which few rollouts cannot afford."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.mixing <= 1.0:
+            raise ValueError(f"mixing lies in [0, 1], not {self.mixing}")
+        if self.fpu not in get_args(FirstPlay):
+            raise ValueError(f"fpu is {' or '.join(get_args(FirstPlay))}, not {self.fpu}")
+        if not self.c_puct >= 0:
+            raise ValueError(f"c-puct is at least 0, not {self.c_puct}")
+
+    def select(self, node: Node) -> int:
+        """Return the edge with the highest score."""
+        if node.tried == 0:
+            return 0
+        scale = alphago_zero_scale(node.total_visits, self.c_puct, math)
+        values = self.values(node)
+        fresh = _mean(values, node) if self.fpu == "parent" else 0.0
+        return _best_edge(node, values, scale, fresh)
+
+    def values(self, node: Node) -> np.ndarray:
+        """Return Q of the tried edges: float64[tried]; a part without visits counts 0."""
+        tried = node.tried
+        counts, sums = node.network_part()[:, :tried]
+        by_network = sums / np.maximum(counts, 1.0)
+        by_rollout = node.sums[:tried] / np.maximum(node.visits[:tried], 1.0)
+        values: np.ndarray = (1.0 - self.mixing) * by_network + self.mixing * by_rollout
+        return values
+
+    def value(self, node: Node) -> float:
+        """Return the mean of Q over the visits, for the side to move."""
+        return _mean(self.values(node), node)
+
+    def order(self, node: Node) -> list[int]:
+        """Return the tried edges, the most visited first, of equals those with the better Q."""
+        tried = node.tried
+        keys = (node.evaluation.actions[:tried], self.values(node), node.visits[:tried])
+        return [int(edge) for edge in np.lexsort(keys)[::-1]]
 
 
 @dataclass(frozen=True)
@@ -84,6 +151,14 @@ class Gumbel:
         shares = self.improved_policy(node)[: tried + 1]
         shares[:tried] -= node.visits[:tried] / (1.0 + node.total_visits)
         return int(shares.argmax())
+
+    def values(self, node: Node) -> np.ndarray:
+        """Return Q of the tried edges: float64[tried]."""
+        return mean_values(node)
+
+    def value(self, node: Node) -> float:
+        """Return the node's value for the side to move."""
+        return node.value
 
     def rounds(self, root: Node, num_simulations: int | None, width: Callable[[], int]) -> Iterator[list[int]]:
         """Yield the edges of `root`, which nothing has visited, that are followed next: at most `width()` at a time, which lie in disjoint subtrees.
@@ -121,7 +196,7 @@ class Gumbel:
         qvalues = np.full(len(priors), value)
         visits = node.visits[:tried]
         if tried:
-            found = node.sums[:tried] / visits
+            found = mean_values(node)
             weighted = (priors[:tried] * found).sum() / priors[:tried].sum()
             qvalues[:] = (value + node.total_visits * weighted) / (1.0 + node.total_visits)
             qvalues[:tried] = found
@@ -129,19 +204,45 @@ class Gumbel:
         return np.log(priors) + scale * 0.5 * (qvalues + 1.0)
 
 
-Rule = Puct | Gumbel
+Rule = Puct | Gumbel | AlphaGo2016
 ENGINE = Puct()
 """The rule of engines."""
 
 
-def rule_of(config: SearchConfig, num_actions: int) -> Rule:
+def mean_values(node: Node) -> np.ndarray:
+    """Return W / N of the tried edges: float64[tried]."""
+    values: np.ndarray = node.sums[: node.tried] / node.visits[: node.tried]
+    return values
+
+
+def _mean(values: np.ndarray, node: Node) -> float:
+    """Return the mean of the tried edges' values over their visits; 0 without any."""
+    return float((values * node.visits[: node.tried]).sum() / max(1, node.total_visits))
+
+
+def _best_edge(node: Node, values: np.ndarray, scale: float, fresh: float) -> int:
+    """Return the edge with the best PUCT score, where untried ones have the value `fresh`."""
+    tried, priors = node.tried, node.evaluation.priors
+    scores = puct_score(values, priors[:tried], node.visits[:tried], scale)
+    best = int(scores.argmax())
+    if tried == len(priors):
+        return best
+    return tried if fresh + scale * float(priors[tried]) > scores[best] else best
+
+
+def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:
     """Return the rule of a run's search, without its noise, in a game with so many actions.
 
     Raises:
       ValueError: the search is one that only the mctx library has.
     """
     if isinstance(config, GumbelConfig) and config.name == "gumbel":
-        return Gumbel(config.num_simulations, min(config.max_considered, num_actions), config.c_visit, config.c_scale)
+        return Gumbel(
+            config.num_simulations,
+            min(config.max_considered, num_actions),
+            config.c_visit,
+            config.c_scale,
+        )
     if not isinstance(config, PuctConfig):
         raise ValueError(f"search.name {config.name} searches many games at once and no single one; puct, gumbel and mctx_puct do both")
     if config.puct_form == "alphago_zero":

@@ -1,30 +1,30 @@
-"""What making the player of AlphaGo (2016) costs."""
+"""What making the player of AlphaGo (2016) costs, by arithmetic."""
 
 from __future__ import annotations
 
-import jax
-
 from azero.train.alphago2016.config import AlphaGoConfig, stage_config
-from azero.train.estimate import evaluation_flops
+from azero.train.estimate import TRAINING_PASSES, evaluation_flops, parameter_shapes
 
 MOVES_PER_POINT = 1.2
-"""Length of a game that policies play until nothing but eyes is left (a planning figure)."""
+"""Length of a game that policies play until only eyes are left (a planning figure)."""
 
 
 def alphago_flops(settings: AlphaGoConfig) -> float:
-    """Return the floating-point operations of the convolutional networks of AlphaGo (2016) in the stages that make the player."""
+    """Return the operations of the convolutional networks in the stages that make the player."""
+    moves = MOVES_PER_POINT * settings.game.size[0] * settings.game.size[-1]
+    policy = _stage_flops(settings, "policy")
+    flops = 0.0
+    for name, stage in (("policy", settings.policy), ("value", settings.value)):
+        positions = stage.iterations * stage.learner.steps_per_iteration * stage.learner.batch_size
+        flops += TRAINING_PASSES * positions * _stage_flops(settings, name)
+    # Every move is evaluated once; those of the side that learns are trained on as well.
+    games = settings.reinforce.iterations * settings.reinforce.num_games
+    flops += games * moves * (1 + TRAINING_PASSES / 2) * policy
+    return flops + settings.value_data.positions * moves * policy
 
-    def forward(stage: str) -> float:
-        config = stage_config(settings, stage)
-        game = config.game.build()
-        network = config.network.build(game)
-        return evaluation_flops(jax.eval_shape(network.init, jax.random.key(0))["params"], game.board_shape)
 
-    points = settings.game.size[0] * settings.game.size[-1]
-    moves = MOVES_PER_POINT * points
-    learned = {name: getattr(settings, name) for name in ("policy", "value")}
-    # A training step is a forward pass and a backward pass of twice its cost.
-    flops = sum(3 * forward(name) * stage.iterations * stage.learner.steps_per_iteration * stage.learner.batch_size for name, stage in learned.items())
-    # Each side's moves of a game are evaluated once; those of the side that learns twice more, and backwards.
-    flops += settings.reinforce.iterations * settings.reinforce.num_games * moves * (1 + 3 / 2) * forward("policy")
-    return flops + settings.value_data.positions * moves * forward("policy")
+def _stage_flops(settings: AlphaGoConfig, stage: str) -> float:
+    """Return the operations of one evaluation of the network of `stage`."""
+    config = stage_config(settings, stage)
+    game = config.game.build()
+    return evaluation_flops(parameter_shapes(config, game), game.board_shape)

@@ -59,6 +59,8 @@ class ReinforceState:
     pool: list[PyTree]
     """Variables of the earlier selves, the first one the policy that the run began with."""
     iteration: int = 0
+    num_kept: int = 0
+    """Members of the pool that are on disk."""
 
 
 class Moves(NamedTuple):

@@ -1,96 +1,113 @@
-"""Running the reinforcement learning of AlphaGo (2016): its pool of earlier selves lives beside the checkpoints, each of them a player by itself."""
+"""The stage of reinforcement learning of AlphaGo (2016): games against a pool of earlier selves.
+
+The pool lives beside the checkpoints, each of its members a player by itself.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
-from rich.console import Console
 
 from azero import mesh as mesh_lib
-from azero.checkpoint import load_variables
+from azero.checkpoint import Checkpointer, load_variables
 from azero.checkpoint.exported import write_exported
-from azero.console.progress import Progress, working
+from azero.console.progress import Progress
 from azero.data.rows import Row
+from azero.report.metrics import MetricsWriter
 from azero.settings import Config
 from azero.train.alphago2016.reinforce import Baseline, Reinforce, ReinforceState
-from azero.train.driver import learn
 from azero.train.events import PolicyImproved
+from azero.train.saving import restore_learner, save_learner
+from azero.train.stage import Stage
 
 POOL = "pool"
-"""Directory of the earlier selves inside the working directory, one directory for each, named by its iteration."""
+"""In the working directory: the earlier selves, a directory for each, named by its iteration."""
 
 
-def reinforce(name: str, config: Config, workdir: Path, policy: Path, pool_every: int, value: Path | None, console: Console) -> int:
-    """Start or continue the reinforcement learning in `workdir`; return its exit status.
+def make_reinforce_stage(
+    policy: Path,
+    pool_every: int,
+    value: Path | None,
+    config: Config,
+    workdir: Path,
+) -> Stage[ReinforceState]:
+    """Return the stage; its programs are not compiled yet.
 
     Args:
-      name: of the experiment.
-      config: settings as `Reinforce` reads them; the network is the one in `policy`.
-      workdir: the run's directory.
       policy: directory of the policy network that the run begins with.
       pool_every: iterations after which the policy joins the pool.
-      value: directory of the value network whose output is the baseline; None is a baseline of 0 (AG16: the first pass).
-      console: where progress is shown.
+      value: directory of the value network whose output is the baseline; None is a baseline of 0
+        (AG16: the first pass).
+      config: settings as `Reinforce` reads them; the network is the one in `policy`.
+      workdir: the run's directory.
 
     Raises:
       ValueError: settings do not fit each other or the devices.
-      CheckpointError: a network or a checkpoint cannot be read, or one cannot be written.
-      FloatingPointError: the loss is no longer finite.
+      CheckpointError: a network cannot be read.
     """
-    with working("preparing the run", console):
-        start, found = load_variables(policy)
-        mesh = mesh_lib.make_mesh()
-        config = dataclasses.replace(config, network=found.network, game=config.game.seen_as(found.game))
-        workdir.mkdir(parents=True, exist_ok=True)
-        loop = Reinforce(config, mesh, start, pool_every, None if value is None else _baseline(value))
+    start, found = load_variables(policy)
+    game = config.game.seen_as(found.game)
+    config = dataclasses.replace(config, network=found.network, game=game)
+    baseline = None if value is None else _load_baseline(value)
+    loop = Reinforce(config, mesh_lib.make_mesh(), start, pool_every, baseline)
 
-    kept: set[int] = set()
+    def restore(checkpointer: Checkpointer) -> tuple[ReinforceState, list[str]]:
+        state = restore_learner(checkpointer, loop.fresh_state())
+        if state.iteration:
+            members = range(0, state.iteration + 1, pool_every)
+            state.pool = [load_variables(_member(workdir, member))[0] for member in members]
+            state.num_kept = len(state.pool)
+        return state, []
 
-    def keep(state: ReinforceState) -> None:
-        members = {number * pool_every: variables for number, variables in enumerate(state.pool)}
-        for iteration in members.keys() - kept:
-            write_exported(_member(workdir, iteration), members[iteration], iteration, config)
-            kept.add(iteration)
+    def save(checkpointer: Checkpointer, state: ReinforceState) -> None:
+        for number in range(state.num_kept, len(state.pool)):
+            iteration = number * pool_every
+            write_exported(_member(workdir, iteration), state.pool[number], iteration, config)
+        state.num_kept = len(state.pool)
+        save_learner(checkpointer, state, state.iteration * config.selfplay.num_games)
 
-    def resume(state: ReinforceState) -> None:
-        kept.update(range(0, state.iteration + 1, pool_every))
-        state.pool = [load_variables(_member(workdir, iteration))[0] for iteration in sorted(kept)]
-
-    def meta(state: ReinforceState) -> dict[str, Any]:
-        return {"games": state.iteration * config.selfplay.num_games}
-
-    return learn(loop, name, workdir, console, _show(config), resume=resume, keep=keep, meta=meta)
+    return Stage(
+        config=config,
+        restore=restore,
+        save=save,
+        open=lambda state, stop: contextlib.nullcontext(loop.iterate),
+        report=partial(_report, config),
+        count=lambda state: f"{int(state.train.step):,} steps",
+        exports_network=True,
+    )
 
 
 def _member(workdir: Path, iteration: int) -> Path:
     return workdir / POOL / f"{iteration:06d}"
 
 
-def _show(config: Config) -> Callable[[Any, Progress], Row]:
-    def show(event: Any, progress: Progress) -> Row:
-        if not isinstance(event, PolicyImproved):
-            raise TypeError(f"unknown event {event}")
-        total = event.result.total
-        return {
-            "games": event.iteration * config.selfplay.num_games,
-            "score": total.score,
-            "score_against_the_first": total.score if event.opponent_iteration == 0 else None,
-            "opponent": event.opponent_iteration,
-            "pool": event.pool,
-            "game_length": event.mean_length,
-            "selfplay_seconds": event.play_seconds,
-            "learn_seconds": event.learn_seconds,
-            "positions_per_second": event.moves / (event.play_seconds + event.learn_seconds),
-        }
+def _report(
+    config: Config,
+    event: PolicyImproved,
+    metrics: MetricsWriter,
+    progress: Progress,
+) -> Row:
+    """Return what an iteration adds to its row of metrics."""
+    score = event.result.total.score
+    seconds = event.play_seconds + event.learn_seconds
+    return {
+        "games": event.iteration * config.selfplay.num_games,
+        "score": score,
+        "score_against_the_first": score if event.opponent_iteration == 0 else None,
+        "opponent": event.opponent_iteration,
+        "pool": event.pool,
+        "game_length": event.mean_length,
+        "selfplay_seconds": event.play_seconds,
+        "learn_seconds": event.learn_seconds,
+        "positions_per_second": event.moves / seconds,
+    }
 
-    return show
 
-
-def _baseline(directory: Path) -> Baseline:
+def _load_baseline(directory: Path) -> Baseline:
     """Load a value network.
 
     Raises:
@@ -99,8 +116,10 @@ def _baseline(directory: Path) -> Baseline:
     """
     variables, config = load_variables(directory)
     if config.network.name != "value2016":
-        raise ValueError(f"{directory} holds a network {config.network.name}; a baseline is value2016")
+        raise ValueError(
+            f"{directory} holds a network {config.network.name}; a baseline is value2016",
+        )
     game = config.game.build()
     network = config.network.build(game)
-    mesh = mesh_lib.make_mesh()
-    return Baseline(game, network.infer, jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(variables))
+    fold = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh_lib.make_mesh()))
+    return Baseline(game, network.infer, fold(variables))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import jax
 import tyro
 from rich.console import Console
 from rich.text import Text
@@ -30,10 +29,10 @@ from azero.report.stages import STAGES_FILE, read_stages, write_stages_report
 from azero.train.alphago2016.config import DEFAULT, STAGES, AlphaGoConfig, ordered
 from azero.train.alphago2016.estimate import alphago_flops
 from azero.train.alphago2016.measures import MEASURES
-from azero.train.alphago2016.stages import BUILDERS, Outcome, Workshop, prepare_data
+from azero.train.alphago2016.stages import BUILDERS, Outcome, StageContext, prepare_data
 from azero.train.arguments import overlay_path
 from azero.train.estimate import LIFETIME_SECONDS, device_flops
-from azero.train.hosts import hold_workdir
+from azero.train.hosts import describe_devices, hold_workdir
 from azero.train.stopping import end_with_status
 
 StageName = Literal[
@@ -117,9 +116,9 @@ def run(
     with hold_workdir(workdir):
         files.write_config(workdir, settings)
         files.write_run(workdir, experiment.name, settings)
-        shop = Workshop(experiment.name, settings, workdir, prepare_data(settings, workdir, data, console), console)
+        context = StageContext(experiment.name, settings, workdir, prepare_data(settings, workdir, data, console), console)
         for name in names:
-            status = _run_stage(shop, name, console)
+            status = _run_stage(context, name, console)
             if status:
                 console.print(f"stopped in stage {name}; the same command goes on", style="yellow")
                 return status
@@ -129,29 +128,29 @@ def run(
     return 0
 
 
-def _run_stage(shop: Workshop, name: str, console: Console) -> int:
+def _run_stage(context: StageContext, name: str, console: Console) -> int:
     """Run one stage, unless it is done; write down what came of it."""
-    done = read_stages(shop.workdir)
-    facts = _settings_of(shop.settings, name)
-    if name in done and done[name]["settings"] == facts and (name in MEASURES or shop.directory(name).exists()):
+    done = read_stages(context.workdir)
+    facts = _settings_of(context.settings, name)
+    if name in done and done[name]["settings"] == facts and (name in MEASURES or context.directory(name).exists()):
         console.print(Text.assemble((name, "bold"), ": done before"))
         return 0
     for needed in STAGES[name].needs:
         if needed not in done:
-            raise ValueError(f"stage {name} needs stage {needed}, which has not been run in {shop.workdir}: name it in --stages, too")
+            raise ValueError(f"stage {name} needs stage {needed}, which has not been run in {context.workdir}: name it in --stages, too")
     console.print(Text.assemble("\n", (name, "bold"), f"  {STAGES[name].title}"))
     started = time.monotonic()
     try:
-        outcome = (BUILDERS | MEASURES)[name](shop)
+        outcome = (BUILDERS | MEASURES)[name](context)
     except KeyboardInterrupt as stop:
         console.print(str(stop), markup=False)
         return EXIT_INTERRUPTED
     if outcome.status:
         return outcome.status
-    _write_down(shop.workdir, name, facts, outcome, time.monotonic() - started, done.get(name))
+    _write_down(context.workdir, name, facts, outcome, time.monotonic() - started, done.get(name))
     if outcome.rows:
         console.print(comparison_table(STAGES[name].title, outcome.rows))
-    write_stages_report(shop.workdir)
+    write_stages_report(context.workdir)
     return 0
 
 
@@ -187,9 +186,8 @@ def _write_down(workdir: Path, name: str, facts: Any, outcome: Outcome, seconds:
 
 def _announce(experiment: AlphaGoExperiment, settings: AlphaGoConfig, workdir: Path, console: Console) -> None:
     """Say what will run, where, and what it would take."""
-    devices = jax.devices()
     console.print(Text.assemble((experiment.name, "bold"), f"  {experiment.title}"))
-    console.print(f"devices: {len(devices)} x {devices[0].device_kind}; working directory: {workdir}")
+    console.print(f"devices: {describe_devices()}; working directory: {workdir}")
     seconds = alphago_flops(settings) / device_flops()
     if seconds >= LIFETIME_SECONDS:
         console.print(

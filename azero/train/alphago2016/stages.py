@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +27,11 @@ from azero.report.paper import Comparison, claim
 from azero.selfplay.trajectory import select_games
 from azero.settings import Config
 from azero.train.alphago2016.config import AlphaGoConfig, stage_config, stage_seed
-from azero.train.alphago2016.reinforce_run import reinforce
+from azero.train.alphago2016.reinforce_run import make_reinforce_stage
 from azero.train.alphago2016.value_games import MadeShard, SelfPlayer, ValueGames
+from azero.train.driver import run_stage
 from azero.train.stopping import stop_on_signals
-from azero.train.supervised_run import learn_from_records
+from azero.train.supervised_run import make_supervised_stage
 
 RECORDS = "data"
 """Directory of the imported records inside the working directory."""
@@ -50,7 +52,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Workshop:
+class StageContext:
     """What all stages share."""
 
     name: str
@@ -76,8 +78,9 @@ class Workshop:
         return self.records
 
     def learn(self, stage: str, config: Config, data: Path) -> Outcome:
-        """Let a network learn from a data set in the directory of a stage."""
-        return Outcome(learn_from_records(self.name, config, self.directory(stage), data, self.console))
+        """Let a network learn from a data set, in the directory of a stage."""
+        make_stage = functools.partial(make_supervised_stage, data)
+        return Outcome(run_stage(self.name, config, self.directory(stage), make_stage, self.console))
 
 
 def prepare_data(settings: AlphaGoConfig, workdir: Path, data: Path | None, console: Console) -> Path | None:
@@ -105,28 +108,29 @@ def _last(directory: Path, key: str) -> float | None:
     return float(found[-1]) if found else None
 
 
-def _learn_moves(stage: str) -> Callable[[Workshop], Outcome]:
-    def build(shop: Workshop) -> Outcome:
-        outcome = shop.learn(stage, stage_config(shop.settings, stage), shop.data())
+def _learn_moves(stage: str) -> Callable[[StageContext], Outcome]:
+    def build(context: StageContext) -> Outcome:
+        outcome = context.learn(stage, stage_config(context.settings, stage), context.data())
         if outcome.status:
             return outcome
-        top1 = _last(shop.directory(stage), "top1")
+        top1 = _last(context.directory(stage), "top1")
         ours = "not measured" if top1 is None else f"{100 * top1:.1f}% of held-out moves"
         return dataclasses.replace(outcome, rows=[claim(f"{stage} accuracy", ours)])
 
     return build
 
 
-def build_reinforce(shop: Workshop) -> Outcome:
+def build_reinforce(context: StageContext) -> Outcome:
     """Improve the policy by games against earlier selves."""
-    return reinforce_in(shop, "reinforce", None)
+    return reinforce_in(context, "reinforce", None)
 
 
-def reinforce_in(shop: Workshop, stage: str, value: Path | None) -> Outcome:
+def reinforce_in(context: StageContext, stage: str, value: Path | None) -> Outcome:
     """Improve the policy in the directory of a stage; `value` is the directory of the value network that is the baseline, None is a baseline of 0."""
-    config, directory, settings = stage_config(shop.settings, "reinforce"), shop.directory(stage), shop.settings.reinforce
-    config = dataclasses.replace(config, run=dataclasses.replace(config.run, seed=stage_seed(shop.settings.seed, stage)))
-    status = reinforce(shop.name, config, directory, shop.directory("policy"), settings.pool_every, value, shop.console)
+    config, directory, settings = stage_config(context.settings, "reinforce"), context.directory(stage), context.settings.reinforce
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, seed=stage_seed(context.settings.seed, stage)))
+    make_stage = functools.partial(make_reinforce_stage, context.directory("policy"), settings.pool_every, value)
+    status = run_stage(context.name, config, directory, make_stage, context.console)
     score = _last(directory, "score")
     games = f"{settings.iterations:,} mini-batches of {settings.num_games} games"
     return Outcome(
@@ -134,23 +138,23 @@ def reinforce_in(shop: Workshop, stage: str, value: Path | None) -> Outcome:
     )
 
 
-def build_value_data(shop: Workshop) -> Outcome:
+def build_value_data(context: StageContext) -> Outcome:
     """Make the positions of the value network, one of each game."""
-    return make_positions(shop, "value-data", "one")
+    return make_positions(context, "value-data", "one")
 
 
-def make_positions(shop: Workshop, stage: str, which: Literal["one", "all"]) -> Outcome:
+def make_positions(context: StageContext, stage: str, which: Literal["one", "all"]) -> Outcome:
     """Make a data set of self-play in the directory of a stage, or go on making it."""
-    settings, directory = shop.settings.value_data, shop.directory(stage)
+    settings, directory = context.settings.value_data, context.directory(stage)
     settings = dataclasses.replace(settings, seed=stage_seed(settings.seed, stage))
-    first, second = (_player(shop.directory(name)) for name in ("policy", "reinforce"))
+    first, second = (_player(context.directory(name)) for name in ("policy", "reinforce"))
     maker = ValueGames(settings, which, first, second, mesh_lib.make_mesh())
     fractions = Fractions(validation=1 / _SPLIT_EVERY, test=1 / _SPLIT_EVERY)
-    game = shop.settings.game
+    game = context.settings.game
     dataset = Dataset.create(directory, Filters(size=game.size, superko=game.superko, suicide=game.suicide), fractions, maker.rows_per_position)
     done = sum(shard.positions for split in SPLITS for shard in dataset.shards(split)) // maker.rows_per_position
     number, played, positions = len(dataset.shards("train")), 0, done
-    with stop_on_signals(directory) as stop, Progress(settings.positions, min(done, settings.positions), shop.console, unit="position") as progress:
+    with stop_on_signals(directory) as stop, Progress(settings.positions, min(done, settings.positions), context.console, unit="position") as progress:
         while positions < settings.positions:
             stop.doing = f"shard {number} of games"
             with progress.working("games of self-play" if played else "games of self-play (compiling at first)"):
@@ -179,16 +183,16 @@ def _player(directory: Path) -> SelfPlayer:
     return SelfPlayer(config, variables)
 
 
-def build_value(shop: Workshop) -> Outcome:
+def build_value(context: StageContext) -> Outcome:
     """Learn the results of the positions."""
-    outcome = shop.learn("value", stage_config(shop.settings, "value"), shop.directory("value-data"))
+    outcome = context.learn("value", stage_config(context.settings, "value"), context.directory("value-data"))
     if outcome.status:
         return outcome
-    error = _last(shop.directory("value"), "held_out_value_error")
+    error = _last(context.directory("value"), "held_out_value_error")
     return dataclasses.replace(outcome, rows=[] if error is None else [claim("value error", f"{error:.3f} held out")])
 
 
-BUILDERS: dict[str, Callable[[Workshop], Outcome]] = {
+BUILDERS: dict[str, Callable[[StageContext], Outcome]] = {
     "rollout": _learn_moves("rollout"),
     "tree": _learn_moves("tree"),
     "policy": _learn_moves("policy"),

@@ -1,7 +1,7 @@
 """The loop with self-play and matches elsewhere: AlphaGo Zero's three parts side by side (AGZ methods, 'Self-play training pipeline').
 
 Workers play and send whole games; the learner takes them into the run's replay, learns, and lets the workers have its player; a match is played by a worker
-while learning goes on. What carries games, players and results between them is a `Crew`, of which nothing is known here: Ray's is in
+while learning goes on. What carries games, players and results between them is a `WorkerPool`, of which nothing is known here: Ray's is in
 `azero.train.cluster.ray`.
 
 An iteration is what it is in the one program: as many new positions, then as many steps. So how much is learned from a position, and when, does not depend on
@@ -35,7 +35,7 @@ PATIENCE_SECONDS = 1.0
 """How long the learner waits for games before it looks whether it is to stop, and says how many workers there are."""
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """Workers, who come and go, as the learner sees them."""
 
     def publish(self, iteration: int, variables: PyTree, threshold: float) -> None:
@@ -66,7 +66,7 @@ class Crew(Protocol):
         """Return who is at work, in a few words for a person."""
         ...
 
-    def take_notes(self) -> list[str]:
+    def take_messages(self) -> list[str]:
         """Return who came and who was lost since the last call, a line each."""
         ...
 
@@ -113,18 +113,15 @@ class Worker:
 
 
 class Elastic:
-    """The loop of the learner, with a crew for self-play and matches."""
+    """The loop of the learner, with a pool for self-play and matches."""
 
-    def __init__(self, loop: Loop, crew: Crew, should_stop: Callable[[], bool]):
-        """Take the programs of `loop`; once `should_stop`, an iteration ends with the games that have come.
+    def __init__(self, loop: Loop, pool: WorkerPool, should_stop: Callable[[], bool]):
+        """Take the programs of `loop`, of a run of one process.
 
-        Raises:
-          ValueError: the learner is spread over several processes.
+        Once `should_stop`, an iteration ends with the games that have come.
         """
-        if jax.process_count() > 1:
-            raise ValueError(f"elastic self-play has a learner of one process, not of {jax.process_count()}: --run.distributed off")
         self._loop = loop
-        self._crew = crew
+        self._pool = pool
         self._should_stop = should_stop
         self._quota = loop.positions_per_iteration
         self._surplus = 0
@@ -142,7 +139,7 @@ class Elastic:
         yield from self._evaluate(state)
         # Workers play all the time: what came in is of the time since the last games came. The learner waits for games, too.
         done = self._loop.finish(state, tally, collected - before, learned - collected, wait + collected - started)
-        yield dataclasses.replace(done, warnings=done.warnings + self._crew.take_notes())
+        yield dataclasses.replace(done, warnings=done.warnings + self._pool.take_messages())
 
     def _collect(self, state: RunState, tally: Tally) -> Generator[Event, None, int]:
         """Take in games until they hold an iteration's positions; returns how many of these positions are this iteration's.
@@ -151,12 +148,12 @@ class Elastic:
         with a worker never do.
         """
         threshold = state.resign.threshold if self._loop.config.selfplay.resign else NEVER
-        self._crew.publish(state.player_iteration, state.player, threshold)
+        self._pool.publish(state.player_iteration, state.player, threshold)
         shown = ""
         while self._surplus < self._quota and not self._should_stop():
-            if shown != (shown := self._crew.describe()):
+            if shown != (shown := self._pool.describe()):
                 yield Phase(f"self-play by {shown}")
-            games = self._crew.receive(PATIENCE_SECONDS)
+            games = self._pool.receive(PATIENCE_SECONDS)
             if games is not None:
                 games = games._replace(number=state.assembler.take_numbers(len(games.length)))
                 self._surplus += len(games.action)
@@ -178,7 +175,7 @@ class Elastic:
                 yield challenge
                 return
             self._challenge = challenge
-            self._crew.start_match(challenge)
+            self._pool.start_match(challenge)
             yield from self._settle(state, wait=is_last)
 
     def _settle(self, state: RunState, wait: bool) -> Iterator[Event]:
@@ -186,10 +183,10 @@ class Elastic:
         if self._challenge is None:
             return
         if wait:
-            yield Phase(f"match of iteration {self._challenge.iteration}, by {self._crew.describe()}")
-        result = self._crew.receive_result(0.0)
+            yield Phase(f"match of iteration {self._challenge.iteration}, by {self._pool.describe()}")
+        result = self._pool.receive_result(0.0)
         while result is None and wait and not self._should_stop():
-            result = self._crew.receive_result(PATIENCE_SECONDS)
+            result = self._pool.receive_result(PATIENCE_SECONDS)
         if result is not None:
             challenge, self._challenge = self._challenge, None
             yield self._loop.judge(state, challenge, result)

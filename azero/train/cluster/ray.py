@@ -1,4 +1,4 @@
-"""Elastic self-play on Ray: workers as actors, wherever there is room for them. Ray is an extra: only this module and `ray_crew` import it, and only --cluster them."""
+"""Elastic self-play on Ray: workers as actors, wherever there is room for them. Ray is an extra: only this module and `workers` import it, and only --cluster them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from azero.selfplay.trajectory import Games
 from azero.settings import Config
 from azero.train.arguments import ClusterOptions
 from azero.train.cluster.elastic import Elastic, Worker
-from azero.train.cluster.workers import RayCrew, last_line
+from azero.train.cluster.workers import RayWorkerPool, last_line
 from azero.train.loop import Loop, RunState
-from azero.train.run import Conduct, Iterate
+from azero.train.selfplay_run import WorkerBackend
+from azero.train.stage import Iterate
 from azero.train.stopping import StopRequest
 from azero.types import PyTree
 
@@ -63,7 +64,7 @@ class Host:
 
 
 @contextlib.contextmanager
-def open_cluster(options: ClusterOptions) -> Iterator[Conduct]:
+def open_cluster(options: ClusterOptions) -> Iterator[WorkerBackend]:
     """Connect to Ray, or start it here; yield how iterations are run with its workers. Call it before anything touches a device.
 
     Raises:
@@ -74,16 +75,16 @@ def open_cluster(options: ClusterOptions) -> Iterator[Conduct]:
         _connect(address, options.cluster_without_token)
 
     @contextlib.contextmanager
-    def conduct(loop: Loop, state: RunState, stop: StopRequest) -> Iterator[Iterate]:
-        crew = RayCrew(_hiring(options, loop, state.iteration), options.workers, max_waiting=loop.positions_per_iteration)
-        with contextlib.closing(crew):
-            yield Elastic(loop, crew, lambda: stop.is_set).iterate
+    def start_workers(loop: Loop, state: RunState, stop: StopRequest) -> Iterator[Iterate[RunState]]:
+        pool = RayWorkerPool(_worker_starter(options, loop, state.iteration), options.workers, max_waiting=loop.positions_per_iteration)
+        with contextlib.closing(pool):
+            yield Elastic(loop, pool, lambda: stop.is_set).iterate
 
     try:
         if options.learner_gpus:
             reserved = _reserve_gpus(options.learner_gpus)  # the GPUs are the learner's for as long as this actor is referred to
             os.environ["CUDA_VISIBLE_DEVICES"] = ray.get(reserved.gpus.remote())
-        yield conduct
+        yield start_workers
     finally:
         ray.shutdown()
 
@@ -147,7 +148,7 @@ def _reserve_gpus(count: int) -> Any:
     return ray.remote(GpuHolder).options(num_cpus=0, num_gpus=count, scheduling_strategy=here).remote()
 
 
-def _hiring(options: ClusterOptions, loop: Loop, iteration: int) -> Callable[[int], Any]:
+def _worker_starter(options: ClusterOptions, loop: Loop, iteration: int) -> Callable[[int], Any]:
     """Return what makes the actor of a worker of a given number."""
     resources = {"TPU": options.worker_tpus} if options.worker_tpus else None
     actor = ray.remote(Host).options(

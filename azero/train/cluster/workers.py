@@ -1,4 +1,4 @@
-"""The workers of an elastic run as Ray's actors: hired, given work, and replaced when they are lost."""
+"""The workers of an elastic run as Ray's actors: started, given work, and replaced when they are lost."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from azero.types import PyTree
 _LOST_IN_A_ROW = 3
 """For each place of a worker, how many may be lost one after another without a game from any: a machine that was taken away is one, a crash at every start is more."""
 _WAIT_SECONDS = 0.2
-"""How long the crew waits for a result before it looks for other things to do."""
+"""How long the pool waits for a result before it looks for other things to do."""
 
 
 @dataclass
-class _Member:
+class _WorkerHandle:
     """A worker that was asked for."""
 
     number: int
@@ -38,28 +38,28 @@ class _Member:
 class _Task:
     """What a worker is doing."""
 
-    member: _Member
+    worker: _WorkerHandle
     kind: Literal["start", "play", "match"]
 
 
-class RayCrew:
-    """`azero.train.cluster.elastic.Crew` on Ray. One thread of its own hands out dispatches and takes what comes back."""
+class RayWorkerPool:
+    """`azero.train.cluster.elastic.WorkerPool` on Ray. One thread of its own hands out dispatches and takes what comes back."""
 
-    def __init__(self, hire: Callable[[int], Any], size: int, max_waiting: int) -> None:
+    def __init__(self, start_worker: Callable[[int], Any], size: int, max_waiting: int) -> None:
         """Ask for workers.
 
         Args:
-          hire: makes the actor of the worker of a number.
+          start_worker: makes the actor of the worker of a number.
           size: how many workers are asked for at a time.
           max_waiting: positions that may wait for the learner; while more do, workers rest.
         """
-        self._hire = hire
+        self._start_worker = start_worker
         self._size = size
         self._max_waiting = max_waiting
-        self._hired = 0
+        self._num_started = 0
         self._lost_in_a_row = 0
-        self._members: dict[int, _Member] = {}
-        self._idle: list[_Member] = []
+        self._workers: dict[int, _WorkerHandle] = {}
+        self._idle: list[_WorkerHandle] = []
         self._tasks: dict[Any, _Task] = {}
         self._evaluator: int | None = None
         self._published: tuple[int, Any] | None = None
@@ -70,10 +70,10 @@ class RayCrew:
         self._games: deque[Games] = deque()
         self._waiting = 0
         self._result: MatchResult | None = None
-        self._notes: list[str] = []
+        self._messages: list[str] = []
         self._failure: Exception | None = None
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="crew", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="workers", daemon=True)
         self._thread.start()
 
     def publish(self, iteration: int, variables: PyTree, threshold: float) -> None:
@@ -118,34 +118,34 @@ class RayCrew:
 
     def describe(self) -> str:
         """Return who is at work."""
-        ready = sum(bool(member.place) for member in list(self._members.values()))
+        ready = sum(bool(worker.place) for worker in list(self._workers.values()))
         return f"{ready} of {self._size} workers"
 
-    def take_notes(self) -> list[str]:
+    def take_messages(self) -> list[str]:
         """Return who came and who was lost since the last call, a line each."""
         with self._changed:
-            notes, self._notes = self._notes, []
-            return notes
+            messages, self._messages = self._messages, []
+            return messages
 
     def close(self) -> None:
         """Let go of all workers; their unfinished games are gone."""
         self._closing.set()
         self._thread.join()
-        for member in self._members.values():
-            _kill(member)
+        for worker in self._workers.values():
+            _kill(worker)
 
     def _check(self) -> None:
         if self._failure is not None:
             raise ValueError(f"self-play has ended: {last_line(self._failure)}") from self._failure
 
     def _run(self) -> None:
-        """Keep the workers at work until the crew is closed; what goes wrong here is raised where the learner next asks."""
+        """Keep the workers at work until the pool is closed; what goes wrong here is raised where the learner next asks."""
         try:
             while not self._closing.is_set():
-                while len(self._members) < self._size:
+                while len(self._workers) < self._size:
                     self._ask_for_worker()
                 with self._changed:
-                    self._idle = [member for member in self._idle if not self._give_work(member)]
+                    self._idle = [worker for worker in self._idle if not self._give_work(worker)]
                 self._take_results()
         except Exception as error:
             with self._changed:
@@ -153,20 +153,20 @@ class RayCrew:
                 self._changed.notify_all()
 
     def _ask_for_worker(self) -> None:
-        member = _Member(self._hired, self._hire(self._hired))
-        self._hired += 1
-        self._members[member.number] = member
-        self._tasks[member.actor.describe.remote()] = _Task(member, "start")
+        worker = _WorkerHandle(self._num_started, self._start_worker(self._num_started))
+        self._num_started += 1
+        self._workers[worker.number] = worker
+        self._tasks[worker.actor.describe.remote()] = _Task(worker, "start")
 
-    def _give_work(self, member: _Member) -> bool:
+    def _give_work(self, worker: _WorkerHandle) -> bool:
         """Give an idle worker what there is to do; return whether there was something. Matches stay with the worker that has compiled them."""
-        if self._match is not None and self._evaluator in (None, member.number) and not self._in_match():
-            self._evaluator = member.number
-            self._tasks[member.actor.match.remote(*self._match)] = _Task(member, "match")
+        if self._match is not None and self._evaluator in (None, worker.number) and not self._in_match():
+            self._evaluator = worker.number
+            self._tasks[worker.actor.match.remote(*self._match)] = _Task(worker, "match")
             return True
         if self._orders is None or self._waiting >= self._max_waiting:
             return False
-        self._tasks[member.actor.play.remote(*self._orders)] = _Task(member, "play")
+        self._tasks[worker.actor.play.remote(*self._orders)] = _Task(worker, "play")
         return True
 
     def _in_match(self) -> bool:
@@ -187,14 +187,14 @@ class RayCrew:
                     raise
                 self._lose(task, error)
             else:
-                self._idle.append(task.member)
+                self._idle.append(task.worker)
                 self._accept(task, result)
 
     def _accept(self, task: _Task, result: Any) -> None:
         with self._changed:
             if task.kind == "start":
-                task.member.place = result
-                self._notes.append(f"worker {task.member.number} is at work: {result}")
+                task.worker.place = result
+                self._messages.append(f"worker {task.worker.number} is at work: {result}")
             elif task.kind == "match":
                 self._result, self._match = result, None
             else:
@@ -206,12 +206,14 @@ class RayCrew:
 
     def _lose(self, task: _Task, error: RayError) -> None:
         """Forget a worker; a new one is asked for in its place."""
-        member = self._members.pop(task.member.number)
-        _kill(member)
-        if self._evaluator == member.number:
+        worker = self._workers.pop(task.worker.number)
+        _kill(worker)
+        if self._evaluator == worker.number:
             self._evaluator = None
         with self._changed:
-            self._notes.append(f"worker {member.number} was lost with its unfinished games ({member.place or 'before it was ready'}); another one is asked for")
+            self._messages.append(
+                f"worker {worker.number} was lost with its unfinished games ({worker.place or 'before it was ready'}); another one is asked for"
+            )
         self._lost_in_a_row += 1
         if self._lost_in_a_row > _LOST_IN_A_ROW * self._size:
             raise ValueError(f"{self._lost_in_a_row} workers in a row were lost before a game came from any; the last: {last_line(error)}")
@@ -223,6 +225,6 @@ def last_line(error: BaseException) -> str:
     return lines[-1] if lines else type(error).__name__
 
 
-def _kill(member: _Member) -> None:
+def _kill(worker: _WorkerHandle) -> None:
     with contextlib.suppress(RayError, ValueError):  # it may be gone already
-        ray.kill(member.actor)
+        ray.kill(worker.actor)

@@ -12,7 +12,7 @@ from search_toys import Bandit, RandomTree, constant_leaf, random_leaf
 
 from azero.games.tictactoe.rules import TicTacToe
 from azero.search.leaf import uniform_leaf
-from azero.search.settings import SearchConfig
+from azero.search.settings import GumbelConfig, SearchConfig
 
 
 @pytest.mark.parametrize("form", ["alphago_zero", "alphazero"])
@@ -37,7 +37,9 @@ def test_same_visits_as_ours(form: Any, noise: float) -> None:
 def test_a_single_visit_of_a_move_that_is_not_played_says_nothing_of_the_best_child(name: Any) -> None:
     """Two simulations, one for each move: the prior decides what is played, a lost move, and the won one that was looked at once does not hold up a resignation."""
     game = Bandit((-0.9, 1.0))
-    config = SearchConfig.kind(name)(num_simulations=2, dirichlet_fraction=0.0, gumbel_scale=0.0, c_scale=0.0)
+    config = SearchConfig.kind(name)(name, num_simulations=2).without_noise()
+    if isinstance(config, GumbelConfig):
+        config = config.replace(c_scale=0.0)
     root = jax.tree.map(lambda x: x[None], game.init())
     out = jax.jit(config.build(game, constant_leaf((0.9, 0.1))))({}, jax.random.key(0), root)
     assert (out.visits[0].tolist(), int(out.action[0])) == ([1, 1], 0)
@@ -51,7 +53,7 @@ def test_finds_a_win_through_mctx(name: Any) -> None:
     state = game.init()
     for square in (0, 3, 1, 4):
         state = game.step(state, jnp.int32(square))
-    config = SearchConfig.kind(name)(num_simulations=60, dirichlet_fraction=0.0, gumbel_scale=0.0)
+    config = SearchConfig.kind(name)(name, num_simulations=60).without_noise()
     out = jax.jit(config.build(game, uniform_leaf(game)))({}, jax.random.key(0), jax.tree.map(lambda x: x[None], state))
     assert int(out.action[0]) == 2
     assert float(out.best_child_value[0]) == 1.0

@@ -13,7 +13,6 @@ from search_toys import Node, RandomTree, Rule, ToyState, best
 
 from azero.mesh import make_mesh
 from azero.search.leaf import TurnedLeafFn
-from azero.search.single.evaluator import Evaluator
 from azero.search.single.node import Ending
 from azero.search.single.node import Node as TreeNode
 from azero.search.single.packed import PackedRules
@@ -34,8 +33,9 @@ def make_tree(game: Any, leaf: TurnedLeafFn, **settings: Any) -> ParallelTree:
     """Return a tree on one device."""
     chosen = TreeSettings(**settings)
     mesh = make_mesh([jax.local_devices()[0]])
-    evaluator = Evaluator(game, leaf, {}, batch=chosen.batch, symmetry=chosen.symmetry, cache_size=chosen.cache_size, seed=0, mesh=mesh)
-    return ParallelTree(PackedRules(game, chosen.batch), evaluator, chosen)
+    evaluator = chosen.make_evaluator(game, leaf, {}, mesh=mesh)
+    rules = PackedRules(game, chosen.batch)
+    return ParallelTree(rules, evaluator.leaves(rules, chosen.edge_width), chosen)
 
 
 def legal_of(game: Any, state: Any) -> np.ndarray:

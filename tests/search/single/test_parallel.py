@@ -12,9 +12,10 @@ from search_toys import Node, Reference, random_leaf
 from tree_toys import ShownTree, check_sums, grow, legal_of, make_tree, plain_rule
 
 from azero.games.table import make
+from azero.mesh import make_mesh
 from azero.search.leaf import uniform_leaf, unturned_leaf
 from azero.search.single import packed
-from azero.search.single.node import Ending, count_nodes, merge, restrict
+from azero.search.single.node import Ending, merge, nodes_below, restrict
 from azero.search.single.node import Node as TreeNode
 from azero.search.single.packed import PackedRules
 from azero.search.single.parallel import ParallelTree, TreeSettings
@@ -55,7 +56,7 @@ def test_one_leaf_at_a_time_equals_plain_python(unvisited: Any, extra_turns: boo
             reference.simulate(plain, rule)
         assert tree.root is not None
         sizes.append(compare(plain, tree.root))
-        assert sizes[-1] == tree.num_nodes == count_nodes(tree.root)
+        assert sizes[-1] == tree.num_nodes == len(nodes_below(tree.root))
         check_sums(tree.root)
     assert max(sizes) > 60  # the games are not so short that the comparison is empty
 
@@ -126,16 +127,18 @@ class TestTicTacToe:
 
     def test_equal_positions_are_evaluated_once(self) -> None:
         """Tic-tac-toe has 5,478 positions; its tree of moves many more nodes than the search has positions to look at."""
-        tree = make_tree(self.GAME, unturned_leaf(uniform_leaf(self.GAME)), batch=8)
-        state = self.GAME.init()
+        settings, rules = TreeSettings(batch=8), PackedRules(self.GAME, 8)
+        leaf = unturned_leaf(uniform_leaf(self.GAME))
+        evaluator = settings.make_evaluator(self.GAME, leaf, {}, mesh=make_mesh(jax.local_devices()[:1]))
+        tree, state = ParallelTree(rules, evaluator.leaves(rules), settings), self.GAME.init()
         tree.move_to(state, legal_of(self.GAME, state), None)
         grow(tree, 800)
-        asked = tree._evaluator.counts.positions
+        asked = evaluator.counts.positions
         assert asked < 0.8 * tree.num_nodes
         tree.clear()
         tree.move_to(state, legal_of(self.GAME, state), None)
         grow(tree, 800)
-        assert tree._evaluator.counts.positions == asked
+        assert evaluator.counts.positions == asked
 
     def test_the_subtree_is_kept_over_moves_visited_and_left_at_others(self) -> None:
         tree = self.WIDE
@@ -154,7 +157,7 @@ class TestTicTacToe:
         state = self.after(squares)
         assert tree.move_to(state, legal_of(self.GAME, state), squares[1:])  # two moves at once, the first of them the least expected
         assert tree.root is child.children[0]
-        assert tree.num_nodes == count_nodes(tree.root)
+        assert tree.num_nodes == len(nodes_below(tree.root))
         check_sums(tree.root)
         other = self.after([0])
         assert not tree.move_to(other, legal_of(self.GAME, other), [8])  # these moves lead elsewhere: the position decides, not the moves
@@ -205,7 +208,7 @@ class TestTicTacToe:
                 return (np.arange(9) != 2) | (depth >= 4)
             return np.isin(np.arange(9), [0, 7]) | (depth >= 2)
 
-        tree = ParallelTree(self.WIDE._rules, self.WIDE._evaluator, TreeSettings(batch=8), left_moves)
+        tree = ParallelTree(self.WIDE._rules, self.WIDE._leaves, TreeSettings(batch=8), left_moves)
         state = self.GAME.init()
         tree.move_to(state, legal_of(self.GAME, state), None)
         grow(tree, 1200)

@@ -12,9 +12,10 @@ from search_toys import random_leaf
 from tree_toys import ShownTree
 
 from azero.mesh import make_mesh
+from azero.players.play_style import PlayStyle
 from azero.players.player import Position
 from azero.players.thinking import Limits
-from azero.players.tree_player import PlayStyle, TreePlayer
+from azero.players.tree_player import TreePlayer
 from azero.search.leaf import unturned_leaf
 from azero.search.settings import GumbelConfig, MctxGumbelConfig, MctxPuctConfig, PuctConfig, SearchConfig
 from azero.search.single.parallel import TreeSettings
@@ -34,7 +35,8 @@ def both_ways(game: Any, config: SearchConfig, batch: int) -> tuple[list[Any], A
     rule = rule_of(config, game.num_actions)
     settings = TreeSettings(batch=batch, rule=rule, symmetry="none", cache_size=0, keeps_tree=False, edge_width=config.edge_width, max_depth=config.max_depth)
     one_device = make_mesh([jax.local_devices()[0]])
-    thinker = TreePlayer(game, unturned_leaf(leaf), {}, settings=settings, style=PlayStyle(choice="visits"), mesh=one_device)
+    evaluator = settings.make_evaluator(game, unturned_leaf(leaf), {}, mesh=one_device)
+    thinker = TreePlayer(game, evaluator, settings=settings, style=PlayStyle(choice="visits"))
     limits = Limits(visits=config.num_simulations)
     positions = [Position.of_state(game, jax.tree.map(lambda array, i=i: array[i], roots)) for i in range(SEEDS)]
     alone = []
@@ -82,7 +84,8 @@ def test_a_search_without_a_number_of_visits_goes_on_after_its_plan() -> None:
     game: Any = ShownTree(num_actions=7, extra_turns=True)
     rule = Gumbel(num_simulations=16, max_considered=4)
     settings = TreeSettings(batch=4, rule=rule, symmetry="none", keeps_tree=False)
-    thinker = TreePlayer(game, unturned_leaf(random_leaf(game)), {}, settings=settings, mesh=make_mesh([jax.local_devices()[0]]))
+    leaf, one_device = unturned_leaf(random_leaf(game)), make_mesh([jax.local_devices()[0]])
+    thinker = TreePlayer(game, settings.make_evaluator(game, leaf, {}, mesh=one_device), settings=settings)
     visits: list[int] = []
     position = Position.of_state(game, game.init(3))
     thinker.think(position, Limits(), should_stop=lambda: len(visits) > 8, on_progress=lambda seen: visits.append(seen.visits), progress_seconds=0.0)

@@ -1,6 +1,7 @@
 """REINFORCE as AlphaGo (2016) has it: the gradient by hand, games against earlier selves, and the pool."""
 
 import dataclasses
+import functools
 import io
 import json
 from pathlib import Path
@@ -27,7 +28,8 @@ from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.targets import split_words, words_of
 from azero.settings import Config
 from azero.train.alphago2016.reinforce import Baseline, Reinforce, own_moves
-from azero.train.alphago2016.reinforce_run import reinforce
+from azero.train.alphago2016.reinforce_run import make_reinforce_stage
+from azero.train.driver import run_stage
 from azero.train.settings import CheckpointConfig, RunConfig
 
 NETWORK = Policy2016Config(blocks=1, filters=2, value_hidden=4, convolution="xla", train_dtype="float32", inference_dtype="float32")
@@ -96,7 +98,9 @@ def start():
 
 def run(directory: Path, start, config: Config = CONFIG, value: Path | None = None) -> list[dict]:
     write_exported(directory / "policy", start, 0, config)
-    assert reinforce("test", config, directory / "run", directory / "policy", 2, value, Console(file=io.StringIO())) == 0
+    make_stage = functools.partial(make_reinforce_stage, directory / "policy", 2, value)
+    console = Console(file=io.StringIO())
+    assert run_stage("test", config, directory / "run", make_stage, console) == 0
     return [json.loads(line) for line in (directory / "run" / "metrics.jsonl").read_text().splitlines()]
 
 

@@ -42,7 +42,7 @@ from azero.train.alphago2016.config import (
     stage_seed,
 )
 from azero.train.alphago2016.run import AlphaGoExperiment, load_stages, parse
-from azero.train.alphago2016.stages import Outcome, Workshop, make_positions
+from azero.train.alphago2016.stages import Outcome, StageContext, make_positions
 from azero.train.alphago2016.value_games import MadeShard, ValueDataConfig
 from azero.train.settings import CheckpointConfig
 
@@ -118,11 +118,11 @@ def pretended(monkeypatch):
     ran, interrupted = [], []
 
     def pretend(name):
-        def build(shop: Workshop) -> Outcome:
+        def build(context: StageContext) -> Outcome:
             ran.append(name)
             if name in interrupted:
                 return Outcome(EXIT_INTERRUPTED)
-            shop.directory(name).mkdir(exist_ok=True)
+            context.directory(name).mkdir(exist_ok=True)
             return Outcome(rows=[claim("rl-match", f"{len(ran)} of 4 games")] if name == "rl-match" else ())
 
         return build
@@ -153,11 +153,11 @@ def test_a_stage_that_is_done_is_not_done_again(pretended, tmp_path):
     assert list(read_stages(tmp_path))[:2] == ["rollout", "tree"]
 
 
-def test_mistakes_are_lines(pretended, tmp_path, capsys):
+def test_errors_are_lines(pretended, tmp_path, capsys):
     with pytest.raises(ValueError, match="stage value needs stage value-data, which has not been run in"):
         alphago.run(TINY, TINY.config, tmp_path, None, ("value",), quiet())
     with pytest.raises(ValueError, match="there are no records in"):
-        Workshop("alphago9", TINY.config, tmp_path, None, quiet()).data()
+        StageContext("alphago9", TINY.config, tmp_path, None, quiet()).data()
     with pytest.raises(SystemExit):
         alphago.main(TINY, ["--workdir", str(tmp_path), "--config", str(tmp_path / "nothing.toml")])
     assert "azero: cannot read the overlay" in capsys.readouterr().err
@@ -185,15 +185,15 @@ def test_positions_that_were_interrupted_are_gone_on_with(monkeypatch, tmp_path)
     monkeypatch.setattr(alphago_stages, "_player", lambda directory: None)
     contents = []
     for directory, stops in ((tmp_path / "whole", [None]), (tmp_path / "parts", [1, 4, None])):
-        shop = Workshop("alphago9", TINY.config, directory, None, quiet())
+        context = StageContext("alphago9", TINY.config, directory, None, quiet())
         for stop in stops:
             monkeypatch.setattr(Shards, "stop_after", stop)
             try:
-                outcome = make_positions(shop, "value-data", "one")
+                outcome = make_positions(context, "value-data", "one")
             except KeyboardInterrupt:
                 continue
         assert outcome.rows[0].ours == "32 positions of 32 games" and outcome.rows[0].paper.startswith("over 30 M")
-        data = Dataset.open(shop.directory("value-data"))
+        data = Dataset.open(context.directory("value-data"))
         assert all(data.shards(split) for split in SPLITS)
         contents.append({split: data.rows(split).tobytes() for split in SPLITS})
     assert contents[0] == contents[1]
@@ -216,16 +216,15 @@ def test_no_two_stages_draw_the_same_numbers(monkeypatch, tmp_path):
         seeds[stage] = seed
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(alphago_stages, "learn_from_records", lambda name, config, directory, *others: see(directory.name, config.run.seed))
-    monkeypatch.setattr(alphago_stages, "reinforce", lambda name, config, directory, *others: see(directory.name, config.run.seed))
+    monkeypatch.setattr(alphago_stages, "run_stage", lambda name, config, directory, *others: see(directory.name, config.run.seed))
     monkeypatch.setattr(alphago_stages, "_player", lambda directory: None)
     for stage in ("value-data", "value-data-all"):
         monkeypatch.setattr(alphago_stages, "ValueGames", lambda settings, *others, stage=stage: see(stage, settings.seed))
         with pytest.raises(KeyboardInterrupt):
-            make_positions(Workshop("tiny", TINY.config, tmp_path, tmp_path, quiet()), stage, "one")
+            make_positions(StageContext("tiny", TINY.config, tmp_path, tmp_path, quiet()), stage, "one")
     for stage in ("rollout", "tree", "policy", "value", "reinforce", "second-pass"):
         with pytest.raises(KeyboardInterrupt):
-            (alphago_stages.BUILDERS | alphago_measures.MEASURES)[stage](Workshop("tiny", TINY.config, tmp_path, tmp_path, quiet()))
+            (alphago_stages.BUILDERS | alphago_measures.MEASURES)[stage](StageContext("tiny", TINY.config, tmp_path, tmp_path, quiet()))
     assert len(seeds) == len(set(seeds.values())) == 8, seeds
     assert stage_seed(1, "policy") != stage_seed(0, "policy") == stage_seed(0, "policy")
 

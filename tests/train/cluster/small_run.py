@@ -1,4 +1,4 @@
-"""A run of tic-tac-toe that is small enough for elastic tests, a crew that works in this process, and what the replay must hold in the end."""
+"""A run of tic-tac-toe that is small enough for elastic tests, a pool that works in this process, and what the replay must hold in the end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def with_evaluation(config: Config, every: int, gate: bool, win_rate: float = 0.
     return dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, every=every, gate=gate, gate_win_rate=win_rate))
 
 
-class CrewHere:
+class LocalWorkerPool:
     """Workers of this process, each in its turn. A match ends only when somebody waits for it."""
 
     def __init__(self, workers: list[Worker]) -> None:
@@ -76,8 +76,8 @@ class CrewHere:
     def describe(self) -> str:
         return f"{len(self.workers)} of {len(self.workers)} workers"
 
-    def take_notes(self) -> list[str]:
-        return ["a note of the crew"]
+    def take_messages(self) -> list[str]:
+        return ["a message of the pool"]
 
 
 def stored(replay: Replay, game: Game) -> tuple[HostArray, HostArray]:

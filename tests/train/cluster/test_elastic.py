@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 from rich.console import Console
-from small_run import CrewHere, check_whole, small, stored, with_evaluation
+from small_run import LocalWorkerPool, check_whole, small, stored, with_evaluation
 
 from azero import mesh as mesh_lib
 from azero.data.shard import pack_positions
@@ -24,7 +24,7 @@ from azero.train.cluster.elastic import Elastic, Worker
 from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Trained
 from azero.train.loop import Loop, RunState
 from azero.train.main import main
-from azero.train.run import Conduct, run
+from azero.train.selfplay_run import WorkerBackend, run
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
 
@@ -92,8 +92,8 @@ def test_draws_belong_to_the_worker(loop, workers):
 def test_the_pace_is_that_of_the_one_program(loop, workers, tmp_path):
     config = loop.config
     state = fresh(loop, tmp_path)
-    crew = CrewHere(workers)
-    events = iterations(Elastic(loop, crew, never), state, 5)
+    pool = LocalWorkerPool(workers)
+    events = iterations(Elastic(loop, pool, never), state, 5)
     done = [event for event in events if isinstance(event, IterationDone)]
     assert [event.steps for event in events if isinstance(event, Trained)] == [config.learner.steps_per_iteration] * 5
     assert int(state.train.step) == 5 * config.learner.steps_per_iteration
@@ -102,7 +102,7 @@ def test_the_pace_is_that_of_the_one_program(loop, workers, tmp_path):
     assert quota == 16 * 4 * 2
     for number, event in enumerate(done, 1):
         assert number * quota <= event.positions < number * quota + 16 * 9
-    assert all("a note of the crew" in event.warnings for event in done)
+    assert all("a message of the pool" in event.warnings for event in done)
     rows, games = stored(state.replay, loop.game)
     check_whole(rows, games)
     assert games["number"].tolist() == list(range(state.games))
@@ -114,17 +114,17 @@ def test_the_pace_is_that_of_the_one_program(loop, workers, tmp_path):
 def test_positions_are_not_seen_too_often(loop, workers, tmp_path):
     bounded = dataclasses.replace(loop.config, learner=dataclasses.replace(loop.config.learner, max_samples_per_position=1.0))
     state = fresh(other(loop, bounded), tmp_path)
-    iterations(Elastic(other(loop, bounded), CrewHere(workers), never), state, 3)
+    iterations(Elastic(other(loop, bounded), LocalWorkerPool(workers), never), state, 3)
     assert int(state.train.step) == 3 * loop.positions_per_iteration // loop.config.learner.batch_size
 
 
 def test_a_request_to_stop_ends_the_iteration_with_the_games_that_have_come(loop, workers, tmp_path):
     state = fresh(loop, tmp_path)
-    crew = CrewHere(workers)
-    iterations(Elastic(loop, crew, never), state, 1)
+    pool = LocalWorkerPool(workers)
+    iterations(Elastic(loop, pool, never), state, 1)
     before = state.positions
-    seen = crew.dispatches
-    elastic = Elastic(loop, crew, lambda: crew.dispatches > seen)
+    seen = pool.dispatches
+    elastic = Elastic(loop, pool, lambda: pool.dispatches > seen)
     done = [event for event in elastic.iterate(state) if isinstance(event, IterationDone)]
     assert len(done) == 1
     new = state.positions - before
@@ -137,20 +137,20 @@ def test_the_gate_decides_while_learning_goes_on(win_rate, loop, workers, tmp_pa
     gated = other(loop, with_evaluation(loop.config, every=2, gate=True, win_rate=win_rate))
     gated = other(gated, dataclasses.replace(gated.config, run=dataclasses.replace(gated.config.run, iterations=5)))
     state = fresh(gated, tmp_path)
-    crew = CrewHere(workers)
-    elastic = Elastic(gated, crew, never)
+    pool = LocalWorkerPool(workers)
+    elastic = Elastic(gated, pool, never)
     when: list[tuple[int, Evaluated]] = []
     published = []
     for _ in range(5):
         when += [(state.iteration + 1, event) for event in elastic.iterate(state) if isinstance(event, Evaluated)]
-        assert crew.orders is not None
-        published.append(crew.orders[0])
+        assert pool.orders is not None
+        published.append(pool.orders[0])
     # The match of iteration 2 is waited for where that of iteration 4 is due, and that one at the end of the run.
     assert [(now, event.iteration) for now, event in when] == [(4, 2), (5, 4)]
     promoted = [event.iteration for _, event in when if event.promoted]
     assert state.best_iteration == max([0, *promoted])
     assert published == [0, 0, 0, 0, 2 if 2 in promoted else 0]
-    assert [challenge.opponent_iteration for challenge in crew.challenges] == [0, 2 if 2 in promoted else 0]
+    assert [challenge.opponent_iteration for challenge in pool.challenges] == [0, 2 if 2 in promoted else 0]
     if win_rate == 0.99:
         assert not promoted
     _, games = stored(state.replay, loop.game)
@@ -161,22 +161,22 @@ def test_no_match_is_started_before_anything_is_learned(loop, workers, tmp_path)
     gated = other(loop, with_evaluation(loop.config, every=2, gate=True))
     gated = other(gated, dataclasses.replace(gated.config, learner=dataclasses.replace(gated.config.learner, max_samples_per_position=1e-9)))
     state = fresh(gated, tmp_path)
-    crew = CrewHere(workers)
-    events = iterations(Elastic(gated, crew, never), state, 2)
+    pool = LocalWorkerPool(workers)
+    events = iterations(Elastic(gated, pool, never), state, 2)
     assert [event for event in events if isinstance(event, MatchSkipped)] == [MatchSkipped(2, 0, "nothing has been learned yet")]
-    assert not crew.challenges
+    assert not pool.challenges
 
 
 def test_the_one_program_goes_on_with_an_elastic_run_and_the_other_way_round(workers, tmp_path, without_reports):
     """Games in flight of the one program wait in the checkpoint while workers play, and are ended after it."""
 
-    def turn(iterations: int, conduct: Conduct | None) -> None:
+    def turn(iterations: int, backend: WorkerBackend | None) -> None:
         config = dataclasses.replace(small(iterations), checkpoint=dataclasses.replace(small().checkpoint, keep=1))
-        assert run(load("tictactoe"), config, tmp_path, Console(quiet=True), conduct) == 0
+        assert run(load("tictactoe"), config, tmp_path, Console(quiet=True), backend) == 0
 
     @contextlib.contextmanager
     def elastic(loop: Loop, state: RunState, stop: object) -> Iterator[Callable[[RunState], Iterator[Event]]]:
-        yield Elastic(loop, CrewHere(workers), never).iterate
+        yield Elastic(loop, LocalWorkerPool(workers), never).iterate
         states.append((loop, state))
 
     states: list[tuple[Loop, RunState]] = []
@@ -202,7 +202,7 @@ def test_without_ray_one_line_says_what_to_install(monkeypatch, capsys, tmp_path
 
 
 @pytest.mark.parametrize(("flags", "message"), [(["--cluster", "ray", "--workers", "0"], "--workers is at least 1, not 0")])
-def test_a_mistake_in_the_flags_is_one_line(flags, message, capsys, tmp_path):
+def test_an_error_in_the_flags_is_one_line(flags, message, capsys, tmp_path):
     with pytest.raises(SystemExit) as ended:
         main(load("tictactoe"), [*flags, "--workdir", str(tmp_path)])
     assert ended.value.code == 2

@@ -80,9 +80,9 @@ def test_nodes_join_workers_are_killed_and_the_run_learns_what_the_one_program_l
 
     config = small()
     loop = Loop(config, mesh_lib.make_mesh(), tmp_path / "elastic")
-    with open_cluster(ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=2)) as conduct:
+    with open_cluster(ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=2)) as start_workers:
         state = loop.state(loop.fresh_arrays())
-        with conduct(loop, state, StopRequest()) as iterate:
+        with start_workers(loop, state, StopRequest()) as iterate:
             watched = Watched(iterate, state)
             first = re.fullmatch(r"worker (\d) is at work: .*process (\d+),.*", watched.until("is at work"))  # either may come first
             watched.step()
@@ -117,10 +117,10 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
     from azero.train.cluster.ray import open_cluster
 
     loop = Loop(small(), mesh_lib.make_mesh(), tmp_path)
-    with open_cluster(ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=1)) as conduct:
+    with open_cluster(ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=1)) as start_workers:
         state = loop.state(loop.fresh_arrays())
         loop.config = dataclasses.replace(loop.config, game=loop.config.game.replace(name="nim"))  # as a machine with another version would see it
-        with conduct(loop, state, StopRequest()) as iterate, pytest.raises(ValueError, match=r"self-play has ended: .*game.name is one of .*, not 'nim'"):
+        with start_workers(loop, state, StopRequest()) as iterate, pytest.raises(ValueError, match=r"self-play has ended: .*game.name is one of .*, not 'nim'"):
             for _ in iterate(state):
                 pass
 

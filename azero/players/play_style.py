@@ -1,0 +1,64 @@
+"""How a player's tree becomes a move: limits, choice, drawn openings, resignation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from azero.players.clock import LAG_SECONDS
+from azero.players.root_moves import CHOICES
+from azero.players.thinking import Limits
+
+
+@dataclass(frozen=True)
+class PlayStyle:
+    """How a tree becomes a move."""
+
+    limits: Limits = field(default_factory=lambda: Limits(visits=800))  # AZ: 800
+    """For every move; a clock adds its own time limit."""
+    choice: Literal["lcb", "visits"] = "lcb"
+    """The move with the best lower confidence bound among those with enough visits (as Leela Zero
+    and KataGo), or the most visited one. The Gumbel search has a choice of its own, the winner of
+    sequential halving."""
+    temperature_moves: int = 0
+    """Moves at the start of the game, of both sides, that are drawn in proportion to
+    visits ** (1 / temperature), by the Gumbel search to its improved policy ** (1 / temperature)."""
+    temperature: float = 1.0
+    """See temperature_moves."""
+    resign_threshold: float | None = None
+    """Give up when the value and the best move's are below it, in [-1, 1]; None never does."""
+    resign_moves: int = 3
+    """So many own moves in a row the value must be below the threshold."""
+    resigns_by_all: bool = False
+    """Give up only when the value of every move is below the threshold (AG16)."""
+    extension: float = 0.0
+    """Where the most visited move is not the best one: search longer, at most by this share (AG16
+    gives no limit). A time limit is not extended."""
+    wins_at_once: bool = False
+    """Play a move that ends the game with a win without a thought."""
+    lag_seconds: float = LAG_SECONDS
+    """Kept back from every time limit of a clock."""
+    stop_early: bool = True
+    """With a clock: stop when no other move can catch up with the most visited one."""
+
+    def __post_init__(self) -> None:
+        if self.choice not in CHOICES:
+            allowed = ", ".join(CHOICES)
+            raise ValueError(f"the choice of the move is one of {allowed}, not {self.choice!r}")
+        if self.temperature <= 0.0:
+            raise ValueError(f"the temperature is above 0, not {self.temperature}")
+        if self.resign_moves < 1:
+            raise ValueError(f"resign-moves is at least 1, not {self.resign_moves}")
+
+
+ALPHAGO2016 = PlayStyle(
+    limits=Limits(playouts=800),  # ours; AG16 plays by the clock, 5 s a move
+    choice="visits",
+    resign_threshold=-0.8,  # AG16: less than a win in ten
+    resign_moves=1,
+    resigns_by_all=True,  # AG16: max_a Q(s, a)
+    extension=0.5,
+    wins_at_once=True,  # its networks have no pass
+    stop_early=False,
+)
+"""Of AlphaGo (AG16 methods, "Search algorithm")."""

@@ -1,0 +1,111 @@
+"""The settings of a run: the same in all of its processes, and with nothing left open."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import jax
+
+from azero import mesh as mesh_lib
+from azero.checkpoint.record import format_changes
+from azero.config import to_dict
+from azero.data import run_files as files
+from azero.data.files import write_atomic
+from azero.networks.make import resolve
+from azero.networks.settings import ConvolutionalConfig, LinearConfig
+from azero.settings import Config, from_dict
+from azero.train.loop import START_POSITIONS
+
+
+def agree_on_settings(config: Config) -> Config:
+    """Return `config` without what each process is told about the cluster.
+
+    The rest is the same in all of them, or they would start other programs.
+
+    Raises:
+      ValueError: it is not; the settings that differ from the lead's are named.
+    """
+    run = dataclasses.replace(
+        config.run,
+        coordinator=None,
+        coordinator_bind=None,
+        num_processes=None,
+        process_id=None,
+    )
+    config = dataclasses.replace(config, run=run)
+    if jax.process_count() > 1:
+        leads = json.loads(mesh_lib.from_lead(json.dumps(to_dict(config))))
+        here = f"in process {jax.process_index()}"
+        text = f"{{name}} = {{before}} in process 0, {{now}} {here}"
+        changes = format_changes(leads, to_dict(config), text)
+        if changes:
+            listed = "; ".join(changes.values())
+            raise ValueError(f"all processes are started with the same settings, and here {listed}")
+    return config
+
+
+def resolve_settings(config: Config, workdir: Path) -> Config:
+    """Return `config` with what it leaves open decided, by the lead for all processes.
+
+    It is as the run in `workdir` decided it before, else as `resolve` does: a run must not change
+    how it computes when it is continued, or it would not end as one that was never stopped; and
+    hosts with different processors must compute alike.
+
+    Raises:
+      ValueError: the settings in `workdir` are damaged, or the start positions cannot be read or
+        have changed.
+      StorageError: the start positions cannot be copied.
+    """
+    resolved = json.dumps(to_dict(_resolve(config, workdir))) if mesh_lib.is_lead() else ""
+    return from_dict(json.loads(mesh_lib.from_lead(resolved)))
+
+
+def _resolve(config: Config, workdir: Path) -> Config:
+    network = config.network
+    is_open = isinstance(network, ConvolutionalConfig) and network.convolution == "auto"
+    if is_open and (written := files.read_settings(workdir)):
+        # Only what is needed is read: the file may be of a version with other settings.
+        names = ("convolution", "train_dtype", "inference_dtype")
+        earlier = {name: written.get("network", {}).get(name) for name in names}
+        source = str(workdir / files.CONFIG)
+        network = from_dict({"network": earlier}, config, source=source).network
+    if config.game.start_positions is not None:
+        _keep_start_positions(Path(config.game.start_positions), workdir / START_POSITIONS)
+    if isinstance(network, LinearConfig):
+        config = _without_symmetries(config)
+    return dataclasses.replace(config, network=resolve(network))
+
+
+def _without_symmetries(config: Config) -> Config:
+    """Return `config` for a network whose planes are numbers of patterns.
+
+    They do not turn with the board.
+    """
+    return dataclasses.replace(
+        config,
+        search=config.search.replace(random_symmetry=False),
+        replay=dataclasses.replace(config.replay, symmetries=False),
+        evaluation=dataclasses.replace(config.evaluation, average_symmetries=False),
+    )
+
+
+def _keep_start_positions(given: Path, kept: Path) -> None:
+    """Copy the file of start positions into the run's directory, where it outlives the file.
+
+    Raises:
+      ValueError: the file cannot be read, or it is not what it was when the run began.
+      StorageError: it cannot be written.
+    """
+    if kept.exists() and not given.exists():
+        return
+    try:
+        content = given.read_bytes()
+    except OSError as error:
+        raise ValueError(f"cannot read the start positions in {given}: {error.strerror}") from error
+    if not kept.exists():
+        write_atomic(kept, [content])
+    elif kept.read_bytes() != content:
+        problem = f"the start positions in {given} have changed since the run began"
+        raise ValueError(f"{problem}; it began with those in {kept}")

@@ -1,0 +1,207 @@
+"""The stage that learns from games of its own: AlphaGo Zero and AlphaZero."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+
+import jax
+from rich.console import Console
+from rich.text import Text
+
+from azero import mesh as mesh_lib
+from azero.console.progress import Progress
+from azero.console.tables import format_bytes, format_duration
+from azero.data import run_files as files
+from azero.data.rows import Row
+from azero.experiment import Experiment
+from azero.match.arena import evaluation_row
+from azero.report.metrics import MetricsWriter
+from azero.report.pieces import start_of
+from azero.settings import Config
+from azero.train.driver import run_experiment
+from azero.train.estimate import LIFETIME_SECONDS, estimate, mean_simulations
+from azero.train.events import (
+    Evaluated,
+    Event,
+    IterationDone,
+    MatchSkipped,
+    Played,
+    SampleGame,
+)
+from azero.train.hosts import note
+from azero.train.loop import Loop, RunState
+from azero.train.saving import check_complete, restore_selfplay, save_selfplay
+from azero.train.stage import Iterate, Stage
+from azero.train.stopping import StopRequest
+
+WorkerBackend = Callable[[Loop, RunState, StopRequest], AbstractContextManager[Iterate[RunState]]]
+"""Starts workers elsewhere for the iterations of a run, and stops them when it ends."""
+
+
+def run(
+    experiment: Experiment,
+    config: Config,
+    workdir: Path,
+    console: Console | None = None,
+    backend: WorkerBackend | None = None,
+    from_checkpoint: int | None = None,
+) -> int:
+    """Start or continue the run in `workdir`; return its exit status.
+
+    Args:
+      experiment: its name and title.
+      config: its settings.
+      workdir: the run's directory.
+      console: where to say what happens; None is the standard output.
+      backend: where games and matches are played; None is this process.
+      from_checkpoint: the checkpoint to go back to; None is the newest.
+
+    Raises:
+      The same as `azero.train.driver.run_experiment`.
+    """
+    make_stage = partial(make_selfplay_stage, backend=backend)
+    return run_experiment(experiment, config, workdir, make_stage, console, from_checkpoint)
+
+
+def make_selfplay_stage(
+    config: Config,
+    workdir: Path,
+    backend: WorkerBackend | None = None,
+) -> Stage[RunState]:
+    """Return the stage; its programs are not compiled yet.
+
+    Raises:
+      ValueError: settings do not fit each other or the devices.
+      CheckpointError: there are games of a run in `workdir`, and no checkpoints.
+    """
+    if backend is not None and jax.process_count() > 1:
+        problem = "--cluster is for a learner of one process, and this run has several"
+        raise ValueError(f"{problem}; start one, or leave --cluster out")
+    announcement = _warn_of_cost(config)
+    loop = Loop(config, mesh_lib.make_mesh(), workdir)
+    loop.programs.trace_match()
+    check_complete(workdir)
+    return Stage(
+        config=config,
+        restore=partial(restore_selfplay, loop=loop),
+        save=save_selfplay,
+        open=partial(_open, loop, backend),
+        report=partial(_report, loop),
+        count=_count,
+        announcement=announcement,
+        # What goes wrong in a match goes wrong in it again.
+        is_risky=loop.match_is_due,
+    )
+
+
+def _warn_of_cost(config: Config) -> Text | None:
+    """Return a warning where the run would take longer than a machine lasts."""
+    cost = estimate(config)
+    if cost.seconds < LIFETIME_SECONDS:
+        return None
+    small = "cpu" if jax.devices()[0].platform == "cpu" else "one_gpu"
+    return Text(
+        f"The whole run would take about {format_duration(cost.seconds)} on this machine (by "
+        f"arithmetic alone: {cost.flops:.2g} operations at {cost.flops_per_second / 1e9:,.0f} "
+        f"GFLOP/s; trees of {format_bytes(cost.tree_bytes)}). It starts all the same, and can be "
+        "stopped and continued at any time. To see it learn here, take a smaller one: "
+        f"--config configs/{small}.toml, or python -m azero.experiments.go5",
+        style="yellow",
+    )
+
+
+@contextlib.contextmanager
+def _open(
+    loop: Loop,
+    backend: WorkerBackend | None,
+    state: RunState,
+    stop: StopRequest,
+) -> Iterator[Iterate[RunState]]:
+    """Start the workers, where there are any; close them and the replay in the end."""
+    with contextlib.closing(state.replay), contextlib.ExitStack() as workers:
+        if backend is None:
+            yield loop.iterate
+        else:
+            yield workers.enter_context(backend(loop, state, stop))
+
+
+def _count(state: RunState) -> str:
+    steps = int(state.train.step)
+    return f"{state.games:,} games, {state.positions:,} positions, {steps:,} steps"
+
+
+def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress) -> Row:
+    """Record an event; return what it adds to the iteration's row of metrics."""
+    match event:
+        case Evaluated(iteration, opponent, result, promoted):
+            metrics.event_row(evaluation_row(iteration, opponent, result, promoted))
+            verdict = _VERDICTS[promoted]
+            progress.note(f"iteration {iteration} against iteration {opponent}: {result}{verdict}")
+        case MatchSkipped(iteration, opponent, reason):
+            metrics.event("match skipped", iteration, opponent_iteration=opponent, reason=reason)
+            progress.note(f"iteration {iteration} does not play iteration {opponent}: {reason}")
+        case IterationDone():
+            if event.samples:
+                games = [_sample(loop, event.iteration, game) for game in event.samples]
+                metrics.samples(event.iteration, games)
+            for warning in event.warnings:
+                note(warning, progress.note)
+            return _row(loop.config, event)
+        case Played():
+            pass
+    return {}
+
+
+_VERDICTS = {
+    None: "",
+    True: "; it is the new best player",
+    False: "; the best player stays",
+}
+"""What is said of a match, by whether the player was promoted."""
+
+
+def _row(config: Config, event: IterationDone) -> Row:
+    """Return what an iteration adds to its row of metrics."""
+    games = max(event.new_games, 1)
+    speed = event.new_positions / event.selfplay_seconds
+    resignation = {
+        "resigned": event.resigned / games,
+        "resign_threshold": event.resign_threshold,
+        "resign_false_positives": event.resign_false_positives,
+    }
+    return {
+        "games": event.games,
+        "positions": event.positions,
+        "window_games": event.window_games,
+        "window_positions": event.window_positions,
+        "first_wins": event.first_wins / games,
+        "draws": event.draws / games,
+        "game_length": event.mean_length,
+        "network_age": event.network_age,
+        "selfplay_seconds": event.selfplay_seconds,
+        "learn_seconds": event.learner_seconds,
+        "wait_seconds": event.learner_wait_seconds,
+        "positions_per_second": speed,
+        "simulations_per_second": speed * mean_simulations(config),
+        **(resignation if config.selfplay.resign else {}),
+    }
+
+
+def _sample(loop: Loop, iteration: int, game: SampleGame) -> files.SampleGame:
+    """Return a game of self-play as people look at it."""
+    settings, player = loop.config.game, f"iteration {iteration}"
+    return files.SampleGame(
+        game=settings.name,
+        board=loop.game.board_shape,
+        actions=tuple(game.actions),
+        rewards=(game.result, -game.result),
+        ending="resignation" if game.resigned else "played out",
+        values=tuple(game.values[: len(game.actions)]),
+        komi=getattr(settings, "komi", None),
+        names=(player, player),
+        start="" if loop.starts is None else start_of(settings.name, game.frame),
+    )

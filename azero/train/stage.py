@@ -1,0 +1,59 @@
+"""The contract of a stage: `state -> events`, and what else it has of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from rich.text import Text
+
+from azero.checkpoint import Checkpointer
+from azero.console.progress import Progress
+from azero.data.rows import Row
+from azero.learn.learner import TrainState
+from azero.report.metrics import MetricsWriter
+from azero.settings import Config
+from azero.train.stopping import StopRequest
+
+
+class State(Protocol):
+    """What every run has in its checkpoints."""
+
+    train: TrainState
+    iteration: int
+
+
+S = TypeVar("S", bound=State)
+Iterate = Callable[[S], Iterator[Any]]
+"""Runs one iteration on a state, in place: a generator of events, after which it may be saved."""
+
+
+@dataclass(frozen=True)
+class Stage(Generic[S]):
+    """One way to learn: all in which a run differs from other runs."""
+
+    config: Config
+    """The settings, with nothing left open."""
+    restore: Callable[[Checkpointer], tuple[S, list[str]]]
+    """Returns the newest state that is whole, or the first one, and what is noteworthy about it."""
+    save: Callable[[Checkpointer, S], None]
+    """Hands a state over to be written in the background."""
+    open: Callable[[S, StopRequest], AbstractContextManager[Iterate[S]]]
+    """Acquires what iterations need, and releases it when the run ends."""
+    report: Callable[[Any, MetricsWriter, Progress], Row]
+    """Returns what an event of the stage's own adds to the iteration's row of metrics."""
+    count: Callable[[S], str]
+    """Returns what has been done so far, such as "12 games, 30 steps"."""
+    announcement: Text | None = None
+    """What is said once the run is prepared."""
+    is_risky: Callable[[S], bool] = lambda state: False
+    """Whether the next iteration must not begin before there is a first checkpoint on disk."""
+    exports_network: bool = False
+    """Whether the network alone is written, too, when the run ends."""
+
+
+MakeStage = Callable[[Config, Path], Stage[S]]
+"""Makes the stage of settings with nothing left open, in a working directory that is there."""
