@@ -10,13 +10,21 @@ VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 
 
 def compilation_cache() -> str:
-    """Return the directory of compiled programs: the one that is set, or one in the user's cache directory."""
-    directory = sys.modules["jax"].config.values["jax_compilation_cache_dir"] if "jax" in sys.modules else os.environ.get(VARIABLE)
-    return directory or str(Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "azero" / "jax")
+    """Return the directory of compiled programs: the one that is set, or one in the user's cache
+    directory."""
+    directory = (
+        sys.modules["jax"].config.values["jax_compilation_cache_dir"]
+        if "jax" in sys.modules
+        else os.environ.get(VARIABLE)
+    )
+    return directory or str(
+        Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "azero" / "jax"
+    )
 
 
 def use_compilation_cache() -> None:
-    """Keep compiled programs there; to be called before anything is compiled. JAX itself is not loaded for it: an engine's first answers do not wait for that."""
+    """Keep compiled programs there; to be called before anything is compiled. JAX itself is not
+    loaded for it: an engine's first answers do not wait for that."""
     if "jax" in sys.modules:
         sys.modules["jax"].config.update("jax_compilation_cache_dir", compilation_cache())
     else:

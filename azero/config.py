@@ -1,7 +1,8 @@
 """Frozen, typed, validated settings; TOML overlays; dump, load and hash.
 
-Every field says its unit and its source in the string below it; `--help` prints those strings. The classes are where what they set is, in modules called
-`settings`; `azero.settings` puts them together.
+Every field says its unit and its source in the string below it; `--help` prints those strings. The
+classes are where what they set is, in modules called `settings`; `azero.settings` puts them
+together.
 """
 
 from __future__ import annotations
@@ -33,15 +34,20 @@ def check(condition: bool, message: str) -> None:
         raise ValueError(message)
 
 
-def check_range(settings: Any, table: str, names: str, low: float, high: float = math.inf, above: bool = False) -> None:
-    """Check that the settings `names` of a table, those that are not None, lie in [low, high], with `above` in (low, high]; NaN lies nowhere.
+def check_range(
+    settings: Any, table: str, names: str, low: float, high: float = math.inf, above: bool = False
+) -> None:
+    """Check that the settings `names` of a table, those that are not None, lie in [low, high], with
+    `above` in (low, high]; NaN lies nowhere.
 
     Raises:
       ValueError: one does not; it is named with its value and what is allowed.
     """
     for name in names.split():
         value = getattr(settings, name)
-        if value is None or (low <= value <= high and not (above and value == low) and abs(value) < math.inf):
+        if value is None or (
+            low <= value <= high and not (above and value == low) and abs(value) < math.inf
+        ):
             continue
         allowed = f"above {low}" if above else f"at least {low}"
         allowed = allowed if high == math.inf else f"from {low} to {high}"
@@ -61,7 +67,8 @@ class Kind:
     name: str
 
     def build(self, *arguments: Any, **options: Any) -> Any:
-        """Make what these settings are of; the arguments are those of `MAKER` after the settings."""
+        """Make what these settings are of; the arguments are those of `MAKER` after the
+        settings."""
         return find(self.MAKER)(self, *arguments, **options)
 
     @classmethod
@@ -76,14 +83,19 @@ class Kind:
         return typing.cast(type[Self], find(cls.KINDS[name]))
 
     def as_kind(self, name: Any) -> Self:
-        """Return settings of the kind `name`: the values here of the settings that it has too, its defaults for the others.
+        """Return settings of the kind `name`: the values here of the settings that it has too, its
+        defaults for the others.
 
         Raises:
           ValueError: there is none of that name.
         """
         kind = self.kind(name)
         mine = {field.name for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        shared = {field.name: getattr(self, field.name) for field in dataclasses.fields(kind) if field.name in mine}  # type: ignore[arg-type]
+        shared = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(kind)
+            if field.name in mine
+        }  # type: ignore[arg-type]
         return kind(**{**shared, "name": name})
 
     def replace(self, **changes: Any) -> Self:
@@ -97,7 +109,11 @@ class Kind:
 
     def having(self, setting: str) -> list[str]:
         """Return the names of the kinds that have a setting."""
-        return [name for name in self.KINDS if setting in {field.name for field in dataclasses.fields(self.kind(name))}]  # type: ignore[arg-type]
+        return [
+            name
+            for name in self.KINDS
+            if setting in {field.name for field in dataclasses.fields(self.kind(name))}
+        ]  # type: ignore[arg-type]
 
     def is_elsewhere(self, setting: str) -> bool:
         """Return whether a setting is one of other kinds and not of this one."""
@@ -130,7 +146,8 @@ def read_settings(data: dict[str, Any], base: C, source: str = "settings") -> C:
 
 
 def load_overlay(path: Path, base: C) -> C:
-    """Return `base` with the keys of the TOML file at `path` replaced; its table [about] is for people and for `overlay_experiments`.
+    """Return `base` with the keys of the TOML file at `path` replaced; its table [about] is for
+    people and for `overlay_experiments`.
 
     Raises:
       ValueError: the file cannot be read, is not TOML, or names a key that does not exist.
@@ -156,12 +173,19 @@ def overlay_experiments(path: Path) -> list[str]:
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST_OVERLAY:
-            raise ValueError(f"it has more than {LARGEST_OVERLAY >> 10} KiB, which no settings need")
+            raise ValueError(
+                f"it has more than {LARGEST_OVERLAY >> 10} KiB, which no settings need"
+            )
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"cannot read the overlay {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or tables in tables without an end
-        raise ValueError(f"{path} is not valid TOML: {' '.join(str(error).split())[:300]}") from error
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # not TOML, not UTF-8, or tables in tables without an end
+        raise ValueError(
+            f"{path} is not valid TOML: {' '.join(str(error).split())[:300]}"
+        ) from error
 
 
 def config_hash(config: Any) -> str:
@@ -175,25 +199,42 @@ _RETIRED = {"selfplay.policy_slots": "policy targets hold every move that the se
 
 def _without_retired(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     kept = {key: value for key, value in data.items() if f"{prefix}{key}" not in _RETIRED}
-    return {key: _without_retired(value, f"{prefix}{key}.") if isinstance(value, dict) else value for key, value in kept.items()}
+    return {
+        key: _without_retired(value, f"{prefix}{key}.") if isinstance(value, dict) else value
+        for key, value in kept.items()
+    }
 
 
-def _overlay(base: Any, data: dict[str, Any], prefix: str, source: str, is_stored: bool = False) -> Any:
+def _overlay(
+    base: Any, data: dict[str, Any], prefix: str, source: str, is_stored: bool = False
+) -> Any:
     if isinstance(base, Kind):
         base = _kind_of(base, data, prefix, source)
         if is_stored:
-            data = {key: value for key, value in data.items() if not base.is_elsewhere(key.replace("-", "_"))}
+            data = {
+                key: value
+                for key, value in data.items()
+                if not base.is_elsewhere(key.replace("-", "_"))
+            }
     hints = typing.get_type_hints(type(base))
     changes: dict[str, Any] = {}
     for key, value in data.items():
         name = key.replace("-", "_")
         if name not in hints and f"{prefix}{name}" in _RETIRED:
-            raise ValueError(f"{source}: there is no setting {prefix}{key} any more, for {_RETIRED[f'{prefix}{name}']}; take the line out")
+            raise ValueError(
+                f"{source}: there is no setting {prefix}{key} any more, for "
+                f"{_RETIRED[f'{prefix}{name}']}; take the line out"
+            )
         if isinstance(base, Kind) and base.is_elsewhere(name):
-            raise ValueError(f"{source}: {prefix}{key} is no setting of {base.name}, only of {', '.join(base.having(name))}")
+            raise ValueError(
+                f"{source}: {prefix}{key} is no setting of {base.name}, only of "
+                f"{', '.join(base.having(name))}"
+            )
         if name not in hints:
             nearest = difflib.get_close_matches(name, hints, n=1, cutoff=0.0)[0]
-            raise ValueError(f"{source}: unknown key {prefix}{key}; the nearest one is {prefix}{nearest}")
+            raise ValueError(
+                f"{source}: unknown key {prefix}{key}; the nearest one is {prefix}{nearest}"
+            )
         current = getattr(base, name)
         if dataclasses.is_dataclass(current):
             if not isinstance(value, dict):
@@ -223,14 +264,22 @@ def _convert(value: Any, hint: Any, key: str, source: str) -> Any:
     if origin is Literal:
         if value in arguments:
             return value
-        raise ValueError(f"{source}: {key} is one of {', '.join(map(str, arguments))}, not {value!r}")
+        raise ValueError(
+            f"{source}: {key} is one of {', '.join(map(str, arguments))}, not {value!r}"
+        )
     if origin is tuple and isinstance(value, list | tuple):
         if len(arguments) == 2 and arguments[1] is Ellipsis:
             return tuple(_convert(item, arguments[0], key, source) for item in value)
         if len(arguments) == len(value):
-            return tuple(_convert(item, a, key, source) for item, a in zip(value, arguments, strict=True))
+            return tuple(
+                _convert(item, a, key, source) for item, a in zip(value, arguments, strict=True)
+            )
     if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    if isinstance(hint, type) and isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+    if (
+        isinstance(hint, type)
+        and isinstance(value, hint)
+        and not (hint is int and isinstance(value, bool))
+    ):
         return value
     raise ValueError(f"{source}: {key} is of type {getattr(hint, '__name__', hint)}, not {value!r}")

@@ -9,14 +9,29 @@ from typing import Literal
 from azero.settings import Config
 
 NAMES = (
-    "tictactoe", "go5", "go5_gated", "go7", "go9", "go9_gumbel", "go19", "go19_40b", "go19_alphazero",
-    "minichess", "animal_shogi", "chess", "chess_endings", "shogi", "sl19", "sl9",
-)  # fmt: skip
+    "tictactoe",
+    "go5",
+    "go5_gated",
+    "go7",
+    "go9",
+    "go9_gumbel",
+    "go19",
+    "go19_40b",
+    "go19_alphazero",
+    "minichess",
+    "animal_shogi",
+    "chess",
+    "chess_endings",
+    "shogi",
+    "sl19",
+    "sl9",
+)
 """The experiments: each is a module of this package with a value `EXPERIMENT`."""
 
 
 OF_STAGES = ("alphago9", "alphago19")
-"""The experiments of several networks (`azero.train.alphago2016.run`): modules of this package with a value `EXPERIMENT` of another kind."""
+"""The experiments of several networks (`azero.train.alphago2016.run`): modules of this package with
+a value `EXPERIMENT` of another kind."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +43,8 @@ class Experiment:
     """One line: what is learned, and what it shows."""
     config: Config
     learns_from: Literal["selfplay", "records"] = "selfplay"
-    """Where positions come from: games of its own, or a data set of `azero data import` (--data)."""
+    """Where positions come from: games of its own, or a data set of `azero data import`
+    (--data)."""
 
 
 def load(name: str) -> Experiment:
@@ -38,8 +54,13 @@ def load(name: str) -> Experiment:
       ValueError: there is none of that name, or it is one of `OF_STAGES`.
     """
     if name in OF_STAGES:
-        raise ValueError(f"{name} makes several networks one after another, so it is not known here, only to azero train; known are: {', '.join(NAMES)}")
+        raise ValueError(
+            f"{name} makes several networks one after another, so it is not known here, "
+            f"only to azero train; known are: {', '.join(NAMES)}"
+        )
     if name not in NAMES:
-        raise ValueError(f"unknown experiment {name!r}; the experiments are: {', '.join((*NAMES, *OF_STAGES))}")
+        raise ValueError(
+            f"unknown experiment {name!r}; the experiments are: {', '.join((*NAMES, *OF_STAGES))}"
+        )
     experiment: Experiment = importlib.import_module(f"azero.experiments.{name}").EXPERIMENT
     return experiment

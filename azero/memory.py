@@ -20,18 +20,22 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 _HIERARCHIES = Path("/sys/fs/cgroup")
 _OWN_GROUPS = Path("/proc/self/cgroup")
 _SIZE = re.compile(r"allocat\w+ (\d[\d.]*\s?(?:bytes|[KMGTPE]i?B?\b))")
-"""The size in "Out of memory allocating 1024 bytes", "Attempting to allocate 1.50G", "Unable to allocate 64.0 GiB" (XLA's and NumPy's words)."""
+"""The size in "Out of memory allocating 1024 bytes", "Attempting to allocate 1.50G", "Unable to
+allocate 64.0 GiB" (XLA's and NumPy's words)."""
 
 
 class OutOfMemoryError(ValueError):
-    """A device or the host has not the memory that was asked for; the text says what to make smaller."""
+    """A device or the host has not the memory that was asked for; the text says what to make
+    smaller."""
 
 
 def memory_bytes(hierarchies: Path = _HIERARCHIES, own_groups: Path = _OWN_GROUPS) -> int:
-    """Return the bytes of memory that the processes of this container may take together: those of the machine, or a control group's limit below that.
+    """Return the bytes of memory that the processes of this container may take together: those of
+    the machine, or a control group's limit below that.
 
     Args:
-      hierarchies: where the control groups are mounted, of version 2 or (in `memory` below it) of version 1.
+      hierarchies: where the control groups are mounted, of version 2 or (in `memory` below it) of
+        version 1.
       own_groups: the file that says which groups this process is in.
     """
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -39,7 +43,8 @@ def memory_bytes(hierarchies: Path = _HIERARCHIES, own_groups: Path = _OWN_GROUP
 
 
 def _limits(hierarchies: Path, own_groups: Path) -> Iterator[int]:
-    """Yield the limits of this process's control groups and of those around them (man 7 cgroups; kernel: admin-guide/cgroup-v2, cgroup-v1/memory)."""
+    """Yield the limits of this process's control groups and of those around them (man 7 cgroups;
+    kernel: admin-guide/cgroup-v2, cgroup-v1/memory)."""
     try:
         lines = own_groups.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -52,7 +57,8 @@ def _limits(hierarchies: Path, own_groups: Path) -> Iterator[int]:
             top, name = hierarchies / "memory", "memory.limit_in_bytes"
         else:
             continue
-        # A container sees its own group as the top, though the path may be the one outside of it: a file that is missing sets no limit.
+        # A container sees its own group as the top, though the path may be the one outside of it: a
+        # file that is missing sets no limit.
         parts = [part for part in group.split("/") if part not in ("", "..")]
         for depth in range(len(parts), -1, -1):
             with contextlib.suppress(OSError, ValueError):  # "max" is no number: no limit
@@ -60,7 +66,8 @@ def _limits(hierarchies: Path, own_groups: Path) -> Iterator[int]:
 
 
 def process_memory_bytes() -> int:
-    """Return the part of `memory_bytes` that is for this process of a run; all of them call it. Processes that run on one machine share its memory."""
+    """Return the part of `memory_bytes` that is for this process of a run; all of them call it.
+    Processes that run on one machine share its memory."""
     return memory_bytes() // _processes_here()
 
 
@@ -78,7 +85,8 @@ def _processes_here() -> int:
 
 @contextlib.contextmanager
 def explain_exhaustion() -> Iterator[None]:
-    """Turn a refused allocation, of a device or of the host, into one line that says what to make smaller.
+    """Turn a refused allocation, of a device or of the host, into one line that says what to make
+    smaller.
 
     Raises:
       OutOfMemoryError: there was one.
@@ -87,15 +95,19 @@ def explain_exhaustion() -> Iterator[None]:
         yield
     except MemoryError as error:
         raise OutOfMemoryError(
-            f"this machine has not enough memory{_amount(error)}; make smaller: selfplay.num-games, learner.batch-size, replay.window-games, "
+            f"this machine has not enough memory{_amount(error)}; make smaller: "
+            f"selfplay.num-games, learner.batch-size, replay.window-games, "
             "or start fewer processes on it"
         ) from error
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
         raise OutOfMemoryError(
-            f"a device has not enough memory{_amount(error)}; make smaller: selfplay.search-batch or selfplay.num-games for self-play, learner.batch-size for "
-            "learning, evaluation.games for matches, network.filters; azero doctor EXPERIMENT shows what each program needs"
+            f"a device has not enough memory{_amount(error)}; make smaller: "
+            f"selfplay.search-batch or selfplay.num-games for self-play, "
+            f"learner.batch-size for "
+            "learning, evaluation.games for matches, network.filters; azero doctor "
+            "EXPERIMENT shows what each program needs"
         ) from error
 
 

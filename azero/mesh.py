@@ -1,4 +1,5 @@
-"""The devices of one or many hosts as a mesh, what a host brings to a whole and learns of it, and who is the lead host."""
+"""The devices of one or many hosts as a mesh, what a host brings to a whole and learns of it, and
+who is the lead host."""
 
 from __future__ import annotations
 
@@ -18,23 +19,40 @@ from azero.types import PyTree
 MAX_CPU_DEVICES = 16
 """Most devices that one host's CPU is split into; games and batches must divide by them."""
 STUCK_SECONDS = 600
-"""XLA ends the process when the devices of a CPU have waited so long for each other; its own 40 s are too few for a machine that is busy with other things."""
+"""XLA ends the process when the devices of a CPU have waited so long for each other; its own 40 s
+are too few for a machine that is busy with other things."""
 DATA_AXIS = "data"
 """The one mesh axis: games in self-play, positions in learning."""
 
 
 def split_cpu() -> None:
-    """Make one device per core of the CPU (the largest power of two), unless the environment says how many.
+    """Make one device per core of the CPU (the largest power of two), unless the environment says
+    how many.
 
-    XLA runs most of a network on one core per device, so two devices on two cores evaluate almost twice as many positions.
+    XLA runs most of a network on one core per device, so two devices on two cores evaluate almost
+    twice as many positions.
     """
-    chosen = "JAX_NUM_CPU_DEVICES" in os.environ or "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    chosen = (
+        "JAX_NUM_CPU_DEVICES" in os.environ
+        or "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    )
     if not chosen and not jax.distributed.is_initialized():
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        with contextlib.suppress(RuntimeError):  # a backend is in use already: it keeps the devices it has
-            jax.config.update("jax_num_cpu_devices", 1 << (min(cores, MAX_CPU_DEVICES).bit_length() - 1))
+        cores = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
+        with contextlib.suppress(
+            RuntimeError
+        ):  # a backend is in use already: it keeps the devices it has
+            jax.config.update(
+                "jax_num_cpu_devices", 1 << (min(cores, MAX_CPU_DEVICES).bit_length() - 1)
+            )
             if jaxlib_version >= (0, 9):  # older ones end the process at a flag they do not know
-                os.environ["XLA_FLAGS"] = f"--xla_cpu_collective_call_terminate_timeout_seconds={STUCK_SECONDS} " + os.environ.get("XLA_FLAGS", "")
+                os.environ["XLA_FLAGS"] = (
+                    f"--xla_cpu_collective_call_terminate_timeout_seconds={STUCK_SECONDS} "
+                    + os.environ.get("XLA_FLAGS", "")
+                )
 
 
 def is_lead() -> bool:
@@ -43,7 +61,8 @@ def is_lead() -> bool:
 
 
 def make_mesh(devices: list[Any] | None = None) -> Mesh:
-    """Return the mesh of all devices (of all hosts) along the data axis; those of a process lie side by side, so it has one range of games and positions.
+    """Return the mesh of all devices (of all hosts) along the data axis; those of a process lie
+    side by side, so it has one range of games and positions.
 
     Raises:
       ValueError: the processes have different numbers of devices.
@@ -52,7 +71,9 @@ def make_mesh(devices: list[Any] | None = None) -> Mesh:
         devices = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))
         counts = Counter(device.process_index for device in devices)
         if len(set(counts.values())) > 1:
-            listed = ", ".join(f"process {process} has {count}" for process, count in sorted(counts.items()))
+            listed = ", ".join(
+                f"process {process} has {count}" for process, count in sorted(counts.items())
+            )
             raise ValueError(f"every process needs the same number of devices, and here {listed}")
     return Mesh(np.asarray(devices), (DATA_AXIS,), axis_types=(AxisType.Auto,))
 
@@ -69,7 +90,9 @@ def batch_sharded(mesh: Mesh) -> NamedSharding:
 
 def shapes(tree: PyTree, sharding: NamedSharding) -> PyTree:
     """Return the shapes of arrays that lie on the devices as `sharding` says."""
-    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree)
+    return jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree
+    )
 
 
 def put(tree: PyTree, sharding: NamedSharding) -> PyTree:
@@ -91,26 +114,39 @@ def share(count: int) -> slice:
 
 
 def whole(leaf: Any) -> np.ndarray:
-    """Return all of an array in this host's memory, a copy of its own; every process calls this where the array is spread over several."""
+    """Return all of an array in this host's memory, a copy of its own; every process calls this
+    where the array is spread over several."""
     if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
-        leaf = leaf.addressable_data(0) if leaf.is_fully_replicated else multihost_utils.process_allgather(leaf, tiled=True)
+        leaf = (
+            leaf.addressable_data(0)
+            if leaf.is_fully_replicated
+            else multihost_utils.process_allgather(leaf, tiled=True)
+        )
     return np.array(leaf)
 
 
 def gather(values: np.ndarray) -> np.ndarray:
-    """Return the arrays [...] of all processes, which have one shape, as [P, ...] in every process."""
-    return np.asarray(values)[None] if jax.process_count() == 1 else np.asarray(multihost_utils.process_allgather(values))
+    """Return the arrays [...] of all processes, which have one shape, as [P, ...] in every
+    process."""
+    return (
+        np.asarray(values)[None]
+        if jax.process_count() == 1
+        else np.asarray(multihost_utils.process_allgather(values))
+    )
 
 
 def gather_rows(rows: np.ndarray) -> np.ndarray:
-    """Return the rows [N, ...] of all processes one after the other; each may have another number of them."""
+    """Return the rows [N, ...] of all processes one after the other; each may have another number
+    of them."""
     if jax.process_count() == 1:
         return rows
     counts = gather(np.asarray(len(rows), np.int32))
     # A power of two, so that the program that gathers is compiled for few shapes.
     padded = np.zeros((1 << int(counts.max(initial=0)).bit_length(), *rows.shape[1:]), rows.dtype)
     padded[: len(rows)] = rows
-    return np.concatenate([part[:count] for part, count in zip(gather(padded), counts, strict=True)])
+    return np.concatenate(
+        [part[:count] for part, count in zip(gather(padded), counts, strict=True)]
+    )
 
 
 def from_lead(text: str) -> str:
@@ -137,5 +173,6 @@ def check_divides(count: int, mesh: Mesh, setting: str) -> None:
     """
     if count % mesh.size:
         raise ValueError(
-            f"{setting} = {count} does not divide over the {mesh.size} devices; the nearest that does is {max(mesh.size, count // mesh.size * mesh.size)}"
+            f"{setting} = {count} does not divide over the {mesh.size} devices; the "
+            f"nearest that does is {max(mesh.size, count // mesh.size * mesh.size)}"
         )

@@ -33,5 +33,6 @@ class Config:
 
 
 def from_dict(data: dict[str, Any], base: Config | None = None, source: str = "settings") -> Config:
-    """Return `base` (or the defaults) with the keys of `data` replaced; see `azero.config.read_settings`."""
+    """Return `base` (or the defaults) with the keys of `data` replaced; see
+    `azero.config.read_settings`."""
     return read_settings(data, Config() if base is None else base, source)

@@ -1,4 +1,5 @@
-"""The setting of XLA that must stand before JAX starts: on CPUs no fusions by YNNPACK, some of which compute wrong numbers (docs/upstream-ynnpack.md)."""
+"""The setting of XLA that must stand before JAX starts: on CPUs no fusions by YNNPACK, some of
+which compute wrong numbers (docs/upstream-ynnpack.md)."""
 
 from __future__ import annotations
 
@@ -15,9 +16,11 @@ FLAG = f"--{NAME}="
 
 
 def turn_off_ynn_fusions() -> str:
-    """Add `FLAG` to XLA_FLAGS, where this jaxlib knows it and it is not set yet; return what was done, in words.
+    """Add `FLAG` to XLA_FLAGS, where this jaxlib knows it and it is not set yet; return what was
+    done, in words.
 
-    Warns where JAX has started already, because it reads XLA_FLAGS only once, when it makes its first backend.
+    Warns where JAX has started already, because it reads XLA_FLAGS only once, when it makes its
+    first backend.
     """
     flags = _flags()
     if NAME in flags:
@@ -26,11 +29,15 @@ def turn_off_ynn_fusions() -> str:
         return "this jaxlib has no such setting"
     if _jax_has_started():
         warnings.warn(
-            f"JAX had started before azero was imported, so its programs for CPUs may compute wrong numbers: import azero first, or set XLA_FLAGS={FLAG}",
+            f"JAX had started before azero was imported, so its programs for CPUs may "
+            f"compute wrong numbers: import azero first, or set XLA_FLAGS={FLAG}",
             RuntimeWarning,
             stacklevel=3,  # the line that imports azero, where Python shows it
         )
-        return f"on, and numbers may be wrong: JAX had started before azero was imported. Import azero first, or set XLA_FLAGS={FLAG}"
+        return (
+            f"on, and numbers may be wrong: JAX had started before azero was imported. Import "
+            f"azero first, or set XLA_FLAGS={FLAG}"
+        )
     os.environ["XLA_FLAGS"] = f"{flags} {FLAG}".lstrip()
     return f"off: azero set {FLAG}"
 
@@ -45,11 +52,15 @@ def _flags() -> str:
 
 
 def _jaxlib_knows_it() -> bool:
-    """Return whether the flag's name stands in jaxlib's library: XLA ends the process at a flag that it does not know. jaxlib is not imported."""
+    """Return whether the flag's name stands in jaxlib's library: XLA ends the process at a flag
+    that it does not know. jaxlib is not imported."""
     spec = importlib.util.find_spec("jaxlib")
     for folder in spec.submodule_search_locations or () if spec else ():
         for path in Path(folder).glob("*jax_common*"):
-            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            with (
+                path.open("rb") as file,
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+            ):
                 return content.find(b"\0" + NAME.encode() + b"\0") >= 0
     return False
 

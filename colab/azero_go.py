@@ -16,26 +16,30 @@
 # %% [markdown]
 # # A computer learns Go from nothing, and you play against it
 #
-# AlphaGo Zero's method on a small board: the program plays itself, learns from its own games, and plays again. Nobody shows it a game.
+# AlphaGo Zero's method on a small board: the program plays itself, learns from its own games, and
+# plays again. Nobody shows it a game.
 #
 # 1. Choose below, then *Runtime > Run all*.
-# 2. Watch it learn. 5x5 needs minutes to tens of minutes even without an accelerator; for 7x7 choose *Runtime > Change runtime type > T4 GPU*.
-# 3. Play against it by clicking.
+# 2. Watch it learn. 5x5 needs minutes to tens of minutes even without an accelerator; for 7x7
+# choose *Runtime > Change runtime type > T4 GPU*. 3. Play against it by clicking.
 #
-# With *KEEP_ON_DRIVE* the run lives on your Google Drive. When Colab ends the session, open this notebook again and run all cells: it goes on where it was.
+# With *KEEP_ON_DRIVE* the run lives on your Google Drive. When Colab ends the session, open this
+# notebook again and run all cells: it goes on where it was.
 
 # %%
 REPOSITORY = ""  # @param {type: "string"}
 BOARD = "5x5"  # @param ["5x5", "7x7"]
 KEEP_ON_DRIVE = True  # @param {type: "boolean"}
 ITERATIONS = 0  # @param {type: "integer"}
-# REPOSITORY: the address that `git clone` takes for azero; leave it empty if you have uploaded a clone as /content/azero.
-# ITERATIONS: how long to learn, in all; 0 is the experiment's own number (100 for 5x5, 1,500 for 7x7).
+# REPOSITORY: the address that `git clone` takes for azero; leave it empty if you have uploaded a
+# clone as /content/azero. ITERATIONS: how long to learn, in all; 0 is the experiment's own number
+# (100 for 5x5, 1,500 for 7x7).
 
 # %% [markdown]
 # ## Install
 #
-# The JAX that Colab brings knows this machine's accelerator and stays as it is: azero takes any version from 0.7.2 on.
+# The JAX that Colab brings knows this machine's accelerator and stays as it is: azero takes any
+# version from 0.7.2 on.
 
 # %%
 import importlib.metadata
@@ -57,20 +61,32 @@ if importlib.util.find_spec("azero") is None:
     before = versions()
     if not CODE.exists():
         if not REPOSITORY:
-            raise SystemExit(f"Set REPOSITORY above to the address of azero's git repository, or upload a clone of it as {CODE}.")
-        subprocess.run(["git", "clone", "--quiet", "--depth", "1", REPOSITORY, str(CODE)], check=True)
-    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", f"{CODE}[notebook]"], check=True)
+            raise SystemExit(
+                f"Set REPOSITORY above to the address of azero's git repository, or "
+                f"upload a clone of it as {CODE}."
+            )
+        subprocess.run(
+            ["git", "clone", "--quiet", "--depth", "1", REPOSITORY, str(CODE)], check=True
+        )
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", f"{CODE}[notebook]"], check=True
+    )
     importlib.invalidate_caches()
     print("before:", before)
     if versions() != before:
-        print("These packages were changed: choose Runtime > Restart session, then run all cells again.")
+        print(
+            "These packages were changed: choose Runtime > Restart session, then run all "
+            "cells again."
+        )
 print("versions:", versions(), "azero", importlib.metadata.version("azero"))
 
 # %% [markdown]
 # ## Where the run lives
 
 # %%
-SMOKE = os.environ.get("AZERO_SMOKE") == "1"  # the test of this notebook: seconds instead of minutes
+SMOKE = (
+    os.environ.get("AZERO_SMOKE") == "1"
+)  # the test of this notebook: seconds instead of minutes
 RUNS = Path(os.environ.get("AZERO_RUNS", "runs"))
 if KEEP_ON_DRIVE and ON_COLAB:
     from google.colab import drive
@@ -81,7 +97,14 @@ if KEEP_ON_DRIVE and ON_COLAB:
 EXPERIMENT = "tictactoe" if SMOKE else {"5x5": "go5", "7x7": "go7"}[BOARD]
 WORKDIR = RUNS / EXPERIMENT
 # A T4 has no bfloat16 units; how to compute convolutions is chosen for the machine at hand.
-FLAGS = ["--network.train-dtype", "float32", "--network.inference-dtype", "float32", "--network.convolution", "auto"]
+FLAGS = [
+    "--network.train-dtype",
+    "float32",
+    "--network.inference-dtype",
+    "float32",
+    "--network.convolution",
+    "auto",
+]
 if SMOKE:
     FLAGS = ["--config", str(CODE / "configs" / "smoke.toml")]
 if ITERATIONS:
@@ -91,8 +114,8 @@ print(WORKDIR)
 # %% [markdown]
 # ## Learn
 #
-# The curves are redrawn every few seconds. The Elo curve begins when the newest network first plays the one before it. Stopping the cell stops the run, saved;
-# running the cell again continues it.
+# The curves are redrawn every few seconds. The Elo curve begins when the newest network first plays
+# the one before it. Stopping the cell stops the run, saved; running the cell again continues it.
 
 # %%
 from azero.commands.notebook import Training, play
@@ -103,8 +126,10 @@ training.follow()
 # %% [markdown]
 # ## Play
 #
-# Click a point; you are Black. *hint* shows what the network thinks of your position. On 5x5 Black can win the whole board, if it opens in the centre.
-# More visits make the network stronger and slower. It plays the newest checkpoint, so this also works while the run above is stopped half-way.
+# Click a point; you are Black. *hint* shows what the network thinks of your position. On 5x5 Black
+# can win the whole board, if it opens in the centre. More visits make the network stronger and
+# slower. It plays the newest checkpoint, so this also works while the run above is stopped
+# half-way.
 
 # %%
 board = play(WORKDIR, visits=64, colour="black")
@@ -112,6 +137,6 @@ board = play(WORKDIR, visits=64, colour="black")
 # %% [markdown]
 # ## Go on
 #
-# * A full report with all curves and sample games to step through is `report.html` in the working directory.
-# * *ITERATIONS* above, and the cells below it again: learns longer. The same working directory continues.
-# * 9x9 on Colab's TPU: `azero_tpu.ipynb`.
+# * A full report with all curves and sample games to step through is `report.html` in the working
+# directory. * *ITERATIONS* above, and the cells below it again: learns longer. The same working
+# directory continues. * 9x9 on Colab's TPU: `azero_tpu.ipynb`.

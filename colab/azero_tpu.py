@@ -16,24 +16,28 @@
 # %% [markdown]
 # # 9x9 Go on Colab's TPU
 #
-# `go9`, AlphaZero's search with 200 simulations and a network of 6 blocks and 128 filters, sized by `configs/v5e_1.toml` for one chip with 16 GB.
+# `go9`, AlphaZero's search with 200 simulations and a network of 6 blocks and 128 filters, sized by
+# `configs/v5e_1.toml` for one chip with 16 GB.
 #
 # 1. *Runtime > Change runtime type > v5e-1 TPU*, choose below, then *Runtime > Run all*.
-# 2. A whole run takes longer than Colab lets a session live: keep it on Google Drive. After a cut-off open this notebook again and run all cells: the run goes on
-#    from its last checkpoint.
-# 3. Play against what it has learned so far, at any time: the notebook plays on the machine's CPU, and the TPU belongs to the run.
+# 2. A whole run takes longer than Colab lets a session live: keep it on Google Drive. After a
+# cut-off open this notebook again and run all cells: the run goes on from its last checkpoint. 3.
+# Play against what it has learned so far, at any time: the notebook plays on the machine's CPU, and
+# the TPU belongs to the run.
 
 # %%
 REPOSITORY = ""  # @param {type: "string"}
 KEEP_ON_DRIVE = True  # @param {type: "boolean"}
 HOURS = 3.0  # @param {type: "number"}
-# REPOSITORY: the address that `git clone` takes for azero; leave it empty if you have uploaded a clone as /content/azero.
-# HOURS: how long the cell below learns before it stops, saved, and you can play.
+# REPOSITORY: the address that `git clone` takes for azero; leave it empty if you have uploaded a
+# clone as /content/azero. HOURS: how long the cell below learns before it stops, saved, and you can
+# play.
 
 # %% [markdown]
 # ## Install
 #
-# The JAX that Colab brings knows this machine's accelerator and stays as it is: azero takes any version from 0.7.2 on.
+# The JAX that Colab brings knows this machine's accelerator and stays as it is: azero takes any
+# version from 0.7.2 on.
 
 # %%
 import importlib.metadata
@@ -55,20 +59,32 @@ if importlib.util.find_spec("azero") is None:
     before = versions()
     if not CODE.exists():
         if not REPOSITORY:
-            raise SystemExit(f"Set REPOSITORY above to the address of azero's git repository, or upload a clone of it as {CODE}.")
-        subprocess.run(["git", "clone", "--quiet", "--depth", "1", REPOSITORY, str(CODE)], check=True)
-    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", f"{CODE}[notebook]"], check=True)
+            raise SystemExit(
+                f"Set REPOSITORY above to the address of azero's git repository, or "
+                f"upload a clone of it as {CODE}."
+            )
+        subprocess.run(
+            ["git", "clone", "--quiet", "--depth", "1", REPOSITORY, str(CODE)], check=True
+        )
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", f"{CODE}[notebook]"], check=True
+    )
     importlib.invalidate_caches()
     print("before:", before)
     if versions() != before:
-        print("These packages were changed: choose Runtime > Restart session, then run all cells again.")
+        print(
+            "These packages were changed: choose Runtime > Restart session, then run all "
+            "cells again."
+        )
 print("versions:", versions(), "azero", importlib.metadata.version("azero"))
 
 # %% [markdown]
 # ## Where the run lives
 
 # %%
-SMOKE = os.environ.get("AZERO_SMOKE") == "1"  # the test of this notebook: seconds instead of minutes
+SMOKE = (
+    os.environ.get("AZERO_SMOKE") == "1"
+)  # the test of this notebook: seconds instead of minutes
 RUNS = Path(os.environ.get("AZERO_RUNS", "runs"))
 if KEEP_ON_DRIVE and ON_COLAB:
     from google.colab import drive
@@ -84,7 +100,8 @@ print(WORKDIR)
 # %% [markdown]
 # ## Learn
 #
-# The first minutes go into compiling. The curves are redrawn every few seconds. Stopping the cell stops the run, saved; running the cell again continues it.
+# The first minutes go into compiling. The curves are redrawn every few seconds. Stopping the cell
+# stops the run, saved; running the cell again continues it.
 
 # %%
 from azero.commands.notebook import Training, play
@@ -95,7 +112,8 @@ training.follow(seconds=3600 * HOURS)
 # %% [markdown]
 # ## Play
 #
-# Click a point; you are Black, and White gets 7 points for moving second. More visits make the network stronger and slower.
+# Click a point; you are Black, and White gets 7 points for moving second. More visits make the
+# network stronger and slower.
 
 # %%
 board = play(WORKDIR, visits=64, colour="black")
@@ -103,5 +121,5 @@ board = play(WORKDIR, visits=64, colour="black")
 # %% [markdown]
 # ## Go on
 #
-# Running the cell *Learn* again goes on for another *HOURS*, today or after the next cut-off. A machine of your own, which goes on by itself after it was taken
-# away: docs/cloud-tpu.md.
+# Running the cell *Learn* again goes on for another *HOURS*, today or after the next cut-off. A
+# machine of your own, which goes on by itself after it was taken away: docs/cloud-tpu.md.

@@ -1,4 +1,5 @@
-"""Settings of the test session: CPU only, eight virtual devices, a persistent compilation cache, strict promotion; seeds; skips that are failures at night."""
+"""Settings of the test session: CPU only, eight virtual devices, a persistent compilation cache,
+strict promotion; seeds; skips that are failures at night."""
 
 import dataclasses
 import functools
@@ -9,9 +10,13 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".jax_cache"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
-# The suite's time is compiling; without LLVM's optimisations that takes half as long, and with XLA's older emitters of fusions, which go without MLIR, a quarter less
-# again (processor time of two iterations of chess: 34 and 27 s). Set XLA_FLAGS to something else to test the programs that users run.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+# The suite's time is compiling; without LLVM's optimisations that takes half as long, and with
+# XLA's older emitters of fusions, which go without MLIR, a quarter less again (processor time of
+# two iterations of chess: 34 and 27 s). Set XLA_FLAGS to something else to test the programs that
+# users run.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+)
 
 import jax
 import pytest
@@ -25,14 +30,17 @@ SEED = int(os.environ.get("AZERO_TEST_SEED", "0"))
 
 @pytest.fixture(scope="session")
 def seed() -> int:
-    """The seed of the tests that draw games, positions and moments: `AZERO_TEST_SEED`, another one every night."""
+    """The seed of the tests that draw games, positions and moments: `AZERO_TEST_SEED`, another one
+    every night."""
     return SEED
 
 
 MOST_MAPS = 20_000
-"""Memory maps of a process from which on compiled programs are let go; Linux allows 65,530 (vm.max_map_count)."""
+"""Memory maps of a process from which on compiled programs are let go; Linux allows 65,530
+(vm.max_map_count)."""
 
-# "ci" draws the same few examples every time; HYPOTHESIS_PROFILE=nightly draws many from a seed that changes, and prints how to repeat what failed.
+# "ci" draws the same few examples every time; HYPOTHESIS_PROFILE=nightly draws many from a seed
+# that changes, and prints how to repeat what failed.
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=30, database=None)
 settings.register_profile("nightly", deadline=None, max_examples=3000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
@@ -40,7 +48,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.fixture(autouse=True, scope="module")
 def release_programs():
-    """Let go of compiled programs after a module once there are many: a process with too many of them runs out of memory maps."""
+    """Let go of compiled programs after a module once there are many: a process with too many of
+    them runs out of memory maps."""
     yield
     maps = Path("/proc/self/maps")
     if not maps.exists() or maps.read_bytes().count(b"\n") > MOST_MAPS:
@@ -49,7 +58,8 @@ def release_programs():
 
 @pytest.fixture(scope="module")
 def shared_programs():
-    """Let the runs of a module share the programs that their settings have in common; each run has its own loop, state and files."""
+    """Let the runs of a module share the programs that their settings have in common; each run has
+    its own loop, state and files."""
     from azero.config import Kind
     from azero.data.settings import ReplayConfig
     from azero.train import loop, programs
@@ -58,7 +68,13 @@ def shared_programs():
     match_leaf = functools.cache(programs.match_leaf)
 
     def leaf_of_matches(config, game, network):
-        return match_leaf(dataclasses.replace(config, replay=ReplayConfig(), checkpoint=CheckpointConfig(), run=RunConfig()), game, network)
+        return match_leaf(
+            dataclasses.replace(
+                config, replay=ReplayConfig(), checkpoint=CheckpointConfig(), run=RunConfig()
+            ),
+            game,
+            network,
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("network_leaf", "make_selfplay", "make_match"):
@@ -87,7 +103,8 @@ LONGEST = (
     "train/cluster/test_ray.py",
     "train/cluster/test_elastic.py",
 )
-"""The files that take longest (`--durations=0`); they come first, so that the workers end together, with `--dist loadfile --no-loadscope-reorder`."""
+"""The files that take longest (`--durations=0`); they come first, so that the workers end together,
+with `--dist loadfile --no-loadscope-reorder`."""
 
 
 def pytest_collection_modifyitems(items):

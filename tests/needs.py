@@ -1,7 +1,9 @@
-"""What a test needs of the machine: another program, a module, something that only some machines have.
+"""What a test needs of the machine: another program, a module, something that only some machines
+have.
 
-A test that lacks it is skipped with its reason. In the nightly run (`AZERO_NIGHTLY=1`, see docs/testing.md) that is a failure, unless the reason says `NOT_HERE`:
-what installing the declared packages and opponents would not mend.
+A test that lacks it is skipped with its reason. In the nightly run (`AZERO_NIGHTLY=1`, see
+docs/testing.md) that is a failure, unless the reason says `NOT_HERE`: what installing the declared
+packages and opponents would not mend.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ NOT_HERE = "not on this machine: "
 
 
 def not_here(reason: str) -> NoReturn:
-    """Skip a test that this machine cannot run, whatever is installed (no root, no data, no such processor)."""
+    """Skip a test that this machine cannot run, whatever is installed (no root, no data, no such
+    processor)."""
     pytest.skip(NOT_HERE + reason, allow_module_level=True)
 
 
@@ -32,7 +35,9 @@ def require_program(name: str) -> str:
     try:
         return find_program(name)
     except ValueError:
-        pytest.skip(f"{name} is not installed (Debian: apt-get install {name})", allow_module_level=True)
+        pytest.skip(
+            f"{name} is not installed (Debian: apt-get install {name})", allow_module_level=True
+        )
 
 
 def require_module(name: str) -> ModuleType:
@@ -43,18 +48,24 @@ def require_module(name: str) -> ModuleType:
         package = name.partition(".")[0]
         if not is_declared(package):
             not_here(f"{package} is not among azero's packages for the tests on this Python")
-        pytest.skip(f"{package} is not installed (pip install 'azero[test]')", allow_module_level=True)
+        pytest.skip(
+            f"{package} is not installed (pip install 'azero[test]')", allow_module_level=True
+        )
 
 
 def is_declared(package: str) -> bool:
     """Whether `azero[test]` installs `package` on this Python and machine."""
     lines = importlib.metadata.requires("azero") or []
     wanted = [Requirement(line) for line in lines]
-    return any(one.name == package and (one.marker is None or one.marker.evaluate({"extra": "test"})) for one in wanted)
+    return any(
+        one.name == package and (one.marker is None or one.marker.evaluate({"extra": "test"}))
+        for one in wanted
+    )
 
 
 def fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """In the nightly run: make a failure of a skip that something which the project declares would have prevented."""
+    """In the nightly run: make a failure of a skip that something which the project declares would
+    have prevented."""
     if IS_NIGHTLY and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         if not reason.removeprefix("Skipped: ").startswith(NOT_HERE):

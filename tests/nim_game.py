@@ -1,4 +1,5 @@
-"""Nim as a stand-in game: a pile, take one or two, who takes the last one wins. The answer is known: leave a multiple of three."""
+"""Nim as a stand-in game: a pile, take one or two, who takes the last one wins. The answer is
+known: leave a multiple of three."""
 
 from __future__ import annotations
 
@@ -33,7 +34,10 @@ class Nim:
 
     def step(self, state: State, action: Array) -> State:
         over = self.is_terminal(state)
-        return State(jnp.where(over, state.pile, state.pile - 1 - action), jnp.where(over, state.ply, state.ply + 1))
+        return State(
+            jnp.where(over, state.pile, state.pile - 1 - action),
+            jnp.where(over, state.ply, state.ply + 1),
+        )
 
     def legal_action_mask(self, state: State) -> Array:
         return (state.pile >= jnp.arange(1, 3)) | self.is_terminal(state)
@@ -54,7 +58,8 @@ class Nim:
 
 
 def nim_search(params: Any, key: Array, roots: State) -> SearchOutput:
-    """A player that is perfect where params > 0 and takes one where it is 0; its weights are 3 : 1 for its choice where both are legal."""
+    """A player that is perfect where params > 0 and takes one where it is 0; its weights are 3 : 1
+    for its choice where both are legal."""
     del key
     perfect = jnp.where(roots.pile % 3 == 2, 1, 0)
     action = jnp.where(params > 0, perfect, 0).astype(jnp.int32)

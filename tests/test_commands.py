@@ -24,7 +24,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def shown_commands() -> dict[str, str]:
-    """The commands of the pages by their text, and where each one is: lines of shell examples, and what stands with its flags in a sentence."""
+    """The commands of the pages by their text, and where each one is: lines of shell examples, and
+    what stands with its flags in a sentence."""
     found: dict[str, str] = {}
     for page in PAGES:
         text = page.read_text()
@@ -96,7 +97,9 @@ def parse_bench(part: str, words: list[str]) -> None:
         module.main(words)
 
 
-def test_every_command_parses(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_parses(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(ROOT)
     commands = shown_commands()
     assert len(commands) > 40
@@ -108,13 +111,19 @@ def test_every_command_parses(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 def test_a_wrong_flag_does_not_parse(capsys: pytest.CaptureFixture[str]) -> None:
-    for line in ("azero gtp --checkpont runs/go9", "python -m azero.experiments.go5 --search.num-simulation 3", "azero data import games --out x --min-rnk 6d"):
+    for line in (
+        "azero gtp --checkpont runs/go9",
+        "python -m azero.experiments.go5 --search.num-simulation 3",
+        "azero data import games --out x --min-rnk 6d",
+    ):
         with pytest.raises(SystemExit):
             parse(shlex.split(line))
     assert capsys.readouterr().err
 
 
-def test_a_misspelt_flag_is_compared_with_the_flags_of_its_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_misspelt_flag_is_compared_with_the_flags_of_its_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "argv", ["azero", "gtp", "--checkpont", "runs/go9"])
     with pytest.raises(SystemExit):
         main()
@@ -126,7 +135,9 @@ def test_a_misspelt_flag_is_compared_with_the_flags_of_its_command(monkeypatch: 
 def test_a_reader_that_goes_is_no_error():
     """`azero match --help | head -1`."""
     command = [sys.executable, "-m", "azero", "match", "--help"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 141

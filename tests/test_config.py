@@ -32,13 +32,19 @@ def test_every_overlay_fits_every_experiment_it_names():
         for name in names:
             base = (load_stages if name in OF_STAGES else load)(name).config
             game = load_overlay(path, base).game
-            assert game.seen_as(base.game) == base.game, "an overlay may change what the network sees, never what is played"
+            assert game.seen_as(base.game) == base.game, (
+                "an overlay may change what the network sees, never what is played"
+            )
 
 
 def test_an_unknown_key_names_the_nearest_one(tmp_path):
     path = tmp_path / "wrong.toml"
     path.write_text("[search]\nnum_simulation = 3\n")
-    with pytest.raises(ValueError, match=r"wrong\.toml: unknown key search\.num_simulation; the nearest one is search\.num_simulations"):
+    with pytest.raises(
+        ValueError,
+        match=r"wrong\.toml: unknown key search\.num_simulation; the nearest one is "
+        r"search\.num_simulations",
+    ):
         load_overlay(path, Config())
 
 
@@ -55,7 +61,10 @@ def test_an_unknown_key_names_the_nearest_one(tmp_path):
         ("[learner]\nmomentum = 1.5\n", "learner.momentum is from 0 to 1, not 1.5"),
         ("[search]\ndirichlet_alpha = 0.0\n", "search.dirichlet-alpha is above 0, not 0.0"),
         ("[search]\nc_puct = inf\n", "search.c-puct is at least 0, not inf"),
-        ("[selfplay]\nmoves_per_dispatch = 0\n", "selfplay.moves-per-dispatch is at least 1, not 0"),
+        (
+            "[selfplay]\nmoves_per_dispatch = 0\n",
+            "selfplay.moves-per-dispatch is at least 1, not 0",
+        ),
         ("[replay]\nwindow_games = 0\n", "replay.window-games is at least 1, not 0"),
         ("[checkpoint]\nevery = 0\n", "checkpoint.every is at least 1, not 0"),
         ("[checkpoint]\nkeep = 0\n", "checkpoint.keep is at least 1, not 0"),
@@ -80,9 +89,15 @@ def test_the_name_of_a_kind_decides_which_settings_there_are(tmp_path):
     flags = ["--search.name", "gumbel", "--search.max-considered", "4"]
     assert parse_arguments(load("go9"), flags).settings.search == search
     path.write_text("[search]\nmax-considered = 4\n")
-    with pytest.raises(ValueError, match=r"o\.toml: search\.max-considered is no setting of puct, only of gumbel, mctx_gumbel"):
+    with pytest.raises(
+        ValueError,
+        match=r"o\.toml: search\.max-considered is no setting of puct, only of gumbel, mctx_gumbel",
+    ):
         load_overlay(path, base)
-    with pytest.raises(ValueError, match=r"--search\.name is one of puct, gumbel, mctx_puct, mctx_gumbel, not 'uct'"):
+    with pytest.raises(
+        ValueError,
+        match=r"--search\.name is one of puct, gumbel, mctx_puct, mctx_gumbel, not 'uct'",
+    ):
         parse_arguments(load("go9"), ["--search.name", "uct"])
 
 
@@ -106,16 +121,22 @@ def test_a_setting_that_is_no_more_is_named_in_an_overlay_and_left_out_of_what_w
     path = tmp_path / "overlay.toml"
     path.write_text("[selfplay]\npolicy-slots = 48\n")
     with pytest.raises(
-        ValueError, match=r"overlay.toml: there is no setting selfplay.policy-slots any more, for policy targets hold every move .*; take the line out"
+        ValueError,
+        match=r"overlay.toml: there is no setting selfplay.policy-slots any more, for policy "
+        r"targets hold every move .*; take the line out",
     ):
         load_overlay(path, Config())
 
 
 def test_the_command_line_wins_over_the_overlay_and_the_overlay_over_the_experiment():
     experiment = load("go9")
-    arguments = parse_arguments(experiment, ["--config", str(CONFIGS[0]), "--search.num-simulations", "7", "--workdir", "w"])
+    arguments = parse_arguments(
+        experiment, ["--config", str(CONFIGS[0]), "--search.num-simulations", "7", "--workdir", "w"]
+    )
     overlay = load_overlay(CONFIGS[0], experiment.config)
-    assert arguments.settings == dataclasses.replace(overlay, search=dataclasses.replace(overlay.search, num_simulations=7))
+    assert arguments.settings == dataclasses.replace(
+        overlay, search=dataclasses.replace(overlay.search, num_simulations=7)
+    )
     assert arguments.workdir == Path("w")
     assert parse_arguments(experiment, []).settings == experiment.config
 
@@ -136,58 +157,121 @@ def test_help_explains_settings_with_their_sources(capsys):
 
 def test_the_hash_tells_settings_apart():
     assert config_hash(Config()) == config_hash(Config())
-    assert config_hash(Config()) != config_hash(dataclasses.replace(Config(), run=dataclasses.replace(Config().run, seed=1)))
+    assert config_hash(Config()) != config_hash(
+        dataclasses.replace(Config(), run=dataclasses.replace(Config().run, seed=1))
+    )
 
 
 def test_go19_has_the_published_numbers():
     """AlphaGo Zero, methods and Extended Data Table 3."""
     config = load("go19").config
-    assert (config.network.blocks, config.network.filters, config.search.num_simulations) == (20, 256, 1600)
-    assert (config.learner.batch_size, config.learner.momentum, config.learner.l2) == (2048, 0.9, 1e-4)
+    assert (config.network.blocks, config.network.filters, config.search.num_simulations) == (
+        20,
+        256,
+        1600,
+    )
+    assert (config.learner.batch_size, config.learner.momentum, config.learner.l2) == (
+        2048,
+        0.9,
+        1e-4,
+    )
     assert config.learner.learning_rate == ((0, 1e-2), (400_000, 1e-3), (600_000, 1e-4))
     assert config.run.iterations * config.learner.steps_per_iteration == 700_000
-    assert (config.evaluation.gate_games, config.evaluation.gate_win_rate, config.evaluation.every * config.learner.steps_per_iteration) == (400, 0.55, 1000)
-    assert (config.replay.window_games, config.selfplay.temperature_moves, config.search.dirichlet_alpha) == (500_000, 30, 0.03)
+    assert (
+        config.evaluation.gate_games,
+        config.evaluation.gate_win_rate,
+        config.evaluation.every * config.learner.steps_per_iteration,
+    ) == (400, 0.55, 1000)
+    assert (
+        config.replay.window_games,
+        config.selfplay.temperature_moves,
+        config.search.dirichlet_alpha,
+    ) == (500_000, 30, 0.03)
     assert load("go19_40b").config.network.blocks == 40
 
 
 def test_chess_has_the_published_numbers():
     """AlphaZero, Table S3 and the pseudocode."""
     config = load("chess").config
-    assert (config.game.max_moves, config.network.blocks, config.network.filters, config.search.num_simulations) == (512, 20, 256, 800)
-    assert (config.search.puct_form, config.search.pb_c_base, config.search.pb_c_init) == ("alphazero", 19652.0, 1.25)
-    assert (config.search.dirichlet_alpha, config.search.dirichlet_fraction, config.selfplay.temperature_moves) == (0.3, 0.25, 30)
-    assert (config.learner.batch_size, config.learner.momentum, config.learner.l2) == (4096, 0.9, 1e-4)
-    assert config.learner.learning_rate == ((0, 2e-1), (100_000, 2e-2), (300_000, 2e-3), (500_000, 2e-4))
+    assert (
+        config.game.max_moves,
+        config.network.blocks,
+        config.network.filters,
+        config.search.num_simulations,
+    ) == (512, 20, 256, 800)
+    assert (config.search.puct_form, config.search.pb_c_base, config.search.pb_c_init) == (
+        "alphazero",
+        19652.0,
+        1.25,
+    )
+    assert (
+        config.search.dirichlet_alpha,
+        config.search.dirichlet_fraction,
+        config.selfplay.temperature_moves,
+    ) == (0.3, 0.25, 30)
+    assert (config.learner.batch_size, config.learner.momentum, config.learner.l2) == (
+        4096,
+        0.9,
+        1e-4,
+    )
+    assert config.learner.learning_rate == (
+        (0, 2e-1),
+        (100_000, 2e-2),
+        (300_000, 2e-3),
+        (500_000, 2e-4),
+    )
     assert config.run.iterations * config.learner.steps_per_iteration == 700_000
-    assert (config.replay.window_games, config.replay.symmetries, config.search.random_symmetry, config.evaluation.gate) == (1_000_000, False, False, False)
+    assert (
+        config.replay.window_games,
+        config.replay.symmetries,
+        config.search.random_symmetry,
+        config.evaluation.gate,
+    ) == (1_000_000, False, False, False)
 
 
 def test_shogi_has_the_published_numbers():
-    """AlphaZero, Table S3 and the pseudocode: those of chess, but for the noise and the number of games."""
+    """AlphaZero, Table S3 and the pseudocode: those of chess, but for the noise and the number of
+    games."""
     chess, shogi = load("chess").config, load("shogi").config
-    assert (shogi.game.name, shogi.game.max_moves, shogi.search.dirichlet_alpha) == ("shogi", 512, 0.15)
+    assert (shogi.game.name, shogi.game.max_moves, shogi.search.dirichlet_alpha) == (
+        "shogi",
+        512,
+        0.15,
+    )
     for part in ("network", "replay", "learner", "evaluation", "checkpoint", "run"):
         assert getattr(shogi, part) == getattr(chess, part), part
     assert dataclasses.replace(shogi.search, dirichlet_alpha=0.3) == chess.search
 
 
 def test_alphazeros_go_has_the_published_numbers():
-    """AlphaZero, Table S3 and the pseudocode: those of chess, but for the rules, the noise, the first learning rate and the number of games."""
+    """AlphaZero, Table S3 and the pseudocode: those of chess, but for the rules, the noise, the
+    first learning rate and the number of games."""
     chess, go = load("chess").config, load("go19_alphazero").config
-    assert (go.game.size, go.game.komi, go.game.max_moves, go.search.dirichlet_alpha) == ((19,), 7.5, 722, 0.03)
+    assert (go.game.size, go.game.komi, go.game.max_moves, go.search.dirichlet_alpha) == (
+        (19,),
+        7.5,
+        722,
+        0.03,
+    )
     assert dataclasses.replace(go.search, dirichlet_alpha=0.3) == chess.search
-    assert go.learner == dataclasses.replace(chess.learner, learning_rate=((0, 2e-2), (300_000, 2e-3), (500_000, 2e-4)))
+    assert go.learner == dataclasses.replace(
+        chess.learner, learning_rate=((0, 2e-2), (300_000, 2e-3), (500_000, 2e-4))
+    )
     for part in ("replay", "evaluation", "checkpoint", "run"):
         assert getattr(go, part) == getattr(chess, part), part
     assert (go.network.blocks, go.network.filters, go.network.value_hidden) == (20, 256, 256)
 
 
 def test_the_options_of_a_game_are_those_that_it_has():
-    assert ShogiConfig(max_moves=100, entering_king=False).options() == {"max_moves": 100, "entering_king": False}
+    assert ShogiConfig(max_moves=100, entering_king=False).options() == {
+        "max_moves": 100,
+        "entering_king": False,
+    }
     with pytest.raises(TypeError, match="repetition_moves"):
         ChessConfig(repetition_moves=9)
-    game = make("shogi", **ShogiConfig(max_moves=300, repetition_moves=300, entering_king=False).options())
+    game = make(
+        "shogi", **ShogiConfig(max_moves=300, repetition_moves=300, entering_king=False).options()
+    )
     assert (game.max_moves, game.num_codes, game.entering_king) == (300, 300, False)
     default = make("shogi", **ShogiConfig().options())
     assert (default.num_codes, default.entering_king) == (192, True)

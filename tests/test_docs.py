@@ -1,4 +1,5 @@
-"""The pages are true: what docs/adding-*.md add learns, and every file and command they name exists."""
+"""The pages are true: what docs/adding-*.md add learns, and every file and command they name
+exists."""
 
 import contextlib
 import dataclasses
@@ -30,20 +31,30 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-LINE = re.compile(r"The line in the table of `(azero/[\w/]+)\.py`:\n\n```\n\"(\w+)\": \"([\w.:]+)\",\n```")
+LINE = re.compile(
+    r"The line in the table of `(azero/[\w/]+)\.py`:\n\n```\n\"(\w+)\": \"([\w.:]+)\",\n```"
+)
 
 
 @contextlib.contextmanager
 def added(page: str, family: type[Kind]):
     """Do what a page says: its modules are there, and its line is in the table of `family`."""
     text = (ROOT / "docs" / page).read_text()
-    modules = [match.group(1).replace("/", ".") for match in re.finditer(r"`(azero/[\w/]+)\.py`:[^`]*```python\n", text)]
+    modules = [
+        match.group(1).replace("/", ".")
+        for match in re.finditer(r"`(azero/[\w/]+)\.py`:[^`]*```python\n", text)
+    ]
     codes = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     ((table, kind, path),) = LINE.findall(text)
-    assert len(modules) == len(codes) and importlib.import_module(table.replace("/", ".")).__dict__[family.__name__] is family
+    assert (
+        len(modules) == len(codes)
+        and importlib.import_module(table.replace("/", ".")).__dict__[family.__name__] is family
+    )
     with pytest.MonkeyPatch.context() as patch:
         for name, code in zip(modules, codes, strict=True):
-            assert importlib.util.find_spec(name.rpartition(".")[0]) or name.startswith("azero.games.")
+            assert importlib.util.find_spec(name.rpartition(".")[0]) or name.startswith(
+                "azero.games."
+            )
             module = types.ModuleType(name)
             patch.setitem(sys.modules, name, module)
             exec(code, module.__dict__)
@@ -54,20 +65,37 @@ def added(page: str, family: type[Kind]):
 def learn_two_iterations(workdir: Path, **parts: Kind) -> None:
     """Learn with small settings and these parts; resume, and play matches."""
     small = tictactoe(iterations=1)
-    evaluation = dataclasses.replace(small.evaluation, gate=False, every=1, games=8, temperature_moves=2)
-    config = dataclasses.replace(small, evaluation=evaluation, selfplay=dataclasses.replace(small.selfplay, resign=False), **parts)
+    evaluation = dataclasses.replace(
+        small.evaluation, gate=False, every=1, games=8, temperature_moves=2
+    )
+    config = dataclasses.replace(
+        small,
+        evaluation=evaluation,
+        selfplay=dataclasses.replace(small.selfplay, resign=False),
+        **parts,
+    )
     assert quiet_run("tictactoe", config, workdir) == 0
-    assert quiet_run("tictactoe", dataclasses.replace(config, run=RunConfig(iterations=2)), workdir) == 0
+    assert (
+        quiet_run("tictactoe", dataclasses.replace(config, run=RunConfig(iterations=2)), workdir)
+        == 0
+    )
     assert [row.iteration for row in list_checkpoints(workdir)] == [1, 2]
     assert load_settings(workdir)[1].game.name == config.game.name
 
 
 def test_the_game_of_the_page_is_learned_searched_and_won(tmp_path):
     with added("adding-a-game.md", GameConfig) as kind:
-        learn_two_iterations(tmp_path, game=kind(), search=GumbelConfig(num_simulations=2, max_considered=2), network=tictactoe().network)
+        learn_two_iterations(
+            tmp_path,
+            game=kind(),
+            search=GumbelConfig(num_simulations=2, max_considered=2),
+            network=tictactoe().network,
+        )
         game = kind(heap=12).build()
     state = game.init()
-    search = jax.jit(PuctConfig(num_simulations=256, dirichlet_fraction=0.0).build(game, uniform_leaf(game)))
+    search = jax.jit(
+        PuctConfig(num_simulations=256, dirichlet_fraction=0.0).build(game, uniform_leaf(game))
+    )
     for heap in (5, 6, 7):
         roots = jax.tree.map(lambda leaf: leaf[None], state.replace(heap=jnp.int32(heap)))
         output = search({}, jax.random.key(0), roots)
@@ -80,7 +108,9 @@ def test_the_game_of_the_page_is_learned_searched_and_won(tmp_path):
 
 def test_the_network_of_the_page_learns(tmp_path):
     with added("adding-a-network.md", NetworkConfig) as kind:
-        assert parse_arguments(load("tictactoe"), ["--network.name", "dense", "--network.hidden", "8"]).settings.network == kind(hidden=8)
+        assert parse_arguments(
+            load("tictactoe"), ["--network.name", "dense", "--network.hidden", "8"]
+        ).settings.network == kind(hidden=8)
         learn_two_iterations(tmp_path, network=kind(hidden=8))
 
 
@@ -91,7 +121,9 @@ def test_the_search_of_the_page_learns_and_takes_what_wins(tmp_path):
         state = game.init()
         for square in (0, 3, 1, 4):
             state = game.step(state, jnp.int32(square))
-        output = kind().build(game, uniform_leaf(game))({}, jax.random.key(0), jax.tree.map(lambda leaf: leaf[None], state))
+        output = kind().build(game, uniform_leaf(game))(
+            {}, jax.random.key(0), jax.tree.map(lambda leaf: leaf[None], state)
+        )
         assert int(output.action[0]) == 2 and float(output.value[0]) == 1.0
 
 
@@ -99,9 +131,15 @@ def test_what_the_pages_name_exists():
     for page in PAGES:
         text = page.read_text()
         for link in re.findall(r"\]\(([^)#]+)\)", text):
-            assert link.startswith("https://") or (page.parent / link).exists(), f"{page.name} links to {link}"
+            assert link.startswith("https://") or (page.parent / link).exists(), (
+                f"{page.name} links to {link}"
+            )
         is_added = set(re.findall(r"`(azero/[\w/]+\.py)`:[^`]*```python\n", text))
-        for path in set(re.findall(r"configs/\w+\.toml|azero/[\w/]+\.py|tests/[\w/]+\.py", text)) - is_added:
+        for path in (
+            set(re.findall(r"configs/\w+\.toml|azero/[\w/]+\.py|tests/[\w/]+\.py", text)) - is_added
+        ):
             assert (ROOT / path).exists(), f"{page.name} names {path}"
         for name in re.findall(r"azero\.experiments\.(\w+)", text):
-            assert name in NAMES or (ROOT / "azero" / "experiments" / f"{name}.py").exists(), f"{page.name} names the experiment {name}"
+            assert name in NAMES or (ROOT / "azero" / "experiments" / f"{name}.py").exists(), (
+                f"{page.name} names the experiment {name}"
+            )

@@ -1,4 +1,5 @@
-"""Imports point one way: between rooms, between the parts of a room, and between modules. What each room holds: docs/architecture.md."""
+"""Imports point one way: between rooms, between the parts of a room, and between modules. What each
+room holds: docs/architecture.md."""
 
 import ast
 from pathlib import Path
@@ -38,7 +39,8 @@ ORDER = [
     "commands",
 ]
 SETTINGS = {"config", "settings"}
-"""Where settings are: these modules, and those called `settings` of any room, import nothing else of azero, so that settings are read before anything is loaded."""
+"""Where settings are: these modules, and those called `settings` of any room, import nothing else
+of azero, so that settings are read before anything is loaded."""
 APART = {frozenset(("networks", "games"))}
 MOST_MODULES = 20
 """Side by side in one package."""
@@ -48,7 +50,11 @@ Graph = dict[str, set[str]]
 
 def module_name(path: Path) -> str:
     """Return a module's name below `azero`; that of a package is its own."""
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("__init__").removesuffix(".")
+    return (
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        .removesuffix("__init__")
+        .removesuffix(".")
+    )
 
 
 MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
@@ -64,11 +70,17 @@ def imports_of(path: Path) -> set[str]:
                 inner = f"{base}.{alias.name}".removeprefix(".")
                 found.add(inner if inner in MODULES else base)
         elif isinstance(node, ast.Import):
-            found |= {alias.name.removeprefix("azero.") for alias in node.names if alias.name.startswith("azero.")}
+            found |= {
+                alias.name.removeprefix("azero.")
+                for alias in node.names
+                if alias.name.startswith("azero.")
+            }
     return found - {"", module_name(path)}
 
 
-IMPORTS: Graph = {name: imports_of(path) for name, path in MODULES.items() if name not in ("", "__main__")}
+IMPORTS: Graph = {
+    name: imports_of(path) for name, path in MODULES.items() if name not in ("", "__main__")
+}
 
 
 def find_cycle(graph: Graph) -> list[str]:
@@ -80,7 +92,14 @@ def find_cycle(graph: Graph) -> list[str]:
             return [*path[path.index(node) :], node]
         if node in done:
             return []
-        cycle = next((found for other in sorted(graph.get(node, ())) if (found := visit(other, [*path, node]))), [])
+        cycle = next(
+            (
+                found
+                for other in sorted(graph.get(node, ()))
+                if (found := visit(other, [*path, node]))
+            ),
+            [],
+        )
         done.add(node)
         return cycle
 
@@ -88,11 +107,20 @@ def find_cycle(graph: Graph) -> list[str]:
 
 
 def room_of(name: str) -> str:
-    return "settings" if name.endswith(".settings") and not name.startswith("bench.") else name.split(".")[0]
+    return (
+        "settings"
+        if name.endswith(".settings") and not name.startswith("bench.")
+        else name.split(".")[0]
+    )
 
 
 def test_what_is_imported_exists():
-    wrong = [f"{name} imports {other}" for name, others in IMPORTS.items() for other in others if other not in MODULES]
+    wrong = [
+        f"{name} imports {other}"
+        for name, others in IMPORTS.items()
+        for other in others
+        if other not in MODULES
+    ]
     assert not wrong, "\n".join(wrong)
 
 
@@ -109,14 +137,18 @@ def test_imports_point_left():
         f"{name} imports {other}"
         for name, others in IMPORTS.items()
         for other in others
-        if ORDER.index(rooms[other]) > ORDER.index(rooms[name]) or frozenset((rooms[name], rooms[other])) in APART
+        if ORDER.index(rooms[other]) > ORDER.index(rooms[name])
+        or frozenset((rooms[name], rooms[other])) in APART
     ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_no_two_modules_import_each_other():
-    # What a package itself exports (its __init__) is no module of its own here: it only names what its modules have.
-    modules = {name: others for name, others in IMPORTS.items() if MODULES[name].name != "__init__.py"}
+    # What a package itself exports (its __init__) is no module of its own here: it only names what
+    # its modules have.
+    modules = {
+        name: others for name, others in IMPORTS.items() if MODULES[name].name != "__init__.py"
+    }
     assert not find_cycle(modules)
 
 
@@ -127,16 +159,30 @@ def test_the_parts_of_a_room_import_each_other_one_way():
             continue
         for other in others:
             mine, theirs = name.split("."), other.split(".")
-            depth = next((index for index, pair in enumerate(zip(mine, theirs, strict=False)) if pair[0] != pair[1]), None)
+            depth = next(
+                (
+                    index
+                    for index, pair in enumerate(zip(mine, theirs, strict=False))
+                    if pair[0] != pair[1]
+                ),
+                None,
+            )
             if depth:
-                parts.setdefault(".".join(mine[:depth]), {}).setdefault(mine[depth], set()).add(theirs[depth])
+                parts.setdefault(".".join(mine[:depth]), {}).setdefault(mine[depth], set()).add(
+                    theirs[depth]
+                )
     cycles = {room: cycle for room, graph in parts.items() if (cycle := find_cycle(graph))}
     assert not cycles
 
 
 def test_no_package_is_a_drawer():
-    counts = {directory: len(list(directory.glob("*.py"))) for directory in [ROOT, *(path.parent for path in ROOT.rglob("__init__.py"))]}
-    assert {str(directory): count for directory, count in counts.items() if count > MOST_MODULES} == {}
+    counts = {
+        directory: len(list(directory.glob("*.py")))
+        for directory in [ROOT, *(path.parent for path in ROOT.rglob("__init__.py"))]
+    }
+    assert {
+        str(directory): count for directory, count in counts.items() if count > MOST_MODULES
+    } == {}
 
 
 def test_experiments_are_claims():
@@ -156,9 +202,17 @@ def _names(node: ast.Assign | ast.AnnAssign) -> str:
 
 def test_search_never_sees_a_network_and_no_third_party_engine_enters_the_core():
     for name, others in IMPORTS.items():
-        assert not name.startswith("search.") or not any(other.split(".")[0] == "networks" for other in others), name
+        assert not name.startswith("search.") or not any(
+            other.split(".")[0] == "networks" for other in others
+        ), name
     for path in MODULES.values():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import | ast.ImportFrom):
-                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-                assert not any(name.split(".")[0] in ("chess", "cshogi") for name in names), f"{path} imports a GPL library"
+                names = (
+                    [alias.name for alias in node.names]
+                    if isinstance(node, ast.Import)
+                    else [node.module or ""]
+                )
+                assert not any(name.split(".")[0] in ("chess", "cshogi") for name in names), (
+                    f"{path} imports a GPL library"
+                )

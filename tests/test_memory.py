@@ -1,4 +1,5 @@
-"""The memory of a container, divided among the processes of a run; what is said where it does not suffice."""
+"""The memory of a container, divided among the processes of a run; what is said where it does not
+suffice."""
 
 import jax
 import jax.numpy as jnp
@@ -33,10 +34,22 @@ def tree(root, own, limits):
     [
         ("0::/pod/run\n", {"pod/run/memory.max": f"{GIB}\n"}, GIB),
         ("0::/pod/run\n", {"pod/memory.max": f"{GIB}\n", "pod/run/memory.max": "max\n"}, GIB),
-        ("0::/pod/run\n", {"pod/memory.max": f"{GIB}\n", "pod/run/memory.max": f"{2 * GIB}\n"}, GIB),
+        (
+            "0::/pod/run\n",
+            {"pod/memory.max": f"{GIB}\n", "pod/run/memory.max": f"{2 * GIB}\n"},
+            GIB,
+        ),
         ("0::/\n", {"memory.max": f"{GIB}\n"}, GIB),
-        ("0::/../../outside\n", {"memory.max": f"{GIB}\n"}, GIB),  # a container that sees its own group as the top
-        ("5:cpu,cpuacct:/x\n4:memory:/pod\n0::/\n", {"memory/pod/memory.limit_in_bytes": f"{GIB}\n"}, GIB),
+        (
+            "0::/../../outside\n",
+            {"memory.max": f"{GIB}\n"},
+            GIB,
+        ),  # a container that sees its own group as the top
+        (
+            "5:cpu,cpuacct:/x\n4:memory:/pod\n0::/\n",
+            {"memory/pod/memory.limit_in_bytes": f"{GIB}\n"},
+            GIB,
+        ),
         ("4:memory:/docker/abc\n", {"memory/memory.limit_in_bytes": f"{GIB}\n"}, GIB),
         ("4:memory:/pod\n", {"memory/pod/memory.limit_in_bytes": "9223372036854771712\n"}, None),
         ("0::/pod\n", {"pod/memory.max": "max\n"}, None),
@@ -53,7 +66,9 @@ def test_processes_of_one_machine_share_its_memory(monkeypatch):
     whole = memory_bytes()
     assert process_memory_bytes() == whole
     monkeypatch.setattr(jax, "process_count", lambda: 3)
-    monkeypatch.setattr(memory.mesh_lib, "gather", lambda mine: np.array([mine, mine + np.uint32(1), mine]))
+    monkeypatch.setattr(
+        memory.mesh_lib, "gather", lambda mine: np.array([mine, mine + np.uint32(1), mine])
+    )
     assert process_memory_bytes() == whole // 2
 
 
@@ -75,8 +90,16 @@ def exhaust_host():
 @pytest.mark.parametrize(
     ("exhaust", "said"),
     [
-        (exhaust_device, r"azero: a device has not enough memory \(70368744177664 bytes more were asked for\); make smaller: selfplay.search-batch"),
-        (exhaust_host, r"azero: this machine has not enough memory \(32.0 PiB more were asked for\); make smaller: selfplay.num-games"),
+        (
+            exhaust_device,
+            r"azero: a device has not enough memory \(70368744177664 bytes more were "
+            r"asked for\); make smaller: selfplay.search-batch",
+        ),
+        (
+            exhaust_host,
+            r"azero: this machine has not enough memory \(32.0 PiB more were asked for\); "
+            r"make smaller: selfplay.num-games",
+        ),
     ],
 )
 def test_a_refused_allocation_is_one_line_that_says_what_to_make_smaller(exhaust, said, capsys):
@@ -90,7 +113,10 @@ def test_a_refused_allocation_is_one_line_that_says_what_to_make_smaller(exhaust
 
 
 def test_the_other_processes_of_a_run_hear_the_same_line(tmp_path):
-    with pytest.raises(OutOfMemoryError, match="make smaller"), join_cluster(RunConfig(distributed="off"), tmp_path):
+    with (
+        pytest.raises(OutOfMemoryError, match="make smaller"),
+        join_cluster(RunConfig(distributed="off"), tmp_path),
+    ):
         exhaust_device()
 
 

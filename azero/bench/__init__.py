@@ -5,8 +5,21 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
-PARTS = ("all", "games", "search", "network", "train", "loop", "scaling", "replay", "engine", "rollouts", "tpu")
-"""What `azero bench` measures. Each is a module of this package with a `main`; "all" is `everything`, which runs the others."""
+PARTS = (
+    "all",
+    "games",
+    "search",
+    "network",
+    "train",
+    "loop",
+    "scaling",
+    "replay",
+    "engine",
+    "rollouts",
+    "tpu",
+)
+"""What `azero bench` measures. Each is a module of this package with a `main`; "all" is
+`everything`, which runs the others."""
 
 
 def run_bench(what: str, arguments: Sequence[str]) -> None:

@@ -1,4 +1,5 @@
-"""Speed and price of one tree for one game: `azero bench engine`; `python -m azero.bench.engine cost CHECKPOINT` for what wide batches lose in strength."""
+"""Speed and price of one tree for one game: `azero bench engine`; `python -m azero.bench.engine
+cost CHECKPOINT` for what wide batches lose in strength."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ class Arguments:
 
 @dataclass(frozen=True)
 class CostArguments:
-    """What wide batches cost: a match of a network against itself, one leaf at a time against many, at equal visits."""
+    """What wide batches cost: a match of a network against itself, one leaf at a time against many,
+    at equal visits."""
 
     player: Positional[str]
     """The network, such as checkpoint:runs/go9."""
@@ -89,8 +91,11 @@ class CostArguments:
     seed: int = 0
 
 
-def run(network_config: NetworkConfig, size: int, batches: tuple[int, ...], visits: int) -> list[Result]:
-    """Time searches of `visits` visits from one position, a fresh tree for every batch size; the weights are random."""
+def run(
+    network_config: NetworkConfig, size: int, batches: tuple[int, ...], visits: int
+) -> list[Result]:
+    """Time searches of `visits` visits from one position, a fresh tree for every batch size; the
+    weights are random."""
     game = make("go", size=size)
     network = network_config.build(game)
     params = jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0))
@@ -113,7 +118,9 @@ def random_opening(game: Game) -> Position:
     return position
 
 
-def measure(player: TreePlayer, evaluator: Evaluator, batch: int, position: Position, visits: int) -> Result:
+def measure(
+    player: TreePlayer, evaluator: Evaluator, batch: int, position: Position, visits: int
+) -> Result:
     """Time one search of `player`, whose batch is `batch`, and then the network alone."""
     player.warm_up(position)
     before, began = evaluator.counts, time.perf_counter()
@@ -134,7 +141,8 @@ def measure(player: TreePlayer, evaluator: Evaluator, batch: int, position: Posi
 
 
 def cost(arguments: CostArguments) -> MatchResult:
-    """Play a match of a network against itself, one leaf at a time against `arguments.batch`, and print the score of the wide side.
+    """Play a match of a network against itself, one leaf at a time against `arguments.batch`, and
+    print the score of the wide side.
 
     Raises:
       ValueError: the player is no network of ours, or the number of games is odd.
@@ -142,13 +150,22 @@ def cost(arguments: CostArguments) -> MatchResult:
     """
     spec = parse_player(arguments.player)
     if not isinstance(spec, NetworkSpec):
-        raise ValueError(f"{arguments.player!r} is no single network of ours, whose batches this compares")
+        raise ValueError(
+            f"{arguments.player!r} is no single network of ours, whose batches this compares"
+        )
     if arguments.games < 2 or arguments.games % 2:
-        raise ValueError(f"a match has an even number of games, half with each colour, not {arguments.games}")
-    style = PlayStyle(limits=Limits(visits=arguments.visits), temperature_moves=arguments.temperature_moves)
+        raise ValueError(
+            f"a match has an even number of games, half with each colour, not {arguments.games}"
+        )
+    style = PlayStyle(
+        limits=Limits(visits=arguments.visits), temperature_moves=arguments.temperature_moves
+    )
     spec = dataclasses.replace(spec, visits=None)
     wide, narrow = (
-        load_thinker(spec, settings=ThinkerSettings(TreeSettings(batch=batch), style, seed=arguments.seed + index))
+        load_thinker(
+            spec,
+            settings=ThinkerSettings(TreeSettings(batch=batch), style, seed=arguments.seed + index),
+        )
         for index, batch in enumerate((arguments.batch, 1))
     )
     rewards: dict[bool, list[float]] = {True: [], False: []}
@@ -157,20 +174,34 @@ def cost(arguments: CostArguments) -> MatchResult:
         record = play_game(wide.game, *((wide, narrow) if wide_first else (narrow, wide)))
         rewards[wide_first].append(record.rewards[0 if wide_first else 1])
         result = MatchResult(_tally(rewards[True]), _tally(rewards[False]))
-        print(f"game {game + 1}: {arguments.batch} leaves at a time against one, {arguments.visits} visits: {result}", flush=True)
+        print(
+            f"game {game + 1}: {arguments.batch} leaves at a time against one, "
+            f"{arguments.visits} visits: {result}",
+            flush=True,
+        )
     if 0 < result.total.score < 1:
         print(f"Elo difference {elo_difference(result.total.score):+.0f}")
     return result
 
 
 def _tally(rewards: list[float]) -> Tally:
-    return Tally(sum(reward > 0 for reward in rewards), sum(reward == 0 for reward in rewards), sum(reward < 0 for reward in rewards))
+    return Tally(
+        sum(reward > 0 for reward in rewards),
+        sum(reward == 0 for reward in rewards),
+        sum(reward < 0 for reward in rewards),
+    )
 
 
 def table(results: list[Result], title: str) -> Table:
     """Return the results as people read them."""
     shown = Table(title=title)
-    for column in ("batch", "visits/s", "network's share", "network alone, positions/s", "positions a call"):
+    for column in (
+        "batch",
+        "visits/s",
+        "network's share",
+        "network alone, positions/s",
+        "positions a call",
+    ):
         shown.add_column(column, justify="right")
     for result in results:
         shown.add_row(
@@ -184,7 +215,8 @@ def table(results: list[Result], title: str) -> Table:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the table of `run`, or with the word `cost` first play `cost`; `--help` lists the arguments."""
+    """Print the table of `run`, or with the word `cost` first play `cost`; `--help` lists the
+    arguments."""
     words = sys.argv[1:] if arguments is None else arguments
     meshes.split_cpu()
     if words[:1] == ["cost"]:
@@ -196,10 +228,21 @@ def main(arguments: list[str] | None = None) -> None:
     if chosen.against is not None:
         raise ValueError(f"azero bench engine compares with nothing, not {chosen.against!r}")
     check_counts(chosen, "size blocks filters batches visits")
-    network = resolve(ResNetConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution))
+    network = resolve(
+        ResNetConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution)
+    )
     results = run(network, chosen.size, chosen.batches, chosen.visits)
-    shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters ({network.convolution} {network.inference_dtype})"
-    make_console().print(table(results, f"{shape}, {chosen.visits} visits, {jax.device_count()} {jax.default_backend()} devices"))
+    shape = (
+        f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters "
+        f"({network.convolution} {network.inference_dtype})"
+    )
+    make_console().print(
+        table(
+            results,
+            f"{shape}, {chosen.visits} visits, {jax.device_count()} "
+            f"{jax.default_backend()} devices",
+        )
+    )
 
 
 if __name__ == "__main__":

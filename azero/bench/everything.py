@@ -1,6 +1,7 @@
 """Everything that fits this machine, each part in a process of its own: `azero bench all`.
 
-A part that fails is named and the others go on. With --json every record is on disk as soon as its part is done, and with --resume those are not measured again.
+A part that fails is named and the others go on. With --json every record is on disk as soon as its
+part is done, and with --resume those are not measured again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from azero.console.progress import working
 from azero.console.terminal import make_console
 
 LIMIT_SECONDS, QUICK_LIMIT_SECONDS = 1800.0, 400.0
-"""A part that takes longer is given up: half an hour is what 19x19 with 20 blocks of 256 may take to compile and run twice; a busy laptop's quick part needs minutes."""
+"""A part that takes longer is given up: half an hour is what 19x19 with 20 blocks of 256 may take
+to compile and run twice; a busy laptop's quick part needs minutes."""
 STANDARD_ERROR = 2
 """File descriptor."""
 LAST_WORDS = 2000
@@ -61,8 +63,14 @@ def run(arguments: Arguments, console: Console) -> list[Record]:
         raise ValueError("--resume needs the file of the records: --json FILE")
     with working("looking for devices", console):
         device = _child("device", [], dict(os.environ), QUICK_LIMIT_SECONDS)
-    known = {record.part: record for record in read_records(arguments.json)} if arguments.resume else {}
-    known = {name: record for name, record in known.items() if (record.device, record.quick) == (device, arguments.quick) and record.status != "failed"}
+    known = (
+        {record.part: record for record in read_records(arguments.json)} if arguments.resume else {}
+    )
+    known = {
+        name: record
+        for name, record in known.items()
+        if (record.device, record.quick) == (device, arguments.quick) and record.status != "failed"
+    }
     records = []
     names = arguments.only or tuple(PARTS)
     for number, name in enumerate(names, 1):
@@ -72,7 +80,12 @@ def run(arguments: Arguments, console: Console) -> list[Record]:
                 record = measure(name, device, arguments.quick)
             if arguments.json is not None:
                 append(arguments.json, record)
-        console.print(f"{name}: {record.status}{f': {record.reason}' if record.reason else ''}", markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            f"{name}: {record.status}{f': {record.reason}' if record.reason else ''}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
         records.append(record)
     return records
 
@@ -90,7 +103,8 @@ def measure(name: str, device: str, quick: bool) -> Record:
 
 
 def _child(name: str, flags: Sequence[str], variables: dict[str, str], limit: float) -> str:
-    """Run `azero.bench.parts` for `name` and return what it writes; its own output goes to standard error.
+    """Run `azero.bench.parts` for `name` and return what it writes; its own output goes to standard
+    error.
 
     Raises:
       ValueError: it failed or took longer than `limit` seconds.
@@ -100,7 +114,9 @@ def _child(name: str, flags: Sequence[str], variables: dict[str, str], limit: fl
         command = [sys.executable, "-m", "azero.bench.parts", name, str(path), *flags]
         with errors.open("w") as file:
             # A session of its own, so that what the part has started ends with it.
-            process = subprocess.Popen(command, env=variables, stdout=STANDARD_ERROR, stderr=file, start_new_session=True)
+            process = subprocess.Popen(
+                command, env=variables, stdout=STANDARD_ERROR, stderr=file, start_new_session=True
+            )
             try:
                 process.wait(limit)
             except subprocess.TimeoutExpired:
@@ -117,7 +133,8 @@ def _child(name: str, flags: Sequence[str], variables: dict[str, str], limit: fl
 
 
 def append(path: Path, record: Record) -> None:
-    """Write `record` at the end of the file, whole and on the disk before anything else is measured."""
+    """Write `record` at the end of the file, whole and on the disk before anything else is
+    measured."""
     torn = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
     with path.open("a", encoding="utf-8") as file:
         file.write("\n" * torn + json.dumps(dataclasses.asdict(record)) + "\n")
@@ -126,13 +143,16 @@ def append(path: Path, record: Record) -> None:
 
 
 def read_records(path: Path | None) -> list[Record]:
-    """Return the records of a file, none where there is no file yet; a line that was cut off is left out.
+    """Return the records of a file, none where there is no file yet; a line that was cut off is
+    left out.
 
     Raises:
       ValueError: a line is whole and no record.
     """
     records = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path and path.exists() else [], 1):
+    for number, line in enumerate(
+        path.read_text(encoding="utf-8").splitlines() if path and path.exists() else [], 1
+    ):
         try:
             fields = json.loads(line)
         except json.JSONDecodeError:
@@ -149,14 +169,27 @@ def _record(fields: dict) -> Record:
 
 
 def markdown(records: Sequence[Record]) -> str:
-    """Return a table for each kind of device, with the command beside each number, and below it what was not measured and why."""
+    """Return a table for each kind of device, with the command beside each number, and below it
+    what was not measured and why."""
     parts = []
     for device in dict.fromkeys(record.device for record in records):
         mine = [record for record in records if record.device == device]
-        shortened = ", shortened by --quick: noisier than the commands" if any(record.quick for record in mine) else ""
+        shortened = (
+            ", shortened by --quick: noisier than the commands"
+            if any(record.quick for record in mine)
+            else ""
+        )
         lines = [f"### {device}{shortened}", "", "| what | figure | command |", "|---|---|---|"]
-        lines += [f"| {line.what} | {line.figure} | `{line.command}` |" for record in mine for line in record.figures]
-        missing = [f"- {record.part} ({record.status}): {record.reason}" for record in mine if record.status != "done"]
+        lines += [
+            f"| {line.what} | {line.figure} | `{line.command}` |"
+            for record in mine
+            for line in record.figures
+        ]
+        missing = [
+            f"- {record.part} ({record.status}): {record.reason}"
+            for record in mine
+            if record.status != "done"
+        ]
         parts.append("\n".join([*lines, *(["", "Not measured:", "", *missing] if missing else [])]))
     return "\n\n".join(parts)
 
@@ -170,7 +203,12 @@ def main(arguments: list[str] | None = None) -> None:
         print(markdown(records))
     else:
         for line in (line for record in records for line in record.figures):
-            make_console().print(f"{line.what}: {line.figure}   ({line.command})", markup=False, highlight=False, soft_wrap=True)
+            make_console().print(
+                f"{line.what}: {line.figure}   ({line.command})",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
     if any(record.status == "failed" for record in records):
         sys.exit(1)
 

@@ -6,7 +6,8 @@ from typing import Any
 
 
 def check_counts(arguments: Any, names: str) -> None:
-    """Check that the flags `names`, which count something, are at least 1, each of several; None is a flag that was not given.
+    """Check that the flags `names`, which count something, are at least 1, each of several; None is
+    a flag that was not given.
 
     Raises:
       ValueError: one is not; the flag is named.

@@ -1,4 +1,5 @@
-"""How long the network alone takes for the evaluations of self-play: the same batches in the same chunks on the same devices, without game and tree."""
+"""How long the network alone takes for the evaluations of self-play: the same batches in the same
+chunks on the same devices, without game and tree."""
 
 from __future__ import annotations
 
@@ -25,19 +26,27 @@ REPEATS = 3
 
 
 def calls_of(config: SearchConfig, num_actions: int) -> Counter[int]:
-    """Return how often one search calls the network with how many positions per game: the root's call, and one for every round of simulations."""
+    """Return how often one search calls the network with how many positions per game: the root's
+    call, and one for every round of simulations."""
     calls = Counter({1: 1})
     if not isinstance(config, GumbelConfig):
         calls[1] += config.num_simulations
         return calls
-    for width, rounds in halving_schedule(min(config.max_considered, num_actions), config.num_simulations):
+    for width, rounds in halving_schedule(
+        min(config.max_considered, num_actions), config.num_simulations
+    ):
         calls[width] += rounds
     return calls
 
 
-def forward_seconds(config: Config, game: Game, network: Network, mesh: Mesh, states: PyTree) -> float:
-    """Return the seconds that the network alone takes for one move of all games on the devices of `mesh`, whose positions are states[B]."""
-    folded = put(jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0)), replicated(mesh))
+def forward_seconds(
+    config: Config, game: Game, network: Network, mesh: Mesh, states: PyTree
+) -> float:
+    """Return the seconds that the network alone takes for one move of all games on the devices of
+    `mesh`, whose positions are states[B]."""
+    folded = put(
+        jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0)), replicated(mesh)
+    )
     planes = jax.jit(jax.vmap(game.observe))(states)
     seconds = 0.0
     for width, count in calls_of(config.search, game.num_actions).items():
@@ -47,22 +56,32 @@ def forward_seconds(config: Config, game: Game, network: Network, mesh: Mesh, st
 
 
 def in_batches(network: Network, mesh: Mesh) -> Callable[[PyTree, Array], PyTree]:
-    """Return the evaluation of planes[B, H, W, C] split over the devices, in the chunks in which a search calls the network."""
+    """Return the evaluation of planes[B, H, W, C] split over the devices, in the chunks in which a
+    search calls the network."""
 
     def local(folded: PyTree, planes: Array) -> PyTree:
         chunks = num_chunks(planes.shape[0]) if jax.default_backend() == "cpu" else 1
         if chunks == 1:
             return network.infer(folded, planes)
-        return jax.lax.map(lambda chunk: network.infer(folded, chunk), planes.reshape(chunks, -1, *planes.shape[1:]))
+        return jax.lax.map(
+            lambda chunk: network.infer(folded, chunk),
+            planes.reshape(chunks, -1, *planes.shape[1:]),
+        )
 
     split, everywhere = PartitionSpec(DATA_AXIS), PartitionSpec()
-    return jax.jit(jax.shard_map(local, mesh=mesh, in_specs=(everywhere, split), out_specs=split, check_vma=False))
+    return jax.jit(
+        jax.shard_map(
+            local, mesh=mesh, in_specs=(everywhere, split), out_specs=split, check_vma=False
+        )
+    )
 
 
 def seconds_of(function: Callable[..., Any], *arguments: Any) -> float:
-    """Return the seconds of one of several calls in a row, the best of REPEATS such measurements after one that compiles.
+    """Return the seconds of one of several calls in a row, the best of REPEATS such measurements
+    after one that compiles.
 
-    As many calls are made as take a twentieth of a second, so that the way there and back is not measured.
+    As many calls are made as take a twentieth of a second, so that the way there and back is not
+    measured.
     """
     jax.block_until_ready(function(*arguments))
     began = time.perf_counter()

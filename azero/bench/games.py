@@ -1,4 +1,5 @@
-"""Speed of the rules: random play with the legal mask at every step and automatic restart, beside other engines in the same run."""
+"""Speed of the rules: random play with the legal mask at every step and automatic restart, beside
+other engines in the same run."""
 
 from __future__ import annotations
 
@@ -44,8 +45,12 @@ CONTESTS = {
     "go 9x9": Contest("go", {"size": 9}, "go_9x9", 60, {"azero": (128, 256, 1024), "pgx": (512,)}),
     "go 19x19": Contest("go", {"size": 19}, "go_19x19", 200, {"azero": (128, 256), "pgx": (64,)}),
     "shogi": Contest("shogi", {}, "shogi", 100, {"azero": (128, 256), "pgx": (64, 256)}),
-    "minichess": Contest("minichess", {}, "gardner_chess", 40, {"azero": (256, 1024), "pgx": (256,)}),
-    "animal_shogi": Contest("animal_shogi", {}, "animal_shogi", 40, {"azero": (256, 1024), "pgx": (256,)}),
+    "minichess": Contest(
+        "minichess", {}, "gardner_chess", 40, {"azero": (256, 1024), "pgx": (256,)}
+    ),
+    "animal_shogi": Contest(
+        "animal_shogi", {}, "animal_shogi", 40, {"azero": (256, 1024), "pgx": (256,)}
+    ),
     "chess": Contest("chess", {}, "chess", 100, {"azero": (128, 256, 1024), "pgx": (64, 256)}),
 }
 """By the names in the table that is printed."""
@@ -84,7 +89,8 @@ def engine_of(game: Game) -> Engine:
 
 
 def pgx_engine(contest: Contest) -> Engine:
-    """Return Pgx's rules. The planes, which its step also makes, are thrown away, so that the compiler drops them.
+    """Return Pgx's rules. The planes, which its step also makes, are thrown away, so that the
+    compiler drops them.
 
     Raises:
       ValueError: Pgx is not installed.
@@ -102,14 +108,19 @@ def pgx_engine(contest: Contest) -> Engine:
         state = forget(env.step(state, action))
         return state, state.terminated, state.rewards
 
-    return Engine("pgx", lambda key: forget(env.init(key)), advance, lambda state: state.legal_action_mask)
+    return Engine(
+        "pgx", lambda key: forget(env.init(key)), advance, lambda state: state.legal_action_mask
+    )
 
 
 def draw(mask: Array, word: Array) -> Array:
-    """Return a random legal action int32[] of mask bool[A]: the one with the largest hash of itself and the random `word` uint32[].
+    """Return a random legal action int32[] of mask bool[A]: the one with the largest hash of itself
+    and the random `word` uint32[].
 
-    The action stands in the low bits of what is compared, so that a plain maximum finds it: XLA does not vectorise an argmax on a CPU, and that took six times
-    as long over the 4,672 moves of chess. Nor does it vectorise a maximum over one axis: PARTS of the actions are compared with each other first.
+    The action stands in the low bits of what is compared, so that a plain maximum finds it: XLA
+    does not vectorise an argmax on a CPU, and that took six times as long over the 4,672 moves of
+    chess. Nor does it vectorise a maximum over one axis: PARTS of the actions are compared with
+    each other first.
     """
     num_actions = mask.shape[0]
     width = -(-num_actions // PARTS)
@@ -122,36 +133,50 @@ def draw(mask: Array, word: Array) -> Array:
         return jnp.where(mask[first : first + width], (score & ~low) | action, jnp.uint32(0))
 
     # The last parts overlap where the number of actions is no multiple of PARTS.
-    best = functools.reduce(jnp.maximum, [scores(min(first, num_actions - width)) for first in range(0, num_actions, width)])
+    best = functools.reduce(
+        jnp.maximum,
+        [scores(min(first, num_actions - width)) for first in range(0, num_actions, width)],
+    )
     return (best.max() & low).astype(jnp.int32)
 
 
 def spread_games(engine: Engine, batch: int, plies: int, key: Array) -> PyTree:
-    """Return states[B] after 0 to `plies` - 1 random moves, each game as many as it drew; none of them is over.
+    """Return states[B] after 0 to `plies` - 1 random moves, each game as many as it drew; none of
+    them is over.
 
-    Games that all begin together also end together: what plays or learns from them would then be measured on openings, or on endings, alone.
+    Games that all begin together also end together: what plays or learns from them would then be
+    measured on openings, or on endings, alone.
     """
     start_key, length_key, move_key = jax.random.split(key, 3)
     lengths = jax.random.randint(length_key, (batch,), 0, plies)
 
     def move(state: PyTree, length: Array, word: Array, ply: Array) -> PyTree:
         stepped, over, _ = engine.advance(state, draw(engine.mask(state), word))
-        return jax.tree.map(lambda old, new: jnp.where((ply < length) & ~over, new, old), state, stepped)
+        return jax.tree.map(
+            lambda old, new: jnp.where((ply < length) & ~over, new, old), state, stepped
+        )
 
     def turn(states: PyTree, inputs: tuple[Array, Array]) -> tuple[PyTree, None]:
         words, ply = inputs
         return jax.vmap(move, in_axes=(0, 0, 0, None))(states, lengths, words, ply), None
 
     first = jax.vmap(engine.init)(jax.random.split(start_key, batch))
-    return jax.lax.scan(turn, first, (jax.random.bits(move_key, (plies, batch)), jnp.arange(plies)))[0]
+    return jax.lax.scan(
+        turn, first, (jax.random.bits(move_key, (plies, batch)), jnp.arange(plies))
+    )[0]
 
 
 def measure(engine: Engine, batch: int, warm_moves: int, seconds: float = 5.0) -> dict[str, Any]:
-    """Return steps per second of `batch` games after `warm_moves` moves, the bytes of a state, and the seconds to compile."""
+    """Return steps per second of `batch` games after `warm_moves` moves, the bytes of a state, and
+    the seconds to compile."""
     first = engine.init(jax.random.key(0))
     games = jax.tree.map(lambda a: jnp.repeat(a[None], batch, axis=0), (first, engine.mask(first)))
     started = time.perf_counter()
-    play = jax.jit(functools.partial(_play, engine), donate_argnums=0).lower(games, first, jax.random.key(1)).compile()
+    play = (
+        jax.jit(functools.partial(_play, engine), donate_argnums=0)
+        .lower(games, first, jax.random.key(1))
+        .compile()
+    )
     compile_seconds = time.perf_counter() - started
     for index in range(-(-warm_moves // CHUNK)):
         games, total = play(games, first, jax.random.key(index))
@@ -163,11 +188,18 @@ def measure(engine: Engine, batch: int, warm_moves: int, seconds: float = 5.0) -
         moves += CHUNK
     rate = moves * batch / (time.perf_counter() - started)
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(first))
-    return {"engine": engine.name, "batch": batch, "steps_per_second": rate, "bytes": size, "compile_seconds": compile_seconds}
+    return {
+        "engine": engine.name,
+        "batch": batch,
+        "steps_per_second": rate,
+        "bytes": size,
+        "compile_seconds": compile_seconds,
+    }
 
 
 def _play(engine: Engine, games: PyTree, fresh: PyTree, key: Array) -> tuple[PyTree, Array]:
-    """Play CHUNK random moves in every game, starting again where one ends. Return the games and the sum of the rewards (so that they are computed)."""
+    """Play CHUNK random moves in every game, starting again where one ends. Return the games and
+    the sum of the rewards (so that they are computed)."""
 
     def move(carry: tuple[PyTree, Array], word: Array) -> tuple[tuple[PyTree, Array], Array]:
         state, mask = carry
@@ -180,11 +212,15 @@ def _play(engine: Engine, games: PyTree, fresh: PyTree, key: Array) -> tuple[PyT
     return games, rewards.sum()
 
 
-def run(against: str | None = None, names: Sequence[str] = tuple(CONTESTS), seconds: float = 5.0) -> list[dict[str, Any]]:
-    """Measure our rules of the games `names`, beside another engine where `against` names one, print a table, and return its rows.
+def run(
+    against: str | None = None, names: Sequence[str] = tuple(CONTESTS), seconds: float = 5.0
+) -> list[dict[str, Any]]:
+    """Measure our rules of the games `names`, beside another engine where `against` names one,
+    print a table, and return its rows.
 
     Raises:
-      ValueError: `against` is not an engine that is known and installed, or a name is not one of CONTESTS.
+      ValueError: `against` is not an engine that is known and installed, or a name is not one of
+        CONTESTS.
     """
     makers = {"azero": azero_engine, "pgx": pgx_engine}
     if against is not None and against not in makers:
@@ -197,7 +233,11 @@ def run(against: str | None = None, names: Sequence[str] = tuple(CONTESTS), seco
         contest = CONTESTS[name]
         for engine_name in engines:
             engine = makers[engine_name](contest)
-            batches = contest.batches[engine_name] if jax.default_backend() == "cpu" else ACCELERATOR_BATCHES
+            batches = (
+                contest.batches[engine_name]
+                if jax.default_backend() == "cpu"
+                else ACCELERATOR_BATCHES
+            )
             measured = [measure(engine, batch, contest.warm_moves, seconds) for batch in batches]
             rows.append({"game": name, **max(measured, key=lambda row: row["steps_per_second"])})
         for row in rows[-len(engines) :]:
@@ -215,11 +255,29 @@ def tree_bytes(contest: Contest) -> int:
 
 def _print(rows: list[dict[str, Any]], against: str | None) -> None:
     command = "python -m azero.bench.games" + (f" --against {against}" if against else "")
-    table = Table(title="Random play, legal mask at every step, automatic restart", caption=f"{command}   on {jax.devices()[0].device_kind}")
-    for column in ("game", "engine", "batch", "steps/s", "ratio", "bytes", "in a tree", "compile s"):
+    table = Table(
+        title="Random play, legal mask at every step, automatic restart",
+        caption=f"{command}   on {jax.devices()[0].device_kind}",
+    )
+    for column in (
+        "game",
+        "engine",
+        "batch",
+        "steps/s",
+        "ratio",
+        "bytes",
+        "in a tree",
+        "compile s",
+    ):
         table.add_column(column, justify="left" if column in ("game", "engine") else "right")
     for row in rows:
-        numbers = (f"{row['steps_per_second']:,.0f}", f"{row['ratio']:.1f}", f"{row['bytes']:,}", f"{row['tree_bytes']:,}", f"{row['compile_seconds']:.1f}")
+        numbers = (
+            f"{row['steps_per_second']:,.0f}",
+            f"{row['ratio']:.1f}",
+            f"{row['bytes']:,}",
+            f"{row['tree_bytes']:,}",
+            f"{row['compile_seconds']:.1f}",
+        )
         table.add_row(row["game"], row["engine"], str(row["batch"]), *numbers)
     make_console().print(table)
 
@@ -227,9 +285,18 @@ def _print(rows: list[dict[str, Any]], against: str | None) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--against", choices=["pgx"], help="another engine, measured in the same run")
-    parser.add_argument("--game", choices=list(CONTESTS), action="append", help="only this game; may be given several times")
-    parser.add_argument("--seconds", type=float, default=5.0, help="seconds of measuring for every line")
+    parser.add_argument(
+        "--against", choices=["pgx"], help="another engine, measured in the same run"
+    )
+    parser.add_argument(
+        "--game",
+        choices=list(CONTESTS),
+        action="append",
+        help="only this game; may be given several times",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=5.0, help="seconds of measuring for every line"
+    )
     options = parser.parse_args(arguments)
     check_seconds(options.seconds)
     run(options.against, options.game or tuple(CONTESTS), options.seconds)

@@ -1,7 +1,9 @@
-"""The whole loop in positions per second, beside a plain Pgx and mctx loop: same board, same net, same simulations, one run after the other.
+"""The whole loop in positions per second, beside a plain Pgx and mctx loop: same board, same net,
+same simulations, one run after the other.
 
-Each program is measured in a process of its own, so that neither takes the other's memory, and as its user would run it: ours on all devices, a CPU split into
-one for every core as `azero train` does it; the plain loop on one device, to whose operations XLA gives all cores.
+Each program is measured in a process of its own, so that neither takes the other's memory, and as
+its user would run it: ours on all devices, a CPU split into one for every core as `azero train`
+does it; the plain loop on one device, to whose operations XLA gives all cores.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ COMMAND = "azero bench loop"
 WARM_ITERATIONS = 2
 """Iterations that compile and fill the queues."""
 FILLED_GAMES = 64
-"""Games of random numbers in the window before the first iteration, so that there is something to learn from before the first game ends."""
+"""Games of random numbers in the window before the first iteration, so that there is something to
+learn from before the first game ends."""
 
 
 @dataclass(frozen=True)
@@ -56,28 +59,40 @@ class Result:
     cpu_loop: float
     """Processor seconds per 1,000 positions played and learned from."""
     network_share: float | None = None
-    """The time that the network alone takes for as many evaluations in the same batches, over the time of self-play; None is not measured."""
+    """The time that the network alone takes for as many evaluations in the same batches, over the
+    time of self-play; None is not measured."""
 
 
 def measure_ours(config: Config, iterations: int) -> Result:
-    """Run the loop of `config` from the middle of games on, without its first iterations, which compile."""
+    """Run the loop of `config` from the middle of games on, without its first iterations, which
+    compile."""
     with tempfile.TemporaryDirectory() as folder:
         loop = Loop(config, mesh_lib.make_mesh(), Path(folder))
         arrays = loop.fresh_arrays()
         games, points = config.selfplay.num_games, int(np.prod(loop.game.board_shape))
-        starts = jax.jit(lambda key: spread_games(engine_of(loop.game), games, points, key))(jax.random.key(0))
+        starts = jax.jit(lambda key: spread_games(engine_of(loop.game), games, points, key))(
+            jax.random.key(0)
+        )
         arrays["carry"] = loop.selfplay.init(jax.random.key(1), starts)
         state = loop.state(arrays)
         fill_replay(loop, state)
-        clocks = [timed_iteration(loop, state) for _ in range(WARM_ITERATIONS + iterations)][WARM_ITERATIONS:]
+        clocks = [timed_iteration(loop, state) for _ in range(WARM_ITERATIONS + iterations)][
+            WARM_ITERATIONS:
+        ]
         alone = forward_seconds(config, loop.game, loop.network, loop.mesh, starts)
     positions = sum(done.new_positions for done, _, _ in clocks)
-    play, learn = (sum(getattr(done, f"{part}_seconds") for done, _, _ in clocks) for part in ("selfplay", "learner"))
+    play, learn = (
+        sum(getattr(done, f"{part}_seconds") for done, _, _ in clocks)
+        for part in ("selfplay", "learner")
+    )
     moves = positions / games
     return Result(
         program="azero",
         selfplay=positions / play,
-        learning=iterations * config.learner.steps_per_iteration * config.learner.batch_size / learn,
+        learning=iterations
+        * config.learner.steps_per_iteration
+        * config.learner.batch_size
+        / learn,
         loop=positions / (play + learn),
         cpu_selfplay=1000 * sum(playing for _, playing, _ in clocks) / positions,
         cpu_loop=1000 * sum(playing + learning for _, playing, learning in clocks) / positions,
@@ -89,14 +104,17 @@ def fill_replay(loop: Loop, state: RunState) -> None:
     """Put finished games of random numbers into the window."""
     random, assembler, count = np.random.default_rng(0), Assembler(FILLED_GAMES), 0
     while count < FILLED_GAMES:
-        games = assembler.add(random_chunk(random, loop.game, loop.game.max_moves, FILLED_GAMES), network=0)
+        games = assembler.add(
+            random_chunk(random, loop.game, loop.game.max_moves, FILLED_GAMES), network=0
+        )
         state.replay.add(games)
         count += len(games.length)
     state.replay.state_dict()  # waits for the last one
 
 
 def timed_iteration(loop: Loop, state: RunState) -> tuple[IterationDone, float, float]:
-    """Run one iteration; returns its last event and the processor's seconds of self-play and of learning."""
+    """Run one iteration; returns its last event and the processor's seconds of self-play and of
+    learning."""
     began = learning = time.process_time()
     for event in loop.iterate(state):
         if isinstance(event, Phase) and event.text == "learning":
@@ -112,14 +130,27 @@ def measure_peer(setting: SettingName, iterations: int) -> Result:
     Raises:
       ValueError: it could not run; its last line says why.
     """
-    command = [sys.executable, "-m", "azero.bench.peers", "--setting", setting, "--iterations", str(iterations)]
+    command = [
+        sys.executable,
+        "-m",
+        "azero.bench.peers",
+        "--setting",
+        setting,
+        "--iterations",
+        str(iterations),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ValueError(f"the plain loop of Pgx and mctx did not run: {(done.stderr.strip() or 'no word from it').splitlines()[-1]}")
+        raise ValueError(
+            f"the plain loop of Pgx and mctx did not run: "
+            f"{(done.stderr.strip() or 'no word from it').splitlines()[-1]}"
+        )
     return Result(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def run(against: str | None = None, setting: SettingName = "5x5", iterations: int = 4) -> list[Result]:
+def run(
+    against: str | None = None, setting: SettingName = "5x5", iterations: int = 4
+) -> list[Result]:
     """Measure the loop, and before it the plain one of Pgx and mctx where `against` is "pgx".
 
     Raises:
@@ -143,7 +174,8 @@ class Arguments:
     against: str | None = None
     """pgx: the plain loop of Pgx and mctx, before ours."""
     setting: SettingName = "5x5"
-    """5x5: 4 blocks of 32 filters, 16 simulations. 9x9: 6 of 128, 32 simulations, as Pgx's AlphaZero example. 19x19: 20 of 256, 32 simulations."""
+    """5x5: 4 blocks of 32 filters, 16 simulations. 9x9: 6 of 128, 32 simulations, as Pgx's
+    AlphaZero example. 19x19: 20 of 256, 32 simulations."""
     iterations: int = 4
     """Timed iterations, after the ones that compile."""
 
@@ -152,15 +184,26 @@ def table(results: list[Result], title: str) -> Table:
     """Return the results as people read them, ours with its ratios to the other."""
     shown = Table(title=title)
     columns = {"self-play": "selfplay", "learning": "learning", "whole loop": "loop"}
-    for column in ("program", *columns, "network's share of self-play", "CPU s/1,000 played", "CPU s/1,000 in all"):
+    for column in (
+        "program",
+        *columns,
+        "network's share of self-play",
+        "CPU s/1,000 played",
+        "CPU s/1,000 in all",
+    ):
         shown.add_column(column, justify="left" if column == "program" else "right")
     ours, other = results[0], results[-1]
     for result in results:
         rates = [f"{getattr(result, name):,.1f}" for name in columns.values()]
         if result is ours and other is not ours:
-            rates = [f"{rate} ({getattr(ours, name) / getattr(other, name):.1f} x)" for rate, name in zip(rates, columns.values(), strict=True)]
+            rates = [
+                f"{rate} ({getattr(ours, name) / getattr(other, name):.1f} x)"
+                for rate, name in zip(rates, columns.values(), strict=True)
+            ]
         share = "" if result.network_share is None else f"{result.network_share:.0%}"
-        shown.add_row(result.program, *rates, share, f"{result.cpu_selfplay:.2f}", f"{result.cpu_loop:.2f}")
+        shown.add_row(
+            result.program, *rates, share, f"{result.cpu_selfplay:.2f}", f"{result.cpu_loop:.2f}"
+        )
     return shown
 
 
@@ -170,8 +213,16 @@ def main(arguments: list[str] | None = None) -> None:
     check_counts(chosen, "iterations")
     mesh_lib.split_cpu()
     results = run(**dataclasses.asdict(chosen))
-    command = f"{COMMAND} --setting {chosen.setting}" + (f" --against {chosen.against}" if chosen.against else "")
-    make_console().print(table(results, f"Positions/s at {chosen.setting}, {jax.device_count()} x {jax.devices()[0].device_kind} ({command})"))
+    command = f"{COMMAND} --setting {chosen.setting}" + (
+        f" --against {chosen.against}" if chosen.against else ""
+    )
+    make_console().print(
+        table(
+            results,
+            f"Positions/s at {chosen.setting}, {jax.device_count()} x "
+            f"{jax.devices()[0].device_kind} ({command})",
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Speed of the network, in self-play and in training, beside plain `nn.Conv`: `python -m azero.bench.network --against linen`.
+"""Speed of the network, in self-play and in training, beside plain `nn.Conv`: `python -m
+azero.bench.network --against linen`.
 
-All rows split the batch over all devices. XLA computes a convolution on one core only, so `main` makes a device of every core of a CPU.
+All rows split the batch over all devices. XLA computes a convolution on one core only, so `main`
+makes a device of every core of a CPU.
 """
 
 from __future__ import annotations
@@ -39,11 +41,13 @@ class Result:
     """One line of the table."""
 
     path: str
-    """Which program: `linen` (the network as trained, through nn.Conv's convolution), `infer` or `train`, and the convolution."""
+    """Which program: `linen` (the network as trained, through nn.Conv's convolution), `infer` or
+    `train`, and the convolution."""
     dtype: str
     positions_per_second: float
     gflops: float
-    """1e9 multiplications and additions per second that the definition of the towers takes (training: three times those), whatever the path really computes."""
+    """1e9 multiplications and additions per second that the definition of the towers takes
+    (training: three times those), whatever the path really computes."""
     cpu_seconds: float
     """Processor seconds per 1,000 positions."""
     compile_seconds: float
@@ -72,9 +76,16 @@ class Arguments:
 
 
 def run(
-    against: Literal["linen", "none"] = "linen", size: int = 19, blocks: int = 4, filters: int = 96, batch: int = 64, train: bool = False, repeats: int = 5
+    against: Literal["linen", "none"] = "linen",
+    size: int = 19,
+    blocks: int = 4,
+    filters: int = 96,
+    batch: int = 64,
+    train: bool = False,
+    repeats: int = 5,
 ) -> list[Result]:
-    """Time every path that suits this machine on the same random planes; the arguments are those of `Arguments`.
+    """Time every path that suits this machine on the same random planes; the arguments are those of
+    `Arguments`.
 
     Raises:
       ValueError: the batch does not split over the devices.
@@ -83,22 +94,43 @@ def run(
     base = ResNetConfig(blocks=blocks, filters=filters)
     operations = count_operations(base, size)
     low_precision = jax.default_backend() != "cpu" or has_bf16_units()
-    dtypes: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16") if low_precision else ("float32",)
+    dtypes: tuple[Literal["float32", "bfloat16"], ...] = (
+        ("float32", "bfloat16") if low_precision else ("float32",)
+    )
     results = []
     for dtype in dtypes:
         typed = dataclasses.replace(base, train_dtype=dtype, inference_dtype=dtype)
         if against == "linen":
-            results.append(time_apply(dataclasses.replace(typed, convolution="xla"), mesh, size, batch, repeats, operations))
-        convolutions: tuple[Literal["xla", "dots", "winograd"], ...] = ("xla", "dots", "winograd") if dtype == "float32" else ("xla", "dots")
+            results.append(
+                time_apply(
+                    dataclasses.replace(typed, convolution="xla"),
+                    mesh,
+                    size,
+                    batch,
+                    repeats,
+                    operations,
+                )
+            )
+        convolutions: tuple[Literal["xla", "dots", "winograd"], ...] = (
+            ("xla", "dots", "winograd") if dtype == "float32" else ("xla", "dots")
+        )
         for convolution in convolutions if jax.default_backend() == "cpu" else ("xla",):
             config = dataclasses.replace(typed, convolution=convolution)
             results.append(time_infer(config, mesh, size, batch, repeats, operations))
             if train:
                 results.append(time_train(config, mesh, size, batch, repeats, operations))
-    linen = max((result.positions_per_second for result in results if result.path.startswith("linen")), default=None)
+    linen = max(
+        (result.positions_per_second for result in results if result.path.startswith("linen")),
+        default=None,
+    )
     if linen is None:
         return results
-    return [result if result.path.startswith("train") else dataclasses.replace(result, ratio=result.positions_per_second / linen) for result in results]
+    return [
+        result
+        if result.path.startswith("train")
+        else dataclasses.replace(result, ratio=result.positions_per_second / linen)
+        for result in results
+    ]
 
 
 def count_operations(config: ResNetConfig, size: int) -> int:
@@ -107,28 +139,56 @@ def count_operations(config: ResNetConfig, size: int) -> int:
     return 2 * 9 * inputs * config.filters * size * size
 
 
-def time_apply(config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int) -> Result:
+def time_apply(
+    config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int
+) -> Result:
     """Time the network as trained."""
     network = _make(config, size)
     variables = put(jax.jit(network.init)(jax.random.key(0)), replicated(mesh))
-    return _time("linen xla", config.train_dtype, _sharded(network.apply, mesh), (variables, _planes(mesh, size, batch)), batch, repeats, operations)
+    return _time(
+        "linen xla",
+        config.train_dtype,
+        _sharded(network.apply, mesh),
+        (variables, _planes(mesh, size, batch)),
+        batch,
+        repeats,
+        operations,
+    )
 
 
-def time_infer(config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int) -> Result:
+def time_infer(
+    config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int
+) -> Result:
     """Time the folded network of self-play."""
     network = _make(config, size)
-    folded = put(jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0)), replicated(mesh))
+    folded = put(
+        jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0)), replicated(mesh)
+    )
     arguments = (folded, _planes(mesh, size, batch))
-    return _time(f"infer {config.convolution}", config.inference_dtype, _sharded(network.infer, mesh), arguments, batch, repeats, operations)
+    return _time(
+        f"infer {config.convolution}",
+        config.inference_dtype,
+        _sharded(network.infer, mesh),
+        arguments,
+        batch,
+        repeats,
+        operations,
+    )
 
 
-def time_train(config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int) -> Result:
+def time_train(
+    config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int
+) -> Result:
     """Time the learner's step."""
     num_actions = size * size + 1
-    game: Any = SimpleNamespace(board_shape=(size, size), num_planes=NUM_PLANES, num_actions=num_actions)
+    game: Any = SimpleNamespace(
+        board_shape=(size, size), num_planes=NUM_PLANES, num_actions=num_actions
+    )
     learner = make_learner(LearnerConfig(batch_size=batch), _make(config, size), game, mesh)
     weights = np.full((batch, num_actions), 1 / num_actions, np.float32)
-    samples = put(Batch(_planes(mesh, size, batch), weights, np.zeros(batch, np.float32)), batch_sharded(mesh))  # type: ignore[arg-type]
+    samples = put(
+        Batch(_planes(mesh, size, batch), weights, np.zeros(batch, np.float32)), batch_sharded(mesh)
+    )  # type: ignore[arg-type]
     state: list[TrainState] = [learner.init(jax.random.key(0))]
 
     def step(samples: Batch) -> Array:
@@ -139,7 +199,15 @@ def time_train(config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats:
     start = time.perf_counter()
     jax.block_until_ready(step(samples))
     compile_seconds = time.perf_counter() - start
-    return _result(f"train {config.convolution}", config.train_dtype, lambda: step(samples), batch, repeats, 3 * operations, compile_seconds)
+    return _result(
+        f"train {config.convolution}",
+        config.train_dtype,
+        lambda: step(samples),
+        batch,
+        repeats,
+        3 * operations,
+        compile_seconds,
+    )
 
 
 def table(results: list[Result], title: str) -> Table:
@@ -150,20 +218,33 @@ def table(results: list[Result], title: str) -> Table:
         shown.add_column(column, justify="left" if column in columns[:2] else "right", no_wrap=True)
     for result in results:
         ratio = "" if result.ratio is None else f"{result.ratio:.2f}"
-        numbers = (f"{result.positions_per_second:,.0f}", f"{result.gflops:,.0f}", f"{result.cpu_seconds:.3f}", f"{result.compile_seconds:.1f}", ratio)
+        numbers = (
+            f"{result.positions_per_second:,.0f}",
+            f"{result.gflops:,.0f}",
+            f"{result.cpu_seconds:.3f}",
+            f"{result.compile_seconds:.1f}",
+            ratio,
+        )
         shown.add_row(result.path, result.dtype, *numbers)
     return shown
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the table of `run`; `--help` lists the arguments. A CPU has as many devices as cores, unless JAX_NUM_CPU_DEVICES says otherwise."""
+    """Print the table of `run`; `--help` lists the arguments. A CPU has as many devices as cores,
+    unless JAX_NUM_CPU_DEVICES says otherwise."""
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
         jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
     chosen = tyro.cli(Arguments, args=arguments)
     check_counts(chosen, "size blocks filters batch repeats")
     results = run(**dataclasses.asdict(chosen))
     devices = f"{jax.device_count()} {jax.default_backend()} devices"
-    make_console().print(table(results, f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters, batch {chosen.batch}, {devices}"))
+    make_console().print(
+        table(
+            results,
+            f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} "
+            f"filters, batch {chosen.batch}, {devices}",
+        )
+    )
 
 
 def _make(config: ResNetConfig, size: int) -> Network:
@@ -171,23 +252,47 @@ def _make(config: ResNetConfig, size: int) -> Network:
 
 
 def _planes(mesh: Mesh, size: int, batch: int) -> Array:
-    planes: Array = put(np.random.default_rng(0).random((batch, size, size, NUM_PLANES)) < 0.3, batch_sharded(mesh))
+    planes: Array = put(
+        np.random.default_rng(0).random((batch, size, size, NUM_PLANES)) < 0.3, batch_sharded(mesh)
+    )
     return planes
 
 
-def _sharded(function: Callable[[PyTree, Array], PyTree], mesh: Mesh) -> Callable[[PyTree, Array], PyTree]:
+def _sharded(
+    function: Callable[[PyTree, Array], PyTree], mesh: Mesh
+) -> Callable[[PyTree, Array], PyTree]:
     split = PartitionSpec(DATA_AXIS)
-    return jax.shard_map(function, mesh=mesh, in_specs=(PartitionSpec(), split), out_specs=split, check_vma=False)
+    return jax.shard_map(
+        function, mesh=mesh, in_specs=(PartitionSpec(), split), out_specs=split, check_vma=False
+    )
 
 
-def _time(path: str, dtype: str, function: Callable[..., Any], arguments: tuple[Any, ...], batch: int, repeats: int, operations: int) -> Result:
+def _time(
+    path: str,
+    dtype: str,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    batch: int,
+    repeats: int,
+    operations: int,
+) -> Result:
     start = time.perf_counter()
     compiled = jax.jit(function).lower(*arguments).compile()
     compile_seconds = time.perf_counter() - start
-    return _result(path, dtype, lambda: compiled(*arguments), batch, repeats, operations, compile_seconds)
+    return _result(
+        path, dtype, lambda: compiled(*arguments), batch, repeats, operations, compile_seconds
+    )
 
 
-def _result(path: str, dtype: str, call: Callable[[], Any], batch: int, repeats: int, operations: int, compile_seconds: float) -> Result:
+def _result(
+    path: str,
+    dtype: str,
+    call: Callable[[], Any],
+    batch: int,
+    repeats: int,
+    operations: int,
+    compile_seconds: float,
+) -> Result:
     jax.block_until_ready(call())
     wall, cpu = [], []
     for _ in range(repeats):
@@ -196,7 +301,9 @@ def _result(path: str, dtype: str, call: Callable[[], Any], batch: int, repeats:
         wall.append(time.perf_counter() - start)
         cpu.append(time.process_time() - cpu_start)
     rate = batch / min(wall)
-    return Result(path, dtype, rate, rate * operations / 1e9, 1000 * min(cpu) / batch, compile_seconds)
+    return Result(
+        path, dtype, rate, rate * operations / 1e9, 1000 * min(cpu) / batch, compile_seconds
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The parts of `azero bench all`: each measures one thing in a process of its own and says what came out in figures with the command beside them.
+"""The parts of `azero bench all`: each measures one thing in a process of its own and says what
+came out in figures with the command beside them.
 
 `python -m azero.bench.parts NAME FILE [--quick]` measures one part and writes its record to FILE.
 """
@@ -93,11 +94,28 @@ def _network(quick: bool) -> list[Figure]:
     from azero.bench import network
 
     blocks, filters, batch = (4, 96, 64) if on_cpu() else (20, 256, 1024)
-    rows = network.run(size=19, blocks=blocks, filters=filters, batch=batch, repeats=1 if quick else 5)
-    best = max((row for row in rows if row.path.startswith("infer")), key=lambda row: row.positions_per_second)
-    shape = f"inference, 19x19, {blocks} blocks of {filters}, batch {batch}, {best.path.split()[1]} {best.dtype}"
-    figure = f"{best.positions_per_second:,.0f} positions/s, {best.gflops / 1000:,.2f} TFLOP/s{_times(best.ratio, 'nn.Conv')}"
-    return [Figure(shape, figure, f"azero bench network --blocks {blocks} --filters {filters} --batch {batch}")]
+    rows = network.run(
+        size=19, blocks=blocks, filters=filters, batch=batch, repeats=1 if quick else 5
+    )
+    best = max(
+        (row for row in rows if row.path.startswith("infer")),
+        key=lambda row: row.positions_per_second,
+    )
+    shape = (
+        f"inference, 19x19, {blocks} blocks of {filters}, batch {batch}, {best.path.split()[1]} "
+        f"{best.dtype}"
+    )
+    figure = (
+        f"{best.positions_per_second:,.0f} positions/s, {best.gflops / 1000:,.2f} "
+        f"TFLOP/s{_times(best.ratio, 'nn.Conv')}"
+    )
+    return [
+        Figure(
+            shape,
+            figure,
+            f"azero bench network --blocks {blocks} --filters {filters} --batch {batch}",
+        )
+    ]
 
 
 def _train(quick: bool) -> list[Figure]:
@@ -121,17 +139,31 @@ def _loop(setting: SettingName) -> Callable[[bool], list[Figure]]:
     def measure(quick: bool) -> list[Figure]:
         from azero.bench import loop
 
-        # Nothing here touches a device before the peer has run: a process that has a GPU takes most of its memory.
+        # Nothing here touches a device before the peer has run: a process that has a GPU takes most
+        # of its memory.
         peer = "pgx" if installed("pgx") and installed("mctx") else None
         ours, *others = loop.run(peer, setting, 1 if quick else 4)
         command = f"azero bench loop --setting {setting}{_against(peer)}"
 
         def line(what: str, name: str) -> Figure:
             ratio = getattr(ours, name) / getattr(others[0], name) if others else None
-            return Figure(f"{what} at {setting}", f"{getattr(ours, name):,.1f} positions/s{_times(ratio, 'Pgx + mctx')}", command)
+            return Figure(
+                f"{what} at {setting}",
+                f"{getattr(ours, name):,.1f} positions/s{_times(ratio, 'Pgx + mctx')}",
+                command,
+            )
 
-        share = Figure(f"the network alone over self-play at {setting}", f"{ours.network_share or 0:.0%} of the time", command)
-        return [line("self-play", "selfplay"), line("learning", "learning"), line("whole loop", "loop"), share]
+        share = Figure(
+            f"the network alone over self-play at {setting}",
+            f"{ours.network_share or 0:.0%} of the time",
+            command,
+        )
+        return [
+            line("self-play", "selfplay"),
+            line("learning", "learning"),
+            line("whole loop", "loop"),
+            share,
+        ]
 
     return measure
 
@@ -143,22 +175,38 @@ def _search(quick: bool) -> list[Figure]:
     sizes = {"batch": 32, "num_simulations": 16, "repeats": 1} if quick else {}
     rows = search.run("mctx" if peer else "none", **sizes)  # type: ignore[arg-type]
     command = f"azero bench search --against {peer or 'none'}"
-    rates = {row.search: f"{row.simulations_per_second:,.0f} simulations/s, the tree {row.tree_share:.0%} of the time" for row in rows}
-    ratios = {row.search: f", {row.ours_faster:.1f} times {row.search}" for row in rows if row.ours_faster}
+    rates = {
+        row.search: f"{row.simulations_per_second:,.0f} simulations/s, "
+        f"the tree {row.tree_share:.0%} of the time"
+        for row in rows
+    }
+    ratios = {
+        row.search: f", {row.ours_faster:.1f} times {row.search}" for row in rows if row.ours_faster
+    }
     beside = {"puct": ("mctx_puct", "muzero_policy"), "gumbel": ("mctx_gumbel",)}
-    return [Figure(f"{name} search, 9x9", rates[name] + "".join(ratios.get(other, "") for other in beside[name]), command) for name in beside]
+    return [
+        Figure(
+            f"{name} search, 9x9",
+            rates[name] + "".join(ratios.get(other, "") for other in beside[name]),
+            command,
+        )
+        for name in beside
+    ]
 
 
 def _games(quick: bool) -> list[Figure]:
     from azero.bench import games
 
     peer = installed("pgx")
-    rows = games.run(peer, ("go 9x9", "go 19x19") if quick else tuple(games.CONTESTS), 0.5 if quick else 3.0)
+    rows = games.run(
+        peer, ("go 9x9", "go 19x19") if quick else tuple(games.CONTESTS), 0.5 if quick else 3.0
+    )
     command = f"azero bench games{_against(peer)}"
     return [
         Figure(
             f"{row['game']}, random play, legal mask every step",
-            f"{row['steps_per_second']:,.0f} steps/s{_times(row['ratio'] if peer else None, 'Pgx')}",
+            f"{row['steps_per_second']:,.0f} "
+            f"steps/s{_times(row['ratio'] if peer else None, 'Pgx')}",
             command,
         )
         for row in rows
@@ -169,11 +217,14 @@ def _games(quick: bool) -> list[Figure]:
 def _engine(quick: bool) -> list[Figure]:
     from azero.bench import engine
 
-    rows = engine.run(ResNetConfig(blocks=6, filters=96), 19, (8,) if quick else (1, 8, 32), 64 if quick else 400)
+    rows = engine.run(
+        ResNetConfig(blocks=6, filters=96), 19, (8,) if quick else (1, 8, 32), 64 if quick else 400
+    )
     return [
         Figure(
             f"one tree, 19x19, 6 blocks of 96, batch {row.batch}",
-            f"{row.visits_per_second:,.0f} visits/s, {row.network_share:.0%} of the time in the network",
+            f"{row.visits_per_second:,.0f} visits/s, {row.network_share:.0%} of the time "
+            f"in the network",
             "azero bench engine",
         )
         for row in rows
@@ -187,7 +238,9 @@ def _replay(quick: bool) -> list[Figure]:
     return [
         Figure(
             f"replay, {row['board']}",
-            f"{row['bytes per position']} bytes a position, {row['sampled from memory']:,.0f} positions/s sampled; the learner waits {row['learner waits']:.1%}",
+            f"{row['bytes per position']} bytes a position, "
+            f"{row['sampled from memory']:,.0f} positions/s sampled; the learner waits "
+            f"{row['learner waits']:.1%}",
             replay.COMMAND,
         )
         for row in rows
@@ -198,7 +251,11 @@ def _rollouts(quick: bool) -> list[Figure]:
     from azero.bench import rollouts
 
     return [
-        Figure(f"AlphaGo 2016, {row['size']}x{row['size']}: {row['what']}", f"{row['per_second']:,.0f}/s", "azero bench rollouts")
+        Figure(
+            f"AlphaGo 2016, {row['size']}x{row['size']}: {row['what']}",
+            f"{row['per_second']:,.0f}/s",
+            "azero bench rollouts",
+        )
         for row in rollouts.run(0.5 if quick else 3.0)
     ]
 
@@ -208,9 +265,19 @@ def _scaling(quick: bool) -> list[Figure]:
 
     setting: SettingName = "5x5" if quick else "9x9"
     _, many = scaling.run(scaling.many_games(setting), SCALING_DEVICES)
-    figure = f"{many.flops_efficiency:.1%} by flops, {many.bytes_efficiency:.1%} by bytes, {many.collectives} collectives"
+    figure = (
+        f"{many.flops_efficiency:.1%} by flops, {many.bytes_efficiency:.1%} by bytes, "
+        f"{many.collectives} collectives"
+    )
     command = f"azero bench scaling --setting {setting}"
-    return [Figure(f"self-play on {SCALING_DEVICES} virtual devices beside one, work in all, {setting}, compiled only", figure, command)]
+    return [
+        Figure(
+            f"self-play on {SCALING_DEVICES} virtual devices beside one, work in all, "
+            f"{setting}, compiled only",
+            figure,
+            command,
+        )
+    ]
 
 
 def _tpu(quick: bool) -> list[Figure]:
@@ -221,7 +288,8 @@ def _tpu(quick: bool) -> list[Figure]:
     rows = [tpu.run(name=name) for name in (("go 19x19",) if quick else tpu.GAMES)]
     return [
         Figure(
-            f"step and mask of {row['games']:,} games of {row['game']} compiled for TPU {row['topology']}",
+            f"step and mask of {row['games']:,} games of {row['game']} compiled for TPU "
+            f"{row['topology']}",
             f"{row['compile_seconds']:.1f} s, {row['gather']} gathers, {row['scatter']} scatters",
             "azero bench tpu",
         )
@@ -267,17 +335,24 @@ def device_name() -> str:
 def environment(name: str) -> dict[str, str]:
     """Return the environment of the process that measures the part `name`."""
     devices = PARTS[name].virtual_devices
-    return dict(os.environ) if devices is None else {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)}
+    return (
+        dict(os.environ)
+        if devices is None
+        else {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)}
+    )
 
 
 def main(arguments: list[str]) -> None:
-    """Measure the part that is named first and write its record to the file named second; the word "device" only says what devices there are."""
+    """Measure the part that is named first and write its record to the file named second; the word
+    "device" only says what devices there are."""
     name, path, *flags = arguments
     if name == "device":
         mesh_lib.split_cpu()
         Path(path).write_text(device_name(), encoding="utf-8")
         return
-    Path(path).write_text(json.dumps(asdict(measure_part(name, "--quick" in flags))), encoding="utf-8")
+    Path(path).write_text(
+        json.dumps(asdict(measure_part(name, "--quick" in flags))), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""What a user would otherwise run: a plain self-play loop of Pgx and mctx, written after the structure of Pgx's AlphaZero example.
+"""What a user would otherwise run: a plain self-play loop of Pgx and mctx, written after the
+structure of Pgx's AlphaZero example.
 
-`azero bench loop --against pgx` runs this module in a process of its own. Pgx is an optional extra (`pip install 'azero[peers]'`).
+`azero bench loop --against pgx` runs this module in a process of its own. Pgx is an optional extra
+(`pip install 'azero[peers]'`).
 """
 
 from __future__ import annotations
@@ -57,12 +59,16 @@ class PeerLoop(NamedTuple):
     play: Callable[[PyTree, PyTree, Array], tuple[PyTree, PeerSamples]]
     """(variables, states, key) -> (states, samples[K, B])"""
     train: Callable[[PyTree, PyTree, PeerSamples, Array], tuple[PyTree, PyTree]]
-    """(variables, optimiser state, samples, key) -> (variables, optimiser state): one pass over the samples in random order."""
+    """(variables, optimiser state, samples, key) -> (variables, optimiser state): one pass over the
+    samples in random order."""
     optimiser: optax.GradientTransformation
 
 
-def make_peer_loop(env: Any, network: Network, num_games: int, moves: int, num_simulations: int, batch_size: int) -> PeerLoop:
-    """Make the loop: Gumbel search by mctx with its defaults, automatic restart, Adam 1e-3 (Pgx's example).
+def make_peer_loop(
+    env: Any, network: Network, num_games: int, moves: int, num_simulations: int, batch_size: int
+) -> PeerLoop:
+    """Make the loop: Gumbel search by mctx with its defaults, automatic restart, Adam 1e-3 (Pgx's
+    example).
 
     Games begin after 0 to size^2 - 1 random moves, each after as many as it drew.
     """
@@ -70,7 +76,9 @@ def make_peer_loop(env: Any, network: Network, num_games: int, moves: int, num_s
 
     optimiser = optax.adam(1e-3)
 
-    def recurrent(variables: PyTree, key: Array, action: Array, state: Any) -> tuple[mctx.RecurrentFnOutput, Any]:
+    def recurrent(
+        variables: PyTree, key: Array, action: Array, state: Any
+    ) -> tuple[mctx.RecurrentFnOutput, Any]:
         del key
         player = state.current_player
         state = jax.vmap(env.step)(state, action)
@@ -79,32 +87,55 @@ def make_peer_loop(env: Any, network: Network, num_games: int, moves: int, num_s
         reward = state.rewards[jnp.arange(state.rewards.shape[0]), player]
         value = jnp.where(state.terminated, 0.0, value)
         discount = jnp.where(state.terminated, 0.0, -1.0)
-        return mctx.RecurrentFnOutput(reward=reward, discount=discount, prior_logits=logits, value=value), state
+        return mctx.RecurrentFnOutput(
+            reward=reward, discount=discount, prior_logits=logits, value=value
+        ), state
 
     def play(variables: PyTree, states: Any, key: Array) -> tuple[Any, PeerSamples]:
         def move(states: Any, key: Array) -> tuple[Any, PeerSamples]:
             search_key, reset_key = jax.random.split(key)
             logits, value = network.apply(variables, states.observation)
-            root = mctx.RootFnOutput(prior_logits=_mask_logits(logits, states.legal_action_mask), value=value, embedding=states)
-            output = mctx.gumbel_muzero_policy(variables, search_key, root, recurrent, num_simulations, invalid_actions=~states.legal_action_mask)
+            root = mctx.RootFnOutput(
+                prior_logits=_mask_logits(logits, states.legal_action_mask),
+                value=value,
+                embedding=states,
+            )
+            output = mctx.gumbel_muzero_policy(
+                variables,
+                search_key,
+                root,
+                recurrent,
+                num_simulations,
+                invalid_actions=~states.legal_action_mask,
+            )
             planes, player = states.observation, states.current_player
-            states = jax.vmap(_auto_reset(env))(states, output.action, jax.random.split(reset_key, num_games))
+            states = jax.vmap(_auto_reset(env))(
+                states, output.action, jax.random.split(reset_key, num_games)
+            )
             reward = states.rewards[jnp.arange(num_games), player]
             discount = jnp.where(states.terminated, 0.0, -1.0)
-            return states, PeerSamples(planes, output.action_weights, reward, discount, states.terminated)
+            return states, PeerSamples(
+                planes, output.action_weights, reward, discount, states.terminated
+            )
 
         return jax.lax.scan(move, states, jax.random.split(key, moves))
 
-    def train(variables: PyTree, optimiser_state: PyTree, samples: PeerSamples, key: Array) -> tuple[PyTree, PyTree]:
+    def train(
+        variables: PyTree, optimiser_state: PyTree, samples: PeerSamples, key: Array
+    ) -> tuple[PyTree, PyTree]:
         targets, known = _value_targets(samples)
         data = (samples.planes, samples.weights, targets, known.astype(jnp.float32))
         count = moves * num_games // batch_size
         order = jax.random.permutation(key, moves * num_games)[: count * batch_size]
 
         def batches(leaf: Array) -> Array:
-            return leaf.reshape(-1, *leaf.shape[2:])[order].reshape(count, batch_size, *leaf.shape[2:])
+            return leaf.reshape(-1, *leaf.shape[2:])[order].reshape(
+                count, batch_size, *leaf.shape[2:]
+            )
 
-        def step(carry: tuple[PyTree, PyTree], batch: tuple[Array, ...]) -> tuple[tuple[PyTree, PyTree], None]:
+        def step(
+            carry: tuple[PyTree, PyTree], batch: tuple[Array, ...]
+        ) -> tuple[tuple[PyTree, PyTree], None]:
             return _adam_step(network, optimiser, *carry, batch), None
 
         carry, _ = jax.lax.scan(step, (variables, optimiser_state), jax.tree.map(batches, data))
@@ -115,9 +146,16 @@ def make_peer_loop(env: Any, network: Network, num_games: int, moves: int, num_s
         return state, state.terminated, state.rewards
 
     def init(key: Array) -> Any:
-        return spread_games(Engine("pgx", env.init, advance, lambda state: state.legal_action_mask), num_games, env.num_actions - 1, key)
+        return spread_games(
+            Engine("pgx", env.init, advance, lambda state: state.legal_action_mask),
+            num_games,
+            env.num_actions - 1,
+            key,
+        )
 
-    return PeerLoop(init=jax.jit(init), play=jax.jit(play), train=jax.jit(train), optimiser=optimiser)
+    return PeerLoop(
+        init=jax.jit(init), play=jax.jit(play), train=jax.jit(train), optimiser=optimiser
+    )
 
 
 def _mask_logits(logits: Array, legal: Array) -> Array:
@@ -125,7 +163,8 @@ def _mask_logits(logits: Array, legal: Array) -> Array:
 
 
 def _auto_reset(env: Any) -> Callable[[Any, Array, Array], Any]:
-    """Step, and put a fresh game in the place of a finished one, keeping its rewards and its terminated flag for the record."""
+    """Step, and put a fresh game in the place of a finished one, keeping its rewards and its
+    terminated flag for the record."""
 
     def step(state: Any, action: Array, key: Array) -> Any:
         state = env.step(state, action)
@@ -140,7 +179,8 @@ def _auto_reset(env: Any) -> Callable[[Any, Array, Array], Any]:
 
 
 def _value_targets(samples: PeerSamples) -> tuple[Array, Array]:
-    """Return the outcome of each position float32[K, B] for its side to move, and whether its game ended in this batch of moves."""
+    """Return the outcome of each position float32[K, B] for its side to move, and whether its game
+    ended in this batch of moves."""
     known = jnp.cumsum(samples.terminated[::-1], axis=0)[::-1] >= 1
 
     def back(value: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -148,11 +188,19 @@ def _value_targets(samples: PeerSamples) -> tuple[Array, Array]:
         value = reward + discount * value
         return value, value
 
-    _, targets = jax.lax.scan(back, jnp.zeros_like(samples.reward[0]), (samples.reward, samples.discount), reverse=True)
+    _, targets = jax.lax.scan(
+        back, jnp.zeros_like(samples.reward[0]), (samples.reward, samples.discount), reverse=True
+    )
     return targets, known
 
 
-def _adam_step(network: Network, optimiser: Any, variables: PyTree, optimiser_state: PyTree, batch: tuple[Array, ...]) -> tuple[PyTree, PyTree]:
+def _adam_step(
+    network: Network,
+    optimiser: Any,
+    variables: PyTree,
+    optimiser_state: PyTree,
+    batch: tuple[Array, ...],
+) -> tuple[PyTree, PyTree]:
     planes, weights, targets, known = batch
 
     def loss(params: PyTree) -> tuple[Array, PyTree]:
@@ -162,31 +210,46 @@ def _adam_step(network: Network, optimiser: Any, variables: PyTree, optimiser_st
 
     gradients, statistics = jax.grad(loss, has_aux=True)(variables["params"])
     updates, optimiser_state = optimiser.update(gradients, optimiser_state)
-    return {"params": optax.apply_updates(variables["params"], updates), "batch_stats": statistics}, optimiser_state
+    return {
+        "params": optax.apply_updates(variables["params"], updates),
+        "batch_stats": statistics,
+    }, optimiser_state
 
 
 def measure(config: Config, iterations: int) -> dict[str, Any]:
-    """Return the fields of `azero.bench.loop.Result` for the plain loop with the board, network, search and batches of `config`."""
+    """Return the fields of `azero.bench.loop.Result` for the plain loop with the board, network,
+    search and batches of `config`."""
     assert isinstance(config.game, GoConfig)
     size, selfplay = config.game.size[0], config.selfplay
     moves = selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
     env = load_pgx_go(size, config.game.komi)
     network = config.network.replace(convolution="xla").build(Inputs((size, size), 17, size**2 + 1))
     batch_size = config.learner.batch_size
-    peer = make_peer_loop(env, network, selfplay.num_games, moves, config.search.num_simulations, batch_size)
+    peer = make_peer_loop(
+        env, network, selfplay.num_games, moves, config.search.num_simulations, batch_size
+    )
     variables = network.init(jax.random.key(0))
     optimiser_state = peer.optimiser.init(variables["params"])
     states = peer.init(jax.random.key(1))
     play, learn = [0.0, 0.0], [0.0, 0.0]
     for iteration in range(iterations + 1):
         began = time.perf_counter(), time.process_time()
-        states, samples = jax.block_until_ready(peer.play(variables, states, jax.random.key(iteration)))
+        states, samples = jax.block_until_ready(
+            peer.play(variables, states, jax.random.key(iteration))
+        )
         played = time.perf_counter(), time.process_time()
-        variables, optimiser_state = jax.block_until_ready(peer.train(variables, optimiser_state, samples, jax.random.key(iteration)))
+        variables, optimiser_state = jax.block_until_ready(
+            peer.train(variables, optimiser_state, samples, jax.random.key(iteration))
+        )
         learned = time.perf_counter(), time.process_time()
         if iteration > 0:  # the first one compiles
-            play = [total + end - start for total, start, end in zip(play, began, played, strict=True)]
-            learn = [total + end - start for total, start, end in zip(learn, played, learned, strict=True)]
+            play = [
+                total + end - start for total, start, end in zip(play, began, played, strict=True)
+            ]
+            learn = [
+                total + end - start
+                for total, start, end in zip(learn, played, learned, strict=True)
+            ]
     positions = iterations * moves * selfplay.num_games
     return {
         "program": "Pgx + mctx",

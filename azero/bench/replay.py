@@ -1,4 +1,5 @@
-"""The replay: bytes per position, positions per second in and out, and the share of its time that the learner waits for data."""
+"""The replay: bytes per position, positions per second in and out, and the share of its time that
+the learner waits for data."""
 
 from __future__ import annotations
 
@@ -35,13 +36,16 @@ _CHUNK = (16, 256)
 
 
 def bench_configs() -> dict[str, Config]:
-    """Return what is measured, with nets that learn faster than those of the experiments, so that the learner's waiting is overstated."""
+    """Return what is measured, with nets that learn faster than those of the experiments, so that
+    the learner's waiting is overstated."""
     small = ResNetConfig(blocks=2, filters=32, value_hidden=32)
     large = Config(game=GoConfig(size=(19,)), network=small, learner=LearnerConfig(batch_size=256))
     return {
         "19x19": large,
         "19x19, first networks": large,
-        "5x5": Config(game=GoConfig(size=(5,)), network=small, learner=LearnerConfig(batch_size=512)),
+        "5x5": Config(
+            game=GoConfig(size=(5,)), network=small, learner=LearnerConfig(batch_size=512)
+        ),
     }
 
 
@@ -64,11 +68,19 @@ def main(arguments: Sequence[str] = ()) -> None:
     if arguments:
         raise ValueError(f"{COMMAND} takes no arguments, not {' '.join(arguments)}")
     for row in run():
-        bytes_each = f"{row['bytes per position']:.0f} bytes a position ({row['bytes on disk']:.1f} on disk)"
-        print(f"{row['board']}: {bytes_each}, policy targets of {VISITED[row['board']]} moves on average")
+        bytes_each = (
+            f"{row['bytes per position']:.0f} bytes a position ({row['bytes on disk']:.1f} on disk)"
+        )
+        print(
+            f"{row['board']}: {bytes_each}, policy targets of {VISITED[row['board']]} "
+            f"moves on average"
+        )
         for name in ("assembled", "added", "sampled from memory", "sampled from files", "unpacked"):
             print(f"  {name:<20} {row[name]:>12,.0f} positions/s")
-        print(f"  the learner waits {row['learner waits']:.1%} of its time at {row['learned']:,.0f} positions/s, batch {row['batch']}")
+        print(
+            f"  the learner waits {row['learner waits']:.1%} of its time at "
+            f"{row['learned']:,.0f} positions/s, batch {row['batch']}"
+        )
 
 
 def _measure(name: str, config: Config, positions: int, steps: int) -> dict[str, Any]:
@@ -103,13 +115,20 @@ def _measure(name: str, config: Config, positions: int, steps: int) -> dict[str,
     }
 
 
-def random_chunk(random: np.random.Generator, game: Game, moves: int, games: int, visited: float = 20.0) -> Step:
+def random_chunk(
+    random: np.random.Generator, game: Game, moves: int, games: int, visited: float = 20.0
+) -> Step:
     """Return a chunk of random numbers as self-play would send it.
 
-    Games end at the usual length, once per point of the board on average; so many moves of a position are `visited` on average.
+    Games end at the usual length, once per point of the board on average; so many moves of a
+    position are `visited` on average.
     """
     shape, slots = (moves, games), policy_room(game)
-    visits = np.where(random.random((*shape, slots)) < visited / slots, random.integers(1, 100, (*shape, slots)), 0).astype(np.uint16)
+    visits = np.where(
+        random.random((*shape, slots)) < visited / slots,
+        random.integers(1, 100, (*shape, slots)),
+        0,
+    ).astype(np.uint16)
     finished = random.random(shape) < 2.0 / game.max_moves
     return Step(
         frame=random.integers(0, 2**32, (*shape, game.frame_words), np.uint32),
@@ -121,13 +140,15 @@ def random_chunk(random: np.random.Generator, game: Game, moves: int, games: int
         best_child_value=random.uniform(-1, 1, shape).astype(np.float16),
         finished=finished,
         resigned=np.zeros(shape, bool),
-        rewards=random.choice([-1.0, 1.0], (*shape, 1)).astype(np.float32) * np.asarray([1, -1], np.float32),
+        rewards=random.choice([-1.0, 1.0], (*shape, 1)).astype(np.float32)
+        * np.asarray([1, -1], np.float32),
         can_resign=np.ones(shape, bool),
     )
 
 
 def _assemble(chunks: list[Step], positions: int) -> tuple[float, list[Games]]:
-    """Feed chunks until so many positions are finished; returns the processor's seconds and the games."""
+    """Feed chunks until so many positions are finished; returns the processor's seconds and the
+    games."""
     assembler, count, turn = Assembler(_CHUNK[1]), 0, 0
     finished: list[Games] = []
     started = time.process_time()
@@ -141,10 +162,13 @@ def _assemble(chunks: list[Step], positions: int) -> tuple[float, list[Games]]:
 
 
 def _learn(config: Config, game: Game, replay: Replay, steps: int) -> tuple[float, float]:
-    """Return positions/s of the learner fed by the replay, and the share of the time it waited for batches."""
+    """Return positions/s of the learner fed by the replay, and the share of the time it waited for
+    batches."""
     mesh = mesh_lib.make_mesh(jax.devices()[:1])
     network = config.network.build(game)
-    learner = make_learner(dataclasses.replace(config.learner, learning_rate=((0, 1e-3),)), network, game, mesh)
+    learner = make_learner(
+        dataclasses.replace(config.learner, learning_rate=((0, 1e-3),)), network, game, mesh
+    )
     size = config.learner.batch_size
 
     place = functools.partial(place_samples, mesh)
@@ -160,7 +184,9 @@ def _learn(config: Config, game: Game, replay: Replay, steps: int) -> tuple[floa
         return steps * size / seconds, batches.waited_s / seconds
 
 
-def _open(directory: Path, game: Game, state: dict[str, int] | None, memory: int | None = None) -> Replay:
+def _open(
+    directory: Path, game: Game, state: dict[str, int] | None, memory: int | None = None
+) -> Replay:
     return Replay.open(directory, game, ReplayConfig(), policy_room(game), state, memory=memory)
 
 

@@ -1,7 +1,9 @@
-"""Rollouts a second from the empty board by the rollout policy of AlphaGo (2016), and positions a second of its 48 planes: `azero bench rollouts`.
+"""Rollouts a second from the empty board by the rollout policy of AlphaGo (2016), and positions a
+second of its 48 planes: `azero bench rollouts`.
 
-AlphaGo played about 1,000 rollouts a second on a CPU thread (AG16 methods, "Rollout policy"). The weights do not matter for the speed of a move; the games of
-an untrained policy are longer than those of a trained one.
+AlphaGo played about 1,000 rollouts a second on a CPU thread (AG16 methods, "Rollout policy"). The
+weights do not matter for the speed of a move; the games of an untrained policy are longer than
+those of a trained one.
 """
 
 from __future__ import annotations
@@ -52,8 +54,13 @@ def measure_rollouts(size: int, batch: int, seconds: float) -> float:
     """Return rollouts a second of `batch` games side by side from the empty board."""
     game = Go(size=size)
     play_out = jax.jit(make_play_out(game, sum_weights))
-    weights, states = init_weights(GROUPS[: NUM_GROUPS["rollout2016"]], 16), _stacked(game.init(), batch)
-    return batch * _calls_per_second(lambda call: play_out(weights, jax.random.key(call), states), seconds)
+    weights, states = (
+        init_weights(GROUPS[: NUM_GROUPS["rollout2016"]], 16),
+        _stacked(game.init(), batch),
+    )
+    return batch * _calls_per_second(
+        lambda call: play_out(weights, jax.random.key(call), states), seconds
+    )
 
 
 def measure_planes(size: int, batch: int, seconds: float) -> float:
@@ -64,7 +71,11 @@ def measure_planes(size: int, batch: int, seconds: float) -> float:
         return game.step(state, draw(game.legal_action_mask(state), word))
 
     words = jax.random.bits(jax.random.key(0), (MOVES_BEFORE[size], batch))
-    states = jax.jit(lambda states: jax.lax.scan(lambda states, word: (jax.vmap(move)(states, word), None), states, words)[0])(_stacked(game.init(), batch))
+    states = jax.jit(
+        lambda states: jax.lax.scan(
+            lambda states, word: (jax.vmap(move)(states, word), None), states, words
+        )[0]
+    )(_stacked(game.init(), batch))
     observe = jax.jit(jax.vmap(game.observe))
     return batch * _calls_per_second(lambda call: observe(states), seconds)
 
@@ -75,25 +86,55 @@ def run(seconds: float = 5.0) -> list[dict[str, Any]]:
     threads = len(os.sched_getaffinity(0)) if on_cpu else 1
     rows: list[dict[str, Any]] = []
     for size, batches in SIZES.items():
-        for what, measure, tried in (("rollouts", measure_rollouts, batches), ("positions, 48 planes", measure_planes, PLANES_BATCHES)):
-            rates = {batch: measure(size, batch, seconds) for batch in (tried if on_cpu else ACCELERATOR_BATCHES)}
+        for what, measure, tried in (
+            ("rollouts", measure_rollouts, batches),
+            ("positions, 48 planes", measure_planes, PLANES_BATCHES),
+        ):
+            rates = {
+                batch: measure(size, batch, seconds)
+                for batch in (tried if on_cpu else ACCELERATOR_BATCHES)
+            }
             batch = max(rates, key=lambda batch: rates[batch])
             paper = rates[batch] / threads / PAPER if what == "rollouts" and size == 19 else None
-            rows.append({"size": size, "what": what, "batch": batch, "per_second": rates[batch], "per_thread": rates[batch] / threads, "ratio": paper})
-    table = Table(title=f"AlphaGo 2016 on {jax.devices()[0].device_kind}, {threads} threads" if on_cpu else f"AlphaGo 2016 on {jax.devices()[0].device_kind}")
+            rows.append(
+                {
+                    "size": size,
+                    "what": what,
+                    "batch": batch,
+                    "per_second": rates[batch],
+                    "per_thread": rates[batch] / threads,
+                    "ratio": paper,
+                }
+            )
+    table = Table(
+        title=f"AlphaGo 2016 on {jax.devices()[0].device_kind}, {threads} threads"
+        if on_cpu
+        else f"AlphaGo 2016 on {jax.devices()[0].device_kind}"
+    )
     for column in ("board", "what", "batch", "per second", "per thread", "of the paper's 1,000"):
         table.add_column(column, justify="left" if column == "what" else "right")
     for row in rows:
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
-        table.add_row(f"{row['size']}x{row['size']}", row["what"], str(row["batch"]), f"{row['per_second']:,.0f}", f"{row['per_thread']:,.0f}", ratio)
+        table.add_row(
+            f"{row['size']}x{row['size']}",
+            row["what"],
+            str(row["batch"]),
+            f"{row['per_second']:,.0f}",
+            f"{row['per_thread']:,.0f}",
+            ratio,
+        )
     make_console().print(table)
     return rows
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=5.0, help="seconds of measuring for every line")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=5.0, help="seconds of measuring for every line"
+    )
     seconds = parser.parse_args(arguments).seconds
     check_seconds(seconds)
     run(seconds)

@@ -1,4 +1,5 @@
-"""Checks of the rules of Go that take minutes: random games against sgfmill, real games, rollouts, and how often the search's weaker repetition rule matters.
+"""Checks of the rules of Go that take minutes: random games against sgfmill, real games, rollouts,
+and how often the search's weaker repetition rule matters.
 
 python -m azero.bench.rules random --moves 1000000
 python -m azero.bench.rules replay PATH...
@@ -41,7 +42,8 @@ class RandomGames(NamedTuple):
     scores: np.ndarray
     """float32[T, B]: Black's area minus White's, after the move"""
     num_weaker: np.ndarray
-    """int32[T, B]: moves that the search state allows and the exact rule forbids, before the move"""
+    """int32[T, B]: moves that the search state allows and the exact rule forbids, before the
+    move"""
     num_legal: np.ndarray
     """int32[T, B]: legal points, before the move"""
 
@@ -57,20 +59,34 @@ def play_random(game: Go, num_games: int, num_moves: int, seed: int) -> RandomGa
         is_over = game.is_terminal(state)
         fresh = jax.tree.map(lambda new, old: jnp.where(is_over, new, old), game.init(), state)
         weaker = (slim & ~exact).sum(dtype=jnp.int32)
-        return fresh, (action, state.frames[0], is_over, game.score(state), weaker, exact[:-1].sum(dtype=jnp.int32))
+        return fresh, (
+            action,
+            state.frames[0],
+            is_over,
+            game.score(state),
+            weaker,
+            exact[:-1].sum(dtype=jnp.int32),
+        )
 
     @jax.jit
     def play(key: Array) -> tuple[Array, ...]:
-        states = jax.tree.map(lambda a: jnp.broadcast_to(a[None], (num_games, *a.shape)), game.init())
+        states = jax.tree.map(
+            lambda a: jnp.broadcast_to(a[None], (num_games, *a.shape)), game.init()
+        )
         words = jax.random.bits(key, (num_moves, num_games))
         return jax.lax.scan(jax.vmap(move), states, words)[1]
 
-    actions, frames, is_over, scores, weaker, num_legal = map(np.asarray, play(jax.random.key(seed)))
-    return RandomGames(actions, boards_of(frames, game.num_points), is_over, scores, weaker, num_legal)
+    actions, frames, is_over, scores, weaker, num_legal = map(
+        np.asarray, play(jax.random.key(seed))
+    )
+    return RandomGames(
+        actions, boards_of(frames, game.num_points), is_over, scores, weaker, num_legal
+    )
 
 
 def compare_with_sgfmill(size: int, games: RandomGames, komi: float) -> int:
-    """Play the games on sgfmill's board and compare every position, and the area of every final one. Return the number of moves compared.
+    """Play the games on sgfmill's board and compare every position, and the area of every final
+    one. Return the number of moves compared.
 
     Raises:
       AssertionError: a board or an area differs; the size, the game and the move are named.
@@ -89,19 +105,26 @@ def compare_with_sgfmill(size: int, games: RandomGames, komi: float) -> int:
             assert games.boards[index, game].tolist() == theirs, f"{place}: the boards differ"
             colour = "w" if colour == "b" else "b"
             if games.is_over[index, game]:
-                assert board.area_score() - komi == games.scores[index, game], f"{place}: the areas differ"
+                assert board.area_score() - komi == games.scores[index, game], (
+                    f"{place}: the areas differ"
+                )
                 board, colour = boards.Board(size), "b"
     return games.actions.size
 
 
-def check_random(num_moves: int, sizes: Iterable[int], num_games: int = 32, seed: int = 0) -> Iterator[str]:
-    """Compare about `num_moves` random moves, spread over `sizes`, with sgfmill; yield a line for every size."""
+def check_random(
+    num_moves: int, sizes: Iterable[int], num_games: int = 32, seed: int = 0
+) -> Iterator[str]:
+    """Compare about `num_moves` random moves, spread over `sizes`, with sgfmill; yield a line for
+    every size."""
     sizes = list(sizes)
     plies = -(-num_moves // (len(sizes) * num_games))
     total = 0
     for size in sizes:
         game = Go(size=size, komi=0.5)
-        total += compare_with_sgfmill(size, play_random(game, num_games, plies, seed + size), game.komi)
+        total += compare_with_sgfmill(
+            size, play_random(game, num_games, plies, seed + size), game.komi
+        )
         jax.clear_caches()
         yield f"{size}x{size}: equal; {total} moves in all"
 
@@ -115,33 +138,47 @@ class Violation(NamedTuple):
     rule: str
 
 
-def replay(records: Iterable[GameRecord], batch: int = 256) -> Iterator[tuple[GameRecord, np.ndarray, list[Violation]]]:
-    """Replay games and yield each with its final board int8[N] and what broke a rule (positional superko, no suicide).
+def replay(
+    records: Iterable[GameRecord], batch: int = 256
+) -> Iterator[tuple[GameRecord, np.ndarray, list[Violation]]]:
+    """Replay games and yield each with its final board int8[N] and what broke a rule (positional
+    superko, no suicide).
 
-    A forbidden move is noted and left out if its point is taken, else played all the same; a move out of turn is noted and played by its owner.
+    A forbidden move is noted and left out if its point is taken, else played all the same; a move
+    out of turn is noted and played by its owner.
     """
     for shape, group in itertools.groupby(records, key=lambda record: record.board_shape):
         while chunk := list(itertools.islice(group, batch)):
             yield from _replay_chunk(shape, chunk, batch)
 
 
-def _replay_chunk(shape: tuple[int, int], records: list[GameRecord], batch: int) -> Iterator[tuple[GameRecord, np.ndarray, list[Violation]]]:
+def _replay_chunk(
+    shape: tuple[int, int], records: list[GameRecord], batch: int
+) -> Iterator[tuple[GameRecord, np.ndarray, list[Violation]]]:
     longest = max(1, *(len(record.moves) for record in records))
     length = -(-longest // 128) * 128  # few lengths, few compilations
     game = Go(size=shape, max_moves=length + 1)
     actions, colours = np.full((2, length, batch), NO_MOVE, np.int32)
     for column, record in enumerate(records):
         if record.moves:
-            colours[: len(record.moves), column], actions[: len(record.moves), column] = np.array(record.moves).T
+            colours[: len(record.moves), column], actions[: len(record.moves), column] = np.array(
+                record.moves
+            ).T
     states = start_states(game, records, batch)
-    _, legal, in_turn, frames = jax.tree.map(np.asarray, replay_moves(game, states, actions, colours))
+    _, legal, in_turn, frames = jax.tree.map(
+        np.asarray, replay_moves(game, states, actions, colours)
+    )
     first = boards_of(np.asarray(states.frames[:, 0]), game.num_points)
     boards = np.concatenate([first[None], boards_of(frames, game.num_points)])
     for column, record in enumerate(records):
         end = len(record.moves)
         violations = []
         for index in np.flatnonzero(~(legal & in_turn)[:end, column]).tolist():
-            rule = broken_rule(game, boards[: index + 1, column], *record.moves[index]) if not legal[index, column] else "played out of turn"
+            rule = (
+                broken_rule(game, boards[: index + 1, column], *record.moves[index])
+                if not legal[index, column]
+                else "played out of turn"
+            )
             violations.append(Violation(record.name, index + 1, rule))
         yield record, boards[end, column], violations
 
@@ -151,7 +188,12 @@ def compare_final_board(record: GameRecord, board: np.ndarray) -> bool:
     from sgfmill import boards
 
     theirs = boards.Board(record.size)
-    theirs.apply_setup(*[[divmod(point, record.size) for point in points] for points in (record.black_points, record.white_points, ())])
+    theirs.apply_setup(
+        *[
+            [divmod(point, record.size) for point in points]
+            for points in (record.black_points, record.white_points, ())
+        ]
+    )
     for colour, action in record.moves:
         if action < record.size**2:
             theirs.play(*divmod(action, record.size), "bw"[colour])
@@ -167,11 +209,17 @@ def check_records(paths: Iterable[Path]) -> Iterator[str]:
         for record, board, violations in replay(read_games(path)):
             num_games, num_moves = num_games + 1, num_moves + len(record.moves)
             rules.update(violation.rule.split(" the position")[0] for violation in violations)
-            yield from (f"{violation.name}: move {violation.move} {violation.rule}" for violation in violations)
+            yield from (
+                f"{violation.name}: move {violation.move} {violation.rule}"
+                for violation in violations
+            )
             if not violations:
                 num_clean, num_equal = num_clean + 1, num_equal + compare_final_board(record, board)
         broken = ", ".join(f"{rule}: {count}" for rule, count in rules.items()) or "none"
-        yield f"{path.name}: {num_games} games, {num_moves} moves; {num_equal} of {num_clean} final boards equal sgfmill's; moves that break a rule: {broken}"
+        yield (
+            f"{path.name}: {num_games} games, {num_moves} moves; {num_equal} of {num_clean} final "
+            f"boards equal sgfmill's; moves that break a rule: {broken}"
+        )
 
 
 class RolloutMoves(NamedTuple):
@@ -189,7 +237,12 @@ class RolloutMoves(NamedTuple):
 
 
 def compare_rollouts(
-    size: int, games: Sequence[Sequence[int]], num_rollouts: int, num_moves: int | None = None, after_ko: float = 1.0, seed: int = 0
+    size: int,
+    games: Sequence[Sequence[int]],
+    num_rollouts: int,
+    num_moves: int | None = None,
+    after_ko: float = 1.0,
+    seed: int = 0,
 ) -> RolloutMoves:
     """Play rollouts of an even policy from positions of games, and their moves on sgfmill's board.
 
@@ -204,14 +257,27 @@ def compare_rollouts(
     Raises:
       ValueError: a ko is wanted and there is none in the games.
     """
-    game, rng = Go(size=size, superko="simple", max_moves=max(map(len, games)) + 1), np.random.default_rng(seed)
-    kos = [(column, ply) for column, actions in enumerate(games) for ply, (_, _, ko) in enumerate(_sgfmill_positions(size, actions)) if ko]
-    anywhere = [(column, ply) for column, actions in enumerate(games) for ply in range(len(actions))]
+    game, rng = (
+        Go(size=size, superko="simple", max_moves=max(map(len, games)) + 1),
+        np.random.default_rng(seed),
+    )
+    kos = [
+        (column, ply)
+        for column, actions in enumerate(games)
+        for ply, (_, _, ko) in enumerate(_sgfmill_positions(size, actions))
+        if ko
+    ]
+    anywhere = [
+        (column, ply) for column, actions in enumerate(games) for ply in range(len(actions))
+    ]
     num_kos = round(after_ko * num_rollouts)
     if num_kos and not kos:
         raise ValueError(f"in the {len(games)} games no ko was taken")
     chosen = [
-        places[index] for places, count in ((kos, num_kos), (anywhere, num_rollouts - num_kos)) if count for index in rng.integers(len(places), size=count)
+        places[index]
+        for places, count in ((kos, num_kos), (anywhere, num_rollouts - num_kos))
+        if count
+        for index in rng.integers(len(places), size=count)
     ]
     chosen.sort()
     points = _rollout_points(game, games, chosen, seed)[:, :num_moves]
@@ -223,14 +289,22 @@ def compare_rollouts(
             played, problem = _play_on(board.copy(), colour, ko, points[index].tolist())
             moves += played
             if problem:
-                illegal.append(f"{size}x{size} game {column}, position {chosen[index][1]}, move {played} of the rollout: {problem}")
+                illegal.append(
+                    f"{size}x{size} game {column}, position {chosen[index][1]}, move "
+                    f"{played} of the rollout: {problem}"
+                )
                 illegal_first += played == 1
     known = set(kos)
-    return RolloutMoves(len(chosen), sum(place in known for place in chosen), moves, illegal, illegal_first)
+    return RolloutMoves(
+        len(chosen), sum(place in known for place in chosen), moves, illegal, illegal_first
+    )
 
 
-def _sgfmill_positions(size: int, actions: Sequence[int]) -> Iterator[tuple[Any, str, tuple[int, int] | None]]:
-    """Yield sgfmill's board before each of the actions and after the last one, who is to move, and the point that ko forbids."""
+def _sgfmill_positions(
+    size: int, actions: Sequence[int]
+) -> Iterator[tuple[Any, str, tuple[int, int] | None]]:
+    """Yield sgfmill's board before each of the actions and after the last one, who is to move, and
+    the point that ko forbids."""
     from sgfmill import boards
 
     board, colour, ko = boards.Board(size), "b", None
@@ -242,8 +316,11 @@ def _sgfmill_positions(size: int, actions: Sequence[int]) -> Iterator[tuple[Any,
         yield board, colour, ko
 
 
-def _play_on(board: Any, colour: str, ko: tuple[int, int] | None, points: list[int]) -> tuple[int, str]:
-    """Play points (N a pass) on sgfmill's board; return the number of stones played, the forbidden one included, and what is wrong with it."""
+def _play_on(
+    board: Any, colour: str, ko: tuple[int, int] | None, points: list[int]
+) -> tuple[int, str]:
+    """Play points (N a pass) on sgfmill's board; return the number of stones played, the forbidden
+    one included, and what is wrong with it."""
     played = 0
     for action in points:
         if action < board.side**2:
@@ -261,26 +338,49 @@ def _play_on(board: Any, colour: str, ko: tuple[int, int] | None, points: list[i
     return played, ""
 
 
-def _rollout_points(game: Go, games: Sequence[Sequence[int]], chosen: Sequence[tuple[int, int]], seed: int, batch: int = 256) -> np.ndarray:
-    """Return int[R, T]: the moves of one rollout from each of the positions `chosen` (game, actions before it), N for a pass and after the end."""
-    actions = np.full((game.max_moves, len(games)), game.num_points, np.int32)  # a position before each, the last one of the longest game too
+def _rollout_points(
+    game: Go,
+    games: Sequence[Sequence[int]],
+    chosen: Sequence[tuple[int, int]],
+    seed: int,
+    batch: int = 256,
+) -> np.ndarray:
+    """Return int[R, T]: the moves of one rollout from each of the positions `chosen` (game, actions
+    before it), N for a pass and after the end."""
+    actions = np.full(
+        (game.max_moves, len(games)), game.num_points, np.int32
+    )  # a position before each, the last one of the longest game too
     for column, moves in enumerate(games):
         actions[: len(moves), column] = moves
 
     @jax.jit
     def positions(actions: Array) -> GoState:
-        first = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[None], (len(games), *leaf.shape)), game.init())
-        return jax.lax.scan(lambda states, chosen: (jax.vmap(game.step)(states, chosen), states), first, actions)[1]
+        first = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf[None], (len(games), *leaf.shape)), game.init()
+        )
+        return jax.lax.scan(
+            lambda states, chosen: (jax.vmap(game.step)(states, chosen), states), first, actions
+        )[1]
 
     @jax.jit
     def roll_out(key: Array, states: GoState, plies: Array, columns: Array) -> Array:
-        playout = start_from(jax.tree.map(lambda leaf: leaf[plies, columns], states), game.board_shape)
-        return play_out_with_replies(_even, key, playout, no_replies(game.num_points), game.board_shape)[1].points
+        playout = start_from(
+            jax.tree.map(lambda leaf: leaf[plies, columns], states), game.board_shape
+        )
+        return play_out_with_replies(
+            _even, key, playout, no_replies(game.num_points), game.board_shape
+        )[1].points
 
     states, parts = positions(actions), []
     for number, first in enumerate(range(0, len(chosen), batch)):
-        columns, plies = np.array([chosen[min(index, len(chosen) - 1)] for index in range(first, first + batch)]).T
-        parts.append(np.asarray(roll_out(jax.random.fold_in(jax.random.key(seed), number), states, plies, columns)).T)
+        columns, plies = np.array(
+            [chosen[min(index, len(chosen) - 1)] for index in range(first, first + batch)]
+        ).T
+        parts.append(
+            np.asarray(
+                roll_out(jax.random.fold_in(jax.random.key(seed), number), states, plies, columns)
+            ).T
+        )
     return np.concatenate(parts)[: len(chosen)]
 
 
@@ -288,18 +388,37 @@ def _even(numbers: list[Array | None]) -> Array:
     return jnp.zeros(next(number.shape for number in numbers if number is not None), jnp.float32)
 
 
-def check_rollouts(paths: Sequence[Path], num_rollouts: int, sizes: Iterable[int] = (5, 9, 19), seed: int = 0) -> Iterator[str]:
-    """Play rollouts from positions after ko captures, of the games in files or, without any, of random games on boards of `sizes`; yield a line for each board and file."""
+def check_rollouts(
+    paths: Sequence[Path], num_rollouts: int, sizes: Iterable[int] = (5, 9, 19), seed: int = 0
+) -> Iterator[str]:
+    """Play rollouts from positions after ko captures, of the games in files or, without any, of
+    random games on boards of `sizes`; yield a line for each board and file."""
     for path in paths:
-        records = [record for record in read_games(path) if not record.black_points and not record.white_points]
-        by_turns = [record for record in records if [colour for colour, _ in record.moves] == [index % 2 for index in range(len(record.moves))]]
-        for size, group in itertools.groupby(sorted(by_turns, key=lambda record: record.size), key=lambda record: record.size):
+        records = [
+            record
+            for record in read_games(path)
+            if not record.black_points and not record.white_points
+        ]
+        by_turns = [
+            record
+            for record in records
+            if [colour for colour, _ in record.moves]
+            == [index % 2 for index in range(len(record.moves))]
+        ]
+        for size, group in itertools.groupby(
+            sorted(by_turns, key=lambda record: record.size), key=lambda record: record.size
+        ):
             games = [[action for _, action in record.moves] for record in group if record.moves]
-            yield f"{path.name}, {size}x{size}: {_describe(compare_rollouts(size, games[:512], num_rollouts, seed=seed))}"
+            yield (
+                f"{path.name}, {size}x{size}: "
+                f"{_describe(compare_rollouts(size, games[:512], num_rollouts, seed=seed))}"
+            )
     if not paths:
         sizes = list(sizes)
         for size in sizes:
-            yield f"random games, {size}x{size}: {_describe(compare_rollouts(size, random_games(size, 32, seed), -(-num_rollouts // len(sizes)), seed=seed))}"
+            games = random_games(size, 32, seed)
+            compared = compare_rollouts(size, games, -(-num_rollouts // len(sizes)), seed=seed)
+            yield f"random games, {size}x{size}: {_describe(compared)}"
 
 
 def random_games(size: int, num_games: int, seed: int) -> list[list[int]]:
@@ -312,24 +431,30 @@ def random_games(size: int, num_games: int, seed: int) -> list[list[int]]:
 def _describe(found: RolloutMoves) -> str:
     lines = "".join(f"\n  {line}" for line in found.illegal[:10])
     return (
-        f"{found.rollouts} rollouts, {found.after_ko} of them after a ko capture, {found.moves} moves; "
-        f"rollouts with a forbidden move: {len(found.illegal)}, as their first one: {found.illegal_first}{lines}"
+        f"{found.rollouts} rollouts, {found.after_ko} of them after a ko capture, "
+        f"{found.moves} moves; "
+        f"rollouts with a forbidden move: {len(found.illegal)}, as their first one: "
+        f"{found.illegal_first}{lines}"
     )
 
 
 def count_repetitions(size: int, num_games: int = 128, num_moves: int = 600, seed: int = 0) -> str:
-    """Return a line that says how often the search's rule (eight boards) allows what the exact rule forbids, in random play."""
+    """Return a line that says how often the search's rule (eight boards) allows what the exact rule
+    forbids, in random play."""
     games = play_random(Go(size=size), num_games, num_moves, seed)
     positions, weaker = games.num_weaker.size, games.num_weaker
     return (
-        f"{size}x{size}: in {int((weaker > 0).sum())} of {positions} positions the search may repeat an older one; "
+        f"{size}x{size}: in {int((weaker > 0).sum())} of {positions} positions the search "
+        f"may repeat an older one; "
         f"{int(weaker.sum())} such moves beside {int(games.num_legal.sum())} legal ones"
     )
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one of the checks."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="check", required=True)
     random = commands.add_parser("random")
     random.add_argument("--moves", type=int, default=1_000_000)

@@ -1,7 +1,8 @@
-"""What self-play does on many devices beside one, read from the compiled programs; nothing is run: `azero bench scaling`.
+"""What self-play does on many devices beside one, read from the compiled programs; nothing is run:
+`azero bench scaling`.
 
-The same games are compiled for one device and for several virtual devices of the CPU. The work of all devices together should be that of the one, and they
-should have nothing to say to each other.
+The same games are compiled for one device and for several virtual devices of the CPU. The work of
+all devices together should be that of the one, and they should have nothing to say to each other.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ MOVES = 8
 NO_RATES = Rates(1.0, 1.0, 1.0, 1)
 """Work is compared here, not time."""
 INSIDE = "AZERO_BENCH_SCALING_INSIDE"
-"""Set in the process that has the virtual devices, which must be asked for before JAX looks for any."""
+"""Set in the process that has the virtual devices, which must be asked for before JAX looks for
+any."""
 
 
 @dataclass(frozen=True)
@@ -70,30 +72,44 @@ def run(config: Config, devices: int) -> list[Result]:
       ValueError: there are fewer devices, or the games do not divide over them.
     """
     if len(jax.devices()) < devices:
-        raise ValueError(f"{devices} devices are to be compared with one, and there are {len(jax.devices())}")
+        raise ValueError(
+            f"{devices} devices are to be compared with one, and there are {len(jax.devices())}"
+        )
     costs = {count: selfplay_cost(config, count) for count in (1, devices)}
     one, _ = costs[1]
-    return [Result(count, total, talk, one.flops / total.flops, one.hbm_bytes / total.hbm_bytes) for count, (total, talk) in costs.items()]
+    return [
+        Result(count, total, talk, one.flops / total.flops, one.hbm_bytes / total.hbm_bytes)
+        for count, (total, talk) in costs.items()
+    ]
 
 
 def many_games(setting: SettingName) -> Config:
-    """Return the settings with as many games as an accelerator plays, so that every device has enough of them."""
+    """Return the settings with as many games as an accelerator plays, so that every device has
+    enough of them."""
     config = make_config(SETTINGS[setting])
     games = SETTINGS[setting].accelerator_games
-    return dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, num_games=games, moves_per_dispatch=MOVES))
+    return dataclasses.replace(
+        config,
+        selfplay=dataclasses.replace(config.selfplay, num_games=games, moves_per_dispatch=MOVES),
+    )
 
 
 def selfplay_cost(config: Config, devices: int) -> tuple[Cost, int]:
-    """Return what one dispatch of self-play does on the first `devices` devices together, and its collectives."""
+    """Return what one dispatch of self-play does on the first `devices` devices together, and its
+    collectives."""
     mesh = mesh_lib.make_mesh(jax.devices()[:devices])
     game = config.game.build()
     network = config.network.build(game)
-    search = config.search.build(game, network_leaf(game, network.infer, config.search.random_symmetry))
+    search = config.search.build(
+        game, network_leaf(game, network.infer, config.search.random_symmetry)
+    )
     selfplay = make_selfplay(config.selfplay, game, search, None, mesh)
     key = jax.random.key(0)
     params = jax.eval_shape(lambda key: network.fold(network.init(key)), key)
     carry = jax.eval_shape(selfplay.init, key)
-    compiled = selfplay.play.lower(params, carry, key, jax.ShapeDtypeStruct((), jnp.float32)).compile()  # type: ignore[attr-defined]
+    compiled = selfplay.play.lower(
+        params, carry, key, jax.ShapeDtypeStruct((), jnp.float32)
+    ).compile()  # type: ignore[attr-defined]
     module = parse(compiled.as_text())
     return module_cost(module, NO_RATES).times(devices), len(module.collectives())
 
@@ -101,17 +117,31 @@ def selfplay_cost(config: Config, devices: int) -> tuple[Cost, int]:
 def table(results: list[Result], title: str) -> Table:
     """Return the results as people read them."""
     shown = Table(title=title)
-    for column in ("devices", "GFLOP of products", "GB in all", "flops, one over all", "bytes, one over all", "collectives"):
+    for column in (
+        "devices",
+        "GFLOP of products",
+        "GB in all",
+        "flops, one over all",
+        "bytes, one over all",
+        "collectives",
+    ):
         shown.add_column(column, justify="right")
     for result in results:
         total = result.total
         efficiency = (f"{result.flops_efficiency:.1%}", f"{result.bytes_efficiency:.1%}")
-        shown.add_row(str(result.devices), f"{total.flops / 1e9:,.2f}", f"{total.hbm_bytes / 1e9:,.2f}", *efficiency, str(result.collectives))
+        shown.add_row(
+            str(result.devices),
+            f"{total.flops / 1e9:,.2f}",
+            f"{total.hbm_bytes / 1e9:,.2f}",
+            *efficiency,
+            str(result.collectives),
+        )
     return shown
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the table of `run`, in a process of its own that has the virtual devices; `--help` lists the arguments."""
+    """Print the table of `run`, in a process of its own that has the virtual devices; `--help`
+    lists the arguments."""
     words = sys.argv[1:] if arguments is None else arguments
     chosen = tyro.cli(Arguments, args=words)
     if chosen.against is not None:
@@ -122,10 +152,21 @@ def main(arguments: list[str] | None = None) -> None:
         return
     config = many_games(chosen.setting)
     assert isinstance(config.network, ResNetConfig)
-    shape = f"{config.network.blocks} blocks of {config.network.filters}, {config.search.num_simulations} simulations"
-    with working(f"compiling self-play at {chosen.setting} for 1 and {chosen.devices} devices", make_console(stderr=True)):
+    shape = (
+        f"{config.network.blocks} blocks of {config.network.filters}, "
+        f"{config.search.num_simulations} simulations"
+    )
+    with working(
+        f"compiling self-play at {chosen.setting} for 1 and {chosen.devices} devices",
+        make_console(stderr=True),
+    ):
         results = run(config, chosen.devices)
-    make_console().print(table(results, f"One dispatch of {config.selfplay.num_games} games of {chosen.setting}, {shape}"))
+    make_console().print(
+        table(
+            results,
+            f"One dispatch of {config.selfplay.num_games} games of {chosen.setting}, {shape}",
+        )
+    )
 
 
 def virtual_devices(count: int) -> dict[str, str]:
@@ -134,7 +175,11 @@ def virtual_devices(count: int) -> dict[str, str]:
 
 
 def _in_process_of_its_own(words: list[str], devices: int) -> None:
-    done = subprocess.run([sys.executable, "-m", "azero", "bench", "scaling", *words], env=virtual_devices(devices), check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "azero", "bench", "scaling", *words],
+        env=virtual_devices(devices),
+        check=False,
+    )
     if done.returncode:
         sys.exit(done.returncode)
 

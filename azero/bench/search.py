@@ -1,7 +1,10 @@
-"""Speed of the searches on mid-game Go positions, beside mctx: `python -m azero.bench.search --against mctx`.
+"""Speed of the searches on mid-game Go positions, beside mctx: `python -m azero.bench.search
+--against mctx`.
 
-Two times are taken of each search: of the whole, and of its plays and evaluations alone (as many calls, with as many positions each). The difference is what
-the tree costs. PUCT stands beside two opponents: `mctx.muzero_policy`, the library's own PUCT, and `mctx_puct`, our rule on the library's tree.
+Two times are taken of each search: of the whole, and of its plays and evaluations alone (as many
+calls, with as many positions each). The difference is what the tree costs. PUCT stands beside two
+opponents: `mctx.muzero_policy`, the library's own PUCT, and `mctx_puct`, our rule on the library's
+tree.
 """
 
 from __future__ import annotations
@@ -34,9 +37,11 @@ from azero.types import Array, PyTree
 OPENING_PLIES = 20
 """Random moves before the measured positions, so that boards are neither empty nor full."""
 STAND_IN_SCALE = 0.15
-"""Standard deviation of the stand-in's weights: its logits then spread by 2, so that priors are peaked, and lines deep, as with a trained network."""
+"""Standard deviation of the stand-in's weights: its logits then spread by 2, so that priors are
+peaked, and lines deep, as with a trained network."""
 MCTX_BYTES_PER_ACTION = 24
-"""mctx keeps child index, prior logit, visits, reward, discount and value of every edge, four bytes each."""
+"""mctx keeps child index, prior logit, visits, reward, discount and value of every edge, four bytes
+each."""
 MCTX_BYTES_PER_NODE = 20
 """mctx keeps visits, raw value, value, parent and action of every node, four bytes each."""
 
@@ -54,7 +59,8 @@ class Result:
     """Calls of the leaf per search."""
     bytes_per_game: int
     ours_faster: float | None = None
-    """How many times as fast our search of the same kind is, in the same run; None on the lines of ours."""
+    """How many times as fast our search of the same kind is, in the same run; None on the lines of
+    ours."""
 
 
 def run(
@@ -73,7 +79,8 @@ def run(
       repeats: the best of so many runs counts.
 
     Raises:
-      ValueError: the network or the game is not understood, or mctx is to be compared with and not installed.
+      ValueError: the network or the game is not understood, or mctx is to be compared with and not
+        installed.
     """
     if against == "mctx" and importlib.util.find_spec("mctx") is None:
         raise ValueError("the comparison needs mctx: pip install mctx, or --against none")
@@ -82,17 +89,28 @@ def run(
     roots = jax.jit(functools.partial(mid_game_positions, game, batch))(jax.random.key(1))
     results = []
     for name in searches:
-        config = SearchConfig.kind(name)(name, num_simulations=num_simulations, random_symmetry=False)
+        config = SearchConfig.kind(name)(
+            name, num_simulations=num_simulations, random_symmetry=False
+        )
         ours = measure(config, game, config.build(game, leaf), leaf, params, roots, repeats)
         results.append(ours)
         for theirs, search in mctx_twins(config, game, leaf).items() if against == "mctx" else ():
-            result = measure(config.as_kind(f"mctx_{name}"), game, search, leaf, params, roots, repeats)
-            results.append(dataclasses.replace(result, search=theirs, ours_faster=ours.simulations_per_second / result.simulations_per_second))
+            result = measure(
+                config.as_kind(f"mctx_{name}"), game, search, leaf, params, roots, repeats
+            )
+            results.append(
+                dataclasses.replace(
+                    result,
+                    search=theirs,
+                    ours_faster=ours.simulations_per_second / result.simulations_per_second,
+                )
+            )
     return results
 
 
 def mctx_twins(config: SearchConfig, game: Game, leaf: LeafFn) -> dict[str, SearchFn]:
-    """Return the searches of mctx that do what `config.name` does, by the name they get in the table."""
+    """Return the searches of mctx that do what `config.name` does, by the name they get in the
+    table."""
     if not isinstance(config, PuctConfig):
         return {"mctx_gumbel": config.as_kind("mctx_gumbel").build(game, leaf)}
     own_rule = config.as_kind("mctx_puct").build(game, leaf)
@@ -100,7 +118,8 @@ def mctx_twins(config: SearchConfig, game: Game, leaf: LeafFn) -> dict[str, Sear
 
 
 def muzero_policy(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
-    """Return `mctx.muzero_policy` as the library has it, to be timed: its own rule, noise over all moves, Q-values rescaled by those of the siblings."""
+    """Return `mctx.muzero_policy` as the library has it, to be timed: its own rule, noise over all
+    moves, Q-values rescaled by those of the siblings."""
     import mctx
 
     from azero.search.batched.mctx_backend import ILLEGAL_LOGIT, make_recurrent_fn, read_output
@@ -111,7 +130,11 @@ def muzero_policy(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
         policy = mctx.muzero_policy(
             params,
             policy_key,
-            mctx.RootFnOutput(prior_logits=jnp.where(legal_mask, logits, ILLEGAL_LOGIT), value=values, embedding=states),
+            mctx.RootFnOutput(
+                prior_logits=jnp.where(legal_mask, logits, ILLEGAL_LOGIT),
+                value=values,
+                embedding=states,
+            ),
             make_recurrent_fn(game, leaf),
             config.num_simulations,
             invalid_actions=(~legal_mask).astype(jnp.float32),
@@ -123,7 +146,15 @@ def muzero_policy(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
     return search
 
 
-def measure(config: SearchConfig, game: Game, search: SearchFn, leaf: LeafFn, params: PyTree, roots: PyTree, repeats: int) -> Result:
+def measure(
+    config: SearchConfig,
+    game: Game,
+    search: SearchFn,
+    leaf: LeafFn,
+    params: PyTree,
+    roots: PyTree,
+    repeats: int,
+) -> Result:
     """Time `search`, which `config` describes, and its plays and evaluations alone."""
     batch = jax.tree.leaves(roots)[0].shape[0]
     phases = (
@@ -132,13 +163,17 @@ def measure(config: SearchConfig, game: Game, search: SearchFn, leaf: LeafFn, pa
         else (Phase(1, config.num_simulations),)
     )
     whole = best_time(lambda key: search(params, key, roots)._replace(tree=None), repeats)
-    alone = best_time(functools.partial(play_and_evaluate, game, leaf, phases, params, roots), repeats)
+    alone = best_time(
+        functools.partial(play_and_evaluate, game, leaf, phases, params, roots), repeats
+    )
     return Result(
         search=config.name,
         simulations_per_second=batch * config.num_simulations / whole,
         tree_share=max(0.0, 1.0 - alone / whole),
         calls=1 + sum(phase.rounds for phase in phases),
-        bytes_per_game=mctx_tree_bytes(config.num_simulations, game) if config.name.startswith("mctx") else tree_bytes(config.num_simulations, game),
+        bytes_per_game=mctx_tree_bytes(config.num_simulations, game)
+        if config.name.startswith("mctx")
+        else tree_bytes(config.num_simulations, game),
     )
 
 
@@ -154,24 +189,36 @@ def best_time(function: Callable[[Array], Any], repeats: int) -> float:
     return min(seconds)
 
 
-def play_and_evaluate(game: Game, leaf: LeafFn, phases: tuple[Phase, ...], params: PyTree, roots: PyTree, key: Array) -> Array:
-    """Do what a search does besides its tree: evaluate the roots, then for every round one move and one evaluation of all its positions."""
+def play_and_evaluate(
+    game: Game, leaf: LeafFn, phases: tuple[Phase, ...], params: PyTree, roots: PyTree, key: Array
+) -> Array:
+    """Do what a search does besides its tree: evaluate the roots, then for every round one move and
+    one evaluation of all its positions."""
     states = jax.vmap(game.search_state)(roots)
     batch = jax.tree.leaves(states)[0].shape[0]
     logits, values = leaf(params, key, states)
 
-    def one_round(carry: tuple[PyTree, Array, Array], _: None) -> tuple[tuple[PyTree, Array, Array], None]:
+    def one_round(
+        carry: tuple[PyTree, Array, Array], _: None
+    ) -> tuple[tuple[PyTree, Array, Array], None]:
         states, logits, total = carry
         masked = jnp.where(jax.vmap(game.legal_action_mask)(states), logits, -jnp.inf)
         states = jax.vmap(game.step)(states, jnp.argmax(masked, axis=-1).astype(jnp.int32))
         logits, values = leaf(params, key, states)
-        values = jnp.where(jax.vmap(game.is_terminal)(states), jax.vmap(game.rewards)(states)[:, 0], values)
+        values = jnp.where(
+            jax.vmap(game.is_terminal)(states), jax.vmap(game.rewards)(states)[:, 0], values
+        )
         return (states, logits, total + jnp.sum(values)), None
 
     carry = (states, logits, jnp.sum(values))
     for width, rounds in phases:
-        at_once = max(1, min(width, CPU_CHUNK // batch) if jax.default_backend() == "cpu" else width)  # the chunks in which the search evaluates too
-        wide = (*jax.tree.map(lambda array, n=at_once: jnp.repeat(array, n, axis=0), carry[:2]), carry[2])
+        at_once = max(
+            1, min(width, CPU_CHUNK // batch) if jax.default_backend() == "cpu" else width
+        )  # the chunks in which the search evaluates too
+        wide = (
+            *jax.tree.map(lambda array, n=at_once: jnp.repeat(array, n, axis=0), carry[:2]),
+            carry[2],
+        )
         wide, _ = jax.lax.scan(one_round, wide, None, length=rounds * width // at_once)
         carry = (*jax.tree.map(lambda array, n=at_once: array[::n], wide[:2]), wide[2])
     return carry[2]
@@ -181,7 +228,9 @@ def make_leaf(game: Game, network: str) -> tuple[LeafFn, PyTree]:
     """Return a leaf over the network that `network` names, and its parameters."""
     if network == "stand-in":
         features = game.board_shape[0] * game.board_shape[1] * game.num_planes
-        weights = STAND_IN_SCALE * jax.random.normal(jax.random.key(7), (features, game.num_actions + 1))
+        weights = STAND_IN_SCALE * jax.random.normal(
+            jax.random.key(7), (features, game.num_actions + 1)
+        )
 
         def infer(params: Array, planes: Array) -> tuple[Array, Array]:
             product = planes.reshape(planes.shape[0], -1).astype(jnp.float32) @ params
@@ -193,7 +242,9 @@ def make_leaf(game: Game, network: str) -> tuple[LeafFn, PyTree]:
         raise ValueError(f"the network is stand-in or BLOCKSxFILTERS such as 6x96, not {network!r}")
     settings = ResNetConfig(blocks=int(blocks), filters=int(filters))
     functions = settings.build(game)
-    return network_leaf(game, functions.infer, random_symmetry=False), functions.fold(functions.init(jax.random.key(7)))
+    return network_leaf(game, functions.infer, random_symmetry=False), functions.fold(
+        functions.init(jax.random.key(7))
+    )
 
 
 def mid_game_positions(game: Game, batch: int, key: Array) -> PyTree:
@@ -202,17 +253,22 @@ def mid_game_positions(game: Game, batch: int, key: Array) -> PyTree:
 
     def play(states: PyTree, key: Array) -> tuple[PyTree, None]:
         draws = jax.random.uniform(key, (batch, game.num_actions))
-        action = jnp.argmax(jnp.where(jax.vmap(game.legal_action_mask)(states), draws, -1.0), axis=-1).astype(jnp.int32)
+        action = jnp.argmax(
+            jnp.where(jax.vmap(game.legal_action_mask)(states), draws, -1.0), axis=-1
+        ).astype(jnp.int32)
         return jax.vmap(game.step)(states, action), None
 
     return jax.lax.scan(play, states, jax.random.split(key, OPENING_PLIES))[0]
 
 
 def mctx_tree_bytes(num_simulations: int, game: Game) -> int:
-    """Return the bytes of mctx's tree of one game: the slim state, six numbers an action and five a node."""
+    """Return the bytes of mctx's tree of one game: the slim state, six numbers an action and five a
+    node."""
     state = jax.eval_shape(lambda: game.search_state(game.init()))
     state_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
-    return (num_simulations + 1) * (state_bytes + MCTX_BYTES_PER_ACTION * game.num_actions + MCTX_BYTES_PER_NODE)
+    return (num_simulations + 1) * (
+        state_bytes + MCTX_BYTES_PER_ACTION * game.num_actions + MCTX_BYTES_PER_NODE
+    )
 
 
 def table(results: list[Result], title: str) -> Table:
@@ -223,7 +279,14 @@ def table(results: list[Result], title: str) -> Table:
     for result in results:
         factor = f"{result.ours_faster:.1f} x" if result.ours_faster else ""
         share, kilobytes = f"{result.tree_share:.0%}", f"{result.bytes_per_game / 1000:,.0f}"
-        out.add_row(result.search, f"{result.simulations_per_second:,.0f}", factor, share, str(result.calls), kilobytes)
+        out.add_row(
+            result.search,
+            f"{result.simulations_per_second:,.0f}",
+            factor,
+            share,
+            str(result.calls),
+            kilobytes,
+        )
     return out
 
 
@@ -252,7 +315,10 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = tyro.cli(Arguments, args=arguments)
     check_counts(chosen, "size batch num_simulations repeats")
     results = run(**dataclasses.asdict(chosen))
-    title = f"{chosen.batch} games of {chosen.size}x{chosen.size}, {chosen.num_simulations} simulations, {chosen.network} network, {jax.default_backend()}"
+    title = (
+        f"{chosen.batch} games of {chosen.size}x{chosen.size}, {chosen.num_simulations} "
+        f"simulations, {chosen.network} network, {jax.default_backend()}"
+    )
     make_console().print(table(results, title))
 
 

@@ -1,4 +1,5 @@
-"""The measured settings: board, network and search, and how many games a machine of each kind plays at once."""
+"""The measured settings: board, network and search, and how many games a machine of each kind plays
+at once."""
 
 from __future__ import annotations
 
@@ -39,45 +40,95 @@ class Setting:
     """Moves of every game in one iteration on a CPU."""
     accelerator_moves: int
     batch_size: int
-    """Positions of a learning step on each accelerator; on a CPU no more than an iteration brings."""
+    """Positions of a learning step on each accelerator; on a CPU no more than an iteration
+    brings."""
 
 
 SETTINGS: dict[SettingName, Setting] = {
     # The setting of `go5`: what a first user runs.
-    "5x5": Setting(5, 0.5, 4, 32, 16, cpu_games=256, accelerator_games=4096, cpu_moves=32, accelerator_moves=32, batch_size=512),
+    "5x5": Setting(
+        5,
+        0.5,
+        4,
+        32,
+        16,
+        cpu_games=256,
+        accelerator_games=4096,
+        cpu_moves=32,
+        accelerator_moves=32,
+        batch_size=512,
+    ),
     # Board, network, simulations, games and batch of Pgx's AlphaZero example.
-    "9x9": Setting(9, 7.5, 6, 128, 32, cpu_games=32, accelerator_games=1024, cpu_moves=4, accelerator_moves=32, batch_size=4096),
+    "9x9": Setting(
+        9,
+        7.5,
+        6,
+        128,
+        32,
+        cpu_games=32,
+        accelerator_games=1024,
+        cpu_moves=4,
+        accelerator_moves=32,
+        batch_size=4096,
+    ),
     # AlphaGo Zero's network (AGZ: 20 blocks of 256, batch 2048).
-    "19x19": Setting(19, 7.5, 20, 256, 32, cpu_games=4, accelerator_games=256, cpu_moves=1, accelerator_moves=8, batch_size=2048),
+    "19x19": Setting(
+        19,
+        7.5,
+        20,
+        256,
+        32,
+        cpu_games=4,
+        accelerator_games=256,
+        cpu_moves=1,
+        accelerator_moves=8,
+        batch_size=2048,
+    ),
 }
 
 
 def make_config(setting: Setting) -> Config:
-    """Return the settings of a run at `setting` on the devices that are there: Gumbel, one pass over each iteration's positions, no matches."""
+    """Return the settings of a run at `setting` on the devices that are there: Gumbel, one pass
+    over each iteration's positions, no matches."""
     on_cpu, count = jax.default_backend() == "cpu", jax.device_count()
     if on_cpu and setting.size == 5:
         return one_pass(load("go5").config)
     dtype: Literal["float32", "bfloat16"] = "float32" if on_cpu else "bfloat16"
-    network = ResNetConfig(blocks=setting.blocks, filters=setting.filters, train_dtype=dtype, inference_dtype=dtype)
+    network = ResNetConfig(
+        blocks=setting.blocks, filters=setting.filters, train_dtype=dtype, inference_dtype=dtype
+    )
     games = -(-setting.cpu_games // count) * count if on_cpu else setting.accelerator_games * count
     moves = setting.cpu_moves if on_cpu else setting.accelerator_moves
     config = Config(
         game=GoConfig(size=(setting.size,), komi=setting.komi),
         network=resolve(network),
         search=GumbelConfig(num_simulations=setting.num_simulations, max_considered=16),
-        selfplay=SelfplayConfig(num_games=games, moves_per_dispatch=moves, dispatches_per_iteration=1, temperature_moves=0, resign=False),
-        learner=LearnerConfig(batch_size=min(games * moves, setting.batch_size * count), optimiser="adamw", learning_rate=((0, 1e-3),)),
+        selfplay=SelfplayConfig(
+            num_games=games,
+            moves_per_dispatch=moves,
+            dispatches_per_iteration=1,
+            temperature_moves=0,
+            resign=False,
+        ),
+        learner=LearnerConfig(
+            batch_size=min(games * moves, setting.batch_size * count),
+            optimiser="adamw",
+            learning_rate=((0, 1e-3),),
+        ),
     )
     return one_pass(config)
 
 
 def one_pass(config: Config) -> Config:
-    """Return `config` with as many learning steps as an iteration has batches, from the first iteration on, and without matches."""
+    """Return `config` with as many learning steps as an iteration has batches, from the first
+    iteration on, and without matches."""
     selfplay = config.selfplay
     positions = selfplay.num_games * selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
     return dataclasses.replace(
         config,
         replay=ReplayConfig(window_games=config.replay.window_games, min_positions=1),
-        learner=dataclasses.replace(config.learner, steps_per_iteration=max(1, positions // config.learner.batch_size)),
+        learner=dataclasses.replace(
+            config.learner, steps_per_iteration=max(1, positions // config.learner.batch_size)
+        ),
         evaluation=EvaluationConfig(gate=False, every=0),
     )

@@ -1,4 +1,5 @@
-"""What the TPU compiler makes of the rules, one step and the legal mask: seconds, gathers, scatters, bytes. Needs the package libtpu, but no TPU.
+"""What the TPU compiler makes of the rules, one step and the legal mask: seconds, gathers,
+scatters, bytes. Needs the package libtpu, but no TPU.
 
 pip install libtpu
 python -m azero.bench.tpu
@@ -21,12 +22,17 @@ COUNTED = ("gather", "scatter", "while", "fusion", "all-reduce")
 """Instructions whose number is printed."""
 
 
-GAMES: dict[str, tuple[str, dict[str, Any]]] = {"go 19x19": ("go", {"size": 19}), "chess": ("chess", {}), "shogi": ("shogi", {})}
+GAMES: dict[str, tuple[str, dict[str, Any]]] = {
+    "go 19x19": ("go", {"size": 19}),
+    "chess": ("chess", {}),
+    "shogi": ("shogi", {}),
+}
 """What is compiled: name in the table of games, and options."""
 
 
 def run(topology: str = TOPOLOGY, name: str = "go 19x19", num_games: int = 1024) -> dict[str, Any]:
-    """Compile one step and the legal mask of `num_games` real games of GAMES[name] for `topology`, sharded over its chips, and return what came out.
+    """Compile one step and the legal mask of `num_games` real games of GAMES[name] for `topology`,
+    sharded over its chips, and return what came out.
 
     Raises:
       ValueError: libtpu is not installed, or it does not know the topology.
@@ -49,13 +55,22 @@ def run(topology: str = TOPOLOGY, name: str = "go 19x19", num_games: int = 1024)
 def main(arguments: list[str] | None = None) -> None:
     """Print what the TPU compiler says."""
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--topology", default=TOPOLOGY)
-    parser.add_argument("--game", choices=list(GAMES), action="append", help="only this game; may be given several times")
+    parser.add_argument(
+        "--game",
+        choices=list(GAMES),
+        action="append",
+        help="only this game; may be given several times",
+    )
     options = parser.parse_args(arguments)
     for game in options.game or GAMES:
         for name, value in run(options.topology, game).items():
-            make_console(highlight=False).print(f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}")
+            make_console(highlight=False).print(
+                f"{name}: {value:.1f}" if isinstance(value, float) else f"{name}: {value}"
+            )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Speed of the learner's step and its share of what the device can do: `azero bench train`.
 
-Operations are counted by hand from the network's layers, a multiplication and an addition per weight and point, forward and backward; what else a step computes
-(batch norm, losses, the optimiser) counts as time alone.
+Operations are counted by hand from the network's layers, a multiplication and an addition per
+weight and point, forward and backward; what else a step computes (batch norm, losses, the
+optimiser) counts as time alone.
 """
 
 from __future__ import annotations
@@ -53,14 +54,16 @@ class Result:
     flops: float
     """Counted operations per second, forward and backward."""
     peak: float | None
-    """Published FLOP/s of all devices for the compute type; None where the table does not know the device, as a CPU."""
+    """Published FLOP/s of all devices for the compute type; None where the table does not know the
+    device, as a CPU."""
     product: float
     """FLOP/s of a large matrix product of the compute type on the same devices in the same run."""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """What to time: on an accelerator AlphaGo Zero's network and batch by default, on a CPU a small one."""
+    """What to time: on an accelerator AlphaGo Zero's network and batch by default, on a CPU a small
+    one."""
 
     against: str | None = None
     """There is no peer to compare with: a name is an error."""
@@ -71,7 +74,8 @@ class Arguments:
     filters: int | None = None
     """Filters of the tower (256; on a CPU 64)."""
     batch: int | None = None
-    """Positions per step over all devices (2048 on each; on a CPU 128). Where they do not fit the memory, half as many are tried."""
+    """Positions per step over all devices (2048 on each; on a CPU 128). Where they do not fit the
+    memory, half as many are tried."""
     dtype: Literal["float32", "bfloat16"] | None = None
     """Compute type of the tower (bfloat16; on a CPU float32)."""
     steps: int = 8
@@ -81,33 +85,56 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> list[Result]:
-    """Time the step alone and with the unpacking of its samples, on positions from the middle of games."""
+    """Time the step alone and with the unpacking of its samples, on positions from the middle of
+    games."""
     on_cpu = jax.default_backend() == "cpu"
-    size, blocks, filters = arguments.size or (9 if on_cpu else 19), arguments.blocks or (6 if on_cpu else 20), arguments.filters or (64 if on_cpu else 256)
+    size, blocks, filters = (
+        arguments.size or (9 if on_cpu else 19),
+        arguments.blocks or (6 if on_cpu else 20),
+        arguments.filters or (64 if on_cpu else 256),
+    )
     dtype: Literal["float32", "bfloat16"] = arguments.dtype or ("float32" if on_cpu else "bfloat16")
     mesh, game = mesh_lib.make_mesh(), make("go", size=size)
-    config = resolve(ResNetConfig(blocks=blocks, filters=filters, train_dtype=dtype, inference_dtype=dtype))
+    config = resolve(
+        ResNetConfig(blocks=blocks, filters=filters, train_dtype=dtype, inference_dtype=dtype)
+    )
     network = config.build(game)
     operations = step_flops(network, game)
     product = product_flops(mesh, config.train_dtype)
     peak = peak_flops(jax.devices()[0].device_kind, config.train_dtype)
-    batch, seconds = fit(arguments.batch or (128 if on_cpu else 2048 * mesh.size), mesh.size, lambda batch: time_steps(network, game, mesh, batch, arguments))
+    batch, seconds = fit(
+        arguments.batch or (128 if on_cpu else 2048 * mesh.size),
+        mesh.size,
+        lambda batch: time_steps(network, game, mesh, batch, arguments),
+    )
     return [
-        Result(what, batch, batch / took, took, operations * batch / took, peak * mesh.size if peak else None, product)
+        Result(
+            what,
+            batch,
+            batch / took,
+            took,
+            operations * batch / took,
+            peak * mesh.size if peak else None,
+            product,
+        )
         for what, took in zip(("train step", "with unpacking"), seconds, strict=True)
     ]
 
 
 def step_flops(network: Network, game: Game) -> float:
-    """Return the operations of a training step for one position: forward and backward, without the gradient by the planes, which nothing needs."""
+    """Return the operations of a training step for one position: forward and backward, without the
+    gradient by the planes, which nothing needs."""
     params = jax.eval_shape(network.init, jax.random.key(0))["params"]
     points = game.board_shape[0] * game.board_shape[1]
     stems = sum(params[tower]["stem"]["kernel"].size for tower in params if tower.endswith("tower"))
     return TRAINING_PASSES * evaluation_flops(params, game.board_shape) - 2 * stems * points
 
 
-def fit(batch: int, devices: int, measure: Callable[[int], tuple[float, float]]) -> tuple[int, tuple[float, float]]:
-    """Return the largest of `batch`, half of it, a quarter ... that fits the devices' memory, and what `measure` says of it."""
+def fit(
+    batch: int, devices: int, measure: Callable[[int], tuple[float, float]]
+) -> tuple[int, tuple[float, float]]:
+    """Return the largest of `batch`, half of it, a quarter ... that fits the devices' memory, and
+    what `measure` says of it."""
     while True:
         try:
             return batch, measure(batch)
@@ -118,10 +145,16 @@ def fit(batch: int, devices: int, measure: Callable[[int], tuple[float, float]])
         batch //= 2
 
 
-def time_steps(network: Network, game: Game, mesh: Mesh, batch: int, arguments: Arguments) -> tuple[float, float]:
-    """Return the seconds of one training step on `batch` positions, and of one with the unpacking of its samples before it."""
+def time_steps(
+    network: Network, game: Game, mesh: Mesh, batch: int, arguments: Arguments
+) -> tuple[float, float]:
+    """Return the seconds of one training step on `batch` positions, and of one with the unpacking
+    of its samples before it."""
     learner = make_learner(LearnerConfig(batch_size=batch), network, game, mesh)
-    samples = mesh_lib.put(jax.jit(lambda key: mid_game_samples(game, batch, key))(jax.random.key(0)), mesh_lib.batch_sharded(mesh))
+    samples = mesh_lib.put(
+        jax.jit(lambda key: mid_game_samples(game, batch, key))(jax.random.key(0)),
+        mesh_lib.batch_sharded(mesh),
+    )
     unpacked = unpack(game, samples)
     state = learner.init(jax.random.key(1))
 
@@ -136,8 +169,13 @@ def time_steps(network: Network, game: Game, mesh: Mesh, batch: int, arguments: 
     return alone, with_unpacking
 
 
-def _best(step: Callable[[TrainState], tuple[TrainState, Metrics]], state: TrainState, arguments: Arguments) -> tuple[float, TrainState]:
-    """Return the seconds of one of `arguments.steps` steps in a row, the best of `arguments.repeats` measurements, and the state after them."""
+def _best(
+    step: Callable[[TrainState], tuple[TrainState, Metrics]],
+    state: TrainState,
+    arguments: Arguments,
+) -> tuple[float, TrainState]:
+    """Return the seconds of one of `arguments.steps` steps in a row, the best of
+    `arguments.repeats` measurements, and the state after them."""
     state, _ = jax.block_until_ready(step(state))  # compiles
     best = float("inf")
     for _ in range(arguments.repeats):
@@ -151,7 +189,8 @@ def _best(step: Callable[[TrainState], tuple[TrainState, Metrics]], state: Train
 
 
 def mid_game_samples(game: Game, batch: int, key: Array) -> Samples:
-    """Return samples as the replay would send them, from the middle of random games; of the boards before them only the last is kept, eight times."""
+    """Return samples as the replay would send them, from the middle of random games; of the boards
+    before them only the last is kept, eight times."""
     games_key, value_key, symmetry_key = jax.random.split(key, 3)
     states = spread_games(engine_of(game), batch, game.num_actions - 1, games_key)
     legal = jax.vmap(game.legal_action_mask)(states)
@@ -162,20 +201,27 @@ def mid_game_samples(game: Game, batch: int, key: Array) -> Samples:
         policy=policy_words(legal.astype(jnp.int32), policy_room(game)),
         is_target=jnp.ones(batch, bool),
         value=jax.random.rademacher(value_key, (batch,), jnp.float32),
-        symmetry=jax.random.randint(symmetry_key, (batch,), 0, game.num_symmetries).astype(jnp.uint8),
+        symmetry=jax.random.randint(symmetry_key, (batch,), 0, game.num_symmetries).astype(
+            jnp.uint8
+        ),
     )
 
 
 def product_flops(mesh: Mesh, dtype: str) -> float:
-    """Return the FLOP/s that all devices together reach in a product of square matrices: what can be had, whatever the data sheet says."""
+    """Return the FLOP/s that all devices together reach in a product of square matrices: what can
+    be had, whatever the data sheet says."""
     side = PRODUCT_SIZE.get(jax.default_backend(), 8192)
     shards = PartitionSpec(mesh_lib.DATA_AXIS)
-    matrices = mesh_lib.put(np.full((mesh.size, side, side), 1 / side, jnp.dtype(dtype)), mesh_lib.batch_sharded(mesh))
+    matrices = mesh_lib.put(
+        np.full((mesh.size, side, side), 1 / side, jnp.dtype(dtype)), mesh_lib.batch_sharded(mesh)
+    )
 
     def local(matrices: PyTree) -> PyTree:
         return jnp.matmul(matrices, matrices)
 
-    product = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=shards, out_specs=shards, check_vma=False))
+    product = jax.jit(
+        jax.shard_map(local, mesh=mesh, in_specs=shards, out_specs=shards, check_vma=False)
+    )
     result = product(matrices).block_until_ready()
     rates = []
     for _ in range(3):
@@ -190,12 +236,26 @@ def product_flops(mesh: Mesh, dtype: str) -> float:
 def table(results: list[Result], title: str) -> Table:
     """Return the results as people read them."""
     shown = Table(title=title)
-    for column in ("what", "batch", "positions/s", "ms/step", "TFLOP/s", "of the peak", "of a matrix product"):
+    for column in (
+        "what",
+        "batch",
+        "positions/s",
+        "ms/step",
+        "TFLOP/s",
+        "of the peak",
+        "of a matrix product",
+    ):
         shown.add_column(column, justify="left" if column == "what" else "right")
     for result in results:
         share = f"{result.flops / result.peak:.0%}" if result.peak else "unknown"
-        numbers: tuple[Any, ...] = (f"{result.positions_per_second:,.0f}", f"{1000 * result.step_seconds:,.1f}", f"{result.flops / 1e12:,.2f}")
-        shown.add_row(result.what, str(result.batch), *numbers, share, f"{result.flops / result.product:.0%}")
+        numbers: tuple[Any, ...] = (
+            f"{result.positions_per_second:,.0f}",
+            f"{1000 * result.step_seconds:,.1f}",
+            f"{result.flops / 1e12:,.2f}",
+        )
+        shown.add_row(
+            result.what, str(result.batch), *numbers, share, f"{result.flops / result.product:.0%}"
+        )
     return shown
 
 
@@ -208,8 +268,16 @@ def main(arguments: list[str] | None = None) -> None:
     mesh_lib.split_cpu()
     with working("measuring the learner's step", make_console(stderr=True)):
         results = run(chosen)
-    settings = ", ".join(f"{name} {value}" for name, value in dataclasses.asdict(chosen).items() if value is not None)
-    make_console().print(table(results, f"The learner's step on {jax.device_count()} x {jax.devices()[0].device_kind} ({settings})"))
+    settings = ", ".join(
+        f"{name} {value}" for name, value in dataclasses.asdict(chosen).items() if value is not None
+    )
+    make_console().print(
+        table(
+            results,
+            f"The learner's step on {jax.device_count()} x {jax.devices()[0].device_kind} "
+            f"({settings})",
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,1 +1,2 @@
-"""Cloud TPU machines through gcloud: request one, install azero on it, start an experiment, watch over it, give it back."""
+"""Cloud TPU machines through gcloud: request one, install azero on it, start an experiment, watch
+over it, give it back."""

@@ -23,7 +23,8 @@ RUNTIMES = {
 }
 """System image for JAX on each type (Cloud TPU documentation, "TPU VM images")."""
 ONE_HOST = 8
-"""Largest size that is one host, whether a type counts chips (v5e, v6e) or cores (v2 to v4, v5p)."""
+"""Largest size that is one host, whether a type counts chips (v5e, v6e) or cores (v2 to v4,
+v5p)."""
 COPIED = ("pyproject.toml", "README.md", "LICENSE", "constraints.txt", "azero", "configs")
 """What of a checkout is copied to the machines: what installing and running need."""
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -33,7 +34,10 @@ NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 def check_name(name: str) -> None:
     """Raise ValueError if a machine cannot be called `name`."""
     if not NAME.fullmatch(name):
-        raise ValueError(f"{name!r} cannot be the name of a machine: small letters, digits and dashes, a letter first, no dash at the end")
+        raise ValueError(
+            f"{name!r} cannot be the name of a machine: small letters, digits and dashes, "
+            f"a letter first, no dash at the end"
+        )
 
 
 def create(name: str, hardware: Hardware, disk: str | None, place: Place) -> Command:
@@ -46,16 +50,31 @@ def create(name: str, hardware: Hardware, disk: str | None, place: Place) -> Com
     kind, size = _kind_and_size(hardware.accelerator)
     runtime = hardware.runtime_version or RUNTIMES.get(kind)
     if runtime is None:
-        raise ValueError(f"--accelerator {hardware.accelerator}: the types with a known image are {', '.join(RUNTIMES)}; for another name --runtime-version")
-    options = [f"--node-id={name}", f"--accelerator-type={hardware.accelerator}", f"--runtime-version={runtime}"]
+        raise ValueError(
+            f"--accelerator {hardware.accelerator}: the types with a known image are "
+            f"{', '.join(RUNTIMES)}; for another name --runtime-version"
+        )
+    options = [
+        f"--node-id={name}",
+        f"--accelerator-type={hardware.accelerator}",
+        f"--runtime-version={runtime}",
+    ]
     options += ["--spot"] if hardware.spot else []
     options += [f"--valid-until-duration={hardware.valid_until}"] if hardware.valid_until else []
     if disk is not None:
         if size > ONE_HOST:
-            raise ValueError(f"--disk {disk}: {hardware.accelerator} has several hosts, which cannot write to one disk; use --bucket")
+            raise ValueError(
+                f"--disk {disk}: {hardware.accelerator} has several hosts, which cannot "
+                f"write to one disk; use --bucket"
+            )
         if not (place.project and place.zone):
-            raise ValueError(f"--disk {disk}: name --project and --zone too, for they are part of the disk's full name")
-        options.append(f"--data-disk=source=projects/{place.project}/zones/{place.zone}/disks/{disk},mode=read-write")
+            raise ValueError(
+                f"--disk {disk}: name --project and --zone too, for they are part of the "
+                f"disk's full name"
+            )
+        options.append(
+            f"--data-disk=source=projects/{place.project}/zones/{place.zone}/disks/{disk},mode=read-write"
+        )
     return _queue(f"asking for {name}", "create", name, place, *options)
 
 
@@ -64,18 +83,28 @@ def _kind_and_size(accelerator: str) -> tuple[str, int]:
     if form is None:
         raise ValueError(f"--accelerator {accelerator}: a type and a size as in v5litepod-8")
     if form[1] in ("v5e", "v5lite"):
-        raise ValueError(f"--accelerator {accelerator}: gcloud calls this type v5litepod, so v5litepod-{form[2]}")
+        raise ValueError(
+            f"--accelerator {accelerator}: gcloud calls this type v5litepod, so v5litepod-{form[2]}"
+        )
     return form[1], int(form[2])
 
 
 def describe_request(name: str, place: Place) -> Command:
     """Return the command that asks for the state of a request, and for the reason if it failed."""
-    return _queue(f"looking for {name} in the queue", "describe", name, place, "--format=value(state.state,state.failedData.error.message)")
+    return _queue(
+        f"looking for {name} in the queue",
+        "describe",
+        name,
+        place,
+        "--format=value(state.state,state.failedData.error.message)",
+    )
 
 
 def describe_machine(name: str, place: Place) -> Command:
     """Return the command that asks for the state of a machine."""
-    return _gcloud(f"looking at {name}", ("tpu-vm", "describe", name), place, "--format=value(state)")
+    return _gcloud(
+        f"looking at {name}", ("tpu-vm", "describe", name), place, "--format=value(state)"
+    )
 
 
 def delete(name: str, place: Place) -> Command:
@@ -92,36 +121,65 @@ def pack(source: Path | None, archive: Path) -> Command:
     root = Path(azero.__file__).parents[1] if source is None else source
     missing = [name for name in COPIED if not (root / name).exists()]
     if missing:
-        raise ValueError(f"{root} is no checkout of azero ({missing[0]} is missing); name one with --source")
-    return Command("packing the code", ("tar", "--create", "--gzip", "--exclude=__pycache__", f"--file={archive}", f"--directory={root}", *COPIED))
+        raise ValueError(
+            f"{root} is no checkout of azero ({missing[0]} is missing); name one with --source"
+        )
+    return Command(
+        "packing the code",
+        (
+            "tar",
+            "--create",
+            "--gzip",
+            "--exclude=__pycache__",
+            f"--file={archive}",
+            f"--directory={root}",
+            *COPIED,
+        ),
+    )
 
 
 def copy(archive: Path, name: str, place: Place) -> Command:
     """Return the command that copies the packed code to all workers."""
-    return _gcloud(f"copying the code to {name}", ("tpu-vm", "scp", str(archive), f"{name}:{scripts.CODE_ARCHIVE}"), place, "--worker=all", "--quiet")
+    return _gcloud(
+        f"copying the code to {name}",
+        ("tpu-vm", "scp", str(archive), f"{name}:{scripts.CODE_ARCHIVE}"),
+        place,
+        "--worker=all",
+        "--quiet",
+    )
 
 
 def install(name: str, storage: Storage, place: Place) -> Command:
     """Return the command that installs everything on all workers.
 
     Raises:
-      ValueError: two storages are named, a disk's settings without a disk, or one by more than its name.
+      ValueError: two storages are named, a disk's settings without a disk, or one by more than its
+        name.
     """
     check_storage(storage)
     return _on_all(f"installing on {name} (minutes at first)", name, place, scripts.setup(storage))
 
 
 def check_storage(storage: Storage) -> None:
-    """Raise ValueError if the settings of `storage` do not fit each other, or a name is more than a name."""
+    """Raise ValueError if the settings of `storage` do not fit each other, or a name is more than a
+    name."""
     if storage.disk and storage.bucket:
-        raise ValueError(f"--disk {storage.disk} --bucket {storage.bucket}: both would be mounted as {scripts.RUNS}; name one")
+        raise ValueError(
+            f"--disk {storage.disk} --bucket {storage.bucket}: both would be mounted as "
+            f"{scripts.RUNS}; name one"
+        )
     if not storage.disk and (storage.device_name or storage.format_disk):
         raise ValueError("--device-name and --format-disk belong to a disk: name it with --disk")
     for flag, text in (("--disk", storage.disk), ("--device-name", storage.device_name)):
         if text and not NAME.fullmatch(text):
-            raise ValueError(f"{flag} {text}: the disk's name alone, small letters, digits and dashes, without /dev and folders")
+            raise ValueError(
+                f"{flag} {text}: the disk's name alone, small letters, digits and dashes, "
+                f"without /dev and folders"
+            )
     if storage.bucket and not re.fullmatch(r"[a-z0-9][-_.a-z0-9]+", storage.bucket):
-        raise ValueError(f"--bucket {storage.bucket}: the bucket's name alone, without gs:// and folders")
+        raise ValueError(
+            f"--bucket {storage.bucket}: the bucket's name alone, without gs:// and folders"
+        )
 
 
 def launch(name: str, job: Job, place: Place) -> Command:
@@ -131,10 +189,17 @@ def launch(name: str, job: Job, place: Place) -> Command:
       ValueError: the experiment, its flags or the overlay are wrong.
     """
     config = [] if job.config is None else ["--config", str(job.config)]
-    parse_arguments(load(job.experiment), [*config, *job.flags])  # a mistake shows here, not on a machine that costs money
+    parse_arguments(
+        load(job.experiment), [*config, *job.flags]
+    )  # a mistake shows here, not on a machine that costs money
     overlay = None if job.config is None else job.config.read_text(encoding="utf-8")
     workdir = job.workdir or f"{scripts.RUNS}/{job.experiment}"
-    return _on_all(f"starting {job.experiment} on {name}", name, place, scripts.launch(job.experiment, job.flags, workdir, overlay))
+    return _on_all(
+        f"starting {job.experiment} on {name}",
+        name,
+        place,
+        scripts.launch(job.experiment, job.flags, workdir, overlay),
+    )
 
 
 def status(name: str, place: Place) -> Command:
@@ -142,13 +207,24 @@ def status(name: str, place: Place) -> Command:
     return _on_all(f"asking {name} about the run", name, place, scripts.status())
 
 
-def logs(name: str, worker: int | Literal["all"], lines: int, follow: bool, place: Place) -> Command:
+def logs(
+    name: str, worker: int | Literal["all"], lines: int, follow: bool, place: Place
+) -> Command:
     """Return the command that shows what a worker's job prints, or what all of them do."""
-    return _gcloud(f"the log of {name}", ("tpu-vm", "ssh", name), place, f"--worker={worker}", f"--command={scripts.logs(lines, follow)}", "--quiet")
+    return _gcloud(
+        f"the log of {name}",
+        ("tpu-vm", "ssh", name),
+        place,
+        f"--worker={worker}",
+        f"--command={scripts.logs(lines, follow)}",
+        "--quiet",
+    )
 
 
 def _on_all(purpose: str, name: str, place: Place, script: str) -> Command:
-    return _gcloud(purpose, ("tpu-vm", "ssh", name), place, "--worker=all", f"--command={script}", "--quiet")
+    return _gcloud(
+        purpose, ("tpu-vm", "ssh", name), place, "--worker=all", f"--command={script}", "--quiet"
+    )
 
 
 def _queue(purpose: str, verb: str, name: str, place: Place, *options: str) -> Command:
@@ -157,5 +233,7 @@ def _queue(purpose: str, verb: str, name: str, place: Place, *options: str) -> C
 
 def _gcloud(purpose: str, words: tuple[str, ...], place: Place, *options: str) -> Command:
     """Return a command of gcloud; a project or zone that is not named is gcloud's own."""
-    where = ([f"--project={place.project}"] if place.project else []) + ([f"--zone={place.zone}"] if place.zone else [])
+    where = ([f"--project={place.project}"] if place.project else []) + (
+        [f"--zone={place.zone}"] if place.zone else []
+    )
     return Command(purpose, ("gcloud", "compute", "tpus", *words, *where, *options))

@@ -1,4 +1,5 @@
-"""Running gcloud: commands that are shown or run, and its errors in one line that says what to do."""
+"""Running gcloud: commands that are shown or run, and its errors in one line that says what to
+do."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from rich.text import Text
 from azero.console.progress import working
 
 KEPT_LINES = 40
-"""Last lines of a command that are searched for the reason of its failure; gcloud's errors are at the end."""
+"""Last lines of a command that are searched for the reason of its failure; gcloud's errors are at
+the end."""
 
 
 @dataclass(frozen=True)
@@ -43,25 +45,47 @@ class NotFoundError(CloudError):
 
 
 ADVICE: tuple[tuple[str, str], ...] = (
-    (r"do not currently have an active account|gcloud auth login|Reauthentication", "gcloud is not logged in: gcloud auth login"),
-    (r"property \[project\]|attribute \[project\]|core/project", "no project is chosen: --project PROJECT, or gcloud config set project PROJECT"),
-    (r"attribute \[zone\]|property \[zone\]|compute/zone", "no zone is chosen: --zone ZONE, or gcloud config set compute/zone ZONE"),
+    (
+        r"do not currently have an active account|gcloud auth login|Reauthentication",
+        "gcloud is not logged in: gcloud auth login",
+    ),
+    (
+        r"property \[project\]|attribute \[project\]|core/project",
+        "no project is chosen: --project PROJECT, or gcloud config set project PROJECT",
+    ),
+    (
+        r"attribute \[zone\]|property \[zone\]|compute/zone",
+        "no zone is chosen: --zone ZONE, or gcloud config set compute/zone ZONE",
+    ),
     (
         r"SERVICE_DISABLED|has not been used in project|\[tpu\.googleapis\.com\] not enabled",
         "the project does not use Cloud TPU yet: gcloud services enable tpu.googleapis.com",
     ),
     (
         r"(?i)quota",
-        "the project has no quota left for this type in this zone (spot machines have one of their own): ask for more at IAM & Admin > Quotas in the console, "
+        "the project has no quota left for this type in this zone (spot machines have one "
+        "of their own): ask for more at IAM & Admin > Quotas in the console, "
         "or take another type or zone",
     ),
-    (r"(?i)no more capacity|stockout", "the zone has no such machine to give at the moment: try another zone, --spot, or watch, which tries again"),
+    (
+        r"(?i)no more capacity|stockout",
+        "the zone has no such machine to give at the moment: try another zone, --spot, or "
+        "watch, which tries again",
+    ),
     (
         r"(?i)accelerator.*not found in zone|accelerator type .* not found",
-        "this zone does not have the type: gcloud compute tpus accelerator-types list --zone ZONE lists what it has",
+        "this zone does not have the type: gcloud compute tpus accelerator-types list "
+        "--zone ZONE lists what it has",
     ),
-    (r"ALREADY_EXISTS|already exists", "there is one of that name already: go on with azero tpu setup, or azero tpu delete it"),
-    (r"PERMISSION_DENIED|does not have permission", "the account may not do this in this project: it needs the role TPU Admin (and Service Account User)"),
+    (
+        r"ALREADY_EXISTS|already exists",
+        "there is one of that name already: go on with azero tpu setup, or azero tpu delete it",
+    ),
+    (
+        r"PERMISSION_DENIED|does not have permission",
+        "the account may not do this in this project: it needs the role TPU Admin (and "
+        "Service Account User)",
+    ),
 )
 """What gcloud says (a regular expression), and what to do about it; the first that fits counts."""
 
@@ -79,11 +103,13 @@ class Gcloud:
         self.dry_run = dry_run
         if not dry_run and shutil.which("gcloud") is None:
             raise CloudError(
-                "gcloud is not installed: https://cloud.google.com/sdk/docs/install (the console's Cloud Shell has it); --dry-run works without it"
+                "gcloud is not installed: https://cloud.google.com/sdk/docs/install (the "
+                "console's Cloud Shell has it); --dry-run works without it"
             )
 
     def do(self, command: Command) -> list[str]:
-        """Run `command`, showing what it prints, and return the last lines of it; in a dry run print the command itself.
+        """Run `command`, showing what it prints, and return the last lines of it; in a dry run
+        print the command itself.
 
         Raises:
           CloudError: it failed.
@@ -111,7 +137,9 @@ class Gcloud:
         if self.dry_run:
             self.do(command)
             return
-        process = subprocess.Popen(command.arguments, stderr=subprocess.PIPE, text=True, errors="replace")
+        process = subprocess.Popen(
+            command.arguments, stderr=subprocess.PIPE, text=True, errors="replace"
+        )
         try:
             _, said = process.communicate()
         except KeyboardInterrupt:
@@ -121,7 +149,8 @@ class Gcloud:
             raise explain(command, said.splitlines())
 
     def _run(self, command: Command, shows: bool) -> list[str]:
-        """Run `command`; what it prints on standard error is only of interest when it is shown or when it fails."""
+        """Run `command`; what it prints on standard error is only of interest when it is shown or
+        when it fails."""
         process = subprocess.Popen(
             command.arguments,
             stdin=subprocess.DEVNULL,
@@ -151,12 +180,21 @@ class Gcloud:
 
 
 def explain(command: Command, said: Sequence[str]) -> CloudError:
-    """Return the error of a command that failed after printing `said`: what was tried, what to do, and the program's own words."""
+    """Return the error of a command that failed after printing `said`: what was tried, what to do,
+    and the program's own words."""
     text = "\n".join(said)
     # That ssh ended with a status says less than what the script on the machine said before.
     errors = [line for line in said if "ERROR" in line and "exited with return code" not in line]
-    own = re.sub(r"^ERROR: (\([\w.-]+\) )?", "", (errors or [line for line in said if line.strip()] or ["no word of a reason"])[-1])
-    if re.search(r"NOT_FOUND|was not found|(?i:could not fetch resource)", text) and not re.search(r"(?i)accelerator", text):
-        return NotFoundError(f"{command.purpose}: there is none of that name in this zone and project ({own})")
+    own = re.sub(
+        r"^ERROR: (\([\w.-]+\) )?",
+        "",
+        (errors or [line for line in said if line.strip()] or ["no word of a reason"])[-1],
+    )
+    if re.search(r"NOT_FOUND|was not found|(?i:could not fetch resource)", text) and not re.search(
+        r"(?i)accelerator", text
+    ):
+        return NotFoundError(
+            f"{command.purpose}: there is none of that name in this zone and project ({own})"
+        )
     advice = next((advice for pattern, advice in ADVICE if re.search(pattern, text)), None)
     return CloudError(f"{command.purpose}: {own if advice is None else f'{advice} ({own})'}")

@@ -1,4 +1,5 @@
-"""What `azero tpu` is asked for. Nothing heavy is imported here, for the command line reads it at every start."""
+"""What `azero tpu` is asked for. Nothing heavy is imported here, for the command line reads it at
+every start."""
 
 from __future__ import annotations
 
@@ -27,11 +28,13 @@ class Hardware:
     """What machine is asked for."""
 
     accelerator: str
-    """Type and size, as gcloud names them: v5litepod-1, v5litepod-8, v5litepod-64, v6e-8, v5p-8, v4-8 ..."""
+    """Type and size, as gcloud names them: v5litepod-1, v5litepod-8, v5litepod-64, v6e-8, v5p-8,
+    v4-8 ..."""
     runtime_version: str | None = None
     """The machine's system image; default the one for JAX on this type."""
     spot: bool = False
-    """Take a machine that costs less and may be taken away at any time (watch asks for another and goes on)."""
+    """Take a machine that costs less and may be taken away at any time (watch asks for another and
+    goes on)."""
     valid_until: str | None = None
     """Give up the request when it has waited so long, such as 6h; default it waits for ever."""
 
@@ -43,11 +46,14 @@ class Storage:
     disk: str | None = None
     """A disk of the same zone, attached to a machine of one host."""
     device_name: str | None = None
-    """The disk's name on the machine, /dev/disk/by-id/google-NAME; default the disk's own name, or persistent-disk-1, which Cloud TPU gives the only data disk."""
+    """The disk's name on the machine, /dev/disk/by-id/google-NAME; default the disk's own name, or
+    persistent-disk-1, which Cloud TPU gives the only data disk."""
     format_disk: bool = False
-    """Make a file system on the disk if it is blank. A disk with anything on it is never formatted."""
+    """Make a file system on the disk if it is blank. A disk with anything on it is never
+    formatted."""
     bucket: str | None = None
-    """A bucket of Cloud Storage, without gs://; the only one of the two that several hosts can share."""
+    """A bucket of Cloud Storage, without gs://; the only one of the two that several hosts can
+    share."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +72,15 @@ class Job:
 
 @dataclass(frozen=True)
 class CreateRequest:
-    """Ask for a machine through the queue, and wait until it is there. Ctrl-C ends the waiting, not the request."""
+    """Ask for a machine through the queue, and wait until it is there. Ctrl-C ends the waiting, not
+    the request."""
 
     name: Positional[str]
     """Name of the machine and of its request."""
     hardware: Annotated[Hardware, tyro.conf.arg(name="")]
     disk: str | None = None
-    """A disk of the same zone to attach for reading and writing, which outlives the machine (machines of one host)."""
+    """A disk of the same zone to attach for reading and writing, which outlives the machine
+    (machines of one host)."""
     poll_seconds: float = 30.0
     """Seconds between two looks at the queue."""
     place: Annotated[Place, tyro.conf.arg(name="")] = Place()
@@ -80,7 +88,8 @@ class CreateRequest:
 
 @dataclass(frozen=True)
 class SetupRequest:
-    """Copy the code to all workers of a machine, mount the storage and install Python 3.12, JAX and azero there. May be repeated."""
+    """Copy the code to all workers of a machine, mount the storage and install Python 3.12, JAX and
+    azero there. May be repeated."""
 
     name: Positional[str]
     """Name of the machine."""
@@ -92,7 +101,8 @@ class SetupRequest:
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """Start or continue an experiment on all workers, in the background: it goes on when the connection ends."""
+    """Start or continue an experiment on all workers, in the background: it goes on when the
+    connection ends."""
 
     name: Positional[str]
     """Name of the machine."""
@@ -102,7 +112,8 @@ class LaunchRequest:
 
 @dataclass(frozen=True)
 class WatchRequest:
-    """See an experiment through: create, setup and launch whatever is missing, and again whenever the machine is taken away, until the run is finished."""
+    """See an experiment through: create, setup and launch whatever is missing, and again whenever
+    the machine is taken away, until the run is finished."""
 
     name: Positional[str]
     """Name of the machine and of its request."""
@@ -135,7 +146,8 @@ class LogsRequest:
 
 @dataclass(frozen=True)
 class DeleteRequest:
-    """Give a machine and its place in the queue back, which ends its cost. Disks and buckets stay, and cost on."""
+    """Give a machine and its place in the queue back, which ends its cost. Disks and buckets stay,
+    and cost on."""
 
     name: Positional[str]
     """Name of the machine."""

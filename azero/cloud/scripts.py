@@ -10,18 +10,23 @@ from azero.cloud.requests import Storage
 CODE_ARCHIVE = "azero.tar.gz"
 """The code as it is copied, in the home directory."""
 RUNS = "/mnt/azero"
-"""Where storage is mounted; without any, a directory of the boot disk, which is lost with the machine."""
+"""Where storage is mounted; without any, a directory of the boot disk, which is lost with the
+machine."""
 STATUS_MARK = "azero-status:"
 """Begins the line in which a worker tells how the job is."""
 GCSFUSE = "2.7.0"
-"""A release of gcsfuse whose Debian package is on its releases page; a machine that has gcsfuse keeps its own."""
+"""A release of gcsfuse whose Debian package is on its releases page; a machine that has gcsfuse
+keeps its own."""
 
 BY_ID = "/dev/disk/by-id"
-"""Where Google's images name every attached disk google-DEVICE_NAME (Compute Engine documentation, "Disk symlinks")."""
+"""Where Google's images name every attached disk google-DEVICE_NAME (Compute Engine documentation,
+"Disk symlinks")."""
 FIRST_DEVICE = "persistent-disk-1"
-"""Device name of the only data disk where it was attached without one, as Cloud TPU does: its API takes no device name (AttachedDisk, v2)."""
+"""Device name of the only data disk where it was attached without one, as Cloud TPU does: its API
+takes no device name (AttachedDisk, v2)."""
 BLANK_BYTES = 16 << 20
-"""A new disk reads as zeros. Partition tables, file systems, RAID, LVM and LUKS all write into the first 16 MiB."""
+"""A new disk reads as zeros. Partition tables, file systems, RAID, LVM and LUKS all write into the
+first 16 MiB."""
 
 _BUCKET = f"""\
 if ! mountpoint -q {RUNS}; then
@@ -36,8 +41,15 @@ fi
 
 
 def setup(storage: Storage) -> str:
-    """Return the script that unpacks the code, mounts `storage` and installs everything. The images' own Python 3.10 is too old for JAX, so uv brings 3.12."""
-    mount = _mount_disk(storage) if storage.disk else _BUCKET.replace("BUCKET", shlex.quote(storage.bucket)) if storage.bucket else ""
+    """Return the script that unpacks the code, mounts `storage` and installs everything. The
+    images' own Python 3.10 is too old for JAX, so uv brings 3.12."""
+    mount = (
+        _mount_disk(storage)
+        if storage.disk
+        else _BUCKET.replace("BUCKET", shlex.quote(storage.bucket))
+        if storage.bucket
+        else ""
+    )
     return f"""\
 set -eu
 sudo mkdir -p {RUNS}
@@ -52,10 +64,12 @@ echo "$(hostname): $(~/azero/.venv/bin/azero --version) is installed"
 
 
 def launch(experiment: str, flags: Sequence[str], workdir: str, overlay: str | None) -> str:
-    """Return the script that starts an experiment in a session of its own, so that it outlives the connection.
+    """Return the script that starts an experiment in a session of its own, so that it outlives the
+    connection.
 
-    A lock that the job's processes hold tells whether it goes on; the file `status` says how it ended. A job that goes on is left alone. The job waits for the
-    lock, because who only looks shares it for a moment.
+    A lock that the job's processes hold tells whether it goes on; the file `status` says how it
+    ended. A job that goes on is left alone. The job waits for the lock, because who only looks
+    shares it for a moment.
     """
     arguments = ["--workdir", workdir, *flags]
     config = "" if overlay is None else '--config "$HOME/azero-run/overlay.toml" '
@@ -78,7 +92,8 @@ echo "$(hostname): started"
 
 
 def status() -> str:
-    """Return the script by which a worker tells in one line how the job is: absent, running, started (but not running: it was cut off), or ended N."""
+    """Return the script by which a worker tells in one line how the job is: absent, running,
+    started (but not running: it was cut off), or ended N."""
     return f"""\
 cd ~/azero-run 2> /dev/null && [ -e status ] || {{ echo "{STATUS_MARK} absent"; exit 0; }}
 if flock -ns lock true; then echo "{STATUS_MARK} $(cat status)"; else echo "{STATUS_MARK} running $(tail -n 1 log)"; fi
@@ -98,8 +113,8 @@ def _file(name: str, text: str) -> str:
 def _mount_disk(storage: Storage) -> str:
     """Return the script that mounts the disk of `storage`.
 
-    It formats nothing that is not asked for, and nothing that is not blank: by blkid, by wipefs (blkid's status 2 also means that it could not read) and by its
-    first bytes.
+    It formats nothing that is not asked for, and nothing that is not blank: by blkid, by wipefs
+    (blkid's status 2 also means that it could not read) and by its first bytes.
     """
     names = [storage.device_name] if storage.device_name else [storage.disk or "", FIRST_DEVICE]
     links = " ".join(shlex.quote(f"{BY_ID}/google-{name}") for name in names)
@@ -109,7 +124,10 @@ def _mount_disk(storage: Storage) -> str:
     sudo cmp --quiet --bytes={BLANK_BYTES} "$disk" /dev/zero || fail "$disk is not blank: its first {BLANK_BYTES >> 20} MiB are not zeros; it is not formatted"
     sudo mkfs.ext4 -q "$disk"
 """
-    refuse = f'    fail "$disk has no file system; azero tpu setup --disk {shlex.quote(storage.disk or "")} --format-disk makes one if it is blank"\n'
+    refuse = (
+        f'    fail "$disk has no file system; azero tpu setup --disk '
+        f'{shlex.quote(storage.disk or "")} --format-disk makes one if it is blank"\n'
+    )
     return f"""\
 fail() {{ echo "ERROR: $1" >&2; exit 1; }}
 if ! mountpoint -q {RUNS}; then

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from azero.cloud import commands
 from azero.cloud.gcloud import CloudError, Command, Gcloud
-from azero.cloud.requests import CreateRequest, DeleteRequest, LaunchRequest, LogsRequest, SetupRequest, WatchRequest
+from azero.cloud.requests import (
+    CreateRequest,
+    DeleteRequest,
+    LaunchRequest,
+    LogsRequest,
+    SetupRequest,
+    WatchRequest,
+)
 from azero.cloud.watch import Watch, wait_until_active
 from azero.console.terminal import make_console
 
@@ -37,7 +44,11 @@ def run_tpu(request: Request) -> int:
         case WatchRequest():
             return _watch(gcloud, request)
         case LogsRequest():
-            gcloud.hand_over(commands.logs(request.name, request.worker, request.lines, request.follow, request.place))
+            gcloud.hand_over(
+                commands.logs(
+                    request.name, request.worker, request.lines, request.follow, request.place
+                )
+            )
         case DeleteRequest():
             return _delete(gcloud, request)
     return 0
@@ -51,7 +62,9 @@ def _create(gcloud: Gcloud, request: CreateRequest) -> int:
     try:
         wait_until_active(gcloud, request.name, request.place, request.poll_seconds)
     except KeyboardInterrupt:
-        gcloud.console.print(f"the request stays in the queue; azero tpu delete {request.name} takes it back")
+        gcloud.console.print(
+            f"the request stays in the queue; azero tpu delete {request.name} takes it back"
+        )
         return INTERRUPTED
     return 0
 
@@ -60,13 +73,20 @@ def _setup(request: SetupRequest | WatchRequest) -> list[Command]:
     """Return the commands that install everything on a machine."""
     name, place = request.name, request.place
     archive = Path(tempfile.gettempdir()) / f"azero-{name}.tar.gz"
-    return [commands.pack(request.source, archive), commands.copy(archive, name, place), commands.install(name, request.storage, place)]
+    return [
+        commands.pack(request.source, archive),
+        commands.copy(archive, name, place),
+        commands.install(name, request.storage, place),
+    ]
 
 
 def _watch(gcloud: Gcloud, request: WatchRequest) -> int:
     name, place, storage = request.name, request.place, request.storage
     if request.hardware.spot and not (storage.disk or storage.bucket):
-        raise ValueError("watch with --spot needs --disk or --bucket: what is on a spot machine's own disk is lost with it, and every machine would begin anew")
+        raise ValueError(
+            "watch with --spot needs --disk or --bucket: what is on a spot machine's own "
+            "disk is lost with it, and every machine would begin anew"
+        )
     creating = commands.create(name, request.hardware, storage.disk, place)
     starting = [*_setup(request), commands.launch(name, request.job, place)]
 
@@ -82,7 +102,10 @@ def _watch(gcloud: Gcloud, request: WatchRequest) -> int:
     try:
         status = Watch(gcloud, name, place, request.poll_seconds, create, start).run()
     except KeyboardInterrupt:
-        gcloud.console.print(f"the machine and the run go on; the same command watches again, azero tpu delete {name} ends the cost")
+        gcloud.console.print(
+            f"the machine and the run go on; the same command watches again, azero tpu "
+            f"delete {name} ends the cost"
+        )
         return INTERRUPTED
     if status == 0 and request.delete_when_done:
         gcloud.do(commands.delete(name, place))
@@ -91,17 +114,28 @@ def _watch(gcloud: Gcloud, request: WatchRequest) -> int:
     return status
 
 
-def _show_watch(gcloud: Gcloud, request: WatchRequest, create: Callable[[], None], start: Callable[[], None]) -> None:
+def _show_watch(
+    gcloud: Gcloud, request: WatchRequest, create: Callable[[], None], start: Callable[[], None]
+) -> None:
     """Print the commands of a watch, and when each of them runs."""
     name, place = request.name, request.place
-    gcloud.console.print(f"# 1. every {request.poll_seconds:g} s: how are the request, the machine and the run?")
-    for command in (commands.describe_request(name, place), commands.describe_machine(name, place), commands.status(name, place)):
+    gcloud.console.print(
+        f"# 1. every {request.poll_seconds:g} s: how are the request, the machine and the run?"
+    )
+    for command in (
+        commands.describe_request(name, place),
+        commands.describe_machine(name, place),
+        commands.status(name, place),
+    ):
         gcloud.do(command)
     gcloud.console.print("\n# 2. where there is no machine")
     create()
     gcloud.console.print("\n# 3. where the run does not go on, and on every new machine")
     start()
-    gcloud.console.print("\n# 4. where the machine was taken away, before 2" + (", and when the run is finished" if request.delete_when_done else ""))
+    gcloud.console.print(
+        "\n# 4. where the machine was taken away, before 2"
+        + (", and when the run is finished" if request.delete_when_done else "")
+    )
     gcloud.do(commands.delete(name, place))
 
 
@@ -113,8 +147,13 @@ def _do_all(gcloud: Gcloud, all_commands: Sequence[Command]) -> None:
 def _delete(gcloud: Gcloud, request: DeleteRequest) -> int:
     if not (request.yes or gcloud.dry_run):
         if not sys.stdin.isatty():
-            raise CloudError(f"deleting {request.name} needs an answer, and nobody is at the terminal; --yes deletes without asking")
-        if input(f"delete the machine {request.name}, and what is on its own disk? [y/N] ").strip().lower() not in ("y", "yes"):
+            raise CloudError(
+                f"deleting {request.name} needs an answer, and nobody is at the terminal; "
+                f"--yes deletes without asking"
+            )
+        if input(
+            f"delete the machine {request.name}, and what is on its own disk? [y/N] "
+        ).strip().lower() not in ("y", "yes"):
             print("nothing was deleted")
             return 1
     gcloud.do(commands.delete(request.name, request.place))

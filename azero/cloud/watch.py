@@ -24,9 +24,11 @@ MOST_FAILURES = 5
 LONGEST_PAUSE = 15 * 60.0
 """Seconds; the pause between two failing requests doubles up to this."""
 KILLED_BY_SIGTERM = 128 + signal.SIGTERM
-"""What a shell says of a job that SIGTERM ended: so early in its start that nothing of ours could take the signal yet."""
+"""What a shell says of a job that SIGTERM ended: so early in its start that nothing of ours could
+take the signal yet."""
 GONE = ("SUSPENDED", "PREEMPTED", "TERMINATED", "STOPPED")
-"""States of a request or a machine in which the machine is lost: a spot machine that was taken away cannot be started again."""
+"""States of a request or a machine in which the machine is lost: a spot machine that was taken away
+cannot be started again."""
 
 
 class Do(Enum):
@@ -52,7 +54,8 @@ class Seen:
     machine: str | None = None
     """State of the machine; None where there is none yet."""
     workers: tuple[str, ...] = ()
-    """What each worker says of the job, see `azero.cloud.scripts.status`; none where nobody could be asked."""
+    """What each worker says of the job, see `azero.cloud.scripts.status`; none where nobody could
+    be asked."""
 
     def __str__(self) -> str:
         """Tell it in a line."""
@@ -60,26 +63,41 @@ class Seen:
             return "no machine"
         if self.queue != "ACTIVE" or not self.workers:
             return self.machine if self.queue == "ACTIVE" and self.machine else self.queue
-        return f"{len(self.workers)} workers, {self.workers[0]}" if len(self.workers) > 1 else self.workers[0]
+        return (
+            f"{len(self.workers)} workers, {self.workers[0]}"
+            if len(self.workers) > 1
+            else self.workers[0]
+        )
 
 
 def decide(seen: Seen, launched: bool) -> Do:
-    """Return what to do next; `launched` is whether this watch has started the job on this machine, so that how it ended concerns it."""
+    """Return what to do next; `launched` is whether this watch has started the job on this machine,
+    so that how it ended concerns it."""
     if seen.queue is None:
         return Do.CREATE
     if seen.queue == "FAILED":
         return Do.RETRY
     if seen.queue in GONE or seen.machine in GONE:
         return Do.RECREATE
-    if seen.queue != "ACTIVE" or seen.machine != "READY" or not seen.workers or any(worker.startswith("running") for worker in seen.workers):
+    if (
+        seen.queue != "ACTIVE"
+        or seen.machine != "READY"
+        or not seen.workers
+        or any(worker.startswith("running") for worker in seen.workers)
+    ):
         return Do.WAIT
     if not launched:
         return Do.LAUNCH
     endings = {worker.removeprefix("ended ") for worker in seen.workers}
     if endings == {"0"}:
         return Do.DONE
-    # Saved and stopped, ended by SIGTERM while Python was starting, cut off, or not there at all (a new disk): the same command goes on. Any other status needs a person.
-    return Do.LAUNCH if endings <= {"0", str(EXIT_INTERRUPTED), str(KILLED_BY_SIGTERM), "started", "absent"} else Do.STOP
+    # Saved and stopped, ended by SIGTERM while Python was starting, cut off, or not there at all (a
+    # new disk): the same command goes on. Any other status needs a person.
+    return (
+        Do.LAUNCH
+        if endings <= {"0", str(EXIT_INTERRUPTED), str(KILLED_BY_SIGTERM), "started", "absent"}
+        else Do.STOP
+    )
 
 
 def look_at_queue(gcloud: Gcloud, name: str, place: Place) -> Seen:
@@ -100,7 +118,8 @@ def look(gcloud: Gcloud, name: str, place: Place) -> Seen:
     """Return how the request, the machine and its workers are.
 
     Raises:
-      CloudError: gcloud cannot tell; a machine that does not let anybody in is no error, for it may be starting or ending.
+      CloudError: gcloud cannot tell; a machine that does not let anybody in is no error, for it may
+        be starting or ending.
     """
     request = look_at_queue(gcloud, name, place)
     if request.queue != "ACTIVE":
@@ -116,7 +135,13 @@ def look(gcloud: Gcloud, name: str, place: Place) -> Seen:
     except CloudError as error:
         gcloud.console.print(f"{error}", style="yellow", markup=False)
         said = []
-    return dataclasses.replace(request, machine=machine, workers=tuple(line.removeprefix(STATUS_MARK).strip() for line in said if line.startswith(STATUS_MARK)))
+    return dataclasses.replace(
+        request,
+        machine=machine,
+        workers=tuple(
+            line.removeprefix(STATUS_MARK).strip() for line in said if line.startswith(STATUS_MARK)
+        ),
+    )
 
 
 def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: float) -> None:
@@ -132,7 +157,9 @@ def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: flo
             return
         if seen.queue is None or seen.queue == "FAILED" or seen.queue in GONE:
             raise CloudError(
-                f"the request for {name} ended: {seen.queue or 'it was deleted'} {seen.reason}".rstrip() + f"; azero tpu delete {name}, then create"
+                f"the request for {name} ended: "
+                + f"{seen.queue or 'it was deleted'} {seen.reason}".rstrip()
+                + f"; azero tpu delete {name}, then create"
             )
         _pause(gcloud.console, f"{name}: {seen.queue}", poll_seconds)
 
@@ -171,7 +198,8 @@ class Watch:
             self._act(action, seen)
 
     def _look(self) -> Seen | None:
-        """Return how everything is; None where that could not be asked for once, as when the network fails, which no watch of days should end at."""
+        """Return how everything is; None where that could not be asked for once, as when the
+        network fails, which no watch of days should end at."""
         try:
             seen = look(self.gcloud, self.name, self.place)
         except CloudError as error:
@@ -195,7 +223,11 @@ class Watch:
             case Do.RETRY:
                 self._count_failure(f"the request failed: {seen.reason or 'no reason was given'}")
                 self.gcloud.do(commands.delete(self.name, self.place))
-                _pause(self.gcloud.console, "waiting before the next request", min(LONGEST_PAUSE, self.poll_seconds * 2**self.failures))
+                _pause(
+                    self.gcloud.console,
+                    "waiting before the next request",
+                    min(LONGEST_PAUSE, self.poll_seconds * 2**self.failures),
+                )
                 self._new_machine()
             case Do.LAUNCH:
                 self._launch()
@@ -208,12 +240,15 @@ class Watch:
         self.create()
 
     def _launch(self) -> None:
-        """Install and launch; on a machine that is being taken away that may fail, and the next look tells."""
+        """Install and launch; on a machine that is being taken away that may fail, and the next
+        look tells."""
         try:
             self.start()
         except CloudError as error:
             self._count_failure(f"{error}")
-            _pause(self.gcloud.console, f"{self.name}: waiting before the next try", self.poll_seconds)
+            _pause(
+                self.gcloud.console, f"{self.name}: waiting before the next try", self.poll_seconds
+            )
             return
         self.launched, self.failures = True, 0
 
@@ -225,16 +260,27 @@ class Watch:
 
     def _conclude(self, seen: Seen) -> int:
         """Say how the run ended and return its status."""
-        status = max(int(worker.removeprefix("ended ")) for worker in seen.workers if worker.startswith("ended "))
+        status = max(
+            int(worker.removeprefix("ended "))
+            for worker in seen.workers
+            if worker.startswith("ended ")
+        )
         if status:
-            self._say(f"the run on {self.name} ended with status {status}; these are its last lines, azero tpu logs {self.name} shows more")
-            self.gcloud.do(commands.logs(self.name, "all", lines=20, follow=False, place=self.place))
+            self._say(
+                f"the run on {self.name} ended with status {status}; these are its last "
+                f"lines, azero tpu logs {self.name} shows more"
+            )
+            self.gcloud.do(
+                commands.logs(self.name, "all", lines=20, follow=False, place=self.place)
+            )
         else:
             self._say(f"the run on {self.name} is finished")
         return status
 
     def _say(self, text: str) -> None:
-        self.gcloud.console.print(f"{time.strftime('%H:%M:%S')} {text}", markup=False, soft_wrap=True)
+        self.gcloud.console.print(
+            f"{time.strftime('%H:%M:%S')} {text}", markup=False, soft_wrap=True
+        )
 
 
 def _pause(console: Console, text: str, seconds: float) -> None:
@@ -243,5 +289,9 @@ def _pause(console: Console, text: str, seconds: float) -> None:
         with working(text, console):
             time.sleep(seconds)
     else:
-        console.print(f"{time.strftime('%H:%M:%S')} {text}; next look in {format_duration(seconds)}", markup=False, soft_wrap=True)
+        console.print(
+            f"{time.strftime('%H:%M:%S')} {text}; next look in {format_duration(seconds)}",
+            markup=False,
+            soft_wrap=True,
+        )
         time.sleep(seconds)

@@ -29,10 +29,12 @@ from azero.settings import Config
 
 
 def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
-    """Evaluate networks on one set of games and print the results; returns them by network, that over all moves first.
+    """Evaluate networks on one set of games and print the results; returns them by network, that
+    over all moves first.
 
     Raises:
-      ValueError: there is not one game to look at, their number is below 0, or the networks are of different games or boards.
+      ValueError: there is not one game to look at, their number is below 0, or the networks are of
+        different games or boards.
       CheckpointError: a network cannot be read.
     """
     if request.number < 0:
@@ -46,7 +48,10 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
         rows = _read_rows(request, config, tally)
     for line in tally.unreadable:
         console.print(line, style="yellow", markup=False, soft_wrap=True)
-    results = {str(path): evaluate_network(path, rows, np.arange(len(rows)), console, request.symmetries) for path in request.checkpoint}
+    results = {
+        str(path): evaluate_network(path, rows, np.arange(len(rows)), console, request.symmetries)
+        for path in request.checkpoint
+    }
     if request.json:
         print(json.dumps(to_plain(_as_json(request, tally, results))))
     else:
@@ -70,7 +75,9 @@ def _common_settings(checkpoints: tuple[Path, ...]) -> Config:
 
 def _read_rows(request: AccuracyRequest, config: Config, tally: Tally) -> HostArray:
     assert isinstance(config.game, GoConfig)
-    filters = Filters(size=config.game.size, superko="simple", suicide=True)  # all that is needed of a game here is its positions
+    filters = Filters(
+        size=config.game.size, superko="simple", suicide=True
+    )  # all that is needed of a game here is its positions
     skipped: list[str] = []
     records = []
     for record in read_games(request.games, skipped):
@@ -85,30 +92,67 @@ def _read_rows(request: AccuracyRequest, config: Config, tally: Tally) -> HostAr
     if not records:
         reasons = ", ".join(f"{count} with {reason}" for reason, count in tally.left_out.items())
         first = f"; the first: {tally.unreadable[0]}" if tally.unreadable else ""
-        raise ValueError(f"no game of {request.games} can be used: {reasons or 'there is none'}{first}")
+        raise ValueError(
+            f"no game of {request.games} can be used: {reasons or 'there is none'}{first}"
+        )
     if 0 < request.number < len(records):
-        records = [records[int(place)] for place in np.linspace(0, len(records) - 1, request.number)]
-    rows = pack_records(records, Go(size=filters.board_shape, superko="simple", suicide=True, max_moves=filters.longest), tally)
+        records = [
+            records[int(place)] for place in np.linspace(0, len(records) - 1, request.number)
+        ]
+    rows = pack_records(
+        records,
+        Go(size=filters.board_shape, superko="simple", suicide=True, max_moves=filters.longest),
+        tally,
+    )
     if not len(rows):
-        raise ValueError(f"every game of {request.games} is against the rules; the first: {tally.unreadable[0]}")
+        raise ValueError(
+            f"every game of {request.games} is against the rules; the first: {tally.unreadable[0]}"
+        )
     return rows
 
 
-def _as_json(request: AccuracyRequest, tally: Tally, results: dict[str, list[Accuracy]]) -> dict[str, object]:
-    networks = [{"checkpoint": name, **rows[0].row(), "by_move": [row.row() for row in rows[1:]]} for name, rows in results.items()]
-    facts = {"games_read": tally.read, "left_out": dict(tally.left_out), "symmetries": request.symmetries}
-    return {**facts, **(networks[0] if len(networks) == 1 else {}), "networks": networks, "games_file": str(request.games)}
+def _as_json(
+    request: AccuracyRequest, tally: Tally, results: dict[str, list[Accuracy]]
+) -> dict[str, object]:
+    networks = [
+        {"checkpoint": name, **rows[0].row(), "by_move": [row.row() for row in rows[1:]]}
+        for name, rows in results.items()
+    ]
+    facts = {
+        "games_read": tally.read,
+        "left_out": dict(tally.left_out),
+        "symmetries": request.symmetries,
+    }
+    return {
+        **facts,
+        **(networks[0] if len(networks) == 1 else {}),
+        "networks": networks,
+        "games_file": str(request.games),
+    }
 
 
-def _print_tables(request: AccuracyRequest, tally: Tally, results: dict[str, list[Accuracy]], console: Console) -> None:
+def _print_tables(
+    request: AccuracyRequest, tally: Tally, results: dict[str, list[Accuracy]], console: Console
+) -> None:
     columns = ("moves", "positions", "games", "top-1 % (95%)", "top-5 % (95%)", "value error (95%)")
     for name, rows in results.items():
         cells = [
-            (row.moves, row.positions, row.games, format_mean(row.top1, 100, 1), format_mean(row.top5, 100, 1), format_mean(row.value_error, 1, 3))
+            (
+                row.moves,
+                row.positions,
+                row.games,
+                format_mean(row.top1, 100, 1),
+                format_mean(row.top5, 100, 1),
+                format_mean(row.value_error, 1, 3),
+            )
             for row in rows
         ]
         console.print(make_table(name, columns, cells))
     if request.paper:
         console.print(prediction_table({name: rows[0] for name, rows in results.items()}))
     left_out = "; ".join(f"{count} left out: {reason}" for reason, count in tally.left_out.items())
-    console.print(f"{tally.read:,} games in {request.games}" + (f"; {left_out}" if left_out else ""), soft_wrap=True, markup=False)
+    console.print(
+        f"{tally.read:,} games in {request.games}" + (f"; {left_out}" if left_out else ""),
+        soft_wrap=True,
+        markup=False,
+    )

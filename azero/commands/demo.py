@@ -28,7 +28,8 @@ GNU_GO_LEVEL = 10
 
 
 def run_demo(workdir: Path) -> None:
-    """Train `go5` in `workdir`, print the opening it came to, and play GNU Go where that is installed.
+    """Train `go5` in `workdir`, print the opening it came to, and play GNU Go where that is
+    installed.
 
     Raises:
       ValueError, CheckpointError: see `azero.train.driver.run_experiment`.
@@ -42,7 +43,8 @@ def run_demo(workdir: Path) -> None:
     for line in (
         "",
         f"the report, with curves and games: {workdir / 'report.html'}",
-        f"to go on with this run:            .venv/bin/python -m azero.experiments.go5 --workdir {workdir} --run.iterations 1000",
+        f"to go on with this run:            .venv/bin/python -m azero.experiments.go5 "
+        f"--workdir {workdir} --run.iterations 1000",
         "the next larger board:             .venv/bin/python -m azero.experiments.go7",
     ):
         console.print(line, soft_wrap=True)
@@ -54,7 +56,9 @@ def _show_opening(player: Loaded, console: Console) -> None:
     output = jax.jit(player.search)(player.params, jax.random.key(0), root)
     weights, value, action = jax.device_get((output.weights[0], output.value[0], output.action[0]))
     rows, columns = player.game.board_shape
-    console.print(f"\nthe opening, in percent ({VISITS} simulations), and Black's value {value:+.2f}:")
+    console.print(
+        f"\nthe opening, in percent ({VISITS} simulations), and Black's value {value:+.2f}:"
+    )
     for line in np.round(100 * weights[: rows * columns]).astype(int).reshape(rows, columns):
         console.print("  " + " ".join(f"{share:3d}" for share in line))
     console.print(f"it opens at {player.game.format_action(player.game.init(), int(action))}")
@@ -65,14 +69,28 @@ def _meet_gnu_go(workdir: Path, console: Console) -> None:
     try:
         find_program("gnugo")
     except ValueError:
-        console.print("GNU Go is not installed (Debian: apt-get install gnugo); with it, the demonstration ends with matches against it")
+        console.print(
+            "GNU Go is not installed (Debian: apt-get install gnugo); with it, the "
+            "demonstration ends with matches against it"
+        )
         return
-    iteration, _ = load_settings(workdir)  # a network that has learned more plays matches of its own
+    iteration, _ = load_settings(
+        workdir
+    )  # a network that has learned more plays matches of its own
     for our_rules, word, remark in (
         (False, "as-it-comes", "with its default settings and rules"),
         (True, "capturing", "told our rules, and to capture all that is dead before it passes"),
     ):
-        console.print(f"\nagainst GNU Go level {GNU_GO_LEVEL} {remark}; the referee counts areas, every stone on the board alive:", soft_wrap=True)
-        player, program = f"checkpoint:{workdir}?visits={VISITS}&search=engine", f"gtp:{' '.join(gnu_go_command(GNU_GO_LEVEL, our_rules))}"
+        console.print(
+            f"\nagainst GNU Go level {GNU_GO_LEVEL} {remark}; the referee counts areas, "
+            f"every stone on the board alive:",
+            soft_wrap=True,
+        )
+        player, program = (
+            f"checkpoint:{workdir}?visits={VISITS}&search=engine",
+            f"gtp:{' '.join(gnu_go_command(GNU_GO_LEVEL, our_rules))}",
+        )
         out = workdir / f"gnugo-{word}-{iteration}-engine"
-        play_match(MatchRequest(player, program, GNU_GO_GAMES, temperature_moves=0, out=out), console)
+        play_match(
+            MatchRequest(player, program, GNU_GO_GAMES, temperature_moves=0, out=out), console
+        )

@@ -1,4 +1,5 @@
-"""Endings of chess to train on: random positions with given pieces, as a file for `--game.start-positions`.
+"""Endings of chess to train on: random positions with given pieces, as a file for
+`--game.start-positions`.
 
 python -m azero.commands.endings --pieces KQk KRk --count 4000 --out endings.txt
 """
@@ -27,14 +28,16 @@ class Request:
     out: Path
     """The file to write, one FEN a line."""
     pieces: tuple[str, ...] = ("KQk", "KRk")
-    """The pieces of each ending, White's as capitals; every other position has the colours exchanged."""
+    """The pieces of each ending, White's as capitals; every other position has the colours
+    exchanged."""
     count: int = 4000
     """Positions in all, as many of each ending."""
     attacker_moves: Annotated[float, tyro.conf.arg(name="attacker-moves")] = 0.75
     """Share of the positions in which the side named with capitals is to move."""
     at_edge: Annotated[float, tyro.conf.arg(name="at-edge")] = 0.0
-    """Share of the positions in which the king named with a small letter stands at the edge and the other one two or three squares from it. Mates are short there: a
-    network that knows nothing comes upon them, and learns what lies before them afterwards."""
+    """Share of the positions in which the king named with a small letter stands at the edge and the
+    other one two or three squares from it. Mates are short there: a network that knows nothing
+    comes upon them, and learns what lies before them afterwards."""
     seed: int = 0
     """Seed of the draw."""
 
@@ -46,16 +49,28 @@ def write_endings(request: Request) -> int:
       ValueError: the pieces are no ending of chess, or the file cannot be written; it is quoted.
     """
     for pieces in request.pieces:
-        if pieces.count("K") != 1 or pieces.count("k") != 1 or set(pieces) - set("KQRBNPkqrbnp") or len(pieces) > 32:
-            raise ValueError(f"{pieces!r} are not the pieces of an ending; they are one K, one k and some of QRBNP and qrbnp, such as KQk")
+        if (
+            pieces.count("K") != 1
+            or pieces.count("k") != 1
+            or set(pieces) - set("KQRBNPkqrbnp")
+            or len(pieces) > 32
+        ):
+            raise ValueError(
+                f"{pieces!r} are not the pieces of an ending; they are one K, one k and "
+                f"some of QRBNP and qrbnp, such as KQk"
+            )
     for name, share in (("attacker-moves", request.attacker_moves), ("at-edge", request.at_edge)):
         if not 0.0 <= share <= 1.0:
             raise ValueError(f"--{name} is a share, from 0 to 1, not {share:g}")
     if request.count < 1:
         raise ValueError(f"--count is at least 1, not {request.count}")
     rng = np.random.default_rng(request.seed)
-    streams = [positions(pieces, rng, request.attacker_moves, request.at_edge) for pieces in request.pieces]
-    lines = list(dict.fromkeys(next(streams[number % len(streams)]) for number in range(request.count)))
+    streams = [
+        positions(pieces, rng, request.attacker_moves, request.at_edge) for pieces in request.pieces
+    ]
+    lines = list(
+        dict.fromkeys(next(streams[number % len(streams)]) for number in range(request.count))
+    )
     try:
         request.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:
@@ -63,24 +78,33 @@ def write_endings(request: Request) -> int:
     return len(lines)
 
 
-def positions(pieces: str, rng: np.random.Generator, attacker_moves: float, at_edge: float = 0.0) -> Iterator[str]:
-    """Yield random positions with these pieces, in which there is a legal move and the side that has moved is not in check, without end.
+def positions(
+    pieces: str, rng: np.random.Generator, attacker_moves: float, at_edge: float = 0.0
+) -> Iterator[str]:
+    """Yield random positions with these pieces, in which there is a legal move and the side that
+    has moved is not in check, without end.
 
     Raises:
       ValueError: the pieces find no place.
     """
     is_exchanged = False
     while True:
-        tries = (_playable(_place(pieces, rng, attacker_moves, at_edge, is_exchanged)) for _ in range(MOST_TRIES))
+        tries = (
+            _playable(_place(pieces, rng, attacker_moves, at_edge, is_exchanged))
+            for _ in range(MOST_TRIES)
+        )
         fen = next(filter(None, tries), "")
         if not fen:
-            raise ValueError(f"no position with the pieces {pieces} was found in {MOST_TRIES} tries")
+            raise ValueError(
+                f"no position with the pieces {pieces} was found in {MOST_TRIES} tries"
+            )
         is_exchanged = not is_exchanged
         yield fen
 
 
 def _playable(fen: str) -> str:
-    """Return the FEN of the position as it is usually written, or nothing if the rules do not allow it or the side to move has no move."""
+    """Return the FEN of the position as it is usually written, or nothing if the rules do not allow
+    it or the side to move has no move."""
     try:
         board = board_of_fen(fen)
     except ValueError:
@@ -88,32 +112,52 @@ def _playable(fen: str) -> str:
     return format_fen(board) if board.actions else ""
 
 
-def _place(pieces: str, rng: np.random.Generator, attacker_moves: float, at_edge: float, is_exchanged: bool) -> str:
-    """Return the FEN of the pieces on random squares, pawns on the second to seventh rank, kings together at the edge in a share of `at_edge`."""
+def _place(
+    pieces: str, rng: np.random.Generator, attacker_moves: float, at_edge: float, is_exchanged: bool
+) -> str:
+    """Return the FEN of the pieces on random squares, pawns on the second to seventh rank, kings
+    together at the edge in a share of `at_edge`."""
     board, others = ["."] * 64, pieces
     if at_edge and rng.random() < at_edge:
         cornered, other = _kings_at_edge(rng)
         board[cornered], board[other] = ("K", "k") if is_exchanged else ("k", "K")
         others = pieces.replace("K", "").replace("k", "")
     for piece in sorted(others, key=lambda piece: piece not in "Pp"):
-        free = [square for square, taken in enumerate(board) if taken == "." and (piece not in "Pp" or 8 <= square < 56)]
+        free = [
+            square
+            for square, taken in enumerate(board)
+            if taken == "." and (piece not in "Pp" or 8 <= square < 56)
+        ]
         board[int(rng.choice(free))] = piece.swapcase() if is_exchanged else piece
     is_white = (rng.random() < attacker_moves) != is_exchanged
-    rows = ("".join("1" if piece == "." else piece for piece in board[8 * rank : 8 * rank + 8]) for rank in range(7, -1, -1))
+    rows = (
+        "".join("1" if piece == "." else piece for piece in board[8 * rank : 8 * rank + 8])
+        for rank in range(7, -1, -1)
+    )
     return f"{'/'.join(rows)} {'w' if is_white else 'b'} - - 0 1"
 
 
 def _kings_at_edge(rng: np.random.Generator) -> tuple[int, int]:
     """Return a square of the edge and another two or three steps of a king away."""
-    edge = int(rng.choice([square for square in range(64) if square % 8 in (0, 7) or square // 8 in (0, 7)]))
-    near = [square for square in range(64) if max(abs(square % 8 - edge % 8), abs(square // 8 - edge // 8)) in (2, 3)]
+    edge = int(
+        rng.choice(
+            [square for square in range(64) if square % 8 in (0, 7) or square // 8 in (0, 7)]
+        )
+    )
+    near = [
+        square
+        for square in range(64)
+        if max(abs(square % 8 - edge % 8), abs(square // 8 - edge // 8)) in (2, 3)
+    ]
     return edge, int(rng.choice(near))
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Write a file of endings as the command line says."""
     try:
-        request = tyro.cli(Request, prog="python -m azero.commands.endings", description=__doc__, args=arguments)
+        request = tyro.cli(
+            Request, prog="python -m azero.commands.endings", description=__doc__, args=arguments
+        )
         count = write_endings(request)
     except ValueError as error:
         print(f"azero: {error}", file=sys.stderr)

@@ -1,4 +1,5 @@
-"""The commands of `azero` that play and analyse: engines for other programs, and a board in this terminal. Nothing heavy is imported before one is called."""
+"""The commands of `azero` that play and analyse: engines for other programs, and a board in this
+terminal. Nothing heavy is imported before one is called."""
 
 from __future__ import annotations
 
@@ -24,16 +25,21 @@ def gtp(
     seconds: float | None = None,
     ponder: bool = False,
 ) -> None:
-    """Speak the Go Text Protocol on standard input and output: for Sabaki, Lizzie, GoGui, KGS, CGOS and other programs.
+    """Speak the Go Text Protocol on standard input and output: for Sabaki, Lizzie, GoGui, KGS, CGOS
+    and other programs.
 
-    The search starts with `lz-analyze` and `kata-analyze` too. Clocks that the program sets are kept besides the limits here.
+    The search starts with `lz-analyze` and `kata-analyze` too. Clocks that the program sets are
+    kept besides the limits here.
 
     Args:
       checkpoint: a run's directory; its network plays on the board it was trained on.
-      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9, to try a program out.
-      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
+      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9, to
+        try a program out.
+      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as
+        "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
       iteration: the checkpoint; default the newest.
-      search: engine (tuned for one game, the default), trained (the search that the run's own matches have), or alphago_zero, alphazero or gumbel by name.
+      search: engine (tuned for one game, the default), trained (the search that the run's own
+        matches have), or alphago_zero, alphazero or gumbel by name.
       visits: visits per move at most; None leaves it to the clock.
       seconds: seconds per move at most.
       ponder: think in the opponent's time.
@@ -48,7 +54,13 @@ def gtp(
         def load(give: Callable[[GoGame], None]) -> None:
             from azero.engines.serve import Source, load_go
 
-            give(load_go(Source(checkpoint, iteration, random_net, player, search), settings, is_interrupted)[1])
+            give(
+                load_go(
+                    Source(checkpoint, iteration, random_net, player, search),
+                    settings,
+                    is_interrupted,
+                )[1]
+            )
 
         return GtpEngine(Background(load), settings, write)
 
@@ -57,36 +69,59 @@ def gtp(
 
 
 def uci(
-    checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, search: Search | None = None, visits: int | None = None
+    checkpoint: Path | None = None,
+    random_net: str | None = None,
+    iteration: int | None = None,
+    search: Search | None = None,
+    visits: int | None = None,
 ) -> None:
-    """Speak the Universal Chess Interface on standard input and output: for Cute Chess, Arena, BanksiaGUI, lichess-bot and other programs.
+    """Speak the Universal Chess Interface on standard input and output: for Cute Chess, Arena,
+    BanksiaGUI, lichess-bot and other programs.
 
     Args:
       checkpoint: a run's directory; its network plays chess.
-      random_net: instead of a checkpoint: an untrained network to try a program out, chess or "chess?blocks=2&filters=32" for a small one.
+      random_net: instead of a checkpoint: an untrained network to try a program out, chess or
+        "chess?blocks=2&filters=32" for a small one.
       iteration: the checkpoint; default the newest.
-      search: engine (tuned for one game, the default), trained (the search that the run's own matches have), or alphago_zero, alphazero or gumbel by name.
-      visits: visits per move at most, infinite analysis left out; default what the program's clock allows.
+      search: engine (tuned for one game, the default), trained (the search that the run's own
+        matches have), or alphago_zero, alphazero or gumbel by name.
+      visits: visits per move at most, infinite analysis left out; default what the program's clock
+        allows.
     """
     _serve_moves("uci", checkpoint, random_net, iteration, search, visits)
 
 
 def usi(
-    checkpoint: Path | None = None, random_net: str | None = None, iteration: int | None = None, search: Search | None = None, visits: int | None = None
+    checkpoint: Path | None = None,
+    random_net: str | None = None,
+    iteration: int | None = None,
+    search: Search | None = None,
+    visits: int | None = None,
 ) -> None:
-    """Speak the Universal Shogi Interface on standard input and output: for ShogiGUI, Shogidokoro and other programs.
+    """Speak the Universal Shogi Interface on standard input and output: for ShogiGUI, Shogidokoro
+    and other programs.
 
     Args:
       checkpoint: a run's directory; its network plays shogi.
-      random_net: instead of a checkpoint: an untrained network to try a program out, shogi or "shogi?blocks=2&filters=32" for a small one.
+      random_net: instead of a checkpoint: an untrained network to try a program out, shogi or
+        "shogi?blocks=2&filters=32" for a small one.
       iteration: the checkpoint; default the newest.
-      search: engine (tuned for one game, the default), trained (the search that the run's own matches have), or alphago_zero, alphazero or gumbel by name.
-      visits: visits per move at most, infinite analysis left out; default what the program's clock allows.
+      search: engine (tuned for one game, the default), trained (the search that the run's own
+        matches have), or alphago_zero, alphazero or gumbel by name.
+      visits: visits per move at most, infinite analysis left out; default what the program's clock
+        allows.
     """
     _serve_moves("usi", checkpoint, random_net, iteration, search, visits)
 
 
-def _serve_moves(protocol: str, checkpoint: Path | None, random_net: str | None, iteration: int | None, search: Search | None, visits: int | None) -> None:
+def _serve_moves(
+    protocol: str,
+    checkpoint: Path | None,
+    random_net: str | None,
+    iteration: int | None,
+    search: Search | None,
+    visits: int | None,
+) -> None:
     from azero.engines.background import Background
     from azero.engines.lines import LineReader, LineWriter
     from azero.engines.uci.engine import LONGEST_LINE, Engine
@@ -100,7 +135,9 @@ def _serve_moves(protocol: str, checkpoint: Path | None, random_net: str | None,
 
     with _protocol() as (stdin, stdout):
         lines, write = LineReader(stdin, LONGEST_LINE), LineWriter(stdout)
-        Engine(UCI if protocol == "uci" else USI, Background(load), lines, write, visits=visits).run()
+        Engine(
+            UCI if protocol == "uci" else USI, Background(load), lines, write, visits=visits
+        ).run()
 
 
 def analysis(
@@ -112,16 +149,20 @@ def analysis(
     visits: int = 400,
     quit_without_waiting: bool = False,
 ) -> None:
-    """Speak KataGo's JSON analysis protocol on standard input and output: one query a line in, one result a line out.
+    """Speak KataGo's JSON analysis protocol on standard input and output: one query a line in, one
+    result a line out.
 
-    Winrates are Black's unless a query's overrideSettings name another reportAnalysisWinratesAs (WHITE, SIDETOMOVE). Leads and ownership are estimates.
+    Winrates are Black's unless a query's overrideSettings name another reportAnalysisWinratesAs
+    (WHITE, SIDETOMOVE). Leads and ownership are estimates.
 
     Args:
       checkpoint: a run's directory; its network analyses the board it was trained on.
       random_net: instead of a checkpoint: the untrained network of an experiment, such as go9.
-      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
+      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as
+        "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
       iteration: the checkpoint; default the newest.
-      search: engine (tuned for one game, the default), trained (the search that the run's own matches have), or alphago_zero, alphazero or gumbel by name.
+      search: engine (tuned for one game, the default), trained (the search that the run's own
+        matches have), or alphago_zero, alphazero or gumbel by name.
       visits: visits of queries that do not say.
       quit_without_waiting: at the end of the input drop what is still open.
     """
@@ -134,7 +175,9 @@ def analysis(
             from azero.engines.serve import Source, load_go
 
             settings = Settings(visits=visits)
-            spec, game = load_go(Source(checkpoint, iteration, random_net, player, search), settings, lambda: False)
+            spec, game = load_go(
+                Source(checkpoint, iteration, random_net, player, search), settings, lambda: False
+            )
             engine.describe(spec.name, settings.visits or visits)
             give(game)
 
@@ -159,22 +202,29 @@ def play(
 
     Args:
       checkpoint: a run's directory.
-      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9 or tictactoe.
-      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
+      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9 or
+        tictactoe.
+      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as
+        "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
       iteration: the checkpoint; default the newest.
-      search: engine (tuned for one game, the default), trained (the search that the run's own matches have), or alphago_zero, alphazero or gumbel by name.
+      search: engine (tuned for one game, the default), trained (the search that the run's own
+        matches have), or alphago_zero, alphazero or gumbel by name.
       visits: visits per move; more is stronger and slower.
-      colour: yours: black or white as the game has them (in chess White moves first), or first or second.
+      colour: yours: black or white as the game has them (in chess White moves first), or first or
+        second.
       komi: points for White in Go; default the checkpoint's.
     """
     from azero.engines.serve import Source, play_in_terminal
 
-    play_in_terminal(Source(checkpoint, iteration, random_net, player, search), visits, colour, komi)
+    play_in_terminal(
+        Source(checkpoint, iteration, random_net, player, search), visits, colour, komi
+    )
 
 
 @contextlib.contextmanager
 def _protocol() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Give a protocol the standard streams, say at once that something happens, and end at Ctrl-C or with what is still compiled at the end."""
+    """Give a protocol the standard streams, say at once that something happens, and end at Ctrl-C
+    or with what is still compiled at the end."""
     from azero.engines import lines
     from azero.engines.background import leave_if_busy
 

@@ -23,12 +23,23 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
       ValueError: a file cannot be read, a sequence is none, or there is no game.
     """
     if request.parts < 1 or request.length < 1 or request.top < 1:
-        raise ValueError(f"parts, length and top are at least 1, not {request.parts}, {request.length}, {request.top}")
+        raise ValueError(
+            f"parts, length and top are at least 1, not {request.parts}, "
+            f"{request.length}, {request.top}"
+        )
     skipped: list[str] = []
-    records = [record for path in request.games for record in read_games(path, skipped) if request.only in record.name]
+    records = [
+        record
+        for path in request.games
+        for record in read_games(path, skipped)
+        if request.only in record.name
+    ]
     if not records:
         named = f" with {request.only!r} in its name" if request.only else ""
-        raise ValueError(f"there is no game in {', '.join(map(str, request.games))}{named}" + (f"; not readable: {skipped[0]}" if skipped else ""))
+        raise ValueError(
+            f"there is no game in {', '.join(map(str, request.games))}{named}"
+            + (f"; not readable: {skipped[0]}" if skipped else "")
+        )
     size = records[0].size
     used = [record for record in records if record.board_shape == (size, size)]
     left_out = {"of another board": len(records) - len(used), "not readable": len(skipped)}
@@ -36,7 +47,9 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
         left_out["without a date"] = sum(not record.date for record in used)
         used = sorted((record for record in used if record.date), key=lambda record: record.date)
         if not used:
-            raise ValueError(f"no game in {', '.join(map(str, request.games))} has a date; leave --by-date out")
+            raise ValueError(
+                f"no game in {', '.join(map(str, request.games))} has a date; leave --by-date out"
+            )
     edges = np.linspace(0, len(used), request.parts + 1).astype(int)
     parts: list[list[GameRecord]] = [used[first:end] for first, end in itertools.pairwise(edges)]
     wanted = [parse_sequence(text, size) for text in request.sequence]
@@ -54,10 +67,20 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
         )
         return rows
     console = make_console()
-    names = [_dates(part) if request.by_date else f"part {number} of {request.parts}" for number, part in enumerate(parts, start=1)]
+    names = [
+        _dates(part) if request.by_date else f"part {number} of {request.parts}"
+        for number, part in enumerate(parts, start=1)
+    ]
     columns = ("sequence", "corners", "games", *names)
-    cells: list[tuple[Cell, ...]] = [(row.sequence, row.corners, row.games, *(f"{100 * share:.1f}%" for share in row.shares)) for row in rows]
-    console.print(make_table(f"Corner sequences in {len(used):,} games: share of games with it", columns, cells))
+    cells: list[tuple[Cell, ...]] = [
+        (row.sequence, row.corners, row.games, *(f"{100 * share:.1f}%" for share in row.shares))
+        for row in rows
+    ]
+    console.print(
+        make_table(
+            f"Corner sequences in {len(used):,} games: share of games with it", columns, cells
+        )
+    )
     others = "".join(f"; {count} {reason}" for reason, count in left_out.items() if count)
     console.print(f"rotations, reflections and colours folded{others}", soft_wrap=True)
     return rows

@@ -11,7 +11,14 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 
-from azero.cloud.requests import CreateRequest, DeleteRequest, LaunchRequest, LogsRequest, SetupRequest, WatchRequest
+from azero.cloud.requests import (
+    CreateRequest,
+    DeleteRequest,
+    LaunchRequest,
+    LogsRequest,
+    SetupRequest,
+    WatchRequest,
+)
 from azero.commands.engines import analysis, gtp, play, uci, usi
 from azero.compilation_cache import use_compilation_cache
 from azero.data.records.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
@@ -19,7 +26,8 @@ from azero.match.request import MatchRequest
 
 
 def train(experiment: Positional[str]) -> None:
-    """Start or continue an experiment; the same as `python -m azero.experiments.NAME`, whose flags may follow."""
+    """Start or continue an experiment; the same as `python -m azero.experiments.NAME`, whose flags
+    may follow."""
     from azero.experiment import OF_STAGES, load
     from azero.train.main import main as run_main
 
@@ -57,15 +65,23 @@ def report(workdir: Positional[Path], plot: Path | None = None) -> None:
         save_curves(_existing(workdir), plot)
         print(plot)
     else:
-        print((write_stages_report if (_existing(workdir) / STAGES_FILE).exists() else write_report)(workdir))
+        print(
+            (write_stages_report if (_existing(workdir) / STAGES_FILE).exists() else write_report)(
+                workdir
+            )
+        )
 
 
-def checkpoint(workdir: Positional[Path], export: Path | None = None, iteration: int | None = None) -> None:
-    """List the checkpoints of a run: iteration, steps, games, size, age, one digest of the whole state.
+def checkpoint(
+    workdir: Positional[Path], export: Path | None = None, iteration: int | None = None
+) -> None:
+    """List the checkpoints of a run: iteration, steps, games, size, age, one digest of the whole
+    state.
 
     Args:
       workdir: the run's directory.
-      export: instead of the list: write the network alone as one small file into this directory, which other commands take like a run.
+      export: instead of the list: write the network alone as one small file into this directory,
+        which other commands take like a run.
       iteration: the checkpoint to export; default the newest.
     """
     from azero.checkpoint import export_network
@@ -80,7 +96,8 @@ def checkpoint(workdir: Positional[Path], export: Path | None = None, iteration:
 
 
 def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
-    """Say what devices there are, what an experiment will need here in memory and compile time, and what is wrong.
+    """Say what devices there are, what an experiment will need here in memory and compile time, and
+    what is wrong.
 
     Args:
       experiment: the experiment that the figures are for.
@@ -92,18 +109,38 @@ def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
 
 
 def plan() -> None:
-    """Say what an experiment needs on a slice of TPUs, how long it takes there and what that costs; no TPU is needed. `azero plan --help` has the flags."""
+    """Say what an experiment needs on a slice of TPUs, how long it takes there and what that costs;
+    no TPU is needed. `azero plan --help` has the flags."""
     from azero.commands.plan import main as plan_main
 
     plan_main(sys.argv[2:])
 
 
-def bench(what: Positional[Literal["all", "games", "search", "network", "train", "loop", "scaling", "replay", "engine", "rollouts", "tpu"]]) -> None:
-    """Measure a part of azero on this machine, beside a peer where one is named; `azero bench PART --help` lists the part's own flags.
+def bench(
+    what: Positional[
+        Literal[
+            "all",
+            "games",
+            "search",
+            "network",
+            "train",
+            "loop",
+            "scaling",
+            "replay",
+            "engine",
+            "rollouts",
+            "tpu",
+        ]
+    ],
+) -> None:
+    """Measure a part of azero on this machine, beside a peer where one is named; `azero bench PART
+    --help` lists the part's own flags.
 
     Args:
-      what: the part: all (everything that fits this machine), games, search, network, train (the learner's step), loop (self-play, learning, both), scaling
-        (self-play on many devices, compiled only), replay, engine (one game's tree), rollouts (AlphaGo 2016); tpu compiles for a TPU v5e without one.
+      what: the part: all (everything that fits this machine), games, search, network, train (the
+        learner's step), loop (self-play, learning, both), scaling (self-play on many devices,
+        compiled only), replay, engine (one game's tree), rollouts (AlphaGo 2016); tpu compiles for
+        a TPU v5e without one.
     """
     from azero.bench import run_bench
 
@@ -124,10 +161,12 @@ def elo(
     plot: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Rate the players of matches: Elo with intervals, the advantage of moving first, the share of draws.
+    """Rate the players of matches: Elo with intervals, the advantage of moving first, the share of
+    draws.
 
     Args:
-      directories: of matches (azero match --out), of runs, or directories that hold such directories.
+      directories: of matches (azero match --out), of runs, or directories that hold such
+        directories.
       anchor: NAME=ELO, players whose ratings are given; default the first player at 0.
       draws: davidson gives draws a probability of their own, half counts a draw as half a win.
       plot: an image file (.png, .svg, .pdf) of the ratings.
@@ -148,7 +187,8 @@ def analyze(
     json: bool = False,
     out: Path | None = None,
 ) -> None:
-    """Review a game of Go: an SGF with win rates and better lines, and a page with the largest mistakes.
+    """Review a game of Go: an SGF with win rates and better lines, and a page with the largest
+    mistakes.
 
     Args:
       record: the game (.sgf, .sgf.gz, .zip, .tar.gz).
@@ -164,7 +204,9 @@ def analyze(
 
 
 def data(
-    action: OmitSubcommandPrefixes[Annotated[ImportRequest, subcommand("import")] | Annotated[ShowRequest, subcommand("show")]],
+    action: OmitSubcommandPrefixes[
+        Annotated[ImportRequest, subcommand("import")] | Annotated[ShowRequest, subcommand("show")]
+    ],
 ) -> None:
     """Turn recorded games into training positions, and look at them."""
     from azero.data.records.importing import run_import
@@ -177,9 +219,13 @@ def data(
 
 
 def evaluate(
-    action: OmitSubcommandPrefixes[Annotated[AccuracyRequest, subcommand("accuracy")] | Annotated[JosekiRequest, subcommand("joseki")]],
+    action: OmitSubcommandPrefixes[
+        Annotated[AccuracyRequest, subcommand("accuracy")]
+        | Annotated[JosekiRequest, subcommand("joseki")]
+    ],
 ) -> None:
-    """Measure what networks know: prediction of recorded games, and corner sequences that they play."""
+    """Measure what networks know: prediction of recorded games, and corner sequences that they
+    play."""
     if isinstance(action, JosekiRequest):
         from azero.commands.joseki import count_joseki
 
@@ -200,7 +246,8 @@ def tpu(
         | Annotated[DeleteRequest, subcommand("delete")]
     ],
 ) -> None:
-    """Rent a Cloud TPU machine through gcloud, run an experiment on it, and give it back (docs/cloud-tpu.md)."""
+    """Rent a Cloud TPU machine through gcloud, run an experiment on it, and give it back
+    (docs/cloud-tpu.md)."""
     from azero.cloud.tpu import run_tpu
 
     sys.exit(run_tpu(action))
@@ -228,7 +275,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 }
 
 _PLAYING = ("match", "analyze", "gtp", "uci", "usi", "analysis", "play")
-"""Commands that load players, whose programs take minutes to compile. (Others keep programs themselves, or measure how long compiling takes.)"""
+"""Commands that load players, whose programs take minutes to compile. (Others keep programs
+themselves, or measure how long compiling takes.)"""
 
 
 def _anchor(text: str) -> tuple[str, float]:
@@ -246,14 +294,17 @@ def _existing(workdir: Path) -> Path:
 
 
 def main() -> None:
-    """Run the `azero` command; a user's mistake ends in one line and exit status 2, Ctrl-C in one line and 130, and a reader that goes (`| head`) in 141."""
+    """Run the `azero` command; a user's mistake ends in one line and exit status 2, Ctrl-C in one
+    line and 130, and a reader that goes (`| head`) in 141."""
     try:
         try:
             run_command()
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # Python flushes once more at its end
         sys.exit(141)  # 128 and the number of SIGPIPE, as shells have it
 
 
@@ -276,16 +327,30 @@ def run_command() -> None:
         elif sys.argv[1:2] == ["plan"]:
             plan()  # its flags are those of an experiment
         else:
-            # With one command's parser alone a misspelt flag is compared with that command's flags, not with those of all.
-            commands = {name: COMMANDS[name] for name in sys.argv[1:2] if name in COMMANDS} or COMMANDS
-            tyro.extras.subcommand_cli_from_dict(commands, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX")
+            # With one command's parser alone a misspelt flag is compared with that command's flags,
+            # not with those of all.
+            commands = {
+                name: COMMANDS[name] for name in sys.argv[1:2] if name in COMMANDS
+            } or COMMANDS
+            tyro.extras.subcommand_cli_from_dict(
+                commands, prog="azero", description="AlphaGo, AlphaGo Zero and AlphaZero in JAX"
+            )
     except Exception as error:
-        from azero.checkpoint import CheckpointError  # loads JAX, for which an engine's first answers do not wait
+        from azero.checkpoint import (
+            CheckpointError,
+        )  # loads JAX, for which an engine's first answers do not wait
         from azero.data.files import describe_system_error
 
-        if os.environ.get("AZERO_TRACEBACK") or isinstance(error, BrokenPipeError) or not isinstance(error, ValueError | CheckpointError | OSError):
+        if (
+            os.environ.get("AZERO_TRACEBACK")
+            or isinstance(error, BrokenPipeError)
+            or not isinstance(error, ValueError | CheckpointError | OSError)
+        ):
             raise
-        print(f"azero: {describe_system_error(error) if isinstance(error, OSError) else error}", file=sys.stderr)
+        print(
+            f"azero: {describe_system_error(error) if isinstance(error, OSError) else error}",
+            file=sys.stderr,
+        )
         sys.exit(2)
     except KeyboardInterrupt as stop:
         print(f"azero: {str(stop) or 'stopped'}", file=sys.stderr)

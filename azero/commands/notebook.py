@@ -1,4 +1,5 @@
-"""Experiments in a notebook: a run in a process of its own with its curves as it goes on, and a game against what came of it."""
+"""Experiments in a notebook: a run in a process of its own with its curves as it goes on, and a
+game against what came of it."""
 
 from __future__ import annotations
 
@@ -36,10 +37,12 @@ SAID_LINES = 12
 
 
 class Training:
-    """An experiment in a process of its own: it has the accelerator for itself, and stops as at a terminal, saved."""
+    """An experiment in a process of its own: it has the accelerator for itself, and stops as at a
+    terminal, saved."""
 
     def __init__(self, experiment: str, workdir: Path | str, *flags: str) -> None:
-        """Start `experiment` in `workdir`, or continue what is there, with the flags of its command line.
+        """Start `experiment` in `workdir`, or continue what is there, with the flags of its command
+        line.
 
         Raises:
           ValueError: there is no such experiment, or a run in `workdir` goes on already.
@@ -47,11 +50,28 @@ class Training:
         load(experiment)
         self.workdir = Path(workdir)
         self.workdir.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-u", "-m", f"azero.experiments.{experiment}", "--workdir", str(self.workdir), *flags]
-        with _only_run(self.workdir) as lock, (self.workdir / LOG).open("w", encoding="utf-8") as log:
-            # A session of its own: interrupting a cell reaches the notebook's process alone. The run inherits the lock and holds it as long as it lives.
+        command = [
+            sys.executable,
+            "-u",
+            "-m",
+            f"azero.experiments.{experiment}",
+            "--workdir",
+            str(self.workdir),
+            *flags,
+        ]
+        with (
+            _only_run(self.workdir) as lock,
+            (self.workdir / LOG).open("w", encoding="utf-8") as log,
+        ):
+            # A session of its own: interrupting a cell reaches the notebook's process alone. The
+            # run inherits the lock and holds it as long as it lives.
             self._process = subprocess.Popen(
-                command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=(lock.fileno(),)
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                pass_fds=(lock.fileno(),),
             )
             lock.write(f"{self._process.pid}")
 
@@ -66,7 +86,8 @@ class Training:
         return (self.workdir / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
 
     def follow(self, seconds: float | None = None) -> int:
-        """Show the run until it ends; after `seconds`, or when the cell is interrupted, stop it, saved. Return its exit status."""
+        """Show the run until it ends; after `seconds`, or when the cell is interrupted, stop it,
+        saved. Return its exit status."""
         display = _display()
         end = math.inf if seconds is None else time.monotonic() + seconds
         picture = display.DisplayHandle()
@@ -85,7 +106,8 @@ class Training:
         return self._conclude()
 
     def stop(self) -> None:
-        """Ask the run to save and stop, and wait for it; no more than half a minute, for it gives up an iteration that lasts longer."""
+        """Ask the run to save and stop, and wait for it; no more than half a minute, for it gives
+        up an iteration that lasts longer."""
         if self.is_running:
             self._process.send_signal(signal.SIGTERM)
         self._process.wait()
@@ -101,16 +123,27 @@ class Training:
         if status == 0:
             print(f"finished; the report is {self.workdir / 'report.html'}")
         elif status == -signal.SIGTERM:
-            print("stopped before there was anything new to save; running this cell again goes on from the last checkpoint")
+            print(
+                "stopped before there was anything new to save; running this cell again "
+                "goes on from the last checkpoint"
+            )
         elif status == EXIT_INTERRUPTED:
             print("stopped and saved; running this cell again goes on from there")
         else:
-            print("\n".join([f"the run ended by a mistake (status {status}); its last lines were:", *self.log[-SAID_LINES:]]))
+            print(
+                "\n".join(
+                    [
+                        f"the run ended by a mistake (status {status}); its last lines were:",
+                        *self.log[-SAID_LINES:],
+                    ]
+                )
+            )
         return status
 
 
 def play(workdir: Path | str, visits: int = 64, colour: str = "first") -> ClickableBoard | None:
-    """Show a board to click on, against the newest network of a run; without ipywidgets, or for other games, moves are typed.
+    """Show a board to click on, against the newest network of a run; without ipywidgets, or for
+    other games, moves are typed.
 
     The network plays on the CPU, so that a run may have the accelerator for itself.
 
@@ -130,7 +163,8 @@ def play(workdir: Path | str, visits: int = 64, colour: str = "first") -> Clicka
 
 
 def _only_run(workdir: Path) -> IO[str]:
-    """Return a locked file that stands for the run in `workdir` on this machine; Google Drive itself has no locks.
+    """Return a locked file that stands for the run in `workdir` on this machine; Google Drive
+    itself has no locks.
 
     Raises:
       ValueError: another process holds it.
@@ -143,7 +177,9 @@ def _only_run(workdir: Path) -> IO[str]:
         file.seek(0)
         process = file.read()
         file.close()
-        raise ValueError(f"a run in {workdir} goes on already; to stop it, saved: !kill {process}") from None
+        raise ValueError(
+            f"a run in {workdir} goes on already; to stop it, saved: !kill {process}"
+        ) from None
     file.truncate(0)
     return file
 
@@ -165,4 +201,6 @@ def _display() -> ModuleType:
     try:
         return importlib.import_module("IPython.display")
     except ModuleNotFoundError:
-        raise ValueError("notebooks need IPython and ipywidgets: pip install 'azero[notebook]'") from None
+        raise ValueError(
+            "notebooks need IPython and ipywidgets: pip install 'azero[notebook]'"
+        ) from None

@@ -1,4 +1,5 @@
-"""How often the self-play of a chess run reaches the twelve openings of AlphaZero's Table 2, over the games that its replay still has.
+"""How often the self-play of a chess run reaches the twelve openings of AlphaZero's Table 2, over
+the games that its replay still has.
 
 python -m azero.commands.opening_counts runs/chess
 """
@@ -30,7 +31,8 @@ def count_openings(workdir: Path, parts: int = PARTS) -> tuple[np.ndarray, np.nd
     """Count the games of a run that reach each opening.
 
     Returns:
-      int64[P, 12] games that reach it and int64[P] games in all, for the stretches of the run, oldest first; P is `parts`, or fewer where there are few shards.
+      int64[P, 12] games that reach it and int64[P] games in all, for the stretches of the run,
+        oldest first; P is `parts`, or fewer where there are few shards.
 
     Raises:
       ValueError: `workdir` is not a run of chess, or has no games.
@@ -39,19 +41,30 @@ def count_openings(workdir: Path, parts: int = PARTS) -> tuple[np.ndarray, np.nd
     try:
         settings = json.loads((workdir / CONFIG).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(f"{workdir} is not the directory of a run: {error.strerror}: {error.filename}") from error
+        raise ValueError(
+            f"{workdir} is not the directory of a run: {error.strerror}: {error.filename}"
+        ) from error
     config = from_dict(settings, Config(), str(workdir / CONFIG))
     if config.game.name != "chess":
-        raise ValueError(f"{workdir} is a run of {config.game.name}; the openings are those of chess")
-    paths = sorted((workdir / "replay").glob("games-p*.shard"), key=lambda path: parse_shard_path(path)[::-1])
+        raise ValueError(
+            f"{workdir} is a run of {config.game.name}; the openings are those of chess"
+        )
+    paths = sorted(
+        (workdir / "replay").glob("games-p*.shard"), key=lambda path: parse_shard_path(path)[::-1]
+    )
     if not paths:
         raise ValueError(f"{workdir} has no games in its replay")
     game = make("chess")
     chunks = np.array_split(np.arange(len(paths)), min(parts, len(paths)))
-    reached, games = np.zeros((len(chunks), len(OPENINGS)), np.int64), np.zeros(len(chunks), np.int64)
+    reached, games = (
+        np.zeros((len(chunks), len(OPENINGS)), np.int64),
+        np.zeros(len(chunks), np.int64),
+    )
     for part, chunk in enumerate(chunks):
         for index in chunk:
-            (rows, _), table = read_shard(paths[index], None, "chess", game.frame_words, policy_room(game))
+            (rows, _), table = read_shard(
+                paths[index], None, "chess", game.frame_words, policy_room(game)
+            )
             number = np.repeat(np.arange(len(table)), table["length"])
             reached[part] += games_reaching(rows["frame"], number, len(table))
             games[part] += len(table)
@@ -60,7 +73,9 @@ def count_openings(workdir: Path, parts: int = PARTS) -> tuple[np.ndarray, np.nd
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the share of the games that reach each opening."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("workdir", type=Path)
     options = parser.parse_args(arguments)
     try:
@@ -70,10 +85,19 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     columns = ("", "opening", "moves", *(f"{count:,} games" for count in games))
     rows: list[tuple[Cell, ...]] = [
-        (opening.eco, opening.name, " ".join(opening.moves), *(f"{100 * share:.2f}%" for share in reached[:, index] / np.maximum(games, 1)))
+        (
+            opening.eco,
+            opening.name,
+            " ".join(opening.moves),
+            *(f"{100 * share:.2f}%" for share in reached[:, index] / np.maximum(games, 1)),
+        )
         for index, opening in enumerate(OPENINGS)
     ]
-    make_console().print(make_table("self-play that reaches the openings of Table 2, oldest games first", columns, rows))
+    make_console().print(
+        make_table(
+            "self-play that reaches the openings of Table 2, oldest games first", columns, rows
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -27,7 +27,14 @@ VISITS = 200
 """Of every position, unless the command says otherwise."""
 
 
-def analyze(path: Path, checkpoint: str, visits: int | None = None, game: int = 1, as_json: bool = False, out: Path | None = None) -> Review:
+def analyze(
+    path: Path,
+    checkpoint: str,
+    visits: int | None = None,
+    game: int = 1,
+    as_json: bool = False,
+    out: Path | None = None,
+) -> Review:
     """Review a game; write it as SGF and as a page, or print a JSON line for every move.
 
     Args:
@@ -45,7 +52,9 @@ def analyze(path: Path, checkpoint: str, visits: int | None = None, game: int = 
     console = make_console(file=sys.stderr) if as_json else make_console()
     spec = parse_player(checkpoint if ":" in checkpoint else f"checkpoint:{checkpoint}")
     if not isinstance(spec, ThinkerSpec):
-        raise ValueError("a review needs a network of ours; a GTP program does not say what it thinks")
+        raise ValueError(
+            "a review needs a network of ours; a GTP program does not say what it thinks"
+        )
     if visits is not None and visits < 1:
         raise ValueError(f"a review needs at least one visit, not {visits}")
     record = _read(path, game)
@@ -56,12 +65,20 @@ def analyze(path: Path, checkpoint: str, visits: int | None = None, game: int = 
     limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
     thinker = load_any_thinker(dataclasses.replace(spec, visits=limits.visits), rules)
     with working(f"review of {len(record.moves)} moves", console):
-        review = review_game(thinker, record, board, limits, count_points=lambda stones: judge(stones).margin)
+        review = review_game(
+            thinker, record, board, limits, count_points=lambda stones: judge(stones).margin
+        )
     if as_json:
         for row in review_rows(review):
             print(json.dumps(row))
     if out is not None or not as_json:
-        _write(review, (path.parent if out is None else out) / _stem(path, game), thinker.name, remark, console)
+        _write(
+            review,
+            (path.parent if out is None else out) / _stem(path, game),
+            thinker.name,
+            remark,
+            console,
+        )
     return review
 
 
@@ -72,10 +89,16 @@ def _read(path: Path, number: int) -> GameRecord:
     skipped: list[str] = []
     place = f"{path.name} game {number}"
     for count, record in enumerate(read_games(path, skipped), start=1):
-        # The games of a collection have their numbers in their names; those of an archive are counted as they come.
-        if record.name == place or (count == number and not record.name.startswith(f"{path.name} game ")):
+        # The games of a collection have their numbers in their names; those of an archive are
+        # counted as they come.
+        if record.name == place or (
+            count == number and not record.name.startswith(f"{path.name} game ")
+        ):
             return record
-    problem = next((line for line in skipped if line.startswith(f"{place}: ")), skipped[0] if skipped and number == 1 else "")
+    problem = next(
+        (line for line in skipped if line.startswith(f"{place}: ")),
+        skipped[0] if skipped and number == 1 else "",
+    )
     raise ValueError(problem or f"there is no game {number} in {path}")
 
 
@@ -86,28 +109,48 @@ def _rules(record: GameRecord, trained: GameConfig) -> tuple[GameConfig, str]:
     rows, columns = record.board_shape
     known = (trained.size[0], trained.size[-1])
     if known != record.board_shape:
-        raise ValueError(f"the network plays on {known[0]}x{known[1]}, {record.name} is a game on {rows}x{columns}")
+        raise ValueError(
+            f"the network plays on {known[0]}x{known[1]}, {record.name} is a game on "
+            f"{rows}x{columns}"
+        )
     komi, remark = record.komi, ""
     if komi is None or (2 * komi) % 1:
-        komi, remark = trained.komi, f"The record does not say a komi that can be played; reviewed with {trained.komi:g}."
+        komi, remark = (
+            trained.komi,
+            f"The record does not say a komi that can be played; reviewed with {trained.komi:g}.",
+        )
     elif komi != trained.komi:
-        remark = f"The network learned with komi {trained.komi:g} and does not see the game's komi of {komi:g}: its values are for {trained.komi:g}."
+        remark = (
+            f"The network learned with komi {trained.komi:g} and does not see the game's komi of "
+            f"{komi:g}: its values are for {trained.komi:g}."
+        )
     longest = max(2 * rows * columns, len(record.moves) + 2)
     return dataclasses.replace(trained.for_matches(), komi=komi, max_moves=longest), remark
 
 
 def _stem(path: Path, number: int) -> str:
     name = path.name
-    suffix = next(suffix for suffix in sorted(SUFFIXES, key=len, reverse=True) if name.lower().endswith(suffix))
+    suffix = next(
+        suffix
+        for suffix in sorted(SUFFIXES, key=len, reverse=True)
+        if name.lower().endswith(suffix)
+    )
     return name[: -len(suffix)] + (f"-{number}" if number > 1 else "")
 
 
 def _write(review: Review, stem: Path, reviewer: str, remark: str, console: Console) -> None:
-    sgf, page = stem.with_name(stem.name + ".review.sgf"), stem.with_name(stem.name + ".review.html")
+    sgf, page = (
+        stem.with_name(stem.name + ".review.sgf"),
+        stem.with_name(stem.name + ".review.html"),
+    )
     write_atomically(sgf, review_sgf(review))
     write_review(page, review, reviewer, remark)
     worst = review.mistakes(3)
-    names = [f"move {row['move']} {row['colour']} {row['played']} loses {row['loss']}% (better {row['best']})" for row in review_rows(review)]
+    names = [
+        f"move {row['move']} {row['colour']} {row['played']} loses {row['loss']}% (better "
+        f"{row['best']})"
+        for row in review_rows(review)
+    ]
     for move in worst:
         console.print(names[move.number - review.moves[0].number], soft_wrap=True, markup=False)
     if review.stopped:

@@ -1,4 +1,5 @@
-"""Elo against thinking time (Silver et al. 2018, Figure 2): one network with more and more simulations, each amount against twice as many.
+"""Elo against thinking time (Silver et al. 2018, Figure 2): one network with more and more
+simulations, each amount against twice as many.
 
 python -m azero.commands.thinking_time runs/go9 --visits 16 32 64 128 --games 200 --out thinking
 """
@@ -22,11 +23,20 @@ from azero.report.ratings import rate
 PLOT = "thinking.png"
 
 
-def measure(player: str, visits: Sequence[int], games: int, out: Path, seed: int = 0, console: Console | None = None) -> EloFit:
-    """Play the matches between neighbouring amounts and rate them; what is in `out` already is not played again.
+def measure(
+    player: str,
+    visits: Sequence[int],
+    games: int,
+    out: Path,
+    seed: int = 0,
+    console: Console | None = None,
+) -> EloFit:
+    """Play the matches between neighbouring amounts and rate them; what is in `out` already is not
+    played again.
 
     Args:
-      player: a network as in `azero match`, without visits: "checkpoint:WORKDIR", "random-net:EXPERIMENT".
+      player: a network as in `azero match`, without visits: "checkpoint:WORKDIR",
+        "random-net:EXPERIMENT".
       visits: simulations a move, two amounts at least, rising; 0 is the policy alone.
       games: of each match, an even number.
       out: directory of the matches and the figure.
@@ -38,7 +48,9 @@ def measure(player: str, visits: Sequence[int], games: int, out: Path, seed: int
       CheckpointError: a checkpoint cannot be read.
     """
     if len(visits) < 2 or any(low >= high for low, high in itertools.pairwise(visits)):
-        raise ValueError(f"--visits are two or more rising numbers, not {' '.join(map(str, visits))}")
+        raise ValueError(
+            f"--visits are two or more rising numbers, not {' '.join(map(str, visits))}"
+        )
     separator = "&" if "?" in player else "?"
     names = [f"{count} simulations" if count else "policy alone" for count in visits]
     directories = []
@@ -62,11 +74,21 @@ def measure(player: str, visits: Sequence[int], games: int, out: Path, seed: int
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the ratings and write them as a figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("player", help="the directory of a run, or a network as in azero match")
-    parser.add_argument("--visits", type=int, nargs="+", default=[16, 32, 64, 128], help="simulations a move, rising")
+    parser.add_argument(
+        "--visits",
+        type=int,
+        nargs="+",
+        default=[16, 32, 64, 128],
+        help="simulations a move, rising",
+    )
     parser.add_argument("--games", type=int, default=200, help="of each match")
-    parser.add_argument("--out", type=Path, required=True, help="directory of the matches and the figure")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="directory of the matches and the figure"
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     player = options.player if ":" in options.player else f"checkpoint:{options.player}"

@@ -1,4 +1,5 @@
-"""Progress that a person can follow: a live bar on a terminal, plain lines elsewhere, and never ten silent seconds."""
+"""Progress that a person can follow: a live bar on a terminal, plain lines elsewhere, and never ten
+silent seconds."""
 
 from __future__ import annotations
 
@@ -39,10 +40,19 @@ SHOWN = (
 
 
 class Progress:
-    """Shows how far a run is. Use it as a context manager; all methods may be called from any thread."""
+    """Shows how far a run is. Use it as a context manager; all methods may be called from any
+    thread."""
 
-    def __init__(self, iterations: int, start: int = 0, console: Console | None = None, heartbeat: float = HEARTBEAT_SECONDS, unit: str = "iteration") -> None:
-        """Begin at iteration `start` of `iterations`; `heartbeat` is the longest silence in seconds, `unit` what an iteration is called."""
+    def __init__(
+        self,
+        iterations: int,
+        start: int = 0,
+        console: Console | None = None,
+        heartbeat: float = HEARTBEAT_SECONDS,
+        unit: str = "iteration",
+    ) -> None:
+        """Begin at iteration `start` of `iterations`; `heartbeat` is the longest silence in
+        seconds, `unit` what an iteration is called."""
         self._unit = unit
         self._console = console or make_console()
         self._iterations = iterations
@@ -55,7 +65,16 @@ class Progress:
         self._last_line = time.monotonic()
         self._spinner = Spinner("dots")
         self._lock = threading.RLock()
-        self._live = Live(console=self._console, get_renderable=self._picture, refresh_per_second=4, transient=False) if self._console.is_terminal else None
+        self._live = (
+            Live(
+                console=self._console,
+                get_renderable=self._picture,
+                refresh_per_second=4,
+                transient=False,
+            )
+            if self._console.is_terminal
+            else None
+        )
         self._beating = beating(self._beat, min(0.25, self._heartbeat / 4))
 
     def __enter__(self) -> Self:
@@ -66,7 +85,12 @@ class Progress:
             self._beating.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._live is not None:
             self._live.stop()
         else:
@@ -74,7 +98,8 @@ class Progress:
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Say what is being done, e.g. "compiling self-play", for as long as the block runs; elapsed seconds are shown."""
+        """Say what is being done, e.g. "compiling self-play", for as long as the block runs;
+        elapsed seconds are shown."""
         with self._lock:
             before, since = self._activity, self._activity_since
             self._activity, self._activity_since = what, time.monotonic()
@@ -85,13 +110,16 @@ class Progress:
                 self._activity, self._activity_since = before, since
 
     def update(self, row: Mapping[str, Any]) -> None:
-        """Show the metrics row of a finished iteration; `row["iteration"]` counts the iterations done."""
+        """Show the metrics row of a finished iteration; `row["iteration"]` counts the iterations
+        done."""
         with self._lock:
             now = time.monotonic()
             steps = max(1, int(row["iteration"]) - self._done)
             self._durations.extend([(now - self._last_iteration) / steps] * steps)
             self._done, self._last_iteration, self._row = int(row["iteration"]), now, dict(row)
-            if self._live is None and (now - self._last_line >= LINE_SECONDS or self._done >= self._iterations):
+            if self._live is None and (
+                now - self._last_line >= LINE_SECONDS or self._done >= self._iterations
+            ):
                 self._print(self._line())
 
     def note(self, text: str) -> None:
@@ -111,35 +139,56 @@ class Progress:
         self._console.print(Text(text), soft_wrap=True)
 
     def _facts(self) -> list[tuple[str, str]]:
-        facts = [(name, write(self._row[key])) for key, name, write in SHOWN if self._row.get(key) is not None]
+        facts = [
+            (name, write(self._row[key]))
+            for key, name, write in SHOWN
+            if self._row.get(key) is not None
+        ]
         left = self.seconds_left
         return facts if left is None else [*facts, ("ETA", format_duration(left))]
 
     def _line(self) -> str:
         width = len(str(self._iterations))
-        return f"[{self._done:>{width}}/{self._iterations}] " + "  ".join(f"{name} {value}" for name, value in self._facts())
+        return f"[{self._done:>{width}}/{self._iterations}] " + "  ".join(
+            f"{name} {value}" for name, value in self._facts()
+        )
 
     def _picture(self) -> Group:
         """The live display: a bar, the numbers, and what is being done."""
         with self._lock:
             bar = Table.grid(padding=(0, 1))
-            bar.add_row(Text(self._unit), ProgressBar(self._iterations, self._done, width=40), Text(f"{self._done} of {self._iterations}"))
-            numbers = Text("   ").join(Text.assemble((f"{name} ", "dim"), (value, "bold")) for name, value in self._facts())
+            bar.add_row(
+                Text(self._unit),
+                ProgressBar(self._iterations, self._done, width=40),
+                Text(f"{self._done} of {self._iterations}"),
+            )
+            numbers = Text("   ").join(
+                Text.assemble((f"{name} ", "dim"), (value, "bold")) for name, value in self._facts()
+            )
             elapsed = time.monotonic() - self._activity_since
-            self._spinner.update(text=Text(f"{self._activity} ({format_duration(elapsed)})", style="dim"))
+            self._spinner.update(
+                text=Text(f"{self._activity} ({format_duration(elapsed)})", style="dim")
+            )
             return Group(bar, numbers, self._spinner)
 
     def _beat(self) -> None:
         with self._lock:
             if time.monotonic() - self._last_line >= self._heartbeat:
-                self._print(f"    {self._activity}: {format_duration(time.monotonic() - self._activity_since)} so far")
+                self._print(
+                    f"    {self._activity}: "
+                    f"{format_duration(time.monotonic() - self._activity_since)} so far"
+                )
 
 
 @contextlib.contextmanager
-def working(what: str, console: Console | None = None, heartbeat: float = HEARTBEAT_SECONDS) -> Iterator[None]:
-    """Say on the console that `what` has begun, every few seconds that it goes on, and how long it took.
+def working(
+    what: str, console: Console | None = None, heartbeat: float = HEARTBEAT_SECONDS
+) -> Iterator[None]:
+    """Say on the console that `what` has begun, every few seconds that it goes on, and how long it
+    took.
 
-    For work outside of a run's Progress. On a terminal a spinner with the elapsed time stands for the lines in between.
+    For work outside of a run's Progress. On a terminal a spinner with the elapsed time stands for
+    the lines in between.
     """
     console = console or make_console()
     began = time.monotonic()
@@ -156,7 +205,10 @@ def working(what: str, console: Console | None = None, heartbeat: float = HEARTB
         console.print(Text(f"{what} ..."), soft_wrap=True)
 
         def beat() -> None:
-            console.print(Text(f"    {what}: {format_duration(time.monotonic() - began)} so far"), soft_wrap=True)
+            console.print(
+                Text(f"    {what}: {format_duration(time.monotonic() - began)} so far"),
+                soft_wrap=True,
+            )
 
         with beating(beat, heartbeat):
             yield

@@ -10,7 +10,8 @@ Cell = str | int | float | bool | None
 
 
 def format_count(count: float) -> str:
-    """Return a count with separated thousands, or in millions and billions where it is large: 9,018 or 4.9 M."""
+    """Return a count with separated thousands, or in millions and billions where it is large: 9,018
+    or 4.9 M."""
     if abs(count) >= 1e9:
         return f"{count / 1e9:,.1f} G"
     if abs(count) >= 1e6:
@@ -19,7 +20,8 @@ def format_count(count: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration in its two largest units: 8.2 s, 3 min 20 s, 2 h 5 min, 40 days 3 h, 71 years."""
+    """Return a duration in its two largest units: 8.2 s, 3 min 20 s, 2 h 5 min, 40 days 3 h, 71
+    years."""
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     whole = round(seconds)
@@ -57,7 +59,9 @@ def make_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]
     cells = [list(row) for row in rows]
     table = Table(title=title, title_justify="left", header_style="bold")
     for index, column in enumerate(columns):
-        numbers = bool(cells) and all(row[index] is None or isinstance(row[index], int | float) for row in cells)
+        numbers = bool(cells) and all(
+            row[index] is None or isinstance(row[index], int | float) for row in cells
+        )
         table.add_column(column, justify="right" if numbers else "left")
     for row in cells:
         table.add_row(*(format_cell(cell) for cell in row))

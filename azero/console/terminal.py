@@ -1,4 +1,5 @@
-"""The terminal. Every console of the program is made here, so that no text from outside is read as rich's markup."""
+"""The terminal. Every console of the program is made here, so that no text from outside is read as
+rich's markup."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from rich.console import Console
 
 
 def make_console(file: IO[str] | None = None, **settings: bool | int) -> Console:
-    """Return a console that prints strings as they are: names of files, players and programs, errors and notes may hold brackets or ":colons:".
+    """Return a console that prints strings as they are: names of files, players and programs,
+    errors and notes may hold brackets or ":colons:".
 
     What is to be bold or coloured is a `rich.text.Text`, or has a style.
     """

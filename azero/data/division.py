@@ -1,4 +1,5 @@
-"""The replay of a run that goes on with another number of processes: who has which shards of before."""
+"""The replay of a run that goes on with another number of processes: who has which shards of
+before."""
 
 from __future__ import annotations
 
@@ -10,27 +11,36 @@ from azero.data.manifest import parse_manifest_path
 from azero.data.shard import ShardName
 
 
-def deal_shards(cursors: Sequence[dict[str, Any]], process: int, count: int) -> tuple[dict[str, int], list[ShardName]]:
-    """Return what process `process` of now `count` begins with, where each process of before had one of `cursors` (`Replay.state_dict`).
+def deal_shards(
+    cursors: Sequence[dict[str, Any]], process: int, count: int
+) -> tuple[dict[str, int], list[ShardName]]:
+    """Return what process `process` of now `count` begins with, where each process of before had
+    one of `cursors` (`Replay.state_dict`).
 
-    The shards are dealt one by one, the newest first, so every process gets games of all ages and almost as many as the others. Its own shards are numbered
-    from behind all of before: none takes the name of one that an older checkpoint may need.
+    The shards are dealt one by one, the newest first, so every process gets games of all ages and
+    almost as many as the others. Its own shards are numbered from behind all of before: none takes
+    the name of one that an older checkpoint may need.
 
     Returns:
       (a cursor without shards, the shards that are the process's own from now on, oldest first).
     """
     first = max(cursor["next_shard"] for cursor in cursors)
     by_age = sorted(
-        (cursor["next_shard"] - shard, owner, shard) for owner, cursor in enumerate(cursors) for shard in range(cursor["first_shard"], cursor["next_shard"])
+        (cursor["next_shard"] - shard, owner, shard)
+        for owner, cursor in enumerate(cursors)
+        for shard in range(cursor["first_shard"], cursor["next_shard"])
     )
     names = [(owner, shard) for _, owner, shard in by_age][process::count]
-    totals = {name: sum(cursor[name] for cursor in cursors) for name in ("num_games", "num_positions")}
+    totals = {
+        name: sum(cursor[name] for cursor in cursors) for name in ("num_games", "num_positions")
+    }
     shares = {name: total // count + (process < total % count) for name, total in totals.items()}
     return {"first_shard": first, "next_shard": first, **shares}, names[::-1]
 
 
 def forget_processes(directory: Path, count: int) -> None:
-    """Delete the shards and manifests in `directory` of the processes from `count` on: no checkpoint is left of the time when there were so many."""
+    """Delete the shards and manifests in `directory` of the processes from `count` on: no
+    checkpoint is left of the time when there were so many."""
     for manifest in directory.glob("manifest-p*.jsonl"):
         process = parse_manifest_path(manifest)
         if process >= count:

@@ -1,8 +1,10 @@
-"""Files that are either whole or not there: a container of named arrays with a header and checksums, written to a temporary name, synced and renamed.
+"""Files that are either whole or not there: a container of named arrays with a header and
+checksums, written to a temporary name, synced and renamed.
 
-Layout: 8 bytes of magic, uint32 length of the header, 32 bytes SHA-256 of the header, the header as JSON padded with spaces to a multiple of 64 bytes, the
-arrays (little endian, C order), each from an offset that is a multiple of 64. The header names each array's dtype, shape, offset and SHA-256, and of the
-padding behind it, so no byte can change unnoticed.
+Layout: 8 bytes of magic, uint32 length of the header, 32 bytes SHA-256 of the header, the header as
+JSON padded with spaces to a multiple of 64 bytes, the arrays (little endian, C order), each from an
+offset that is a multiple of 64. The header names each array's dtype, shape, offset and SHA-256, and
+of the padding behind it, so no byte can change unnoticed.
 """
 
 from __future__ import annotations
@@ -56,10 +58,12 @@ def describe_system_error(error: OSError) -> str:
 
 
 def write_atomic(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
-    """Write `chunks` to `path` so that after a crash either the old file or the whole new one is there.
+    """Write `chunks` to `path` so that after a crash either the old file or the whole new one is
+    there.
 
     Raises:
-      StorageError: the system refused (disk full, no permission, ...). The temporary file is gone and an earlier `path` is as it was.
+      StorageError: the system refused (disk full, no permission, ...). The temporary file is gone
+        and an earlier `path` is as it was.
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
@@ -75,7 +79,9 @@ def write_atomic(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
             raise
         sync_directory(path.parent)
     except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}; what was saved before is untouched") from error
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}; what was saved before is untouched"
+        ) from error
 
 
 def sync_directory(directory: Path) -> None:
@@ -88,7 +94,8 @@ def sync_directory(directory: Path) -> None:
 
 
 def write_arrays(path: Path, arrays: dict[str, HostArray], facts: dict[str, Any]) -> str:
-    """Write named arrays and JSON-able `facts` to `path`, atomically. Structured dtypes are written as their raw bytes' record layout.
+    """Write named arrays and JSON-able `facts` to `path`, atomically. Structured dtypes are written
+    as their raw bytes' record layout.
 
     Returns:
       the SHA-256 of the header, which stands for the whole content.
@@ -104,10 +111,17 @@ def write_arrays(path: Path, arrays: dict[str, HostArray], facts: dict[str, Any]
         padding = bytes(-raw.nbytes % _ALIGN)
         digest = hashlib.sha256(raw)
         digest.update(padding)
-        entries[name] = {"dtype": _dtype_to_json(array.dtype), "shape": list(array.shape), "offset": offset, "sha256": digest.hexdigest()}
+        entries[name] = {
+            "dtype": _dtype_to_json(array.dtype),
+            "shape": list(array.shape),
+            "offset": offset,
+            "sha256": digest.hexdigest(),
+        }
         chunks += [raw, padding]
         offset += raw.nbytes + len(padding)
-    header = json.dumps({"facts": facts, "arrays": entries, "bytes": offset}, sort_keys=True).encode()
+    header = json.dumps(
+        {"facts": facts, "arrays": entries, "bytes": offset}, sort_keys=True
+    ).encode()
     header += b" " * (-(len(header) + _PREFIX.size) % _ALIGN)
     whole = hashlib.sha256(header)
     write_atomic(path, [_PREFIX.pack(_MAGIC, len(header), whole.digest()), header, *chunks])
@@ -115,10 +129,12 @@ def write_arrays(path: Path, arrays: dict[str, HostArray], facts: dict[str, Any]
 
 
 def read_header(path: Path) -> tuple[dict[str, Any], int, str]:
-    """Return the header of a file from `write_arrays`, the offset of its first array, and the header's SHA-256.
+    """Return the header of a file from `write_arrays`, the offset of its first array, and the
+    header's SHA-256.
 
     Raises:
-      DamagedFileError: the file is missing, torn, or its header or size is not what was written; the message names the file and what is wrong.
+      DamagedFileError: the file is missing, torn, or its header or size is not what was written;
+        the message names the file and what is wrong.
     """
     try:
         with open(path, "rb") as file:
@@ -137,11 +153,15 @@ def read_header(path: Path) -> tuple[dict[str, Any], int, str]:
     content = cast(dict[str, Any], json.loads(header))
     start = _PREFIX.size + length
     if size != start + content["bytes"]:
-        raise DamagedFileError(f"{path} is torn: {size} bytes where {start + content['bytes']} were written")
+        raise DamagedFileError(
+            f"{path} is torn: {size} bytes where {start + content['bytes']} were written"
+        )
     return content, start, digest.hex()
 
 
-def read_arrays(path: Path, expected: str | None = None) -> tuple[dict[str, HostArray], dict[str, Any]]:
+def read_arrays(
+    path: Path, expected: str | None = None
+) -> tuple[dict[str, HostArray], dict[str, Any]]:
     """Return the arrays and facts of a file from `write_arrays`, all checksums verified.
 
     Args:
@@ -149,11 +169,15 @@ def read_arrays(path: Path, expected: str | None = None) -> tuple[dict[str, Host
       expected: SHA-256 that `write_arrays` returned, where it is known.
 
     Raises:
-      DamagedFileError: see `read_header`; also when an array is not what was written (it is named) or the whole file is not the one expected.
+      DamagedFileError: see `read_header`; also when an array is not what was written (it is named)
+        or the whole file is not the one expected.
     """
     header, start, digest = read_header(path)
     if expected is not None and digest != expected:
-        raise DamagedFileError(f"{path} is not the file that was written: checksum {digest[:12]}, expected {expected[:12]}")
+        raise DamagedFileError(
+            f"{path} is not the file that was written: checksum {digest[:12]}, expected "
+            f"{expected[:12]}"
+        )
     try:
         content = np.fromfile(path, np.uint8, offset=start)
     except OSError as error:
@@ -170,14 +194,17 @@ def read_arrays(path: Path, expected: str | None = None) -> tuple[dict[str, Host
 
 
 def map_array(path: Path, name: str) -> HostArray:
-    """Return one array of a file from `write_arrays`, memory-mapped for reading; its checksum is not read.
+    """Return one array of a file from `write_arrays`, memory-mapped for reading; its checksum is
+    not read.
 
     Raises:
       DamagedFileError: see `read_header`.
     """
     header, start, _ = read_header(path)
     entry = header["arrays"][name]
-    mapped = np.memmap(path, _dtype_from_json(entry["dtype"]), "r", start + entry["offset"], tuple(entry["shape"]))
+    mapped = np.memmap(
+        path, _dtype_from_json(entry["dtype"]), "r", start + entry["offset"], tuple(entry["shape"])
+    )
     return mapped.view(np.ndarray)  # indexing a plain array is several times faster
 
 
@@ -190,7 +217,9 @@ def _raw(array: HostArray) -> memoryview:
 def _dtype_to_json(dtype: np.dtype[Any]) -> Any:
     if dtype.names:
         return dtype.descr
-    return dtype.str if np.dtype(dtype.str) == dtype else dtype.name  # bfloat16 and its like are known by name only
+    return (
+        dtype.str if np.dtype(dtype.str) == dtype else dtype.name
+    )  # bfloat16 and its like are known by name only
 
 
 def _dtype_from_json(description: Any) -> np.dtype[Any]:

@@ -1,8 +1,9 @@
 """A directory that one process at a time may write to: a run's working directory, a data set.
 
-Two things keep the others out. The system's lock on `.lock` works between the processes of one machine, and of several where the file system passes locks on;
-some network file systems do not, or have none at all. The file `.owner` works everywhere: it says who holds the directory, and is written anew every few
-seconds, so that the others see that its writer lives.
+Two things keep the others out. The system's lock on `.lock` works between the processes of one
+machine, and of several where the file system passes locks on; some network file systems do not, or
+have none at all. The file `.owner` works everywhere: it says who holds the directory, and is
+written anew every few seconds, so that the others see that its writer lives.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ OWNER = ".owner"
 BEAT_SECONDS = 15.0
 """The owner's file is written anew so often."""
 STALE_SECONDS = 75.0
-"""An owner on another machine whose file has not changed for so long has ended: four beats, and NFS shows a change within 60 s at most (acregmax of nfs(5))."""
+"""An owner on another machine whose file has not changed for so long has ended: four beats, and NFS
+shows a change within 60 s at most (acregmax of nfs(5))."""
 _LOOK_SECONDS = 1.0
 _EXIT_LOST = 2
 """Exit status of a process whose directory another one has taken."""
@@ -59,8 +61,9 @@ _UNKNOWN = Owner("an unknown machine", "", "", 0, None)
 def hold(directory: Path, note: Callable[[str], None] = say) -> Iterator[None]:
     """Keep other processes from holding `directory`, which is there.
 
-    A process that was killed holds nothing: on the same machine that is seen at once, on another one when its file has not changed for `STALE_SECONDS`. That is
-    waited for, and what is taken over is told with `note`.
+    A process that was killed holds nothing: on the same machine that is seen at once, on another
+    one when its file has not changed for `STALE_SECONDS`. That is waited for, and what is taken
+    over is told with `note`.
 
     Raises:
       ValueError: another process holds it.
@@ -99,23 +102,31 @@ def _await_end(directory: Path, is_locked: bool, note: Callable[[str], None]) ->
         return
     here = _this_process()
     if owner.boot == here.boot and (is_locked or owner.namespace == here.namespace):
-        # Within one machine a lock that could be had says that the other is gone; without locks, the system's list of processes does.
+        # Within one machine a lock that could be had says that the other is gone; without locks,
+        # the system's list of processes does.
         if not is_locked and owner.start is not None and _start_time(owner.process) == owner.start:
             raise _in_use(directory, owner)
     else:
         _await_silence(directory, owner, note)
-    note(f"{directory} was held by {_name(owner)}, which ended without letting go of it; taken over")
+    note(
+        f"{directory} was held by {_name(owner)}, which ended without letting go of it; taken over"
+    )
 
 
 def _await_silence(directory: Path, owner: Owner, note: Callable[[str], None]) -> None:
-    """Return when the owner's file has not changed for `STALE_SECONDS`, by the clock of the file server.
+    """Return when the owner's file has not changed for `STALE_SECONDS`, by the clock of the file
+    server.
 
     Raises:
       ValueError: it has changed.
     """
     left = STALE_SECONDS - _age(directory)
     if left > 0:
-        note(f"{directory} is held by {_name(owner)}, as it said less than {STALE_SECONDS:.0f} s ago; waiting up to {left:.0f} s for a sign that it still runs")
+        note(
+            f"{directory} is held by {_name(owner)}, as it said less than "
+            f"{STALE_SECONDS:.0f} s ago; waiting up to {left:.0f} s for a sign that it "
+            f"still runs"
+        )
     end = time.monotonic() + left
     while time.monotonic() < end:
         time.sleep(min(_LOOK_SECONDS, max(0.0, end - time.monotonic())))
@@ -127,7 +138,8 @@ def _await_silence(directory: Path, owner: Owner, note: Callable[[str], None]) -
 
 
 def _age(directory: Path) -> float:
-    """Return for how many seconds the owner's file has stood as it is; both times are the file server's."""
+    """Return for how many seconds the owner's file has stood as it is; both times are the file
+    server's."""
     probe = directory / f"{OWNER}.{os.getpid()}"
     try:
         probe.write_bytes(b"now")
@@ -151,10 +163,14 @@ def _check_won(directory: Path, mine: Owner) -> None:
 
 
 def _beat(directory: Path, mine: Owner) -> None:
-    """Write the owner's file anew; a process that finds another's name there was taken for dead, and ends."""
+    """Write the owner's file anew; a process that finds another's name there was taken for dead,
+    and ends."""
     owner = _read(directory)
     if owner not in (None, _UNKNOWN) and not _is_same(owner, mine):
-        say(f"azero: {directory} has been taken over by {_name(owner)}, to which this process gave no sign of life; it ends, what was saved is whole")
+        say(
+            f"azero: {directory} has been taken over by {_name(owner)}, to which this "
+            f"process gave no sign of life; it ends, what was saved is whole"
+        )
         os._exit(_EXIT_LOST)
     with contextlib.suppress(StorageError):  # a full disk; the run itself will say so
         _write(directory, mine)
@@ -172,9 +188,15 @@ def _this_process() -> Owner:
 
 
 def _start_time(process: int) -> str | None:
-    """Return when a process of this machine began, in ticks since the machine did (field 22 of proc(5)'s stat); None if there is no such process."""
+    """Return when a process of this machine began, in ticks since the machine did (field 22 of
+    proc(5)'s stat); None if there is no such process."""
     try:
-        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+        return (
+            Path(f"/proc/{process}/stat")
+            .read_text(encoding="utf-8", errors="replace")
+            .rpartition(")")[2]
+            .split()[19]
+        )
     except OSError:
         pass
     if not Path("/proc/self/stat").exists():  # not Linux
@@ -208,6 +230,7 @@ def _name(owner: Owner) -> str:
 
 def _in_use(directory: Path, owner: Owner | None) -> ValueError:
     return ValueError(
-        f"{directory} is in use{f' by {_name(owner)}' if owner else ''}; two at once would overwrite each other's files: wait for it or stop it, "
+        f"{directory} is in use{f' by {_name(owner)}' if owner else ''}; two at once "
+        f"would overwrite each other's files: wait for it or stop it, "
         "or take another directory"
     )

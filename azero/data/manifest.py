@@ -1,4 +1,5 @@
-"""The list of a process's shards: JSON lines, each with a checksum of its own, appended as shards come and rewritten whole when some go."""
+"""The list of a process's shards: JSON lines, each with a checksum of its own, appended as shards
+come and rewritten whole when some go."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from azero.data.files import DamagedFileError, StorageError, read_header, sync_directory, write_atomic
+from azero.data.files import (
+    DamagedFileError,
+    StorageError,
+    read_header,
+    sync_directory,
+    write_atomic,
+)
 from azero.data.shard import parse_shard_path
 
 
@@ -28,7 +35,8 @@ class Manifest:
     """The shards that were written and not deleted since, by index."""
 
     def __init__(self, path: Path) -> None:
-        """Read the manifest at `path`, if there is one. Lines that are torn or changed are skipped, and counted in `num_damaged`."""
+        """Read the manifest at `path`, if there is one. Lines that are torn or changed are skipped,
+        and counted in `num_damaged`."""
         self.path = path
         self.records: dict[int, ShardRecord] = {}
         self.num_damaged = 0
@@ -40,10 +48,13 @@ class Manifest:
                 self.num_damaged += 1
 
     def recover(self) -> None:
-        """Take in the shards whose lines are damaged, as far as the shards say themselves which ones they are."""
+        """Take in the shards whose lines are damaged, as far as the shards say themselves which
+        ones they are."""
         if not self.num_damaged:
             return
-        for path in sorted(self.path.parent.glob(f"games-p{parse_manifest_path(self.path):03d}-*.shard")):
+        for path in sorted(
+            self.path.parent.glob(f"games-p{parse_manifest_path(self.path):03d}-*.shard")
+        ):
             index = parse_shard_path(path)[1]
             with contextlib.suppress(DamagedFileError):
                 header, _, digest = read_header(path)
@@ -60,14 +71,18 @@ class Manifest:
         is_new = not self.path.exists()
         try:
             with open(self.path, "ab") as file:
-                # The line break comes first: it parts this line from one that a full disk cut short.
+                # The line break comes first: it parts this line from one that a full disk cut
+                # short.
                 file.write(b"\n" + _format_record(record))
                 file.flush()
                 os.fsync(file.fileno())
             if is_new:
                 sync_directory(self.path.parent)
         except OSError as error:
-            raise StorageError(f"cannot write {self.path}: {error.strerror or error}; what was saved before is untouched") from error
+            raise StorageError(
+                f"cannot write {self.path}: {error.strerror or error}; what was saved "
+                f"before is untouched"
+            ) from error
         self.records[record.shard] = record
 
     def retain(self, keep: Callable[[int], bool]) -> None:

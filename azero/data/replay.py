@@ -1,7 +1,9 @@
-"""The replay: a window of the newest games, on disk as shards with checksums, sampled uniformly over positions.
+"""The replay: a window of the newest games, on disk as shards with checksums, sampled uniformly
+over positions.
 
-Every process of a run has its own window over the games of its own devices. What a sample contains is a function of (seed, step, games in the window) alone,
-so a run that was killed and resumed draws what an undisturbed one draws.
+Every process of a run has its own window over the games of its own devices. What a sample contains
+is a function of (seed, step, games in the window) alone, so a run that was killed and resumed draws
+what an undisturbed one draws.
 """
 
 from __future__ import annotations
@@ -41,14 +43,22 @@ from azero.selfplay.trajectory import Games, HostArray
 T = TypeVar("T")
 
 _SHARE_OF_MEMORY = 0.25
-"""Of the memory of a process, what the newest positions may take; older ones are read through the system's file cache, which gives way to others."""
+"""Of the memory of a process, what the newest positions may take; older ones are read through the
+system's file cache, which gives way to others."""
 
 
 class Replay:
     """The window of games of one process. Make it with `open`."""
 
     def __init__(
-        self, directory: Path, game: Game, config: ReplayConfig, slots: int, process_index: int, memory: int | None, rows_per_position: int = 1
+        self,
+        directory: Path,
+        game: Game,
+        config: ReplayConfig,
+        slots: int,
+        process_index: int,
+        memory: int | None,
+        rows_per_position: int = 1,
     ) -> None:
         self.directory = Path(directory)
         self._rows_per_position = rows_per_position
@@ -58,7 +68,11 @@ class Replay:
         self._config = config
         self._process = process_index
         self._slots = slots
-        self._window = Window(game.frame_words, slots, int(process_memory_bytes() * _SHARE_OF_MEMORY) if memory is None else memory)
+        self._window = Window(
+            game.frame_words,
+            slots,
+            int(process_memory_bytes() * _SHARE_OF_MEMORY) if memory is None else memory,
+        )
         self._next = 0
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="shards")
         self._pending: Future[tuple[Shard, Positions]] | None = None
@@ -79,10 +93,12 @@ class Replay:
         progress: Callable[[int, int], None] | None = None,
         rows_per_position: int = 1,
     ) -> Replay:
-        """Open the replay in `directory` as it was when `state_dict` returned `state`, or empty where there is none.
+        """Open the replay in `directory` as it was when `state_dict` returned `state`, or empty
+        where there is none.
 
-        Shards written after `state`, and what a killed process left half written, are removed: the run will make the same games again. A shard that is
-        missing or damaged is left out and named by `take_warnings`.
+        Shards written after `state`, and what a killed process left half written, are removed: the
+        run will make the same games again. A shard that is missing or damaged is left out and named
+        by `take_warnings`.
 
         Args:
           directory: where the shards are; made if need be.
@@ -91,18 +107,22 @@ class Replay:
           slots: the most moves of a policy target (`azero.selfplay.targets.policy_room`).
           state: from `state_dict`.
           process_index: which process of the run this is.
-          inherited: shards, oldest first, that become this process's own after those of `state`: the run had another number of processes. They are copied,
-            for the checkpoints of that time still name them.
-          memory: bytes for the newest positions; None is a quarter of this process's part of the memory, for which all processes of the run open theirs.
+          inherited: shards, oldest first, that become this process's own after those of `state`:
+            the run had another number of processes. They are copied, for the checkpoints of that
+            time still name them.
+          memory: bytes for the newest positions; None is a quarter of this process's part of the
+            memory, for which all processes of the run open theirs.
           progress: told (shards read, shards in all) after every shard.
-          rows_per_position: see `azero.data.records.dataset.Dataset`; games are so many rows long where it is above 1.
+          rows_per_position: see `azero.data.records.dataset.Dataset`; games are so many rows long
+            where it is above 1.
         """
         replay = cls(directory, game, config, slots, process_index, memory, rows_per_position)
         replay.directory.mkdir(parents=True, exist_ok=True)
         sync_directory(replay.directory.parent)
         if replay._manifest.num_damaged:
             replay._warnings.append(
-                f"{replay._manifest.path} has {replay._manifest.num_damaged} damaged lines; their shards are checked by their own checksums alone"
+                f"{replay._manifest.path} has {replay._manifest.num_damaged} damaged "
+                f"lines; their shards are checked by their own checksums alone"
             )
         if state is not None:
             replay._load(state, progress)
@@ -136,7 +156,8 @@ class Replay:
 
     @property
     def bytes_per_position(self) -> float:
-        """Bytes of a position of the window, in memory and on disk, on average; 0 while there is none."""
+        """Bytes of a position of the window, in memory and on disk, on average; 0 while there is
+        none."""
         self._commit_pending()
         return self._window.num_bytes / max(1, sum(shard.num_rows for shard in self._window.shards))
 
@@ -146,24 +167,31 @@ class Replay:
         return warnings
 
     def add(self, games: Games) -> None:
-        """Take in the games that finished in an iteration: one shard, written in the background. Without games nothing happens.
+        """Take in the games that finished in an iteration: one shard, written in the background.
+        Without games nothing happens.
 
-        They are part of the replay for every call that follows, which waits for the shard to be on disk first.
+        They are part of the replay for every call that follows, which waits for the shard to be on
+        disk first.
 
         Raises:
-          StorageError: the shard before this one could not be written (disk full, ...). That is also raised by whichever call comes first after an `add`; the
-            replay is then as it was before that `add`.
+          StorageError: the shard before this one could not be written (disk full, ...). That is
+            also raised by whichever call comes first after an `add`; the replay is then as it was
+            before that `add`.
           ValueError: the positions are of another game.
         """
         self._commit_pending()
         if not len(games.length):
             return
         if games.frame.shape[1] != self._game.frame_words:
-            raise ValueError(f"boards of {4 * games.frame.shape[1]} bytes do not fit a replay of {4 * self._game.frame_words}-byte boards")
+            raise ValueError(
+                f"boards of {4 * games.frame.shape[1]} bytes do not fit a replay of "
+                f"{4 * self._game.frame_words}-byte boards"
+            )
         self._pending = self._pool.submit(self._write, self._next, games)
 
     def sample(self, seed: int, step: int, batch_size: int) -> Samples:
-        """Return the batch of training step `step`: positions uniform over the window, and for each a uniform symmetry.
+        """Return the batch of training step `step`: positions uniform over the window, and for each
+        a uniform symmetry.
 
         Raises:
           ValueError: the window is empty.
@@ -172,17 +200,33 @@ class Replay:
         self._commit_pending()
         return self._sample(self._window.snapshot(), seed, step, batch_size)
 
-    def stream(self, seed: int, first_step: int, num_steps: int, batch_size: int, place: Callable[[Samples], T], share: slice = slice(None)) -> Stream[T]:
-        """Return `place(sample)` for the steps of an iteration, made ready ahead by threads, all from the window as it is now; of each batch only the `share`.
+    def stream(
+        self,
+        seed: int,
+        first_step: int,
+        num_steps: int,
+        batch_size: int,
+        place: Callable[[Samples], T],
+        share: slice = slice(None),
+    ) -> Stream[T]:
+        """Return `place(sample)` for the steps of an iteration, made ready ahead by threads, all
+        from the window as it is now; of each batch only the `share`.
 
-        `place` runs on those threads; it may copy a batch to the devices, and must start no program there (`azero.learn.learner.place_samples`).
+        `place` runs on those threads; it may copy a batch to the devices, and must start no program
+        there (`azero.learn.learner.place_samples`).
         """
         self._commit_pending()
         window = self._window.snapshot()
-        return Stream(lambda step: place(self._sample(window, seed, step, batch_size, share)), first_step, num_steps, self._config.prefetch)
+        return Stream(
+            lambda step: place(self._sample(window, seed, step, batch_size, share)),
+            first_step,
+            num_steps,
+            self._config.prefetch,
+        )
 
     def state_dict(self) -> dict[str, int]:
-        """Return the cursor that a checkpoint keeps: which shards the window is, and what was counted."""
+        """Return the cursor that a checkpoint keeps: which shards the window is, and what was
+        counted."""
         self._commit_pending()
         shards = self._window.shards
         return {
@@ -195,7 +239,8 @@ class Replay:
     def prune(self, keep_from: int) -> None:
         """Delete the shards before shard `keep_from` that are not in the window.
 
-        Call it when a checkpoint is safely on disk, with the smallest `first_shard` of the checkpoints that a run may still be resumed from.
+        Call it when a checkpoint is safely on disk, with the smallest `first_shard` of the
+        checkpoints that a run may still be resumed from.
         """
         limit = min(keep_from, self.state_dict()["first_shard"])
         if any(index < limit for index in self._manifest.records):
@@ -205,7 +250,9 @@ class Replay:
         """Wait for the shard that is being written, if any."""
         self._pool.shutdown()
 
-    def _sample(self, window: Snapshot, seed: int, step: int, batch_size: int, share: slice = slice(None)) -> Samples:
+    def _sample(
+        self, window: Snapshot, seed: int, step: int, batch_size: int, share: slice = slice(None)
+    ) -> Samples:
         if window.last == window.first:
             raise ValueError("the replay is empty; nothing can be sampled")
         random = np.random.default_rng([seed, self._process, step])
@@ -215,7 +262,9 @@ class Replay:
         position = window.first + every * drawn + every - 1
         symmetries = self._game.num_symmetries if self._config.symmetries else 1
         symmetry = random.integers(0, symmetries, batch_size, np.uint8)
-        return _samples_of(self._window.gather(window, position[share], self._game.num_frames), symmetry[share])
+        return _samples_of(
+            self._window.gather(window, position[share], self._game.num_frames), symmetry[share]
+        )
 
     def _write(self, index: int, games: Games) -> tuple[Shard, Positions]:
         positions = pack_positions(games, self._slots)
@@ -232,8 +281,13 @@ class Replay:
             self._num_positions += shard.num_rows
 
     def _load(self, state: dict[str, int], progress: Callable[[int, int], None] | None) -> None:
-        """Read the shards that `state` names into the window, several at a time, checksums verified."""
-        self._next, self._num_games, self._num_positions = state["next_shard"], state["num_games"], state["num_positions"]
+        """Read the shards that `state` names into the window, several at a time, checksums
+        verified."""
+        self._next, self._num_games, self._num_positions = (
+            state["next_shard"],
+            state["num_games"],
+            state["num_positions"],
+        )
         indices = range(state["first_shard"], state["next_shard"])
         threads = os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:
@@ -250,25 +304,46 @@ class Replay:
                     progress(count + 1, len(indices))
 
     def _inherit(self, names: Sequence[ShardName]) -> None:
-        """Copy shards of other processes to names of this one's own and take them into the window; `num_games` and `num_positions` count them already."""
-        manifests = {process: Manifest(manifest_path(self.directory, process)) for process, _ in names}
+        """Copy shards of other processes to names of this one's own and take them into the window;
+        `num_games` and `num_positions` count them already."""
+        manifests = {
+            process: Manifest(manifest_path(self.directory, process)) for process, _ in names
+        }
         for process, index in names:
             record = manifests[process].records.get(index)
             try:
                 path = shard_path(self.directory, process, index)
-                positions, games = read_shard(path, record and record.sha256, self._game.name, self._game.frame_words, self._slots)
+                positions, games = read_shard(
+                    path,
+                    record and record.sha256,
+                    self._game.name,
+                    self._game.frame_words,
+                    self._slots,
+                )
             except DamagedFileError as error:
-                self._warnings.append(f"left out shard {index} of process {process} of the replay: {error}")
+                self._warnings.append(
+                    f"left out shard {index} of process {process} of the replay: {error}"
+                )
                 continue
-            self._window.add(self._put(self._next, positions, games), positions, self._config.window_games)
+            self._window.add(
+                self._put(self._next, positions, games), positions, self._config.window_games
+            )
             self._next += 1
 
     def _put(self, index: int, positions: Positions, games: HostArray) -> Shard:
-        """Write a shard and its line in the manifest; either both are there in the end, or neither."""
+        """Write a shard and its line in the manifest; either both are there in the end, or
+        neither."""
         path = shard_path(self.directory, self._process, index)
-        digest = write_shard(path, positions, games, {"game": self._game.name, "shard": index, "process": self._process})
+        digest = write_shard(
+            path,
+            positions,
+            games,
+            {"game": self._game.name, "shard": index, "process": self._process},
+        )
         try:
-            self._manifest.append(ShardRecord(index, path.name, len(games), len(positions.rows), digest))
+            self._manifest.append(
+                ShardRecord(index, path.name, len(games), len(positions.rows), digest)
+            )
         except StorageError:
             path.unlink()
             raise
@@ -279,13 +354,16 @@ class Replay:
         path = shard_path(self.directory, self._process, index)
         record = self._manifest.records.get(index)
         try:
-            positions, games = read_shard(path, record and record.sha256, self._game.name, self._game.frame_words, self._slots)
+            positions, games = read_shard(
+                path, record and record.sha256, self._game.name, self._game.frame_words, self._slots
+            )
         except DamagedFileError as error:
             return str(error)
         return _shard_of(index, path, positions, games), positions
 
     def _remove(self, gone: Callable[[int], bool]) -> None:
-        """Delete this process's shards whose index is `gone`, and what was left half written. The manifest goes first: it never names a deleted shard."""
+        """Delete this process's shards whose index is `gone`, and what was left half written. The
+        manifest goes first: it never names a deleted shard."""
         if any(gone(index) for index in self._manifest.records):
             self._manifest.retain(lambda index: not gone(index))
         pattern = f"games-p{self._process:03d}-*.shard"
@@ -297,11 +375,18 @@ class Replay:
 
 
 def _shard_of(index: int, path: Path, positions: Positions, games: HostArray) -> Shard:
-    return Shard(index, path, np.ascontiguousarray(games["length"]), len(positions.rows), int(positions.rows["policy_count"].sum(dtype=np.int64)))
+    return Shard(
+        index,
+        path,
+        np.ascontiguousarray(games["length"]),
+        len(positions.rows),
+        int(positions.rows["policy_count"].sum(dtype=np.int64)),
+    )
 
 
 def samples_at(rows: HostArray, position: HostArray, num_frames: int) -> Samples:
-    """Return the samples at `position` int64[B] of packed rows [T] that begin with a game's first position, unturned; the policy target is the move played."""
+    """Return the samples at `position` int64[B] of packed rows [T] that begin with a game's first
+    position, unturned; the policy target is the move played."""
     chosen = np.empty(len(position), rows.dtype)
     frames = np.empty((len(position), num_frames, *rows.dtype["frame"].shape), np.uint32)
     copy_rows(rows, position, chosen, frames, slice(None))

@@ -1,4 +1,5 @@
-"""Append-only files of JSON lines that survive a crash: a torn last line is passed over, and cut off before the next one is written."""
+"""Append-only files of JSON lines that survive a crash: a torn last line is passed over, and cut
+off before the next one is written."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ Row = dict[str, Any]
 
 
 def to_plain(value: Any) -> Any:
-    """Return `value` as JSON can hold it: arrays as lists, NumPy and JAX scalars as numbers, infinities and NaN as None."""
+    """Return `value` as JSON can hold it: arrays as lists, NumPy and JAX scalars as numbers,
+    infinities and NaN as None."""
     if isinstance(value, dict):
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -32,14 +34,18 @@ def to_plain(value: Any) -> Any:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a file of JSON lines, oldest first; none if there is no such file. An incomplete last line is left out.
+    """Return the rows of a file of JSON lines, oldest first; none if there is no such file. An
+    incomplete last line is left out.
 
     Raises:
-      ValueError: a line before the last is no JSON object; the file and the line's number are named.
+      ValueError: a line before the last is no JSON object; the file and the line's number are
+        named.
     """
     if not path.exists():
         return []
-    lines = path.read_bytes().split(b"\n")[:-1]  # after the last newline there is nothing, or a torn line
+    lines = path.read_bytes().split(b"\n")[
+        :-1
+    ]  # after the last newline there is nothing, or a torn line
     rows: list[Row] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -48,18 +54,23 @@ def read_rows(path: Path) -> list[Row]:
             row = json.loads(line)
         except ValueError as error:
             raise ValueError(
-                f"{path}, line {number} is not JSON: {line[:60].decode('utf-8', errors='replace')!r}; without that line, the others are read"
+                f"{path}, line {number} is not JSON: "
+                f"{line[:60].decode('utf-8', errors='replace')!r}; without that line, the "
+                f"others are read"
             ) from error
         if not isinstance(row, dict):
             raise ValueError(
-                f"{path}, line {number} is not a JSON object: {line[:60].decode('utf-8', errors='replace')!r}; without that line, the others are read"
+                f"{path}, line {number} is not a JSON object: "
+                f"{line[:60].decode('utf-8', errors='replace')!r}; without that line, the "
+                f"others are read"
             )
         rows.append(row)
     return rows
 
 
 def keep_rows(path: Path, wanted: Callable[[Row], bool]) -> int:
-    """Rewrite a file of JSON lines with the wanted rows only, atomically; return how many were dropped."""
+    """Rewrite a file of JSON lines with the wanted rows only, atomically; return how many were
+    dropped."""
     rows = read_rows(path)
     kept = [row for row in rows if wanted(row)]
     if len(kept) < len(rows):
@@ -83,7 +94,8 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 class RowFile:
-    """A file of JSON lines that grows; every row reaches the operating system before `append` returns."""
+    """A file of JSON lines that grows; every row reaches the operating system before `append`
+    returns."""
 
     def __init__(self, path: Path) -> None:
         """Open `path` for appending, and cut off a torn last line."""
@@ -117,5 +129,10 @@ class RowFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()

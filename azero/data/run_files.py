@@ -1,4 +1,5 @@
-"""The small files of a working directory: who writes what, and how a reader gets it back at any time.
+"""The small files of a working directory: who writes what, and how a reader gets it back at any
+time.
 
 config.json      the resolved settings
 run.json         experiment, start, machine, versions, commit
@@ -55,7 +56,8 @@ class SampleGame:
     names: tuple[str, str] = ("self-play", "self-play")
     """Who played, first mover first, e.g. "iteration 40" and "GNU Go"."""
     start: str = ""
-    """The position that the game begins with, in FEN or SFEN; empty for the game's own beginning."""
+    """The position that the game begins with, in FEN or SFEN; empty for the game's own
+    beginning."""
 
 
 @dataclass(frozen=True)
@@ -88,19 +90,30 @@ def write_config(workdir: Path, config: Any) -> None:
 def write_run(workdir: Path, experiment: str, config: Any) -> None:
     """Write what the run is and where it runs; the start of the first process stays."""
     old = _read_json(workdir / RUN)
-    facts = {"experiment": experiment, "config_hash": config_hash(config), "started": old.get("started", time.time()), **describe_machine()}
+    facts = {
+        "experiment": experiment,
+        "config_hash": config_hash(config),
+        "started": old.get("started", time.time()),
+        **describe_machine(),
+    }
     write_atomically(workdir / RUN, json.dumps(to_plain(facts), indent=2) + "\n")
 
 
 def write_samples(workdir: Path, iteration: int, games: Sequence[SampleGame]) -> None:
     """Write the sample games of an iteration."""
     rows = [to_plain(dataclasses.asdict(game)) for game in games]
-    write_atomically(workdir / SAMPLES / f"{iteration}.json", json.dumps(rows, allow_nan=False) + "\n")
+    write_atomically(
+        workdir / SAMPLES / f"{iteration}.json", json.dumps(rows, allow_nan=False) + "\n"
+    )
 
 
 def forget_after(workdir: Path, iteration: int) -> int:
-    """Drop rows and sample games of iterations after `iteration`, which a resumed run plays again; return how many."""
-    dropped = sum(keep_rows(workdir / name, lambda row: row.get("iteration", 0) <= iteration) for name in (METRICS, EVENTS))
+    """Drop rows and sample games of iterations after `iteration`, which a resumed run plays again;
+    return how many."""
+    dropped = sum(
+        keep_rows(workdir / name, lambda row: row.get("iteration", 0) <= iteration)
+        for name in (METRICS, EVENTS)
+    )
     for number, path in _sample_paths(workdir):
         if number > iteration:
             path.unlink()
@@ -115,7 +128,10 @@ def load_run(workdir: Path) -> RunData:
       ValueError: there is no such directory, or a file in it is damaged; the file is named.
     """
     if not workdir.is_dir():
-        raise ValueError(f"no working directory {str(workdir)!r}; give the folder that a run was started with (--workdir)")
+        raise ValueError(
+            f"no working directory {str(workdir)!r}; give the folder that a run was "
+            f"started with (--workdir)"
+        )
     return RunData(
         workdir,
         _read_json(workdir / CONFIG),
@@ -155,12 +171,20 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """Return the commit of the checkout that this package lies in, with a plus where files differ from it; None outside of one."""
+    """Return the commit of the checkout that this package lies in, with a plus where files differ
+    from it; None outside of one."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
     try:
-        answer = subprocess.run(["git", "describe", "--always", "--dirty=+", "--exclude=*"], cwd=root, capture_output=True, text=True, timeout=10, check=True)
+        answer = subprocess.run(
+            ["git", "describe", "--always", "--dirty=+", "--exclude=*"],
+            cwd=root,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.strip()
@@ -172,20 +196,29 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not valid JSON: {error}; without it, the run writes it anew") from error
+        raise ValueError(
+            f"{path} is not valid JSON: {error}; without it, the run writes it anew"
+        ) from error
     if not isinstance(data, dict):
         raise ValueError(f"{path} does not hold a JSON object; without it, the run writes it anew")
     return data
 
 
 def _sample_paths(workdir: Path) -> list[tuple[int, Path]]:
-    return sorted((int(path.stem), path) for path in (workdir / SAMPLES).glob("*.json") if path.stem.isdigit())
+    return sorted(
+        (int(path.stem), path) for path in (workdir / SAMPLES).glob("*.json") if path.stem.isdigit()
+    )
 
 
 def _read_samples(path: Path) -> list[SampleGame]:
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
-        fields: list[dict[str, Any]] = [{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()} for row in rows]
+        fields: list[dict[str, Any]] = [
+            {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+            for row in rows
+        ]
         return [SampleGame(**values) for values in fields]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path} does not hold sample games: {error}; without it, the others are shown") from error
+        raise ValueError(
+            f"{path} does not hold sample games: {error}; without it, the others are shown"
+        ) from error

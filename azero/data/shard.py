@@ -1,7 +1,10 @@
-"""One iteration's finished games as a file, the packed row of one position, and the words of its policy target.
+"""One iteration's finished games as a file, the packed row of one position, and the words of its
+policy target.
 
-A row holds all that a sample needs of its own position, the result included; the history comes from the rows before it, which are the same game's: 112 bytes for
-19x19 Go. The policy targets of all positions lie one behind the other, 4 bytes for each move that the search visited (`azero.selfplay.targets`).
+A row holds all that a sample needs of its own position, the result included; the history comes from
+the rows before it, which are the same game's: 112 bytes for 19x19 Go. The policy targets of all
+positions lie one behind the other, 4 bytes for each move that the search visited
+(`azero.selfplay.targets`).
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from azero.selfplay.trajectory import Games, HostArray
 SCHEMA = 2
 """Version of the row and of the shard file."""
 _SCHEMA_OF_SLOTS = 1
-"""That of shards whose rows hold so many of the most probable moves each, as int16 and float16; they are read as they are."""
+"""That of shards whose rows hold so many of the most probable moves each, as int16 and float16;
+they are read as they are."""
 _IS_TARGET = 1  # bit of `flags` in a row
 _RESIGNED, _CAN_RESIGN = 1, 2  # bits of `flags` in a game
 
@@ -27,7 +31,10 @@ def row_dtype(frame_words: int) -> np.dtype[Any]:
     """Return the layout of one position, a multiple of 4 bytes with the frame in front."""
     fields: list[tuple[Any, ...]] = [
         ("frame", "<u4", (frame_words,)),
-        ("policy_start", "<u4"),  # where the words of the policy target begin among those of the shard
+        (
+            "policy_start",
+            "<u4",
+        ),  # where the words of the policy target begin among those of the shard
         ("policy_count", "<u4"),
         ("value", "<f2"),  # result of the game for the side to move; +1, 0 and -1 are exact
         ("action", "<i2"),
@@ -39,7 +46,15 @@ def row_dtype(frame_words: int) -> np.dtype[Any]:
     return np.dtype(fields)
 
 
-GAME_DTYPE = np.dtype([("number", "<i8"), ("length", "<i4"), ("result", "<f4", (2,)), ("flags", "u1"), ("network", "<i4", (2,))])
+GAME_DTYPE = np.dtype(
+    [
+        ("number", "<i8"),
+        ("length", "<i4"),
+        ("result", "<f4", (2,)),
+        ("flags", "u1"),
+        ("network", "<i4", (2,)),
+    ]
+)
 """Layout of one game's entry; `network` is missing in shards written before it was recorded."""
 
 
@@ -65,7 +80,8 @@ class Positions(NamedTuple):
     rows: HostArray
     """[T] of `row_dtype`"""
     policy: HostArray
-    """uint32[E]: the words of their policy targets, and behind them as many as a target can have, which are 0"""
+    """uint32[E]: the words of their policy targets, and behind them as many as a target can have,
+    which are 0"""
 
 
 def shard_path(directory: Path, process_index: int, index: int) -> Path:
@@ -86,9 +102,15 @@ def pack_positions(games: Games, slots: int) -> Positions:
       ValueError: a game is longer than a row's ply counter can say, or a target has more moves.
     """
     if games.length.max(initial=0) > np.iinfo(np.uint16).max:
-        raise ValueError(f"a game of {games.length.max()} moves; the replay stores games of up to {np.iinfo(np.uint16).max}")
+        raise ValueError(
+            f"a game of {games.length.max()} moves; the replay stores games of up to "
+            f"{np.iinfo(np.uint16).max}"
+        )
     if games.policy_count.max(initial=0) > slots:
-        raise ValueError(f"a policy target of {games.policy_count.max()} moves does not fit a replay of targets of up to {slots}")
+        raise ValueError(
+            f"a policy target of {games.policy_count.max()} moves does not fit a replay "
+            f"of targets of up to {slots}"
+        )
     game = np.repeat(np.arange(len(games.length)), games.length)
     rows = np.zeros(len(game), row_dtype(games.frame.shape[1]))
     for name in ("frame", "policy_count", "action", "to_play"):
@@ -127,7 +149,8 @@ def pack_games(games: Games) -> HostArray:
 
 
 def write_shard(path: Path, positions: Positions, games: HostArray, facts: dict[str, Any]) -> str:
-    """Write packed positions [T] and the entries of their games [G]; return the checksum that stands for the whole file.
+    """Write packed positions [T] and the entries of their games [G]; return the checksum that
+    stands for the whole file.
 
     Raises:
       StorageError: see `azero.data.files.write_atomic`.
@@ -135,25 +158,35 @@ def write_shard(path: Path, positions: Positions, games: HostArray, facts: dict[
     return write_arrays(path, {**positions._asdict(), "games": games}, {**facts, "schema": SCHEMA})
 
 
-def read_shard(path: Path, expected: str | None, game: str, frame_words: int, slots: int) -> tuple[Positions, HostArray]:
-    """Return (positions [T], games [G]) of a shard, of this schema or the older one, its checksums verified; `slots` is the most moves of a policy target.
+def read_shard(
+    path: Path, expected: str | None, game: str, frame_words: int, slots: int
+) -> tuple[Positions, HostArray]:
+    """Return (positions [T], games [G]) of a shard, of this schema or the older one, its checksums
+    verified; `slots` is the most moves of a policy target.
 
     Raises:
       DamagedFileError: missing, torn or changed; of another schema, game or layout of rows.
     """
     arrays, facts = read_arrays(path, expected)
     if facts.get("schema") not in (SCHEMA, _SCHEMA_OF_SLOTS):
-        raise DamagedFileError(f"{path} has schema {facts.get('schema')}; this version reads schema {_SCHEMA_OF_SLOTS} and {SCHEMA}")
+        raise DamagedFileError(
+            f"{path} has schema {facts.get('schema')}; this version reads schema "
+            f"{_SCHEMA_OF_SLOTS} and {SCHEMA}"
+        )
     words = arrays["rows"].dtype["frame"].shape[0]
     if facts["game"] != game or words != frame_words:
-        raise DamagedFileError(f"{path} holds {4 * words}-byte boards of {facts['game']}, not {4 * frame_words}-byte boards of {game}")
+        raise DamagedFileError(
+            f"{path} holds {4 * words}-byte boards of {facts['game']}, not "
+            f"{4 * frame_words}-byte boards of {game}"
+        )
     if facts["schema"] == _SCHEMA_OF_SLOTS:
         return upgrade(arrays["rows"], slots), arrays["games"]
     return with_margin(arrays["rows"], arrays["policy"], slots), arrays["games"]
 
 
 def map_shard(shard: Shard, slots: int) -> Positions | HostArray:
-    """Return the positions of a shard, memory-mapped; of the older schema its rows, which `upgrade` reads.
+    """Return the positions of a shard, memory-mapped; of the older schema its rows, which `upgrade`
+    reads.
 
     Raises:
       DamagedFileError: see `azero.data.files.read_header`.
@@ -165,6 +198,12 @@ def map_shard(shard: Shard, slots: int) -> Positions | HostArray:
 
 
 def with_margin(rows: HostArray, policy: HostArray, slots: int) -> Positions:
-    """Return positions whose policy targets are followed by at least `slots` words, as they are in all shards of a game with so many."""
+    """Return positions whose policy targets are followed by at least `slots` words, as they are in
+    all shards of a game with so many."""
     end = int(rows["policy_start"][-1]) + int(rows["policy_count"][-1]) if len(rows) else 0
-    return Positions(rows, policy if len(policy) >= end + slots else np.concatenate([policy[:end], np.zeros(slots, np.uint32)]))
+    return Positions(
+        rows,
+        policy
+        if len(policy) >= end + slots
+        else np.concatenate([policy[:end], np.zeros(slots, np.uint32)]),
+    )

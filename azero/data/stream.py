@@ -16,13 +16,17 @@ _THREADS = 2
 
 
 class Stream(Generic[T]):
-    """Iterator over `make(step)` for the steps of a range, computed ahead by threads and returned in order.
+    """Iterator over `make(step)` for the steps of a range, computed ahead by threads and returned
+    in order.
 
-    `make` must depend on the step alone: then what comes out does not depend on timing. Use it in a `with` block, or to its end. `waited_s` is the time in
-    seconds that the caller spent waiting for batches so far.
+    `make` must depend on the step alone: then what comes out does not depend on timing. Use it in a
+    `with` block, or to its end. `waited_s` is the time in seconds that the caller spent waiting for
+    batches so far.
     """
 
-    def __init__(self, make: Callable[[int], T], first_step: int, num_steps: int, ahead: int) -> None:
+    def __init__(
+        self, make: Callable[[int], T], first_step: int, num_steps: int, ahead: int
+    ) -> None:
         self.waited_s = 0.0
         self._make = make
         self._steps = iter(range(first_step, first_step + num_steps))
@@ -48,7 +52,12 @@ class Stream(Generic[T]):
     def __enter__(self) -> Stream[T]:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:

@@ -1,7 +1,9 @@
-"""The positions of the window: the newest in rings in memory, the older ones memory-mapped from their shards.
+"""The positions of the window: the newest in rings in memory, the older ones memory-mapped from
+their shards.
 
-Positions are numbered as they come in, and so are the words of their policy targets. A position is read from the rings while it is there, else from its shard;
-both hold the same bytes, so what a sample returns never depends on how much memory there is.
+Positions are numbered as they come in, and so are the words of their policy targets. A position is
+read from the rings while it is there, else from its shard; both hold the same bytes, so what a
+sample returns never depends on how much memory there is.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ _MAX_MAPS = 400
 _FIRST_CAPACITY = 1 << 14
 """Positions, or words, that a ring starts with; it doubles as needed."""
 _SLACK = 1.25
-"""A ring may be so much larger than its share of the memory before it gives some back to the other one."""
+"""A ring may be so much larger than its share of the memory before it gives some back to the other
+one."""
 
 
 class Snapshot(NamedTuple):
-    """The window at one moment: positions `first` to `last` (excluded), and the shards they are in."""
+    """The window at one moment: positions `first` to `last` (excluded), and the shards they are
+    in."""
 
     shards: tuple[Shard, ...]
     shard_first: HostArray
@@ -78,7 +82,11 @@ class Window:
     @property
     def num_bytes(self) -> int:
         """Bytes of all positions in the shards of the window."""
-        return sum(shard.num_rows * self._rows.dtype.itemsize + shard.num_words * self._words.dtype.itemsize for shard in self._shards)
+        return sum(
+            shard.num_rows * self._rows.dtype.itemsize
+            + shard.num_words * self._words.dtype.itemsize
+            for shard in self._shards
+        )
 
     @property
     def shards(self) -> Sequence[Shard]:
@@ -86,7 +94,8 @@ class Window:
         return self._shards
 
     def add(self, shard: Shard, positions: Positions, max_games: int) -> None:
-        """Add the positions of a new shard, and let go of those of all but the newest `max_games` games."""
+        """Add the positions of a new shard, and let go of those of all but the newest `max_games`
+        games."""
         with self._lock:
             self._shards.append(shard)
             self._shard_first.append(self._rows.last)
@@ -98,13 +107,19 @@ class Window:
                 dropped = self._shards.pop(0)
                 del self._shard_first[0], self._word_first[0]
                 self._maps.pop(dropped.number, None)
-            self._first = self._shard_first[0] + int(self._shards[0].lengths[: max(0, surplus)].sum())
+            self._first = self._shard_first[0] + int(
+                self._shards[0].lengths[: max(0, surplus)].sum()
+            )
 
     def snapshot(self) -> Snapshot:
         """Return the window as it is now."""
         with self._lock:
-            shard_first, word_first = (np.asarray(numbers, np.int64) for numbers in (self._shard_first, self._word_first))
-            return Snapshot(tuple(self._shards), shard_first, word_first, self._first, self._rows.last)
+            shard_first, word_first = (
+                np.asarray(numbers, np.int64) for numbers in (self._shard_first, self._word_first)
+            )
+            return Snapshot(
+                tuple(self._shards), shard_first, word_first, self._first, self._rows.last
+            )
 
     def gather(self, window: Snapshot, position: HostArray, num_frames: int) -> Gathered:
         """Return the positions int64[B].
@@ -118,20 +133,43 @@ class Window:
         owner = np.searchsorted(window.shard_first, position, side="right") - 1
         with self._lock:
             # A position is read from the rings only if its whole history is there too.
-            hot = np.full(len(position), self._rows.first <= window.first) | (position - (num_frames - 1) >= self._rows.first)
+            hot = np.full(len(position), self._rows.first <= window.first) | (
+                position - (num_frames - 1) >= self._rows.first
+            )
             here = _chosen(hot)
             copy_rows(self._rows.items, position[here], rows, frames, here)
             word = window.word_first[owner] + rows["policy_start"]
             hot &= word >= self._words.first
             here = _chosen(hot)
-            copy_policy(self._words.items, word[here] % self._words.capacity, rows["policy_count"][here], policy, here)
+            copy_policy(
+                self._words.items,
+                word[here] % self._words.capacity,
+                rows["policy_count"][here],
+                policy,
+                here,
+            )
             cold = np.flatnonzero(~hot)
             for which in np.unique(owner[cold]):
                 members = cold[owner[cold] == which]
-                self._read(window.shards[which], position[members] - window.shard_first[which], rows, frames, policy, members)
+                self._read(
+                    window.shards[which],
+                    position[members] - window.shard_first[which],
+                    rows,
+                    frames,
+                    policy,
+                    members,
+                )
         return Gathered(rows, frames, policy)
 
-    def _read(self, shard: Shard, position: HostArray, rows: HostArray, frames: HostArray, policy: HostArray, where: HostArray) -> None:
+    def _read(
+        self,
+        shard: Shard,
+        position: HostArray,
+        rows: HostArray,
+        frames: HostArray,
+        policy: HostArray,
+        where: HostArray,
+    ) -> None:
         """Copy positions of a shard, which are counted from its first one, from its file."""
         source = self._map(shard)
         if isinstance(source, Positions):
@@ -140,16 +178,26 @@ class Window:
             copy_history(source, position, frames, where)
             source = upgrade(source[position], self._slots)
             rows[where] = source.rows
-        copy_policy(source.policy, rows["policy_start"][where], rows["policy_count"][where], policy, where)
+        copy_policy(
+            source.policy, rows["policy_start"][where], rows["policy_count"][where], policy, where
+        )
 
     def _push(self, rows: HostArray, words: HostArray) -> None:
-        """Append to the rings, each of which has its share of the memory: as much as its part of the window would take."""
+        """Append to the rings, each of which has its share of the memory: as much as its part of
+        the window would take."""
         kept = self._first, self._word_first[0]
         bytes_wanted = [
-            (ring.last + len(new) - first) * ring.dtype.itemsize for ring, new, first in zip((self._rows, self._words), (rows, words), kept, strict=True)
+            (ring.last + len(new) - first) * ring.dtype.itemsize
+            for ring, new, first in zip((self._rows, self._words), (rows, words), kept, strict=True)
         ]
-        for ring, new, first, wanted in zip((self._rows, self._words), (rows, words), kept, bytes_wanted, strict=True):
-            ring.push(new, first, int(self._memory * wanted / max(1, sum(bytes_wanted))) // ring.dtype.itemsize)
+        for ring, new, first, wanted in zip(
+            (self._rows, self._words), (rows, words), kept, bytes_wanted, strict=True
+        ):
+            ring.push(
+                new,
+                first,
+                int(self._memory * wanted / max(1, sum(bytes_wanted))) // ring.dtype.itemsize,
+            )
 
     def _map(self, shard: Shard) -> Positions | HostArray:
         """Return the positions of a shard, mapped; the least recently used map makes room."""
@@ -163,7 +211,8 @@ class Window:
 
 
 class _Ring:
-    """The newest of an endless row of items: item i at i % capacity. Behind them stand the first `margin` once more, so that no stretch of so many is cut in two."""
+    """The newest of an endless row of items: item i at i % capacity. Behind them stand the first
+    `margin` once more, so that no stretch of so many is cut in two."""
 
     def __init__(self, dtype: np.dtype[Any], margin: int) -> None:
         self.dtype = dtype
@@ -177,7 +226,8 @@ class _Ring:
         return len(self.items) - self._margin
 
     def push(self, new: HostArray, wanted: int, most: int) -> None:
-        """Append items; of the older ones those from number `wanted` on are kept as far as `most` items allow."""
+        """Append items; of the older ones those from number `wanted` on are kept as far as `most`
+        items allow."""
         most, capacity = max(_FIRST_CAPACITY, most), self.capacity
         needed = self.last + len(new) - max(self.first, wanted)
         while capacity < min(needed, most):
@@ -206,15 +256,19 @@ def _chosen(mask: HostArray) -> Any:
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
-def copy_rows(source: HostArray, position: HostArray, rows: HostArray, frames: HostArray, where: Any) -> None:
-    """Copy the rows at `position` of `source` and their history into `rows[where]` and `frames[where]`; positions wrap around the end of `source`."""
+def copy_rows(
+    source: HostArray, position: HostArray, rows: HostArray, frames: HostArray, where: Any
+) -> None:
+    """Copy the rows at `position` of `source` and their history into `rows[where]` and
+    `frames[where]`; positions wrap around the end of `source`."""
     words = source.view(np.uint32).reshape(len(source), -1)
     rows.view(np.uint32).reshape(len(rows), -1)[where] = words[position % len(source)]
     copy_history(source, position, frames, where)
 
 
 def copy_history(source: HostArray, position: HostArray, frames: HostArray, where: Any) -> None:
-    """Copy the frames at `position` of `source`, which begins its rows with them, and those before into `frames[where]`, zeros before the start of the game."""
+    """Copy the frames at `position` of `source`, which begins its rows with them, and those before
+    into `frames[where]`, zeros before the start of the game."""
     words = source.view(np.uint32).reshape(len(source), -1)
     back = np.arange(frames.shape[1])
     history = words[:, : frames.shape[2]][(position[:, None] - back) % len(source)]
@@ -222,10 +276,15 @@ def copy_history(source: HostArray, position: HostArray, frames: HostArray, wher
     frames[where] = history
 
 
-def copy_policy(source: HostArray, start: HostArray, count: HostArray, policy: HostArray, where: Any) -> None:
-    """Copy stretches of `count` words from `start` on into `policy[where]`, with zeros behind them; behind `source`'s last word there are as many as a row has."""
+def copy_policy(
+    source: HostArray, start: HostArray, count: HostArray, policy: HostArray, where: Any
+) -> None:
+    """Copy stretches of `count` words from `start` on into `policy[where]`, with zeros behind them;
+    behind `source`'s last word there are as many as a row has."""
     slots = policy.shape[1]
-    stretches: HostArray = np.ndarray((len(source) - slots + 1, slots), np.uint32, source.data, strides=(4, 4))  # of every start one, all in the same memory
+    stretches: HostArray = np.ndarray(
+        (len(source) - slots + 1, slots), np.uint32, source.data, strides=(4, 4)
+    )  # of every start one, all in the same memory
     rows = stretches[start]
     rows &= _masks(slots)[count]
     policy[where] = rows
@@ -233,5 +292,6 @@ def copy_policy(source: HostArray, start: HostArray, count: HostArray, policy: H
 
 @functools.lru_cache(maxsize=4)
 def _masks(slots: int) -> HostArray:
-    """Return uint32[S + 1, S]: row n has all bits set in its first n words. (To take such rows is three times as fast as to compare and multiply.)"""
+    """Return uint32[S + 1, S]: row n has all bits set in its first n words. (To take such rows is
+    three times as fast as to compare and multiply.)"""
     return np.tri(slots + 1, slots, -1, dtype=np.uint32) * np.uint32(0xFFFFFFFF)

@@ -1,4 +1,5 @@
-"""The processes of a run: how one joins the others, and how the end of one becomes the end of all."""
+"""The processes of a run: how one joins the others, and how the end of one becomes the end of
+all."""
 
 from azero.distributed.cluster import join_cluster
 from azero.distributed.line import EXIT_INTERRUPTED, Line, end_process, say

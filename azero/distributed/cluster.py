@@ -30,14 +30,18 @@ _METADATA_SECONDS = 2.0
 """Google's metadata server answers within milliseconds; elsewhere its name does not exist."""
 _LINE_SECONDS = 30.0
 """Processes that JAX has joined connect with the lead within this time, or do without the line."""
-_LAUNCHERS = (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"), ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"))
-"""What Open MPI and Slurm tell a process: how many there are, which one it is, which one of its host."""
+_LAUNCHERS = (
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"),
+)
+"""What Open MPI and Slurm tell a process: how many there are, which one it is, which one of its
+host."""
 
 
 @contextlib.contextmanager
 def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[Line]:
-    """Join the other processes of the run, where there are any, and end with them: when one fails or dies, all say so and stop. Call before anything touches a
-    device.
+    """Join the other processes of the run, where there are any, and end with them: when one fails
+    or dies, all say so and stop. Call before anything touches a device.
 
     Raises:
       ValueError: the processes cannot be joined; the text says why.
@@ -50,7 +54,12 @@ def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[Line]:
     except BaseException as error:
         line.await_news()
         is_stopped = isinstance(error, KeyboardInterrupt)
-        line.broadcast_failure("it was stopped" if is_stopped else " ".join(str(error).split()) or type(error).__name__, EXIT_INTERRUPTED if is_stopped else 2)
+        line.broadcast_failure(
+            "it was stopped"
+            if is_stopped
+            else " ".join(str(error).split()) or type(error).__name__,
+            EXIT_INTERRUPTED if is_stopped else 2,
+        )
         if not isinstance(error, _EXPLAINED) and jax.distributed.is_initialized():
             traceback.print_exc()
             end_process(1)
@@ -59,10 +68,12 @@ def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[Line]:
 
 
 def join(settings: RunConfig, workdir: Path) -> Line:
-    """Join the other processes of the run; a run of one process gets a line without connections. The token is in `workdir`, if not in the environment.
+    """Join the other processes of the run; a run of one process gets a line without connections.
+    The token is in `workdir`, if not in the environment.
 
     Raises:
-      ValueError: they cannot be joined: settings that do not fit each other, a wrong address, a process that does not come or comes twice.
+      ValueError: they cannot be joined: settings that do not fit each other, a wrong address, a
+        process that does not come or comes twice.
     """
     mesh_lib.split_cpu()
     told = (settings.coordinator, settings.num_processes, settings.process_id)
@@ -70,19 +81,25 @@ def join(settings: RunConfig, workdir: Path) -> Line:
         return Line(jax.process_index(), {}, {})
     if settings.distributed == "off":
         if told != (None, None, None):
-            raise ValueError("run.coordinator, run.num-processes and run.process-id need run.distributed auto or on")
+            raise ValueError(
+                "run.coordinator, run.num-processes and run.process-id need "
+                "run.distributed auto or on"
+            )
         return Line(0, {}, {})
     if settings.coordinator is not None:
         return _join_at(settings, settings.coordinator, workdir)
     if told != (None, None, None):
-        raise ValueError("run.num-processes and run.process-id need run.coordinator, the HOST:PORT of process 0")
+        raise ValueError(
+            "run.num-processes and run.process-id need run.coordinator, the HOST:PORT of process 0"
+        )
     if settings.distributed == "auto" and not in_cluster(os.environ):
         return Line(0, {}, {})
     return _join_detected(settings)
 
 
 def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> Line:
-    """Join at the address that the settings name: meet there first, then start JAX's runtime on the same port."""
+    """Join at the address that the settings name: meet there first, then start JAX's runtime on the
+    same port."""
     host, port = _parse_address(coordinator)
     bind = settings.coordinator_bind or host
     count, process, local = _numbers(settings, os.environ)
@@ -92,7 +109,9 @@ def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> Line:
         token = lead_token(workdir)
         line = rendezvous.gather(rendezvous.listen(bind, port), count, seconds, token)
     else:
-        line = rendezvous.meet([(host, port)], process, count, seconds, lambda: other_token(workdir, process))
+        line = rendezvous.meet(
+            [(host, port)], process, count, seconds, lambda: other_token(workdir, process)
+        )
     left = max(10, int(seconds - (time.monotonic() - began)))
     _initialize(
         left,
@@ -107,7 +126,8 @@ def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> Line:
 
 
 def _join_detected(settings: RunConfig) -> Line:
-    """Join as JAX finds the cluster by itself, and open the line afterwards, at an address and with a token that the lead tells through JAX."""
+    """Join as JAX finds the cluster by itself, and open the line afterwards, at an address and with
+    a token that the lead tells through JAX."""
     with progress("joining the other processes, as JAX finds them"):
         _initialize(settings.join_seconds)
     count = jax.process_count()
@@ -127,9 +147,14 @@ def _join_detected(settings: RunConfig) -> Line:
         if not told:
             raise ValueError("process 0 cannot listen for the others")
         token, host, port = told
-        return rendezvous.meet([(str(host), int(port))], jax.process_index(), count, _LINE_SECONDS, lambda: token)
+        return rendezvous.meet(
+            [(str(host), int(port))], jax.process_index(), count, _LINE_SECONDS, lambda: token
+        )
     except ValueError as error:
-        say(f"azero: {error}. The run goes on, but the end of a process will be noticed only by JAX, after a minute or more")
+        say(
+            f"azero: {error}. The run goes on, but the end of a process will be noticed "
+            f"only by JAX, after a minute or more"
+        )
         return Line(jax.process_index(), {}, {})
 
 
@@ -145,9 +170,13 @@ def _initialize(seconds: int, **arguments: Any) -> None:
     except (ValueError, RuntimeError, OSError) as error:
         reason = " ".join(str(error).split())
         if "must be defined" in reason or "should be defined" in reason:
-            reason = "JAX finds no cluster here; say where process 0 is: run.coordinator HOST:PORT, run.num-processes, run.process-id"
+            reason = (
+                "JAX finds no cluster here; say where process 0 is: run.coordinator HOST:PORT, "
+                "run.num-processes, run.process-id"
+            )
         raise ValueError(f"cannot join the other processes: {reason[:300]}") from error
-    # JAX takes SIGTERM for a notice that its own loop would ask for. Ours has its own (`azero.train.stopping`).
+    # JAX takes SIGTERM for a notice that its own loop would ask for. Ours has its own
+    # (`azero.train.stopping`).
     if before is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, before)
 
@@ -155,12 +184,18 @@ def _initialize(seconds: int, **arguments: Any) -> None:
 def _parse_address(text: str) -> rendezvous.Address:
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise ValueError(f"run.coordinator = {text!r} is not HOST:PORT, where process 0 runs and a free port of it")
+        raise ValueError(
+            f"run.coordinator = {text!r} is not HOST:PORT, where process 0 runs and a "
+            f"free port of it"
+        )
     return host.strip("[]"), int(port)
 
 
-def _numbers(settings: RunConfig, environment: Mapping[str, str]) -> tuple[int, int, list[int] | None]:
-    """Return how many processes there are, which one this is, and which device of its host it has alone (None: all of them).
+def _numbers(
+    settings: RunConfig, environment: Mapping[str, str]
+) -> tuple[int, int, list[int] | None]:
+    """Return how many processes there are, which one this is, and which device of its host it has
+    alone (None: all of them).
 
     Raises:
       ValueError: neither the settings nor a launcher say so, or the numbers do not fit each other.
@@ -171,22 +206,33 @@ def _numbers(settings: RunConfig, environment: Mapping[str, str]) -> tuple[int, 
             count, process = int(environment[size]), int(environment[rank])
             local = [int(environment[local_rank])] if local_rank in environment else None
     if count is None or process is None:
-        raise ValueError("run.coordinator needs run.num-processes and run.process-id, too, where no launcher (Slurm, Open MPI) says them")
+        raise ValueError(
+            "run.coordinator needs run.num-processes and run.process-id, too, where no "
+            "launcher (Slurm, Open MPI) says them"
+        )
     if not 0 <= process < count:
-        raise ValueError(f"run.process-id = {process} is not one of the {count} processes, which count from 0")
+        raise ValueError(
+            f"run.process-id = {process} is not one of the {count} processes, which count from 0"
+        )
     return count, process, local
 
 
 def in_cluster(environment: Mapping[str, str]) -> bool:
-    """Return whether the environment names several processes: Slurm, Open MPI, or a TPU slice of several hosts (GKE, multislice, Cloud TPU VM)."""
+    """Return whether the environment names several processes: Slurm, Open MPI, or a TPU slice of
+    several hosts (GKE, multislice, Cloud TPU VM)."""
 
     def number(name: str) -> int:
         return int(environment.get(name) or 1)
 
-    hosts = environment.get("TPU_PROCESS_ADDRESSES") or environment.get("TPU_WORKER_HOSTNAMES") or ""
+    hosts = (
+        environment.get("TPU_PROCESS_ADDRESSES") or environment.get("TPU_WORKER_HOSTNAMES") or ""
+    )
     return bool(
         environment.get("JAX_COORDINATOR_ADDRESS")
-        or max(number("SLURM_NTASKS"), number("OMPI_COMM_WORLD_SIZE"), number("MEGASCALE_NUM_SLICES")) > 1
+        or max(
+            number("SLURM_NTASKS"), number("OMPI_COMM_WORLD_SIZE"), number("MEGASCALE_NUM_SLICES")
+        )
+        > 1
         or len([host for host in hosts.split(",") if host]) > 1
         or (_has_tpu(environment) and _tpu_vm_hosts(environment) > 1)
     )
@@ -196,15 +242,23 @@ def _has_tpu(environment: Mapping[str, str]) -> bool:
     """Return whether this may be a Cloud TPU VM, as far as the device files say."""
     platforms = environment.get("JAX_PLATFORMS", "")
     devices = Path("/dev")
-    return platforms in ("", "tpu") and "TPU_SKIP_MDS_QUERY" not in environment and any((*devices.glob("accel[0-9]*"), *devices.glob("vfio/[0-9]*")))
+    return (
+        platforms in ("", "tpu")
+        and "TPU_SKIP_MDS_QUERY" not in environment
+        and any((*devices.glob("accel[0-9]*"), *devices.glob("vfio/[0-9]*")))
+    )
 
 
 def _tpu_vm_hosts(environment: Mapping[str, str]) -> int:
-    """Return how many hosts the slice of this Cloud TPU VM has, as Google's metadata server says; 1 where there is no such server."""
+    """Return how many hosts the slice of this Cloud TPU VM has, as Google's metadata server says; 1
+    where there is no such server."""
     server = environment.get("GCE_METADATA_IP", "metadata.google.internal")
     address = f"http://{server}/computeMetadata/v1/instance/attributes/worker-network-endpoints"
     try:
-        with urllib.request.urlopen(urllib.request.Request(address, headers={"Metadata-Flavor": "Google"}), timeout=_METADATA_SECONDS) as answer:
+        with urllib.request.urlopen(
+            urllib.request.Request(address, headers={"Metadata-Flavor": "Google"}),
+            timeout=_METADATA_SECONDS,
+        ) as answer:
             return len(answer.read().decode().split(","))
     except OSError:
         return 1

@@ -1,6 +1,8 @@
-"""The line between the lead and every other process: one TCP connection each, which the system closes at once when a process dies, however it dies.
+"""The line between the lead and every other process: one TCP connection each, which the system
+closes at once when a process dies, however it dies.
 
-JAX's own runtime notices a death after a minute or more, or kills the process with a page of its own messages.
+JAX's own runtime notices a death after a minute or more, or kills the process with a page of its
+own messages.
 """
 
 from __future__ import annotations
@@ -21,16 +23,20 @@ import jax
 from azero.heartbeat import beating
 
 EXIT_INTERRUPTED = 75
-"""Exit status where nothing is wrong with the run, and the same command continues it: after SIGTERM or SIGINT, and where another process has gone
-(EX_TEMPFAIL of sysexits.h)."""
+"""Exit status where nothing is wrong with the run, and the same command continues it: after SIGTERM
+or SIGINT, and where another process has gone (EX_TEMPFAIL of sysexits.h)."""
 NEWS_SECONDS = 3.0
-"""How long a process that fails waits to hear that another one failed first: the system closes a connection within milliseconds."""
+"""How long a process that fails waits to hear that another one failed first: the system closes a
+connection within milliseconds."""
 BEAT_SECONDS = 5.0
-"""Each process says so often that it is alive, from a thread of its own that compiling and computing do not stop."""
+"""Each process says so often that it is alive, from a thread of its own that compiling and
+computing do not stop."""
 HUNG_SECONDS = 120.0
-"""A process that was heard of and then says nothing for so long is taken for stopped: the others would wait for it for ever."""
+"""A process that was heard of and then says nothing for so long is taken for stopped: the others
+would wait for it for ever."""
 _SEND_SECONDS = 5.0
-"""A message of a few bytes that the system does not take within this time is not sent: the other end has not read for long."""
+"""A message of a few bytes that the system does not take within this time is not sent: the other
+end has not read for long."""
 _KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 """A machine that is gone without a word is noticed after 15 + 4 x 15 seconds."""
 _CHUNK = 1 << 16
@@ -40,9 +46,12 @@ Message = dict[str, Any]
 
 
 class Line:
-    """This process's end of the line: the lead is connected with every other process, another one with the lead alone. Without connections it does nothing."""
+    """This process's end of the line: the lead is connected with every other process, another one
+    with the lead alone. Without connections it does nothing."""
 
-    def __init__(self, process: int, connections: dict[int, socket.socket], names: dict[int, str]) -> None:
+    def __init__(
+        self, process: int, connections: dict[int, socket.socket], names: dict[int, str]
+    ) -> None:
         """Take over open connections.
 
         Args:
@@ -57,12 +66,14 @@ class Line:
         self._is_over = threading.Event()
 
     def watch(self) -> None:
-        """Begin to watch the connections: when another process fails or dies, this one says so in a line and ends."""
+        """Begin to watch the connections: when another process fails or dies, this one says so in a
+        line and ends."""
         if self._connections:
             threading.Thread(target=self._watch, name="line", daemon=True).start()
 
     def broadcast_failure(self, reason: str, status: int) -> None:
-        """Tell the others that this process ends and why; they end with `status`. What becomes of them is no news from here on."""
+        """Tell the others that this process ends and why; they end with `status`. What becomes of
+        them is no news from here on."""
         self._is_over.set()
         self._send({"end": reason, "process": self._process, "status": status})
 
@@ -71,7 +82,8 @@ class Line:
         self._send({"bye": True})
 
     def await_news(self) -> None:
-        """Wait a moment for the end of another process to be noticed, which ends this one, too: it may be the cause of what went wrong here."""
+        """Wait a moment for the end of another process to be noticed, which ends this one, too: it
+        may be the cause of what went wrong here."""
         if self._connections:
             time.sleep(NEWS_SECONDS)
 
@@ -84,8 +96,12 @@ class Line:
 
     def _watch(self) -> None:
         heard: dict[int, float] = {}
-        """When each process last said something; none before its first beat, for it may still be starting."""
-        with selectors.DefaultSelector() as selector, beating(lambda: self._send({"beat": True}), BEAT_SECONDS):
+        """When each process last said something; none before its first beat, for it may still be
+        starting."""
+        with (
+            selectors.DefaultSelector() as selector,
+            beating(lambda: self._send({"beat": True}), BEAT_SECONDS),
+        ):
             for process, connection in self._connections.items():
                 connection.settimeout(_SEND_SECONDS)
                 selector.register(connection, selectors.EVENT_READ, (process, bytearray()))
@@ -103,24 +119,40 @@ class Line:
                     if self._is_over.is_set() or "bye" in message:
                         continue
                     if "end" in message:
-                        self._end(int(message["process"]), process, str(message["end"]), int(message["status"]))
+                        self._end(
+                            int(message["process"]),
+                            process,
+                            str(message["end"]),
+                            int(message["status"]),
+                        )
                     else:
                         self._end(process, process, f"it has gone. {_CONTINUES}", EXIT_INTERRUPTED)
                 for process, when in list(heard.items()):
                     if time.monotonic() - when > HUNG_SECONDS and not self._is_over.is_set():
                         del heard[process]
-                        self._end(process, process, f"it has said nothing for {HUNG_SECONDS:g} s, as if it were stopped. {_CONTINUES}", EXIT_INTERRUPTED)
+                        self._end(
+                            process,
+                            process,
+                            f"it has said nothing for {HUNG_SECONDS:g} s, as if it were "
+                            f"stopped. {_CONTINUES}",
+                            EXIT_INTERRUPTED,
+                        )
 
     def _end(self, ended: int, heard_from: int, reason: str, status: int) -> None:
         """Pass on that process `ended` has ended the run, and end this one."""
-        name = f"process {ended} ({self._names[ended]})" if ended in self._names else f"process {ended}"
+        name = (
+            f"process {ended} ({self._names[ended]})"
+            if ended in self._names
+            else f"process {ended}"
+        )
         say(f"azero: {name} ended the run: {reason}")
         self._send({"end": reason, "process": ended, "status": status}, leave_out=heard_from)
         end_process(status)
 
 
 def end_process(status: int) -> None:
-    """End a process of several at once: JAX would first wait for the others to end, for minutes. Does nothing in a run of one process."""
+    """End a process of several at once: JAX would first wait for the others to end, for minutes.
+    Does nothing in a run of one process."""
     if jax.distributed.is_initialized():
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
@@ -152,7 +184,8 @@ def send(connection: socket.socket, message: Message) -> None:
 
 
 def receive(connection: socket.socket, seconds: float) -> Message | None:
-    """Return the next message, or None if there is none within so many seconds; {} where the connection ends, or what comes is no message."""
+    """Return the next message, or None if there is none within so many seconds; {} where the
+    connection ends, or what comes is no message."""
     buffer = bytearray()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -165,7 +198,8 @@ def receive(connection: socket.socket, seconds: float) -> Message | None:
 
 
 def next_message(connection: Any, buffer: bytearray, at_once: int = _CHUNK) -> Message | None:
-    """Read what is there into `buffer`; return the message it completes, None while it is not complete, {} at the end of the connection or where it is none."""
+    """Read what is there into `buffer`; return the message it completes, None while it is not
+    complete, {} at the end of the connection or where it is none."""
     try:
         content = connection.recv(at_once)
     except TimeoutError:
@@ -179,7 +213,8 @@ def next_message(connection: Any, buffer: bytearray, at_once: int = _CHUNK) -> M
 
 
 def _take_message(buffer: bytearray) -> Message | None:
-    """Return the first message in `buffer` and take it out; None if it is not complete, {} if it is none."""
+    """Return the first message in `buffer` and take it out; None if it is not complete, {} if it is
+    none."""
     line, newline, rest = bytes(buffer).partition(b"\n")
     if not newline:
         return None

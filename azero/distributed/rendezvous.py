@@ -1,10 +1,13 @@
-"""Where the processes of a run meet: all of them connect with the lead, which counts them, before anything else is started.
+"""Where the processes of a run meet: all of them connect with the lead, which counts them, before
+anything else is started.
 
-What can be wrong (an address, a number, a process that never comes or comes twice, a stranger) is found out here and said in one line. The connections stay open:
-they are the line over which the end of a process is noticed (`azero.distributed.line`).
+What can be wrong (an address, a number, a process that never comes or comes twice, a stranger) is
+found out here and said in one line. The connections stay open: they are the line over which the end
+of a process is noticed (`azero.distributed.line`).
 
-The lead sends a random number; a process answers with who it is, a random number of its own and the proof that it has the run's token (`azero.distributed.token`); when
-all have come, the lead sends each its own proof.
+The lead sends a random number; a process answers with who it is, a random number of its own and the
+proof that it has the run's token (`azero.distributed.token`); when all have come, the lead sends
+each its own proof.
 """
 
 from __future__ import annotations
@@ -23,9 +26,11 @@ from azero.distributed.line import Line, Message, keep_alive, next_message, prog
 from azero.distributed.token import VARIABLE, is_proof, proof
 
 HELLO_SECONDS = 30.0
-"""A process says who it is as soon as it is connected and has found the token, which another host may see 15 s late; whoever does not is none of ours."""
+"""A process says who it is as soon as it is connected and has found the token, which another host
+may see 15 s late; whoever does not is none of ours."""
 MOST_PENDING = 64
-"""Connections that may be open without having said who they are; the oldest goes when one more comes."""
+"""Connections that may be open without having said who they are; the oldest goes when one more
+comes."""
 _RETRY_SECONDS = 0.5
 _SHOWN_CHARACTERS = 500
 """Of a reason that another process gives."""
@@ -34,7 +39,8 @@ Address = tuple[str, int]
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on `port` (0: a free one) of this host's address `host`, and of no other.
+    """Return a socket that listens on `port` (0: a free one) of this host's address `host`, and of
+    no other.
 
     Raises:
       ValueError: the name means nothing, the address is not this host's, or the port cannot be had.
@@ -43,8 +49,14 @@ def listen(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=128)
     except OSError as error:
-        advice = "take another port in run.coordinator" if error.errno == errno.EADDRINUSE else "name an address of this host in run.coordinator-bind"
-        raise ValueError(f"process 0 cannot listen on port {port} of {host}: {error.strerror or error}; {advice}") from error
+        advice = (
+            "take another port in run.coordinator"
+            if error.errno == errno.EADDRINUSE
+            else "name an address of this host in run.coordinator-bind"
+        )
+        raise ValueError(
+            f"process 0 cannot listen on port {port} of {host}: {error.strerror or error}; {advice}"
+        ) from error
 
 
 class _Guest:
@@ -58,7 +70,8 @@ class _Guest:
 
 
 def gather(listener: socket.socket, count: int, seconds: float, token: str) -> Line:
-    """Wait, as the lead, for the other `count` - 1 processes to connect and to show that they have `token`; the listener is closed.
+    """Wait, as the lead, for the other `count` - 1 processes to connect and to show that they have
+    `token`; the listener is closed.
 
     Raises:
       ValueError: some did not come within so many seconds; they are named.
@@ -68,7 +81,11 @@ def gather(listener: socket.socket, count: int, seconds: float, token: str) -> L
     names = {0: socket.gethostname()}
     end = time.monotonic() + seconds
     guests: list[_Guest] = []
-    with listener, selectors.DefaultSelector() as selector, progress(f"process 0 of {count} waits for the others on port {listener.getsockname()[1]}"):
+    with (
+        listener,
+        selectors.DefaultSelector() as selector,
+        progress(f"process 0 of {count} waits for the others on port {listener.getsockname()[1]}"),
+    ):
         listener.setblocking(False)
         selector.register(listener, selectors.EVENT_READ)
 
@@ -88,16 +105,25 @@ def gather(listener: socket.socket, count: int, seconds: float, token: str) -> L
                 guest.connection.settimeout(HELLO_SECONDS)
                 keep_alive(guest.connection)
                 connections[process], names[process] = guest.connection, str(hello["host"])
-                answers[process] = {"go": True, "proof": proof(token, "go", process, hello["nonce"])}
+                answers[process] = {
+                    "go": True,
+                    "proof": proof(token, "go", process, hello["nonce"]),
+                }
 
         while len(connections) < count - 1 and time.monotonic() < end:
             for key, _ in selector.select(max(0.0, min(1.0, end - time.monotonic()))):
                 if key.data is None:
                     with contextlib.suppress(OSError):
                         _receive_guest(listener, guests, selector)
-                elif key.data in guests and (hello := next_message(key.data.connection, key.data.buffer)) is not None:
+                elif (
+                    key.data in guests
+                    and (hello := next_message(key.data.connection, key.data.buffer)) is not None
+                ):
                     welcome(key.data, hello)
-            for guest in [*(guest for guest in guests if guest.until < time.monotonic()), *guests[:-MOST_PENDING]]:
+            for guest in [
+                *(guest for guest in guests if guest.until < time.monotonic()),
+                *guests[:-MOST_PENDING],
+            ]:
                 if guest in guests:
                     dismiss(guest, "it was not said in time who has connected")
         for guest in list(guests):
@@ -106,16 +132,24 @@ def gather(listener: socket.socket, count: int, seconds: float, token: str) -> L
     missing = [str(process) for process in range(1, count) if process not in connections]
     if missing:
         what = "process" if len(missing) == 1 else "processes"
-        reason = f"{what} {', '.join(missing)} of {count} did not come within {seconds:.0f} s (run.join-seconds)"
+        reason = (
+            f"{what} {', '.join(missing)} of {count} did not come within {seconds:.0f} s "
+            f"(run.join-seconds)"
+        )
         line.broadcast_failure(reason, 2)
-        raise ValueError(f"{reason}; start every process with the same run.coordinator and run.num-processes, and an id of its own")
+        raise ValueError(
+            f"{reason}; start every process with the same run.coordinator and "
+            f"run.num-processes, and an id of its own"
+        )
     for process, connection in connections.items():
         with contextlib.suppress(OSError):
             send(connection, answers[process])
     return line
 
 
-def _receive_guest(listener: socket.socket, guests: list[_Guest], selector: selectors.BaseSelector) -> None:
+def _receive_guest(
+    listener: socket.socket, guests: list[_Guest], selector: selectors.BaseSelector
+) -> None:
     """Take a connection and send it a number to prove something with."""
     connection, _ = listener.accept()
     guest = _Guest(connection)
@@ -125,29 +159,51 @@ def _receive_guest(listener: socket.socket, guests: list[_Guest], selector: sele
     selector.register(connection, selectors.EVENT_READ, guest)
 
 
-def _refusal(hello: Message, nonce: str, token: str, count: int, names: dict[int, str]) -> str | None:
+def _refusal(
+    hello: Message, nonce: str, token: str, count: int, names: dict[int, str]
+) -> str | None:
     """Return why a process that says `hello` cannot take part, or None."""
     process = hello.get("process")
     if not isinstance(process, int) or "host" not in hello or "nonce" not in hello:
         return "this is process 0 of a run of azero; what has connected is not a process of one"
     if not is_proof(hello.get("proof"), token, "hello", process, nonce, hello["nonce"]):
-        return f"process {process} has no token, or another one than process 0: one working directory for all, or the same {VARIABLE}"
+        return (
+            f"process {process} has no token, or another one than process 0: one working "
+            f"directory for all, or the same {VARIABLE}"
+        )
     if hello.get("count") != count:
-        return f"process {process} was told of {hello.get('count')} processes, process 0 of {count} (run.num-processes)"
+        return (
+            f"process {process} was told of {hello.get('count')} processes, process 0 of {count} "
+            f"(run.num-processes)"
+        )
     if process in names:
-        return f"there are two processes with the id {process} (run.process-id); the other one is on {names[process]}"
+        return (
+            f"there are two processes with the id {process} (run.process-id); the other one is on "
+            f"{names[process]}"
+        )
     if hello.get("jax") != jax.__version__:
-        return f"process {process} has jax {hello.get('jax')}, process 0 has jax {jax.__version__}; install the same on all hosts"
+        return (
+            f"process {process} has jax {hello.get('jax')}, process 0 has jax {jax.__version__}; "
+            f"install the same on all hosts"
+        )
     return None
 
 
-def meet(addresses: Sequence[Address], process: int, count: int, seconds: float, find_token: Callable[[], str]) -> Line:
-    """Connect, as process `process` of `count`, with the lead at the first of the addresses that answers, and wait until all have come.
+def meet(
+    addresses: Sequence[Address],
+    process: int,
+    count: int,
+    seconds: float,
+    find_token: Callable[[], str],
+) -> Line:
+    """Connect, as process `process` of `count`, with the lead at the first of the addresses that
+    answers, and wait until all have come.
 
     `find_token` returns the run's token; it is asked when the lead is there, which makes it.
 
     Raises:
-      ValueError: nothing answers within so many seconds, or not the lead, or there is no token, or the lead says what is wrong.
+      ValueError: nothing answers within so many seconds, or not the lead, or there is no token, or
+        the lead says what is wrong.
     """
     shown = " or ".join(f"{host}:{port}" for host, port in addresses)
     end = time.monotonic() + seconds
@@ -155,7 +211,8 @@ def meet(addresses: Sequence[Address], process: int, count: int, seconds: float,
         connection = _connect(addresses, end)
         if isinstance(connection, str):
             raise ValueError(
-                f"process {process} cannot reach process 0 at {shown} within {seconds:.0f} s: {connection}; is the address right, and does it run?"
+                f"process {process} cannot reach process 0 at {shown} within "
+                f"{seconds:.0f} s: {connection}; is the address right, and does it run?"
             )
         keep_alive(connection)
         answer: Message | None = {}
@@ -165,24 +222,37 @@ def meet(addresses: Sequence[Address], process: int, count: int, seconds: float,
             if "nonce" in challenge:
                 token = find_token()
                 shows = proof(token, "hello", process, challenge["nonce"], own)
-                hello = {"process": process, "count": count, "host": socket.gethostname(), "jax": jax.__version__, "nonce": own, "proof": shows}
+                hello = {
+                    "process": process,
+                    "count": count,
+                    "host": socket.gethostname(),
+                    "jax": jax.__version__,
+                    "nonce": own,
+                    "proof": shows,
+                }
                 send(connection, hello)
                 # The lead's own patience ends first, and it says whom it missed.
                 answer = receive(connection, end - time.monotonic() + seconds)
     if answer and "end" in answer:
         raise ValueError(str(answer["end"])[:_SHOWN_CHARACTERS])
     if not answer or not is_proof(answer.get("proof"), token, "go", process, own):
-        raise ValueError(f"what answers at {shown} is not process 0 of this run, or it has ended; is the address right?")
+        raise ValueError(
+            f"what answers at {shown} is not process 0 of this run, or it has ended; is "
+            f"the address right?"
+        )
     return Line(process, {0: connection}, {0: shown})
 
 
 def _connect(addresses: Sequence[Address], end: float) -> socket.socket | str:
-    """Return a connection to the first of the addresses that answers before `end`, or why there is none."""
+    """Return a connection to the first of the addresses that answers before `end`, or why there is
+    none."""
     reason = "no time was left"
     while time.monotonic() < end:
         for address in addresses:
             try:
-                return socket.create_connection(address, timeout=min(5.0, max(0.1, end - time.monotonic())))
+                return socket.create_connection(
+                    address, timeout=min(5.0, max(0.1, end - time.monotonic()))
+                )
             except OSError as error:
                 reason = error.strerror or str(error)
         time.sleep(_RETRY_SECONDS)
@@ -190,8 +260,13 @@ def _connect(addresses: Sequence[Address], end: float) -> socket.socket | str:
 
 
 def own_address() -> str:
-    """Return the address under which other hosts most likely reach this one: that of the interface which leads out, else that of its name."""
+    """Return the address under which other hosts most likely reach this one: that of the interface
+    which leads out, else that of its name."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # sends nothing (RFC 5737 names nobody there); the system only chooses the interface that leads out
+        probe.connect(
+            ("192.0.2.1", 9)
+            # sends nothing (RFC 5737 names nobody there); the system only chooses the interface
+            # that leads out
+        )
         return str(probe.getsockname()[0])
     return socket.gethostname()

@@ -1,6 +1,7 @@
 """The secret that the processes of a run share, so that nobody else can join it.
 
-It never travels: each end proves that it has it by a keyed digest of a random number that the other end has chosen.
+It never travels: each end proves that it has it by a keyed digest of a random number that the other
+end has chosen.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ VARIABLE = "AZERO_TOKEN"
 FILE = ".token"
 """Else the token is in this file of the working directory, which only its owner may read."""
 _SEEN_SECONDS = 15.0
-"""A file that one host has made is seen by the others within this time (see `azero.train.hosts`)."""
+"""A file that one host has made is seen by the others within this time (see
+`azero.train.hosts`)."""
 
 
 def lead_token(workdir: Path) -> str:
-    """Return the token of the environment or of the working directory; where there is none, make one there.
+    """Return the token of the environment or of the working directory; where there is none, make
+    one there.
 
     Raises:
       OSError: the file cannot be read or written.
@@ -34,7 +37,9 @@ def lead_token(workdir: Path) -> str:
     if path.exists() and (kept := path.read_text(encoding="utf-8").strip()):
         return kept
     unfinished = workdir / f"{FILE}.{secrets.token_hex(4)}"
-    with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    with open(
+        os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+    ) as file:
         file.write(token := secrets.token_hex(32))
     os.replace(unfinished, path)
     return token
@@ -55,7 +60,10 @@ def other_token(workdir: Path, process: int) -> str:
             if token := path.read_text(encoding="utf-8").strip():
                 return token
         if time.monotonic() > end:
-            raise ValueError(f"process {process} finds no token: {path} is not there; give a --workdir that all hosts share, or the same {VARIABLE} to all")
+            raise ValueError(
+                f"process {process} finds no token: {path} is not there; give a --workdir "
+                f"that all hosts share, or the same {VARIABLE} to all"
+            )
         time.sleep(0.2)
 
 
@@ -66,4 +74,6 @@ def proof(token: str, *said: object) -> str:
 
 def is_proof(given: object, token: str, *said: object) -> bool:
     """Return whether `given` is the proof, in a time that does not tell how much of it is right."""
-    return isinstance(given, str) and hmac.compare_digest(given.encode(), proof(token, *said).encode())
+    return isinstance(given, str) and hmac.compare_digest(
+        given.encode(), proof(token, *said).encode()
+    )

@@ -1,4 +1,5 @@
-"""What an engine does behind its first answers: importing JAX, loading a network and compiling, each in a thread of its own."""
+"""What an engine does behind its first answers: importing JAX, loading a network and compiling,
+each in a thread of its own."""
 
 from __future__ import annotations
 
@@ -17,11 +18,13 @@ _NAME = "background"
 
 
 class StartError(Exception):
-    """An engine cannot be started or its network cannot be loaded; the cause is the error that says why."""
+    """An engine cannot be started or its network cannot be loaded; the cause is the error that says
+    why."""
 
 
 class Background(Generic[T]):
-    """Work in a thread of its own, and its result. The result may be there before the work is over: `work` gets a function that gives it."""
+    """Work in a thread of its own, and its result. The result may be there before the work is over:
+    `work` gets a function that gives it."""
 
     def __init__(self, work: Callable[[Callable[[T], None]], None]) -> None:
         """Start `work(give)`, which calls `give` with the result once."""
@@ -56,7 +59,11 @@ class Background(Generic[T]):
         """
         error = self._result.exception()
         if error is not None:
-            raise StartError(f"{type(error).__name__}: {error}" if not isinstance(error, ValueError | OSError) else str(error)) from error
+            raise StartError(
+                f"{type(error).__name__}: {error}"
+                if not isinstance(error, ValueError | OSError)
+                else str(error)
+            ) from error
         return self._result.result()
 
     def finish(self) -> T:
@@ -75,7 +82,8 @@ def raising_causes() -> Iterator[None]:
 
 
 def leave_if_busy() -> None:
-    """End the process at once, with status 0, if anything is still being compiled: Python would wait for it, or fall over it."""
+    """End the process at once, with status 0, if anything is still being compiled: Python would
+    wait for it, or fall over it."""
     if any(thread.name == _NAME for thread in threading.enumerate()):
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

@@ -1,4 +1,5 @@
-"""A game of Go as engines are told about it: any board the net plays, komi and rules, set-up stones, moves of either side in any order."""
+"""A game of Go as engines are told about it: any board the net plays, komi and rules, set-up
+stones, moves of either side in any order."""
 
 from __future__ import annotations
 
@@ -17,15 +18,18 @@ from azero.games.go.scoring import status as go_status
 from azero.players.player import Position
 
 SMALLEST, LARGEST = 2, 25
-"""Points per side that the protocols can name: GTP's letters end at Z, which is 25 (section 2.11)."""
+"""Points per side that the protocols can name: GTP's letters end at Z, which is 25 (section
+2.11)."""
 MOVES_PER_POINT = 4
-"""A game in progress may be this long before it is scored by force; the papers' two moves a point end self-play games, not a game with people."""
+"""A game in progress may be this long before it is scored by force; the papers' two moves a point
+end self-play games, not a game with people."""
 
 
 class GoGame:
     """One game of Go, and the session that thinks about it.
 
-    Colours are 0 for Black and 1 for White. Every method that changes the game either succeeds or raises ValueError and leaves it as it was.
+    Colours are 0 for Black and 1 for White. Every method that changes the game either succeeds or
+    raises ValueError and leaves it as it was.
     """
 
     def __init__(
@@ -38,7 +42,8 @@ class GoGame:
         any_shape: bool = False,
         is_interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin a game on an empty board of `shape`; `any_shape` allows other boards, else the thinker's net fits only this one."""
+        """Begin a game on an empty board of `shape`; `any_shape` allows other boards, else the
+        thinker's net fits only this one."""
         self.komi = komi
         self.rules = rules
         self.only_shape = None if any_shape else shape
@@ -47,7 +52,9 @@ class GoGame:
         self._colours: list[int] = []
         self._actions: list[int] = []
         position = self._first_position(self._board_rules(shape, rules))
-        self.session = Session(self._go(shape), make_thinker, position=position, is_interrupted=is_interrupted)
+        self.session = Session(
+            self._go(shape), make_thinker, position=position, is_interrupted=is_interrupted
+        )
 
     @property
     def position(self) -> Position:
@@ -77,7 +84,10 @@ class GoGame:
     def is_from(self, black: Sequence[int], white: Sequence[int]) -> bool:
         """Whether the game began with just these stones, given in rising order."""
         flat = self.first_board.reshape(-1)
-        return list(black) == np.flatnonzero(flat > 0).tolist() and list(white) == np.flatnonzero(flat < 0).tolist()
+        return (
+            list(black) == np.flatnonzero(flat > 0).tolist()
+            and list(white) == np.flatnonzero(flat < 0).tolist()
+        )
 
     @property
     def moves(self) -> list[tuple[int, int]]:
@@ -96,12 +106,22 @@ class GoGame:
     @staticmethod
     def _board_rules(shape: tuple[int, int], rules: Rules, komi: float = 0.5) -> Go:
         """Return what is legal, which komi has no part in."""
-        return Go(shape, komi=komi, superko=rules.superko, suicide=rules.suicide, max_moves=MOVES_PER_POINT * shape[0] * shape[1])
+        return Go(
+            shape,
+            komi=komi,
+            superko=rules.superko,
+            suicide=rules.suicide,
+            max_moves=MOVES_PER_POINT * shape[0] * shape[1],
+        )
 
     def check_shape(self, shape: tuple[int, int]) -> None:
-        """Raise ValueError if there is no playing on a board of `shape`; the message says on which there is."""
+        """Raise ValueError if there is no playing on a board of `shape`; the message says on which
+        there is."""
         if self.only_shape is not None and shape != self.only_shape:
-            raise ValueError(f"unacceptable size: the network plays {self.only_shape[1]}x{self.only_shape[0]} only")
+            raise ValueError(
+                f"unacceptable size: the network plays "
+                f"{self.only_shape[1]}x{self.only_shape[0]} only"
+            )
         if not all(SMALLEST <= side <= LARGEST for side in shape):
             raise ValueError(f"unacceptable size: sides are {SMALLEST} to {LARGEST}")
 
@@ -111,7 +131,9 @@ class GoGame:
         self.check_shape(shape)
         self._begin(np.zeros(shape, np.int8), 0, 0)
 
-    def set_up(self, black: Sequence[int], white: Sequence[int], to_play: int, num_handicap: int = 0) -> None:
+    def set_up(
+        self, black: Sequence[int], white: Sequence[int], to_play: int, num_handicap: int = 0
+    ) -> None:
         """Begin anew with stones on the board (points row by row from the top left)."""
         self._begin(setup.board_of(black, white, self.shape), to_play, num_handicap)
 
@@ -127,7 +149,8 @@ class GoGame:
         return _set_up(game, *self._first)
 
     def set_komi(self, komi: float) -> None:
-        """Change the komi, a multiple of one half between -10,000 and 10,000; the position stays."""
+        """Change the komi, a multiple of one half between -10,000 and 10,000; the position
+        stays."""
         if not abs(komi) <= 10_000 or (2 * komi) % 1:
             raise ValueError(f"komi {komi:g}: allowed are multiples of 0.5")
         self.komi = komi
@@ -148,11 +171,14 @@ class GoGame:
             try:
                 positions.append(turned(positions[-1], colour).play(action))
             except ValueError as error:
-                raise ValueError(f"move {number} of this game is not legal under these rules") from error
+                raise ValueError(
+                    f"move {number} of this game is not legal under these rules"
+                ) from error
         self.session.restore(positions)
 
     def play(self, colour: int, action: int) -> None:
-        """Play a move for `colour`, whose turn it need not be. Raises ValueError if it is illegal."""
+        """Play a move for `colour`, whose turn it need not be. Raises ValueError if it is
+        illegal."""
         position = turned(self.position, colour)
         if not position.legal[action]:
             raise ValueError("illegal move")
@@ -168,16 +194,33 @@ class GoGame:
 
     def snapshot(self) -> Any:
         """Return all there is to know of the game, for `restore`."""
-        return self.komi, self.rules, self.num_handicap, self._first, list(self._colours), list(self._actions), self.session.positions
+        return (
+            self.komi,
+            self.rules,
+            self.num_handicap,
+            self._first,
+            list(self._colours),
+            list(self._actions),
+            self.session.positions,
+        )
 
     def restore(self, kept: Any) -> None:
         """Bring back what `snapshot` returned."""
-        self.komi, self.rules, self.num_handicap, self._first, self._colours, self._actions, positions = kept
+        (
+            self.komi,
+            self.rules,
+            self.num_handicap,
+            self._first,
+            self._colours,
+            self._actions,
+            positions,
+        ) = kept
         self.session.restore(positions)
         self.session.game = self._go(self.shape)
 
     def begin_to_prepare(self) -> None:
-        """Load the network and compile what a game needs in a thread of its own; the playouts that judge dead stones come last."""
+        """Load the network and compile what a game needs in a thread of its own; the playouts that
+        judge dead stones come last."""
         self.session.begin_to_prepare(lambda: go_status.prepare(self.shape))
 
     def with_turn(self, colour: int) -> Position:
@@ -186,10 +229,12 @@ class GoGame:
 
 
 def turned(position: Position, colour: int) -> Position:
-    """Return `position` with `colour` to move and the game not over; the same object if that is how it is.
+    """Return `position` with `colour` to move and the game not over; the same object if that is how
+    it is.
 
-    Another side to move is no pass: the passes in a row stay as they are, the boards before it count for repetition. A game that ended by two passes goes on,
-    as it does on servers when the players disagree about dead stones. One that ended by its length begins anew from the board.
+    Another side to move is no pass: the passes in a row stay as they are, the boards before it
+    count for repetition. A game that ended by two passes goes on, as it does on servers when the
+    players disagree about dead stones. One that ended by its length begins anew from the board.
     """
     if position.to_play == colour and not position.is_over:
         return position
@@ -198,10 +243,20 @@ def turned(position: Position, colour: int) -> Position:
     if int(state.num_moves) >= game.max_moves:
         return _set_up(game, game.board(state), colour)
     passes = 0 if state.num_passes >= 2 else state.num_passes
-    return without_history(Position.of_state(position.game, dataclasses.replace(state, to_play=np.int32(colour), num_passes=np.int32(passes))))
+    return without_history(
+        Position.of_state(
+            position.game,
+            dataclasses.replace(state, to_play=np.int32(colour), num_passes=np.int32(passes)),
+        )
+    )
 
 
 def _set_up(game: Go, board: np.ndarray, to_play: int) -> Position:
     """Return the beginning of a game with the stones of `board` int8[H, W] on it."""
     flat = board.reshape(-1)
-    return Position.of_state(cast(Game, game), game.host_setup(np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play))
+    return Position.of_state(
+        cast(Game, game),
+        game.host_setup(
+            np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play
+        ),
+    )

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 
 def format_game(game: GoGame, result: str = "") -> str:
-    """Return the game as SGF FF[4]: set-up stones, handicap, moves in the order played; `result` as the RE property has it."""
-    black, white = (tuple(np.flatnonzero(game.first_board.reshape(-1) == colour).tolist()) for colour in (1, -1))
+    """Return the game as SGF FF[4]: set-up stones, handicap, moves in the order played; `result` as
+    the RE property has it."""
+    black, white = (
+        tuple(np.flatnonzero(game.first_board.reshape(-1) == colour).tolist()) for colour in (1, -1)
+    )
     record = GameRecord(
         name="game",
         board_shape=(game.shape[0], game.shape[1]),
@@ -33,9 +36,11 @@ def format_game(game: GoGame, result: str = "") -> str:
 
 
 def load(game: GoGame, path: Path, before: int | None = None) -> None:
-    """Replace `game` by the main line of the (first) game in an SGF file, up to before move number `before`.
+    """Replace `game` by the main line of the (first) game in an SGF file, up to before move number
+    `before`.
 
-    Komi changes if the file names one that is possible; rules stay. On failure the game stays as it was.
+    Komi changes if the file names one that is possible; rules stay. On failure the game stays as it
+    was.
 
     Raises:
       OSError: the file cannot be read.
@@ -52,12 +57,20 @@ def _replay(game: GoGame, record: GameRecord, before: int | None) -> None:
     kept = game.snapshot()
     try:
         game.clear(record.board_shape)
-        if record.komi is not None and abs(record.komi) <= math.prod(record.board_shape) and not (2 * record.komi) % 1:
+        if (
+            record.komi is not None
+            and abs(record.komi) <= math.prod(record.board_shape)
+            and not (2 * record.komi) % 1
+        ):
             game.set_komi(record.komi)
         if record.black_points or record.white_points or record.to_play:
-            handicap = len(record.black_points) if record.to_play == 1 and not record.white_points else 0
+            handicap = (
+                len(record.black_points) if record.to_play == 1 and not record.white_points else 0
+            )
             game.set_up(record.black_points, record.white_points, record.to_play, handicap)
-        for number, (colour, action) in enumerate(record.moves[: None if before is None else before - 1], start=1):
+        for number, (colour, action) in enumerate(
+            record.moves[: None if before is None else before - 1], start=1
+        ):
             try:
                 game.play(colour, action)
             except ValueError as error:

@@ -10,7 +10,8 @@ from azero.players.thinking import Limits
 
 @dataclass
 class Settings:
-    """Settings of an engine, and the clocks of both sides. Values are in [-1, 1] for the side to move."""
+    """Settings of an engine, and the clocks of both sides. Values are in [-1, 1] for the side to
+    move."""
 
     visits: int | None = 400
     playouts: int | None = None
@@ -44,26 +45,40 @@ class Settings:
         self._clocks = {}
 
     def set_time(self, control: Clock | None, most_seconds: float | None = None) -> None:
-        """Play with this clock from now on, None without; `most_seconds` is the longest any move may take."""
+        """Play with this clock from now on, None without; `most_seconds` is the longest any move
+        may take."""
         self._control, self._most_seconds = control, most_seconds
         self._clocks = {}
 
     def set_time_left(self, colour: int, seconds: float, stones: int) -> None:
-        """Set one side's clock; `stones` is 0 in main time, else the stones (Canadian) or the periods (Japanese, as KGS has it) that are left."""
+        """Set one side's clock; `stones` is 0 in main time, else the stones (Canadian) or the
+        periods (Japanese, as KGS has it) that are left."""
         clock = self._control or Clock(main_seconds=seconds)
         if stones == 0:
             clock = clock._replace(main_seconds=seconds)
         elif clock.periods > 0:
             clock = clock._replace(main_seconds=0.0, period_seconds=seconds, periods=stones)
         else:
-            clock = clock._replace(main_seconds=0.0, period_left=seconds, moves_left=stones, period_moves=max(1, clock.period_moves))
+            clock = clock._replace(
+                main_seconds=0.0,
+                period_left=seconds,
+                moves_left=stones,
+                period_moves=max(1, clock.period_moves),
+            )
         self._clocks[colour] = clock
 
     def limits(self, colour: int, num_moves: int, num_points: int) -> Limits:
-        """Return when to stop thinking about the next move, of `colour`, on a board of `num_points` after `num_moves` moves of both sides."""
+        """Return when to stop thinking about the next move, of `colour`, on a board of `num_points`
+        after `num_moves` moves of both sides."""
         clock = self._clock(colour)
-        budget = None if clock is None else thinking_seconds(clock, num_moves, num_points, self.lag_seconds)
-        bounds = [seconds for seconds in (self.seconds, budget, self._most_seconds) if seconds is not None]
+        budget = (
+            None
+            if clock is None
+            else thinking_seconds(clock, num_moves, num_points, self.lag_seconds)
+        )
+        bounds = [
+            seconds for seconds in (self.seconds, budget, self._most_seconds) if seconds is not None
+        ]
         return Limits(visits=self.visits, playouts=self.playouts, seconds=min(bounds, default=None))
 
     def spend(self, colour: int, seconds: float) -> None:
@@ -77,7 +92,8 @@ class Settings:
         return self._clocks.get(colour, self._control)
 
     def wants_to_resign(self, colour: int, value: float) -> bool:
-        """Take note of what a side thinks of its position, and say whether it has been hopeless for long enough."""
+        """Take note of what a side thinks of its position, and say whether it has been hopeless for
+        long enough."""
         count = self._hopeless.get(colour, 0) + 1 if value <= self.resign_threshold else 0
         self._hopeless[colour] = count
         return self.allows_resignation and count >= self.resign_turns
@@ -86,7 +102,13 @@ class Settings:
         """Return a parameter under KataGo's name as text."""
         field_name = _known(name)
         value = getattr(self, field_name)
-        return "unlimited" if value is None else str(value).lower() if isinstance(value, bool) else f"{value:g}"
+        return (
+            "unlimited"
+            if value is None
+            else str(value).lower()
+            if isinstance(value, bool)
+            else f"{value:g}"
+        )
 
     def set_param(self, name: str, text: str) -> None:
         """Set a parameter under KataGo's name from text."""
@@ -101,7 +123,9 @@ class Settings:
 
 def _known(name: str) -> str:
     if name not in _PARAMETERS:
-        raise ValueError(f"unknown parameter {name[:40]!r}; the parameters are {' '.join(_PARAMETERS)}")
+        raise ValueError(
+            f"unknown parameter {name[:40]!r}; the parameters are {' '.join(_PARAMETERS)}"
+        )
     return _PARAMETERS[name][0]
 
 

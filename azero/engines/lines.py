@@ -1,4 +1,5 @@
-"""Protocol lines in and out: input is read by a thread of its own, so that whoever thinks can see that a line waits."""
+"""Protocol lines in and out: input is read by a thread of its own, so that whoever thinks can see
+that a line waits."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import threading
 from typing import IO, NamedTuple
 
 WAITING_BYTES = 64 << 20
-"""Lines that wait to be taken hold no more; the sender waits from there on, as the pipe makes it. A whole game's analysis query has some kilobytes."""
+"""Lines that wait to be taken hold no more; the sender waits from there on, as the pipe makes it. A
+whole game's analysis query has some kilobytes."""
 
 
 class Line(NamedTuple):
@@ -25,7 +27,8 @@ class Line(NamedTuple):
 class LineReader:
     """The lines of a byte stream in the order in which they came.
 
-    A line beyond the limit is cut off there and marked, and the rest of it is thrown away while it is read: an endless line cannot fill the memory.
+    A line beyond the limit is cut off there and marked, and the rest of it is thrown away while it
+    is read: an endless line cannot fill the memory.
     """
 
     def __init__(self, stream: IO[bytes], longest: int = 65_536) -> None:
@@ -43,7 +46,8 @@ class LineReader:
         return not self._lines.empty()
 
     def take(self) -> Line | None:
-        """Wait for the next line and return it; None at the end of the input, from then on always."""
+        """Wait for the next line and return it; None at the end of the input, from then on
+        always."""
         line = self._lines.get()
         if line is None:
             self._lines.put(None)
@@ -68,7 +72,8 @@ class LineReader:
         self._lines.put(None)
 
     def _put(self, text: bytes, length: int) -> None:
-        """Add a line of `length` bytes, of which `text` is the beginning, when there is room for it."""
+        """Add a line of `length` bytes, of which `text` is the beginning, when there is room for
+        it."""
         line = Line(text[: self._longest].removesuffix(b"\r"), is_too_long=length > self._longest)
         with self._taken:
             self._taken.wait_for(lambda: self._waiting_bytes < WAITING_BYTES)
@@ -77,7 +82,8 @@ class LineReader:
 
 
 class LineWriter:
-    """Lines out, from any thread, each one whole. A reader who has gone away is no error: nothing more is written."""
+    """Lines out, from any thread, each one whole. A reader who has gone away is no error: nothing
+    more is written."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -97,7 +103,8 @@ class LineWriter:
 
 
 def standard_streams() -> tuple[IO[bytes], IO[bytes]]:
-    """Return this process's input and output for a protocol, and let everything else that is printed from now on go to standard error.
+    """Return this process's input and output for a protocol, and let everything else that is
+    printed from now on go to standard error.
 
     The input is unbuffered: the reader's thread then holds no lock at the end of the program.
     """

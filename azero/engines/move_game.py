@@ -1,4 +1,5 @@
-"""A game of chess or shogi as the protocols tell it: where it begins, and all its moves, anew before every search."""
+"""A game of chess or shogi as the protocols tell it: where it begins, and all its moves, anew
+before every search."""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ from azero.players.uci_go import START
 
 
 class MoveGame:
-    """One game, and the session that thinks about it. What has been played before is not played again when a longer list of moves comes."""
+    """One game, and the session that thinks about it. What has been played before is not played
+    again when a longer list of moves comes."""
 
     def __init__(self, game: Game, make_thinker: MakeThinker) -> None:
-        """Begin at the start of `game`, which has a notation; nothing is compiled before the session is asked for."""
+        """Begin at the start of `game`, which has a notation; nothing is compiled before the
+        session is asked for."""
         self.game = game
         self.notation = NOTATIONS[game.name]
         self._make_thinker = make_thinker
@@ -48,7 +51,8 @@ class MoveGame:
 
     def compile_positions(self) -> None:
         """Compile what playing and looking at positions needs."""
-        # A game that is over is looked at once more, by a program of its own: mates come late in a game, with little time left.
+        # A game that is over is looked at once more, by a program of its own: mates come late in a
+        # game, with little time left.
         going_on(dataclasses.replace(self.position, is_over=True))
         self.position.play(int(np.argmax(self.position.legal)))
 
@@ -58,13 +62,22 @@ class MoveGame:
         self.session.start(Position.start(self.game))
 
     def set_up(self, start: str, names: Sequence[str]) -> None:
-        """Make the position after the moves `names` from `start` the current one; `start` is START or a position in text.
+        """Make the position after the moves `names` from `start` the current one; `start` is START
+        or a position in text.
 
         Raises:
-          ValueError: the position or a move is not possible; the number of the move is named, and the game stays as it was.
+          ValueError: the position or a move is not possible; the number of the move is named, and
+            the game stays as it was.
         """
         is_same = start == self._start
-        known = next((index for index, (old, new) in enumerate(zip(self._names, names, strict=False)) if old != new), min(len(self._names), len(names)))
+        known = next(
+            (
+                index
+                for index, (old, new) in enumerate(zip(self._names, names, strict=False))
+                if old != new
+            ),
+            min(len(self._names), len(names)),
+        )
         kept = self.session.positions[: known + 1] if is_same else [self._first(start)]
         following = self._after(kept[-1], names, known if is_same else 0)
         if is_same and known == len(self._names):
@@ -79,7 +92,8 @@ class MoveGame:
         return Position.of_state(self.game, self.notation.parse_state(self.game, start))
 
     def _after(self, position: Position, names: Sequence[str], known: int) -> list[Position]:
-        """Return the positions after each of `names` but the first `known`, which lead to `position`."""
+        """Return the positions after each of `names` but the first `known`, which lead to
+        `position`."""
         positions = []
         for number, name in enumerate(names[known:], start=known + 1):
             opened = going_on(position)

@@ -1,4 +1,5 @@
-"""From thinking to a move: limits, resignation, and what an analysis says in the units of the protocols."""
+"""From thinking to a move: limits, resignation, and what an analysis says in the units of the
+protocols."""
 
 from __future__ import annotations
 
@@ -33,13 +34,24 @@ def choose_move(
     on_progress: Callable[[Analysis], None] | None = None,
     progress_seconds: float = 1.0,
 ) -> Choice:
-    """Think about the current position with `colour` to move, within the limits of the settings, and choose. Nothing is played."""
+    """Think about the current position with `colour` to move, within the limits of the settings,
+    and choose. Nothing is played."""
     position = game.with_turn(colour)
     limits = settings.limits(colour, len(game.moves), game.board.size)
-    analysis = game.session.think(position, limits, on_progress=on_progress, progress_seconds=progress_seconds, restriction=restriction)
+    analysis = game.session.think(
+        position,
+        limits,
+        on_progress=on_progress,
+        progress_seconds=progress_seconds,
+        restriction=restriction,
+    )
     settings.thinking_seconds += analysis.seconds
     settings.spend(colour, analysis.seconds)
-    action = analysis.moves[0].action if analysis.moves else best_unsearched(position, analysis, restriction)
+    action = (
+        analysis.moves[0].action
+        if analysis.moves
+        else best_unsearched(position, analysis, restriction)
+    )
     return Choice(action, may_resign and settings.wants_to_resign(colour, analysis.value), analysis)
 
 
@@ -50,11 +62,23 @@ def best_unsearched(position: Position, analysis: Analysis, restriction: Restric
 
 
 def unvisited_moves(position: Position, analysis: Analysis) -> list[MoveInfo]:
-    """Return the legal moves without visits, the likeliest first, as if they were worth what the root is."""
+    """Return the legal moves without visits, the likeliest first, as if they were worth what the
+    root is."""
     seen = {info.action for info in analysis.moves}
     order = np.argsort(-analysis.raw_policy, kind="stable")
     rest = [int(action) for action in order if position.legal[action] and int(action) not in seen]
-    return [MoveInfo(action, 0, analysis.value, float(analysis.raw_policy[action]), analysis.value, (action,), (0,)) for action in rest]
+    return [
+        MoveInfo(
+            action,
+            0,
+            analysis.value,
+            float(analysis.raw_policy[action]),
+            analysis.value,
+            (action,),
+            (0,),
+        )
+        for action in rest
+    ]
 
 
 def win_rate(value: float) -> float:

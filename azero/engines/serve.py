@@ -1,4 +1,5 @@
-"""Networks behind protocols: what `azero gtp`, `azero analysis`, `azero uci`, `azero usi` and `azero play` load; the engines' first answers do not wait for it."""
+"""Networks behind protocols: what `azero gtp`, `azero analysis`, `azero uci`, `azero usi` and
+`azero play` load; the engines' first answers do not wait for it."""
 
 from __future__ import annotations
 
@@ -26,17 +27,26 @@ from azero.games.settings import GameConfig, PiecesConfig
 from azero.games.table import make, side_names
 from azero.players.alphago2016 import ApvSpec
 from azero.players.searches import ENGINE
-from azero.players.specs import CheckpointSpec, RandomNetSpec, ThinkerSpec, load_any_thinker, parse_player, resolve
+from azero.players.specs import (
+    CheckpointSpec,
+    RandomNetSpec,
+    ThinkerSpec,
+    load_any_thinker,
+    parse_player,
+    resolve,
+)
 from azero.players.thinking import Limits
 from azero.search.settings import Search
 
 MOST_MOVES = 4096
-"""The longest game of chess or shogi that an engine plays: the most that the rules of shogi can keep."""
+"""The longest game of chess or shogi that an engine plays: the most that the rules of shogi can
+keep."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a player comes from: a run's checkpoint, an experiment's network before it has learned anything, or a player by name."""
+    """Where a player comes from: a run's checkpoint, an experiment's network before it has learned
+    anything, or a player by name."""
 
     checkpoint: Path | None = None
     iteration: int | None = None
@@ -49,11 +59,16 @@ class Source:
         """Return the player among those of `azero.players.specs`.
 
         Raises:
-          ValueError: not just one source is named, there is no such directory, or the player is a program.
+          ValueError: not just one source is named, there is no such directory, or the player is a
+            program.
         """
         if [self.checkpoint, self.random_net, self.player].count(None) != 2:
-            choices = "--checkpoint DIRECTORY, or --random-net EXPERIMENT (go9, say) to try things out"
-            raise ValueError(f"name one network: {choices}; gtp, analysis and play also take --player PLAYER")
+            choices = (
+                "--checkpoint DIRECTORY, or --random-net EXPERIMENT (go9, say) to try things out"
+            )
+            raise ValueError(
+                f"name one network: {choices}; gtp, analysis and play also take --player PLAYER"
+            )
         if self.player is not None:
             return self._named(self.player)
         if self.checkpoint is None:
@@ -69,15 +84,22 @@ class Source:
 
     def _named(self, player: str) -> ThinkerSpec:
         if self.iteration is not None or self.search is not None:
-            raise ValueError("--iteration and --search are those of a checkpoint; a player's name says its own")
+            raise ValueError(
+                "--iteration and --search are those of a checkpoint; a player's name says its own"
+            )
         spec = parse_player(player)
         if not isinstance(spec, ThinkerSpec):
-            raise ValueError(f"{player!r} is a program, which speaks for itself; name a player of ours")
+            raise ValueError(
+                f"{player!r} is a program, which speaks for itself; name a player of ours"
+            )
         return spec
 
 
-def load_go(source: Source, settings: Settings, is_interrupted: Callable[[], bool]) -> tuple[ThinkerSpec, GoGame]:
-    """Return a player and a game of Go on its board, komi and rules, and begin to load and compile it. The visits of its name go into `settings`.
+def load_go(
+    source: Source, settings: Settings, is_interrupted: Callable[[], bool]
+) -> tuple[ThinkerSpec, GoGame]:
+    """Return a player and a game of Go on its board, komi and rules, and begin to load and compile
+    it. The visits of its name go into `settings`.
 
     Raises:
       CheckpointError, ValueError, OSError: there is no such player, or it plays another game.
@@ -87,10 +109,18 @@ def load_go(source: Source, settings: Settings, is_interrupted: Callable[[], boo
     config = _game_config(spec)
     game = config.build()
     if not isinstance(game, Go):
-        raise ValueError(f"{spec.name} plays {game.name}; this protocol is for Go (azero play plays every game)")
+        raise ValueError(
+            f"{spec.name} plays {game.name}; this protocol is for Go (azero play plays every game)"
+        )
     _say_loading(spec)
     rules = Rules(game.superko, game.suicide)
-    table = GoGame(lambda game: load_any_thinker(spec, _rules_of(game)), game.board_shape, komi=game.komi, rules=rules, is_interrupted=is_interrupted)
+    table = GoGame(
+        lambda game: load_any_thinker(spec, _rules_of(game)),
+        game.board_shape,
+        komi=game.komi,
+        rules=rules,
+        is_interrupted=is_interrupted,
+    )
     table.begin_to_prepare()
     return spec, table
 
@@ -100,7 +130,8 @@ PROTOCOLS = {"chess": UCI, "shogi": USI}
 
 
 def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
-    """Return a game of chess or shogi, as `protocol` says, with a player whose network is being loaded and compiled.
+    """Return a game of chess or shogi, as `protocol` says, with a player whose network is being
+    loaded and compiled.
 
     Raises:
       CheckpointError, ValueError, OSError: there is no such player, or it plays another game.
@@ -114,7 +145,10 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
         raise ValueError(f"{spec.name} plays {config.name}; {protocol} is for {wanted}")
     _say_loading(spec)
     # The papers' 512 moves end games of self-play, not a game with people.
-    table = MoveGame(make(config.name, max_moves=MOST_MOVES), lambda game: load_any_thinker(spec, _rules_of(game)))
+    table = MoveGame(
+        make(config.name, max_moves=MOST_MOVES),
+        lambda game: load_any_thinker(spec, _rules_of(game)),
+    )
     table.begin_to_prepare()
     return table
 
@@ -124,7 +158,9 @@ def play_in_terminal(source: Source, visits: int, colour: str, komi: float | Non
     console = make_console()
     with console.status("loading ..."):
         table = lay_table(source, visits, colour, komi)
-    Terminal(table.session, table.limits, console, human=table.human).run(console.input if sys.stdin.isatty() else _read_plain)
+    Terminal(table.session, table.limits, console, human=table.human).run(
+        console.input if sys.stdin.isatty() else _read_plain
+    )
 
 
 class Table(NamedTuple):
@@ -155,7 +191,8 @@ def lay_table(source: Source, visits: int, colour: str, komi: float | None) -> T
 
 
 def side_of(colour: str, game: Game) -> int:
-    """Return the side that `colour` names: 0 moves first, which is White in chess and Black elsewhere.
+    """Return the side that `colour` names: 0 moves first, which is White in chess and Black
+    elsewhere.
 
     Raises:
       ValueError: it names none; what is allowed is listed.
@@ -196,4 +233,10 @@ def _rules_of(game: Game) -> GameConfig:
     if not isinstance(game, Go):
         rules = GameConfig.kind(game.name)(game.name)
         return rules.replace(max_moves=game.max_moves) if isinstance(rules, PiecesConfig) else rules
-    return GoConfig(size=game.board_shape, komi=game.komi, superko=game.superko, suicide=game.suicide, max_moves=game.max_moves)
+    return GoConfig(
+        size=game.board_shape,
+        komi=game.komi,
+        superko=game.superko,
+        suicide=game.suicide,
+        max_moves=game.max_moves,
+    )

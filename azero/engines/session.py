@@ -1,4 +1,5 @@
-"""One game in progress, for any protocol: positions with undo, and a thinker that is made when it is first needed."""
+"""One game in progress, for any protocol: positions with undo, and a thinker that is made when it
+is first needed."""
 
 from __future__ import annotations
 
@@ -24,32 +25,43 @@ class ThinkingPlayer(Thinker, Player, Protocol):
         ...
 
     def warm_up_in_steps(self, position: Position) -> Iterator[None]:
-        """Compile what thinking about positions like this one needs; after the first step it can think, while another thread takes the other steps."""
+        """Compile what thinking about positions like this one needs; after the first step it can
+        think, while another thread takes the other steps."""
         ...
 
 
 MakeThinker = Callable[[Game], ThinkingPlayer]
-"""Makes a thinker for a game; it must also accept positions of the same board under other rules (komi, superko, suicide)."""
+"""Makes a thinker for a game; it must also accept positions of the same board under other rules
+(komi, superko, suicide)."""
 
 
 class Session:
     """The positions of a game, and who thinks about them.
 
-    `game` is the rules by which the thinker plays; it may be set at any time. The positions may be of a game that differs from it
-    in what decides the result alone (komi), so that the rules need not be compiled for every komi.
+    `game` is the rules by which the thinker plays; it may be set at any time. The positions may be
+    of a game that differs from it in what decides the result alone (komi), so that the rules need
+    not be compiled for every komi.
 
-    The thinker keeps its tree from position to position as long as the game goes on by single moves; whatever else happens (undo, set-up stones, another side
-    to move) makes it forget.
+    The thinker keeps its tree from position to position as long as the game goes on by single
+    moves; whatever else happens (undo, set-up stones, another side to move) makes it forget.
     """
 
-    def __init__(self, game: Game, make_thinker: MakeThinker, *, position: Position | None = None, is_interrupted: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        game: Game,
+        make_thinker: MakeThinker,
+        *,
+        position: Position | None = None,
+        is_interrupted: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Begin a game.
 
         Args:
           game: the rules by which the thinker plays.
           make_thinker: makes the thinker, when one is first needed and for another board.
           position: the first position; None is that of `game`.
-          is_interrupted: whether input waits, which ends pondering and analysis at once; must be cheap.
+          is_interrupted: whether input waits, which ends pondering and analysis at once; must be
+            cheap.
         """
         self.game = game
         self._make_thinker = make_thinker
@@ -85,11 +97,13 @@ class Session:
         self.forget()
 
     def go_on(self, positions: Sequence[Position]) -> None:
-        """Take over positions that follow the current one by moves of the game; the thinker keeps its tree."""
+        """Take over positions that follow the current one by moves of the game; the thinker keeps
+        its tree."""
         self._positions += positions
 
     def play(self, action: int, position: Position | None = None) -> None:
-        """Play a move; in `position` if that is not the current one (another side to move, say), which `undo` still returns to.
+        """Play a move; in `position` if that is not the current one (another side to move, say),
+        which `undo` still returns to.
 
         Raises:
           ValueError: the move is not legal.
@@ -126,7 +140,8 @@ class Session:
 
     @property
     def thinker(self) -> ThinkingPlayer:
-        """The thinker, made when it is first needed and anew for another board; other changes of the rules it takes in with the position.
+        """The thinker, made when it is first needed and anew for another board; other changes of
+        the rules it takes in with the position.
 
         Raises:
           StartError: it was being prepared, and that failed.
@@ -148,8 +163,13 @@ class Session:
         self._preparation.finish()
 
     def begin_to_prepare(self, *others: Callable[[], object], quietly: bool = False) -> None:
-        """Make the thinker and compile what it needs, and then `others`, in a thread of its own: what answers first comes first. Standard error says so."""
-        tell, game, position = _say_nothing if quietly else say, self.game, self._known(self.position)
+        """Make the thinker and compile what it needs, and then `others`, in a thread of its own:
+        what answers first comes first. Standard error says so."""
+        tell, game, position = (
+            _say_nothing if quietly else say,
+            self.game,
+            self._known(self.position),
+        )
 
         def work(give: Callable[[ThinkingPlayer], None]) -> None:
             tell("preparing the network and the search ...")
@@ -170,7 +190,8 @@ class Session:
         self._preparation = Background(work)
 
     def can_think(self, seconds: float = 0.0) -> bool:
-        """Wait at most so long, and say whether nothing has to be waited for any more before thinking (or preparing has failed)."""
+        """Wait at most so long, and say whether nothing has to be waited for any more before
+        thinking (or preparing has failed)."""
         return self._preparation is None or self._preparation.is_there(seconds)
 
     def think(
@@ -186,8 +207,10 @@ class Session:
     ) -> Analysis:
         """Think about `position`, which is the current one or that with another side to move.
 
-        `is_endless` thinking has no limits and ends as soon as input waits; `should_stop` ends any other. For the rest see `Thinker.think`. While the thinker is
-        still being prepared this waits for it, and what the wait takes is taken off the time to think; thinking that is ended before gives no moves.
+        `is_endless` thinking has no limits and ends as soon as input waits; `should_stop` ends any
+        other. For the rest see `Thinker.think`. While the thinker is still being prepared this
+        waits for it, and what the wait takes is taken off the time to think; thinking that is ended
+        before gives no moves.
 
         Raises:
           StartError: the thinker was being prepared, and that failed.
@@ -196,7 +219,15 @@ class Session:
         stop = self._is_interrupted if is_endless else should_stop or _never
         while not self.can_think(WAIT_SECONDS):
             if stop():
-                return Analysis((), 0.0, 0, 0, 0.0, np.zeros(position.game.num_actions, np.float32), time.perf_counter() - began)
+                return Analysis(
+                    (),
+                    0.0,
+                    0,
+                    0,
+                    0.0,
+                    np.zeros(position.game.num_actions, np.float32),
+                    time.perf_counter() - began,
+                )
         if position is not self.position:
             self.forget()
         thinker, waited = self.thinker, time.perf_counter() - began
@@ -213,17 +244,25 @@ class Session:
         return dataclasses.replace(analysis, seconds=analysis.seconds + waited)
 
     def ponder(self) -> None:
-        """Think about the current position until input waits; a position that is over is not thought about."""
+        """Think about the current position until input waits; a position that is over is not
+        thought about."""
         if not self.position.is_over and not self._is_interrupted():
-            self.thinker.think(self._known(self.position), Limits(), should_stop=self._is_interrupted)
+            self.thinker.think(
+                self._known(self.position), Limits(), should_stop=self._is_interrupted
+            )
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
-        """Return the network's policy float32[A] over legal moves and its value for the side to move; `symmetry` None averages over all."""
+        """Return the network's policy float32[A] over legal moves and its value for the side to
+        move; `symmetry` None averages over all."""
         return self.thinker.evaluate(self._known(position), symmetry)
 
     def _known(self, position: Position) -> Position:
         """Return `position` under the thinker's rules."""
-        return position if position.game == self.game else dataclasses.replace(position, game=self.game)
+        return (
+            position
+            if position.game == self.game
+            else dataclasses.replace(position, game=self.game)
+        )
 
 
 def _never() -> bool:

@@ -1,4 +1,5 @@
-"""How well a network predicts the moves and the results of recorded games (AGZ, Extended Data Tables 1 and 2)."""
+"""How well a network predicts the moves and the results of recorded games (AGZ, Extended Data
+Tables 1 and 2)."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ BANDS = (1, 11, 31, 61, 91, 121, 151, 201, 251)
 _BATCH = 256
 """Positions at a time over all devices."""
 Score = Callable[[PyTree, Any], tuple[Array, Array, Array]]
-"""(inference parameters, batch) -> rank of the move played int32[B], its log probability, squared value error in [0, 1]: float32[B]"""
+"""(inference parameters, batch) -> rank of the move played int32[B], its log probability, squared
+value error in [0, 1]: float32[B]"""
 
 
 class Outcomes(NamedTuple):
@@ -53,7 +55,8 @@ class Outcomes(NamedTuple):
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over positions with its 95% interval; positions of one game are not taken as independent."""
+    """A mean over positions with its 95% interval; positions of one game are not taken as
+    independent."""
 
     value: float
     low: float
@@ -79,20 +82,36 @@ class Accuracy:
 
     def row(self) -> Row:
         """Return the numbers as JSON can hold them: a mean is [value, low, high]."""
-        means = {name: [mean.value, mean.low, mean.high] for name in ("top1", "top5", "value_error", "policy_loss") for mean in [getattr(self, name)]}
+        means = {
+            name: [mean.value, mean.low, mean.high]
+            for name in ("top1", "top5", "value_error", "policy_loss")
+            for mean in [getattr(self, name)]
+        }
         return {"moves": self.moves, "positions": self.positions, "games": self.games, **means}
 
 
 def make_scorer(game: Game, network: Network, symmetries: bool = False) -> Score:
-    """Make the compiled function that scores a batch; with `symmetries` the network's answer is the mean over all symmetries of the position."""
+    """Make the compiled function that scores a batch; with `symmetries` the network's answer is the
+    mean over all symmetries of the position."""
     count = game.num_symmetries if symmetries else 1
 
     def evaluate(params: PyTree, planes: Array) -> tuple[Array, Array]:
         answers = []
         for symmetry in map(jnp.int32, range(count)):
-            turned = jax.vmap(game.transform_planes, (0, None))(planes, symmetry) if count > 1 else planes
+            turned = (
+                jax.vmap(game.transform_planes, (0, None))(planes, symmetry)
+                if count > 1
+                else planes
+            )
             logits, value = network.infer(params, turned)
-            answers.append((jax.vmap(game.inverse_transform_policy, (0, None))(logits, symmetry) if count > 1 else logits, value))
+            answers.append(
+                (
+                    jax.vmap(game.inverse_transform_policy, (0, None))(logits, symmetry)
+                    if count > 1
+                    else logits,
+                    value,
+                )
+            )
         logits, value = (jnp.stack(parts).mean(axis=0) for parts in zip(*answers, strict=True))
         return logits, value
 
@@ -107,7 +126,14 @@ def make_scorer(game: Game, network: Network, symmetries: bool = False) -> Score
 
 
 def score_positions(
-    score: Score, params: PyTree, game: Game, mesh: Mesh, rows: HostArray, position: HostArray, batch_size: int, on_batch: Callable[[int], None] | None = None
+    score: Score,
+    params: PyTree,
+    game: Game,
+    mesh: Mesh,
+    rows: HostArray,
+    position: HostArray,
+    batch_size: int,
+    on_batch: Callable[[int], None] | None = None,
 ) -> Outcomes:
     """Score positions of recorded games.
 
@@ -125,13 +151,27 @@ def score_positions(
     for first in range(0, len(position), batch_size):
         chosen = position[first : first + batch_size]
         padded = np.resize(chosen, batch_size)  # one shape, one compilation
-        result = score(params, unpack(game, place_samples(mesh, samples_at(rows, padded[share(batch_size)], game.num_frames))))
+        result = score(
+            params,
+            unpack(
+                game,
+                place_samples(mesh, samples_at(rows, padded[share(batch_size)], game.num_frames)),
+            ),
+        )
         parts.append([whole(column)[: len(chosen)] for column in result])
         if on_batch is not None:
             on_batch(first + len(chosen))
-    rank, log_probability, value_error = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    rank, log_probability, value_error = (
+        np.concatenate(columns) for columns in zip(*parts, strict=True)
+    )
     games = np.cumsum(rows["ply"] == 0)
-    return Outcomes(rank, log_probability, value_error, rows["ply"][position].astype(np.int32) + 1, games[position])
+    return Outcomes(
+        rank,
+        log_probability,
+        value_error,
+        rows["ply"][position].astype(np.int32) + 1,
+        games[position],
+    )
 
 
 def summarise(outcomes: Outcomes, moves: str = "all") -> Accuracy:
@@ -161,9 +201,11 @@ def by_move(outcomes: Outcomes, bands: Sequence[int] = BANDS) -> Iterator[Accura
 
 
 def clustered_mean(values: HostArray, game: HostArray) -> Mean:
-    """Return the mean of values [T] with its 95% interval, where those of one game may depend on each other.
+    """Return the mean of values [T] with its 95% interval, where those of one game may depend on
+    each other.
 
-    The ratio of sums over games and its variance by linearisation (Cochran, Sampling Techniques, section 9A.2); a single game gives no interval: (-inf, inf).
+    The ratio of sums over games and its variance by linearisation (Cochran, Sampling Techniques,
+    section 9A.2); a single game gives no interval: (-inf, inf).
     """
     _, place = np.unique(game, return_inverse=True)
     sums, counts = np.bincount(place, values.astype(np.float64)), np.bincount(place)
@@ -172,12 +214,23 @@ def clustered_mean(values: HostArray, game: HostArray) -> Mean:
     if number < 2:
         return Mean(mean, -np.inf, np.inf)
     residual = sums - mean * counts
-    half = NORMAL_95 * float(np.sqrt(number / (number - 1) * np.square(residual).sum())) / int(counts.sum())
+    half = (
+        NORMAL_95
+        * float(np.sqrt(number / (number - 1) * np.square(residual).sum()))
+        / int(counts.sum())
+    )
     return Mean(mean, mean - half, mean + half)
 
 
-def evaluate_network(checkpoint: Path, rows: HostArray, position: HostArray, console: Console, symmetries: bool | None = None) -> list[Accuracy]:
-    """Return how well a network predicts the positions int64[P] of packed rows [T], over all moves and then by move number.
+def evaluate_network(
+    checkpoint: Path,
+    rows: HostArray,
+    position: HostArray,
+    console: Console,
+    symmetries: bool | None = None,
+) -> list[Accuracy]:
+    """Return how well a network predicts the positions int64[P] of packed rows [T], over all moves
+    and then by move number.
 
     Raises:
       ValueError: symmetries are asked of a network that knows none.
@@ -189,10 +242,16 @@ def evaluate_network(checkpoint: Path, rows: HostArray, position: HostArray, con
     network = config.network.build(game)
     params = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(variables)
     if symmetries and config.network.name in NUM_GROUPS:
-        raise ValueError(f"{checkpoint}: what a network {config.network.name} sees does not turn with the board; leave --symmetries out")
+        raise ValueError(
+            f"{checkpoint}: what a network {config.network.name} sees does not turn with "
+            f"the board; leave --symmetries out"
+        )
     averaged = config.evaluation.average_symmetries if symmetries is None else symmetries
     batch_size = max(1, _BATCH // mesh.size) * mesh.size
-    with Progress(len(position), console=console, unit="position") as progress, progress.working(f"{checkpoint}: predicting"):
+    with (
+        Progress(len(position), console=console, unit="position") as progress,
+        progress.working(f"{checkpoint}: predicting"),
+    ):
         outcomes = score_positions(
             make_scorer(game, network, averaged),
             params,

@@ -1,4 +1,5 @@
-"""The twelve openings of chess by which AlphaZero's play is shown (Silver et al. 2017, arXiv 1712.01815, Table 2), and how often games reach them."""
+"""The twelve openings of chess by which AlphaZero's play is shown (Silver et al. 2017, arXiv
+1712.01815, Table 2), and how often games reach them."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def opening_keys() -> np.ndarray:
     for opening in OPENINGS:
         board = board_of(opening)
         black = position.is_black(np.array([board.plies], np.uint32))  # type: ignore[arg-type]
-        word = position.rights_of_colours(board.position, black) | np.uint32(board.plies << position.PLIES_BIT)
+        word = position.rights_of_colours(board.position, black) | np.uint32(
+            board.plies << position.PLIES_BIT
+        )
         frames.append(np.concatenate([*position.pack_board(board.position, black), word]))
     return _keys(np.stack(frames))
 

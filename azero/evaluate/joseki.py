@@ -1,8 +1,9 @@
 """Corner sequences: how often they occur in a set of games, and how that changes (AGZ, Figure 5).
 
-The moves in one quarter of the board, in the order of play, are that corner's sequence; moves elsewhere in between do not count. Rotations, reflections and
-the exchange of colours are folded together: a sequence is written for the upper right corner, its first player as Black, in the one of its two reflections
-whose first move off the diagonal lies above it.
+The moves in one quarter of the board, in the order of play, are that corner's sequence; moves
+elsewhere in between do not count. Rotations, reflections and the exchange of colours are folded
+together: a sequence is written for the upper right corner, its first player as Black, in the one of
+its two reflections whose first move off the diagonal lies above it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from azero.games.go.sgf import GameRecord
 from azero.games.go.text import column_name, parse_vertex
 
 CornerMove = tuple[int, int, int]
-"""(0 the corner's first player, 1 the other; lines from the nearer side edge and from the top edge, from 0)."""
+"""(0 the corner's first player, 1 the other; lines from the nearer side edge and from the top edge,
+from 0)."""
 Corner = tuple[CornerMove, ...]
 
 
@@ -33,26 +35,38 @@ class Frequency:
 
 
 def corner_sequences(record: GameRecord, most_moves: int) -> list[Corner]:
-    """Return the first moves of the (up to four) corners of a game that have any; set-up stones leave a corner out.
+    """Return the first moves of the (up to four) corners of a game that have any; set-up stones
+    leave a corner out.
 
     Raises:
       ValueError: the board is not square.
     """
     size = record.size
     side = size // 2  # the middle lines of an odd board belong to no corner
-    spoiled = {corner for point in (*record.black_points, *record.white_points) if (corner := _corner_of(point, size, side))}
+    spoiled = {
+        corner
+        for point in (*record.black_points, *record.white_points)
+        if (corner := _corner_of(point, size, side))
+    }
     found: dict[tuple[bool, bool], list[CornerMove]] = {}
     for colour, action in record.moves:
         corner = _corner_of(action, size, side)
         if corner is None or corner in spoiled or len(found.setdefault(corner, [])) >= most_moves:
             continue
         row, column = divmod(action, size)
-        found[corner].append((colour, size - 1 - column if corner[1] else column, size - 1 - row if corner[0] else row))
+        found[corner].append(
+            (
+                colour,
+                size - 1 - column if corner[1] else column,
+                size - 1 - row if corner[0] else row,
+            )
+        )
     return [canonical(moves) for moves in found.values()]
 
 
 def _corner_of(action: int, size: int, side: int) -> tuple[bool, bool] | None:
-    """Return (below, right) of the corner that a point is in; None for the middle of the board and for a pass."""
+    """Return (below, right) of the corner that a point is in; None for the middle of the board and
+    for a pass."""
     row, column = divmod(action, size)
     if row >= size or side <= row < size - side or side <= column < size - side:
         return None
@@ -60,29 +74,41 @@ def _corner_of(action: int, size: int, side: int) -> tuple[bool, bool] | None:
 
 
 def canonical(moves: Sequence[CornerMove]) -> Corner:
-    """Return the form of a corner's moves that colours and the reflection at its diagonal do not change."""
+    """Return the form of a corner's moves that colours and the reflection at its diagonal do not
+    change."""
     first = moves[0][0]
     mine = [(int(colour != first), side, top) for colour, side, top in moves]
     off = next(((side, top) for _, side, top in mine if side != top), (1, 0))
-    return tuple(mine) if off[0] > off[1] else tuple((colour, top, side) for colour, side, top in mine)
+    return (
+        tuple(mine) if off[0] > off[1] else tuple((colour, top, side) for colour, side, top in mine)
+    )
 
 
 def parse_sequence(text: str, size: int = 19) -> Corner:
-    """Return the canonical form of a sequence written as vertices of one corner, players in turn: "Q16 O17 R14"; "-" is a player's move elsewhere.
+    """Return the canonical form of a sequence written as vertices of one corner, players in turn:
+    "Q16 O17 R14"; "-" is a player's move elsewhere.
 
     Raises:
       ValueError: a word is no vertex, lies in another corner than the first, or there is none.
     """
-    moves = [(ply % 2, parse_vertex(word, (size, size))) for ply, word in enumerate(text.split()) if word != "-"]
+    moves = [
+        (ply % 2, parse_vertex(word, (size, size)))
+        for ply, word in enumerate(text.split())
+        if word != "-"
+    ]
     record = GameRecord(text, (size, size), None, tuple(moves))
     corners = corner_sequences(record, len(moves))
     if len(corners) != 1 or len(corners[0]) != len(moves):
-        raise ValueError(f"{text!r} is no corner sequence: it needs vertices of one quarter of a {size}x{size} board, such as Q16 O17 R14")
+        raise ValueError(
+            f"{text!r} is no corner sequence: it needs vertices of one quarter of a "
+            f"{size}x{size} board, such as Q16 O17 R14"
+        )
     return corners[0]
 
 
 def format_sequence(corner: Corner, size: int = 19) -> str:
-    """Return a sequence as vertices of the upper right corner; a player who moves twice in a row has "-" in between."""
+    """Return a sequence as vertices of the upper right corner; a player who moves twice in a row
+    has "-" in between."""
     words: list[str] = []
     for colour, side, top in corner:
         if len(words) % 2 != colour:
@@ -91,7 +117,12 @@ def format_sequence(corner: Corner, size: int = 19) -> str:
     return " ".join(words)
 
 
-def count_sequences(parts: Sequence[Iterable[GameRecord]], wanted: Sequence[Corner] = (), length: int = 5, most: int = 20) -> list[Frequency]:
+def count_sequences(
+    parts: Sequence[Iterable[GameRecord]],
+    wanted: Sequence[Corner] = (),
+    length: int = 5,
+    most: int = 20,
+) -> list[Frequency]:
     """Count sequences over the parts of a set of games, such as stages of training.
 
     Args:
@@ -110,7 +141,12 @@ def count_sequences(parts: Sequence[Iterable[GameRecord]], wanted: Sequence[Corn
         totals.append(0)
         for record in part:
             size = record.size
-            found = [corner[:moves] for corner in corner_sequences(record, max(lengths)) for moves in lengths if len(corner) >= moves]
+            found = [
+                corner[:moves]
+                for corner in corner_sequences(record, max(lengths))
+                for moves in lengths
+                if len(corner) >= moves
+            ]
             corners.update(found)
             in_games[-1].update(set(found))
             totals[-1] += 1
@@ -120,7 +156,10 @@ def count_sequences(parts: Sequence[Iterable[GameRecord]], wanted: Sequence[Corn
             format_sequence(sequence, size),
             corners[sequence],
             sum(games[sequence] for games in in_games),
-            tuple(games[sequence] / total if total else 0.0 for games, total in zip(in_games, totals, strict=True)),
+            tuple(
+                games[sequence] / total if total else 0.0
+                for games, total in zip(in_games, totals, strict=True)
+            ),
         )
         for sequence in chosen
     ]

@@ -1,4 +1,5 @@
-"""Going through a finished game of Go move by move: what each move was worth, and what would have been better."""
+"""Going through a finished game of Go move by move: what each move was worth, and what would have
+been better."""
 
 from __future__ import annotations
 
@@ -60,13 +61,16 @@ class Review:
     record: GameRecord
     moves: tuple[ReviewedMove, ...]
     final_black_value: float
-    """Value for Black after the last move; the result if the game was played to its end, as `review_game` counts it."""
+    """Value for Black after the last move; the result if the game was played to its end, as
+    `review_game` counts it."""
     stopped: str
     """Why the review ends before the record does; empty if it does not."""
 
     def mistakes(self, number: int, smallest: float = 0.0) -> list[ReviewedMove]:
         """Return the moves that gave most away, the worst first, each more than `smallest`."""
-        return sorted((move for move in self.moves if move.loss > smallest), key=lambda move: -move.loss)[:number]
+        return sorted(
+            (move for move in self.moves if move.loss > smallest), key=lambda move: -move.loss
+        )[:number]
 
 
 def review_game(
@@ -79,7 +83,8 @@ def review_game(
 ) -> Review:
     """Think about every position of a game.
 
-    A review ends at the first move that is out of turn or that the rules forbid, and says so; moves of Black before White's first are handicap stones.
+    A review ends at the first move that is out of turn or that the rules forbid, and says so; moves
+    of Black before White's first are handicap stones.
 
     Args:
       thinker: who thinks; its tree is kept from move to move.
@@ -87,8 +92,9 @@ def review_game(
       game: the rules, on the record's board.
       limits: of every position.
       on_move: called after every move.
-      count_points: (board int8[H, W]) -> Black's points minus White's, without komi, where the players have passed: who leave dead stones on the board.
-        None counts every stone as living, as the rules do.
+      count_points: (board int8[H, W]) -> Black's points minus White's, without komi, where the
+        players have passed: who leave dead stones on the board. None counts every stone as living,
+        as the rules do.
 
     Raises:
       ValueError: the set-up is impossible, or there is no move to review.
@@ -99,7 +105,11 @@ def review_game(
 
     def think(position: Position) -> Analysis:
         analysis = thinker.think(position, limits)
-        if count_points is None or not position.is_over or position.actions[-1:] != (game.num_points,):
+        if (
+            count_points is None
+            or not position.is_over
+            or position.actions[-1:] != (game.num_points,)
+        ):
             return analysis
         black = game.result_of(count_points(game.board(position.state)))
         return dataclasses.replace(analysis, value=-black if position.to_play else black)
@@ -145,11 +155,22 @@ def _objection(position: Position, colour: int, action: int, number: int) -> str
     if colour != position.to_play:
         return f"move {number} is played out of turn"
     if not position.legal[action]:
-        return f"move {number}, {position.action_name(action)}, is forbidden under {position.game.name} rules with superko"
+        return (
+            f"move {number}, {position.action_name(action)}, is forbidden under "
+            f"{position.game.name} rules with superko"
+        )
     return ""
 
 
-def _reviewed(game: Go, position: Position, number: int, colour: int, action: int, analysis: Analysis, following: Analysis) -> ReviewedMove:
+def _reviewed(
+    game: Go,
+    position: Position,
+    number: int,
+    colour: int,
+    action: int,
+    analysis: Analysis,
+    following: Analysis,
+) -> ReviewedMove:
     best = analysis.moves[0] if analysis.moves else None
     return ReviewedMove(
         number=number,
@@ -191,17 +212,24 @@ def review_rows(review: Review) -> list[dict[str, object]]:
 
 
 def review_sgf(review: Review) -> str:
-    """Return the game as SGF with the win rates as comments, and the better line as a variation where a move gave something away."""
+    """Return the game as SGF with the win rates as comments, and the better line as a variation
+    where a move gave something away."""
     shape = review.record.board_shape
     notes = [Note()] * (review.moves[0].number - 1)
     for move in review.moves:
-        lines = [f"Black wins {win_rate(move.black_value):.1f}% before this move; {move.visits} visits"]
+        lines = [
+            f"Black wins {win_rate(move.black_value):.1f}% before this move; {move.visits} visits"
+        ]
         if move.action == move.best:
             lines.append(f"{format_vertex(move.best, shape)} is the best move")
         else:
-            lines.append(f"best {format_vertex(move.best, shape)}; this one loses {50 * move.loss:.1f}%")
+            lines.append(
+                f"best {format_vertex(move.best, shape)}; this one loses {50 * move.loss:.1f}%"
+            )
         lines.append("line " + " ".join(format_vertex(action, shape) for action in move.line))
         notes.append(Note("\n".join(lines), (move.line,) if move.loss > 0 else ()))
     if review.stopped:
-        notes[-1] = Note(f"{notes[-1].comment}\nthe review ends here: {review.stopped}", notes[-1].variations)
+        notes[-1] = Note(
+            f"{notes[-1].comment}\nthe review ends here: {review.stopped}", notes[-1].variations
+        )
     return format_game(review.record, notes)

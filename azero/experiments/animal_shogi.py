@@ -1,4 +1,5 @@
-"""Animal shogi (dobutsu shogi) from nothing, on two CPU cores in minutes. With best play the second player wins, in 78 moves (Tanaka 2009)."""
+"""Animal shogi (dobutsu shogi) from nothing, on two CPU cores in minutes. With best play the second
+player wins, in 78 moves (Tanaka 2009)."""
 
 import dataclasses
 
@@ -13,7 +14,11 @@ EXPERIMENT = Experiment(
     title="Animal shogi: AlphaZero's shogi in small, in minutes on a CPU",
     config=dataclasses.replace(
         _SMALL,
-        game=AnimalShogiConfig(max_moves=128),  # shorter than the game's own limit, so that few moves are spent on games that nobody wins
+        game=AnimalShogiConfig(
+            max_moves=128
+            # shorter than the game's own limit, so that few moves are spent on games that nobody
+            # wins
+        ),
         network=_SMALL.network.replace(filters=48),
         search=_SMALL.search.replace(num_simulations=32, edge_width=None),
         replay=dataclasses.replace(_SMALL.replay, window_games=4000),

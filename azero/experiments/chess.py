@@ -1,4 +1,5 @@
-"""AlphaZero's chess as published (Silver et al. 2018); the settings are those of `alphazero`, and below."""
+"""AlphaZero's chess as published (Silver et al. 2018); the settings are those of `alphazero`, and
+below."""
 
 from azero.experiment import Experiment
 from azero.experiments.alphazero import published
@@ -6,14 +7,17 @@ from azero.games.chess.settings import ChessConfig
 
 EXPERIMENT = Experiment(
     name="chess",
-    title="AlphaZero, chess: 44 million games, 700,000 steps of 4,096 positions (AZ, supplement, Table S3)",
+    title="AlphaZero, chess: 44 million games, 700,000 steps of 4,096 positions (AZ, "
+    "supplement, Table S3)",
     config=published(
         ChessConfig(max_moves=512),  # AZ pseudocode: longer games are drawn
         dirichlet_alpha=0.3,  # AZ Table S3
         policy_head="planes",
         policy_filters=256,  # AZ supplement: one more convolution like the tower's
         search_batch=16,
-        dispatches_per_iteration=2,  # 65,536 positions for 10 steps: 630 games if one has 100 moves, the published 44 million over 700,000 steps
+        # 65,536 positions for 10 steps: 630 games if one has 100 moves, the published 44 million
+        # over 700,000 steps
+        dispatches_per_iteration=2,
     ),
 )
 

@@ -1,4 +1,5 @@
-"""AlphaGo Zero as published: 19x19, 20 blocks of 256, 1,600 simulations, gated self-play (Silver et al. 2017; the three-day run)."""
+"""AlphaGo Zero as published: 19x19, 20 blocks of 256, 1,600 simulations, gated self-play (Silver et
+al. 2017; the three-day run)."""
 
 from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
@@ -13,10 +14,15 @@ from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="go19",
-    title="AlphaGo Zero, 20 blocks: 4.9 million games, 700,000 steps of 2,048 positions (AGZ, 'Empirical analysis')",
+    title="AlphaGo Zero, 20 blocks: 4.9 million games, 700,000 steps of 2,048 positions (AGZ, "
+    "'Empirical analysis')",
     config=Config(
-        game=GoConfig(size=(19,), komi=7.5, superko="positional", suicide=False, max_moves=722),  # AGZ methods: Tromp-Taylor, 19 x 19 x 2 moves
-        network=ResNetConfig(blocks=20, filters=256, policy_filters=2, value_filters=1, value_hidden=256),  # AGZ methods, 'Neural network architecture'
+        game=GoConfig(
+            size=(19,), komi=7.5, superko="positional", suicide=False, max_moves=722
+        ),  # AGZ methods: Tromp-Taylor, 19 x 19 x 2 moves
+        network=ResNetConfig(
+            blocks=20, filters=256, policy_filters=2, value_filters=1, value_hidden=256
+        ),  # AGZ methods, 'Neural network architecture'
         search=PuctConfig(
             num_simulations=1600,  # AGZ methods, 'Self-play'
             puct_form="alphago_zero",
@@ -29,21 +35,31 @@ EXPERIMENT = Experiment(
             num_games=4096,  # not published; enough to fill 64 chips with 64 games each
             search_batch=64,  # trees of 64 games on a chip at a time, whatever the number of chips
             moves_per_dispatch=8,
-            dispatches_per_iteration=5,  # 4,096 x 8 x 5 positions per 100 steps: about 700 games, the published 4.9 million over 700,000 steps
+            # 4,096 x 8 x 5 positions per 100 steps: about 700 games, the published 4.9 million over
+            # 700,000 steps
+            dispatches_per_iteration=5,
             temperature_moves=30,  # AGZ methods, 'Self-play'
             resign_false_positives=0.05,  # the same
             resign_disabled=0.10,  # the same
         ),
-        replay=ReplayConfig(window_games=500_000, min_positions=1_000_000),  # AGZ methods, 'Optimization'
+        replay=ReplayConfig(
+            window_games=500_000, min_positions=1_000_000
+        ),  # AGZ methods, 'Optimization'
         learner=LearnerConfig(
             batch_size=2048,  # AGZ methods, 'Optimization': 64 workers of 32
             steps_per_iteration=100,
             optimiser="momentum",
             momentum=0.9,  # AGZ methods, 'Optimization'
-            learning_rate=((0, 1e-2), (400_000, 1e-3), (600_000, 1e-4)),  # AGZ Extended Data Table 3
+            learning_rate=(
+                (0, 1e-2),
+                (400_000, 1e-3),
+                (600_000, 1e-4),
+            ),  # AGZ Extended Data Table 3
             l2=1e-4,  # AGZ methods, 'Optimization'
         ),
-        evaluation=EvaluationConfig(gate=True, gate_games=400, gate_win_rate=0.55, every=10),  # AGZ methods, 'Evaluator': a checkpoint every 1,000 steps
+        evaluation=EvaluationConfig(
+            gate=True, gate_games=400, gate_win_rate=0.55, every=10
+        ),  # AGZ methods, 'Evaluator': a checkpoint every 1,000 steps
         checkpoint=CheckpointConfig(every=10, keep=3, keep_every=500),
         run=RunConfig(iterations=7000),  # 700,000 steps (AGZ Figure 3)
     ),

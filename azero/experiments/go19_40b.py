@@ -1,4 +1,5 @@
-"""AlphaGo Zero's large run: 40 blocks, 29 million games, 3.1 million steps over 40 days (Silver et al. 2017, 'Final performance')."""
+"""AlphaGo Zero's large run: 40 blocks, 29 million games, 3.1 million steps over 40 days (Silver et
+al. 2017, 'Final performance')."""
 
 import dataclasses
 
@@ -7,12 +8,15 @@ from azero.experiments import go19
 
 EXPERIMENT = Experiment(
     name="go19_40b",
-    title="AlphaGo Zero, 40 blocks: 29 million games, 3.1 million steps of 2,048 positions (AGZ, 'Final performance')",
+    title="AlphaGo Zero, 40 blocks: 29 million games, 3.1 million steps of 2,048 positions "
+    "(AGZ, 'Final performance')",
     config=dataclasses.replace(
         go19.EXPERIMENT.config,
         network=go19.EXPERIMENT.config.network.replace(blocks=40),
         # 29 million games over 31,000 iterations: 935 games each, at about 235 positions a game
-        selfplay=dataclasses.replace(go19.EXPERIMENT.config.selfplay, moves_per_dispatch=9, dispatches_per_iteration=6),
+        selfplay=dataclasses.replace(
+            go19.EXPERIMENT.config.selfplay, moves_per_dispatch=9, dispatches_per_iteration=6
+        ),
         run=dataclasses.replace(go19.EXPERIMENT.config.run, iterations=31_000),
     ),
 )

@@ -1,4 +1,5 @@
-"""5x5 Go from nothing, on two CPU cores in minutes: `make demo`. Black wins the whole board by opening in the centre (van der Werf 2002)."""
+"""5x5 Go from nothing, on two CPU cores in minutes: `make demo`. Black wins the whole board by
+opening in the centre (van der Werf 2002)."""
 
 from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
@@ -15,22 +16,33 @@ EXPERIMENT = Experiment(
     name="go5",
     title="5x5 Go: from random play to the centre opening in minutes on a CPU",
     config=Config(
-        # With best play White loses by 25 points. By the result alone all its moves are then as bad; half of the reward in points teaches it to resist
-        # (experiments/go5-margin: 10, with another seed 6, instead of 0 of 10 games as White against GNU Go).
+        # With best play White loses by 25 points. By the result alone all its moves are then as
+        # bad; half of the reward in points teaches it to resist (experiments/go5-margin: 10, with
+        # another seed 6, instead of 0 of 10 games as White against GNU Go).
         game=GoConfig(size=(5,), komi=0.5, margin_weight=0.5),
         # A fixed convolution, so that machines with and without bf16 units come to one net.
-        network=ResNetConfig(blocks=4, filters=32, value_hidden=64, train_dtype="float32", inference_dtype="float32", convolution="winograd"),
+        network=ResNetConfig(
+            blocks=4,
+            filters=32,
+            value_hidden=64,
+            train_dtype="float32",
+            inference_dtype="float32",
+            convolution="winograd",
+        ),
         search=GumbelConfig(num_simulations=16, max_considered=16),
         selfplay=SelfplayConfig(
             num_games=256,
             moves_per_dispatch=16,
             dispatches_per_iteration=2,
             temperature_moves=0,  # the Gumbel noise explores
-            random_moves=12,  # White loses every game between good players: exploratory moves show it positions that can be won (experiments/go5-settings)
+            # White loses every game between good players: exploratory moves show it positions that
+            # can be won (experiments/go5-settings)
+            random_moves=12,
             random_share=0.15,
             resign=False,  # games are short and every one of them is a lesson
         ),
-        # Most of a run. With 2,500 games and 4e-3 the losses fall faster, but one of two such nets lost all games to GNU Go as Black (experiments/go5-settings).
+        # Most of a run. With 2,500 games and 4e-3 the losses fall faster, but one of two such nets
+        # lost all games to GNU Go as Black (experiments/go5-settings).
         replay=ReplayConfig(window_games=8000, min_positions=8192),
         learner=LearnerConfig(
             batch_size=512,
@@ -38,8 +50,16 @@ EXPERIMENT = Experiment(
             optimiser="adamw",
             learning_rate=((0, 2e-3), (1700, 1e-3), (2150, 3e-4)),
         ),
-        # One net won 10 of 32 games as White against GNU Go with random symmetries, and 20 of 20 (of one line) with their mean.
-        evaluation=EvaluationConfig(gate=False, every=20, games=64, num_simulations=16, temperature_moves=4, average_symmetries=True),
+        # One net won 10 of 32 games as White against GNU Go with random symmetries, and 20 of 20
+        # (of one line) with their mean.
+        evaluation=EvaluationConfig(
+            gate=False,
+            every=20,
+            games=64,
+            num_simulations=16,
+            temperature_moves=4,
+            average_symmetries=True,
+        ),
         checkpoint=CheckpointConfig(every=10, keep=3, keep_every=20),
         run=RunConfig(iterations=100),
     ),

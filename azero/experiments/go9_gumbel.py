@@ -8,11 +8,15 @@ from azero.search.settings import GumbelConfig
 
 EXPERIMENT = Experiment(
     name="go9_gumbel",
-    title="9x9 Go with Gumbel at 16 simulations, where visit-count search hardly learns (GUM Figure 2)",
+    title="9x9 Go with Gumbel at 16 simulations, where visit-count search hardly learns (GUM "
+    "Figure 2)",
     config=dataclasses.replace(
         go9.EXPERIMENT.config,
-        search=GumbelConfig(num_simulations=16, max_considered=16, c_visit=50.0, c_scale=1.0),  # GUM section 7 and appendix
-        # The Gumbel noise explores already: with 16 simulations over 16 moves, visit counts would be a uniform draw.
+        search=GumbelConfig(
+            num_simulations=16, max_considered=16, c_visit=50.0, c_scale=1.0
+        ),  # GUM section 7 and appendix
+        # The Gumbel noise explores already: with 16 simulations over 16 moves, visit counts would
+        # be a uniform draw.
         selfplay=dataclasses.replace(go9.EXPERIMENT.config.selfplay, temperature_moves=0),
     ),
 )

@@ -1,4 +1,5 @@
-"""Gardner's 5x5 minichess from nothing, on two CPU cores in minutes. With best play it is a draw (Mhalla and Prost 2013)."""
+"""Gardner's 5x5 minichess from nothing, on two CPU cores in minutes. With best play it is a draw
+(Mhalla and Prost 2013)."""
 
 from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
@@ -15,9 +16,22 @@ EXPERIMENT = Experiment(
     name="minichess",
     title="5x5 minichess: AlphaZero's chess in small, in minutes on a CPU",
     config=Config(
-        game=MinichessConfig(max_moves=100),  # shorter than the game's own limit: at first few games are decided, and draws by length teach little
-        network=ResNetConfig(blocks=4, filters=32, policy_filters=8, value_hidden=64, train_dtype="float32", inference_dtype="float32"),
-        search=GumbelConfig(num_simulations=24, max_considered=8, random_symmetry=False, edge_width=40),
+        game=MinichessConfig(
+            max_moves=100
+            # shorter than the game's own limit: at first few games are decided, and draws by length
+            # teach little
+        ),
+        network=ResNetConfig(
+            blocks=4,
+            filters=32,
+            policy_filters=8,
+            value_hidden=64,
+            train_dtype="float32",
+            inference_dtype="float32",
+        ),
+        search=GumbelConfig(
+            num_simulations=24, max_considered=8, random_symmetry=False, edge_width=40
+        ),
         selfplay=SelfplayConfig(
             num_games=256,
             search_batch=128,
@@ -33,7 +47,9 @@ EXPERIMENT = Experiment(
             optimiser="adamw",
             learning_rate=((0, 3e-3), (1400, 1e-3), (2000, 3e-4)),
         ),
-        evaluation=EvaluationConfig(gate=False, every=24, games=64, num_simulations=24, temperature_moves=4),
+        evaluation=EvaluationConfig(
+            gate=False, every=24, games=64, num_simulations=24, temperature_moves=4
+        ),
         checkpoint=CheckpointConfig(every=8, keep=3, keep_every=24),
         run=RunConfig(iterations=96),
     ),

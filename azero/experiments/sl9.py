@@ -1,4 +1,5 @@
-"""The AlphaGo Zero network learning from 9x9 games of a strong engine: the supervised comparison where 19x19 is out of reach."""
+"""The AlphaGo Zero network learning from 9x9 games of a strong engine: the supervised comparison
+where 19x19 is out of reach."""
 
 from azero.data.settings import ReplayConfig
 from azero.experiment import Experiment
@@ -12,20 +13,29 @@ from azero.train.settings import CheckpointConfig, RunConfig
 
 EXPERIMENT = Experiment(
     name="sl9",
-    title="a 4-block net learning from 9x9 games of an expert: dual|sep x res|conv|plain on one data set (--network.heads, --network.tower)",
+    title="a 4-block net learning from 9x9 games of an expert: dual|sep x res|conv|plain on one "
+    "data set (--network.heads, --network.tower)",
     config=Config(
         game=GoConfig(size=(9,), komi=7.0, suicide=True),  # the rules of the games: Tromp-Taylor
         network=ResNetConfig(blocks=4, filters=32, value_hidden=64),
-        search=PuctConfig(num_simulations=200, puct_form="alphazero"),  # for playing with what was learned, as in go9
+        search=PuctConfig(
+            num_simulations=200, puct_form="alphazero"
+        ),  # for playing with what was learned, as in go9
         replay=ReplayConfig(symmetries=True),
         learner=LearnerConfig(
             batch_size=128,
             steps_per_iteration=100,
             optimiser="momentum",
-            learning_rate=((0, 1e-1), (1000, 1e-2), (1600, 1e-3)),  # the first three rates of AGZ Extended Data Table 3, supervised, in 2,000 steps
+            learning_rate=(
+                (0, 1e-1),
+                (1000, 1e-2),
+                (1600, 1e-3),
+            ),  # the first three rates of AGZ Extended Data Table 3, supervised, in 2,000 steps
             value_weight=0.01,  # AGZ methods: against overfitting to the results
         ),
-        evaluation=EvaluationConfig(gate=False, every=5, validation_positions=5_000, sensible_moves=True),
+        evaluation=EvaluationConfig(
+            gate=False, every=5, validation_positions=5_000, sensible_moves=True
+        ),
         checkpoint=CheckpointConfig(every=5, keep=2),
         run=RunConfig(iterations=20),
     ),

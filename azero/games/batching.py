@@ -13,14 +13,19 @@ from jax.custom_batching import custom_vmap
 from azero.types import PyTree
 
 CHUNK = 128
-"""Positions at a time on a CPU: 1,024 at once fall out of the cache (1 MB a core) and run at half the speed, at 9x9 and at 19x19."""
+"""Positions at a time on a CPU: 1,024 at once fall out of the cache (1 MB a core) and run at half
+the speed, at 9x9 and at 19x19."""
 
 
-def batch_native(function: Callable[..., PyTree], on_cpu: Callable[..., PyTree] | None = None) -> Callable[..., PyTree]:
-    """Return a function of one position that calls `function`, which is written for arrays [B, ...], once for the whole batch.
+def batch_native(
+    function: Callable[..., PyTree], on_cpu: Callable[..., PyTree] | None = None
+) -> Callable[..., PyTree]:
+    """Return a function of one position that calls `function`, which is written for arrays [B,
+    ...], once for the whole batch.
 
-    Without `vmap` the batch has one position. Under `vmap`, also nested, all mapped axes become the one batch axis, so that a loop inside `function` has a
-    scalar condition instead of a select over its whole carry. On a CPU the batch comes in chunks, or whole to `on_cpu` where that is given.
+    Without `vmap` the batch has one position. Under `vmap`, also nested, all mapped axes become the
+    one batch axis, so that a loop inside `function` has a scalar condition instead of a select over
+    its whole carry. On a CPU the batch comes in chunks, or whole to `on_cpu` where that is given.
     """
     for_cpu = functools.partial(_in_chunks, function) if on_cpu is None else on_cpu
 
@@ -29,8 +34,13 @@ def batch_native(function: Callable[..., PyTree], on_cpu: Callable[..., PyTree] 
         return jax.lax.platform_dependent(*arguments, cpu=for_cpu, default=function)
 
     @call.def_vmap
-    def _merge(axis_size: int, in_batched: list[bool], *arguments: jax.Array) -> tuple[PyTree, PyTree]:
-        mapped = [a if is_mapped else jnp.broadcast_to(a[None], (axis_size, *a.shape)) for a, is_mapped in zip(arguments, in_batched, strict=True)]
+    def _merge(
+        axis_size: int, in_batched: list[bool], *arguments: jax.Array
+    ) -> tuple[PyTree, PyTree]:
+        mapped = [
+            a if is_mapped else jnp.broadcast_to(a[None], (axis_size, *a.shape))
+            for a, is_mapped in zip(arguments, in_batched, strict=True)
+        ]
         inner = mapped[0].shape[1]
         output = call(*[a.reshape(axis_size * inner, *a.shape[2:]) for a in mapped])
         output = jax.tree.map(lambda a: a.reshape(axis_size, inner, *a.shape[1:]), output)
@@ -43,9 +53,12 @@ def batch_native(function: Callable[..., PyTree], on_cpu: Callable[..., PyTree] 
 
 
 def _in_chunks(function: Callable[..., PyTree], *arguments: jax.Array) -> PyTree:
-    """Call `function` on chunks of at most CHUNK positions, one after the other; on the whole batch if it has no such divisor of a useful size."""
+    """Call `function` on chunks of at most CHUNK positions, one after the other; on the whole batch
+    if it has no such divisor of a useful size."""
     batch = arguments[0].shape[0]
-    chunk = next((size for size in range(min(CHUNK, batch), CHUNK // 4, -1) if batch % size == 0), batch)
+    chunk = next(
+        (size for size in range(min(CHUNK, batch), CHUNK // 4, -1) if batch % size == 0), batch
+    )
     if chunk == batch:
         return function(*arguments)
     chunks = [a.reshape(batch // chunk, chunk, *a.shape[1:]) for a in arguments]

@@ -1,12 +1,13 @@
 """Boards as bits.
 
 Two forms of a set of points on an H x W board (W <= 31):
-    words   uint32[K, ...], K = ceil(H*W / 32): point i is bit i % 32 of word i // 32. Small: this is what a state stores.
-    rows    uint32[H, ..., B]: column c of row r is bit c of rows[r]; bits from W on are zero. The batch is last, so that a step between columns is a shift by
+    words   uint32[K, ...], K = ceil(H*W / 32): point i is bit i % 32 of word i // 32. Small: this
+    is what a state stores. rows    uint32[H, ..., B]: column c of row r is bit c of rows[r]; bits
+    from W on are zero. The batch is last, so that a step between columns is a shift by
             one bit and one between rows an offset of whole vectors: no gather, no scatter.
 
-The optimization barriers keep a concatenation out of the arithmetic around it: XLA does not vectorise a fused one on a CPU, and copies a lone one block by
-block.
+The optimization barriers keep a concatenation out of the arithmetic around it: XLA does not
+vectorise a fused one on a CPU, and copies a lone one block by block.
 """
 
 from __future__ import annotations
@@ -58,8 +59,9 @@ def _join(arrays: list[Array]) -> Array:
 def batch_first(words: Array) -> Array:
     """Return uint32[B, N] of words uint32[N, B], N at least 16, transposed once.
 
-    XLA on a CPU makes a transposition part of everything that uses it, which then reads single words from all over the batch, but never one that goes into a
-    concatenation of more than eight arrays: so it is made in sixteen parts.
+    XLA on a CPU makes a transposition part of everything that uses it, which then reads single
+    words from all over the batch, but never one that goes into a concatenation of more than eight
+    arrays: so it is made in sixteen parts.
     """
     cuts = [len(words) * part // 16 for part in range(17)]
     parts = [words[start:end].T for start, end in itertools.pairwise(cuts)]
@@ -78,7 +80,9 @@ def board_rows(shape: tuple[int, int]) -> Array:
 
 def unpack(words: Array, num_points: int) -> Array:
     """Return bool[..., num_points] of words uint32[..., K]."""
-    bits = (words[..., None] >> jnp.arange(32, dtype=jnp.uint32).reshape((1,) * words.ndim + (32,))) & 1
+    bits = (
+        words[..., None] >> jnp.arange(32, dtype=jnp.uint32).reshape((1,) * words.ndim + (32,))
+    ) & 1
     return bits.reshape(*words.shape[:-1], -1)[..., :num_points] != 0
 
 
@@ -86,7 +90,9 @@ def pack(points: Array) -> Array:
     """Return words uint32[..., K] of bool[..., num_points]."""
     length = num_words(points.shape[-1]) * 32
     padded = jnp.pad(points, [(0, 0)] * (points.ndim - 1) + [(0, length - points.shape[-1])])
-    bits = padded.reshape(*points.shape[:-1], -1, 32).astype(jnp.uint32) << jnp.arange(32, dtype=jnp.uint32).reshape((1,) * points.ndim + (32,))
+    bits = padded.reshape(*points.shape[:-1], -1, 32).astype(jnp.uint32) << jnp.arange(
+        32, dtype=jnp.uint32
+    ).reshape((1,) * points.ndim + (32,))
     return bits.sum(axis=-1, dtype=jnp.uint32)
 
 
@@ -103,7 +109,8 @@ def unpack_host(words: np.ndarray, num_points: int) -> np.ndarray:
 
 
 def point_rows(points: Array, shape: tuple[int, int]) -> Array:
-    """Return rows uint32[H, B] with one bit each for points int32[B]; none where the point is not on the board (a pass)."""
+    """Return rows uint32[H, B] with one bit each for points int32[B]; none where the point is not
+    on the board (a pass)."""
     height, width = shape
     bit = jnp.uint32(1) << (points % width).astype(jnp.uint32)
     rows = jnp.arange(height, dtype=jnp.int32).reshape(height, 1)
@@ -117,7 +124,9 @@ def where(condition: Array, rows: Array) -> Array:
 
 def vertical_neighbours(rows: Array) -> tuple[Array, Array]:
     """Return what each point sees above it and below it."""
-    padded = jax.lax.optimization_barrier(jax.lax.pad(rows, jnp.uint32(0), [(1, 1, 0)] + [(0, 0, 0)] * (rows.ndim - 1)))
+    padded = jax.lax.optimization_barrier(
+        jax.lax.pad(rows, jnp.uint32(0), [(1, 1, 0)] + [(0, 0, 0)] * (rows.ndim - 1))
+    )
     return padded[:-2], padded[2:]
 
 
@@ -128,7 +137,8 @@ def neighbours(rows: Array) -> Array:
 
 
 def union(rows: Array) -> Array:
-    """Return the word uint32[..., B] that collects the columns of all rows: zero where the set is empty."""
+    """Return the word uint32[..., B] that collects the columns of all rows: zero where the set is
+    empty."""
     return functools.reduce(jnp.bitwise_or, list(rows))
 
 
@@ -138,10 +148,13 @@ def any_of(rows: Array) -> Array:
 
 
 def flood(seeds: Array, mask: Array) -> Array:
-    """Return every point of `mask` that is connected, inside `mask`, to a seed. Seeds lie in `mask`; both are rows uint32[H, ..., B].
+    """Return every point of `mask` that is connected, inside `mask`, to a seed. Seeds lie in
+    `mask`; both are rows uint32[H, ..., B].
 
-    A sweep goes down and up the board. On each row it carries the set along runs of the mask: upwards through a whole run by the carry of an addition,
-    downwards by up to three columns with two shifts. The loop ends after a sweep in which no position of the batch grew, mostly the third or fourth.
+    A sweep goes down and up the board. On each row it carries the set along runs of the mask:
+    upwards through a whole run by the carry of an addition, downwards by up to three columns with
+    two shifts. The loop ends after a sweep in which no position of the batch grew, mostly the third
+    or fourth.
     """
     masks = list(mask)
     pairs = [row & (row >> 1) for row in masks]
@@ -161,7 +174,9 @@ def flood(seeds: Array, mask: Array) -> Array:
         changed = [new ^ old for new, old in zip(rows, before, strict=True)]
         return rows, (functools.reduce(jnp.bitwise_or, changed) != 0).any()
 
-    return _join(jax.lax.while_loop(lambda carry: carry[1], sweep, (list(seeds), (seeds != 0).any()))[0])
+    return _join(
+        jax.lax.while_loop(lambda carry: carry[1], sweep, (list(seeds), (seeds != 0).any()))[0]
+    )
 
 
 def first_point(rows: Array, shape: tuple[int, int]) -> Array:
@@ -196,12 +211,14 @@ def count_points(rows: Array) -> Array:
 
 
 def number_rows(numbers: Array, rows: Array, num_bits: int) -> list[Array]:
-    """Return binary digits, the lowest first, of a number at every point: `numbers` int32[B] at the points of rows uint32[H, B], 0 elsewhere."""
+    """Return binary digits, the lowest first, of a number at every point: `numbers` int32[B] at the
+    points of rows uint32[H, B], 0 elsewhere."""
     return [where((((numbers >> bit) & 1) != 0)[None], rows) for bit in range(num_bits)]
 
 
 def add_point(digits: list[Array], rows: Array) -> list[Array]:
-    """Return the digits of the numbers at every point, one larger at the points of rows; the largest number goes round to 0."""
+    """Return the digits of the numbers at every point, one larger at the points of rows; the
+    largest number goes round to 0."""
     added = []
     for digit in digits:
         added.append(digit ^ rows)

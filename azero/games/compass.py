@@ -1,7 +1,8 @@
-"""Sets of squares along the eight directions of the compass: what chess and shogi share, in whatever words each of them holds a set.
+"""Sets of squares along the eight directions of the compass: what chess and shogi share, in
+whatever words each of them holds a set.
 
-Words are uint32 arrays of any one shape, of numpy or of JAX: only operators are used, so that the same rules serve a compiled batch and a single position on the
-host.
+Words are uint32 arrays of any one shape, of numpy or of JAX: only operators are used, so that the
+same rules serve a compiled batch and a single position on the host.
 """
 
 from __future__ import annotations
@@ -18,8 +19,18 @@ from azero.types import Array
 Direction = tuple[int, int]
 """(files to the right, ranks forward)"""
 
-COMPASS: tuple[Direction, ...] = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
-"""N, NE, E, SE, S, SW, W, NW (AZ, supplement, 'Representation'); number d + 4 is opposite to d, odd numbers are diagonals."""
+COMPASS: tuple[Direction, ...] = (
+    (0, 1),
+    (1, 1),
+    (1, 0),
+    (1, -1),
+    (0, -1),
+    (-1, -1),
+    (-1, 0),
+    (-1, 1),
+)
+"""N, NE, E, SE, S, SW, W, NW (AZ, supplement, 'Representation'); number d + 4 is opposite to d, odd
+numbers are diagonals."""
 N, NE, E, SE, S, SW, W, NW = range(8)
 
 
@@ -31,7 +42,8 @@ class SquareSet(Protocol):
     def __invert__(self) -> Self: ...
 
     def when(self, words: Array) -> Self:
-        """Return the set where `words` is all ones, the empty set where it is zero (see `spread`)."""
+        """Return the set where `words` is all ones, the empty set where it is zero (see
+        `spread`)."""
         ...
 
     def is_empty(self) -> Array:
@@ -68,12 +80,19 @@ def union(sets: Iterable[Word]) -> Word:
     return functools.reduce(operator.or_, sets)
 
 
-def fill_lines(seeds: AnySet, free: AnySet, direction: Direction, moved: Callable[[AnySet, Direction, int], AnySet]) -> AnySet:
-    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares of `free` (parallel prefix, three doublings: 7 squares).
+def fill_lines(
+    seeds: AnySet,
+    free: AnySet,
+    direction: Direction,
+    moved: Callable[[AnySet, Direction, int], AnySet],
+) -> AnySet:
+    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares
+    of `free` (parallel prefix, three doublings: 7 squares).
 
     Args:
       seeds: where lines begin.
-      free: squares that a line may pass; none that a move in `direction` reaches only by wrapping round a side of the board.
+      free: squares that a line may pass; none that a move in `direction` reaches only by wrapping
+        round a side of the board.
       direction: where to.
       moved: returns a set moved by a direction times a distance; it may wrap round the sides.
     """
@@ -108,7 +127,8 @@ class Seen(Protocol[AnySet]):
 
     @property
     def fire(self) -> list[AnySet]:
-        """The other side's runners of that direction and the empty squares they pass, the king not in the way."""
+        """The other side's runners of that direction and the empty squares they pass, the king not
+        in the way."""
         ...
 
     @property
@@ -138,7 +158,10 @@ def guard_of(
       compute_once: returns the same sets, which XLA then computes once.
     """
     attacked = union([*lines.hits, near_attacks])
-    pinned = [union(lines.sight[d] & lines.hits[opposite(d)] & own for d in (line, line + 4)) for line in range(4)]
+    pinned = [
+        union(lines.sight[d] & lines.hits[opposite(d)] & own for d in (line, line + 4))
+        for line in range(4)
+    ]
     checkers = union([near_checkers, *(lines.sight[d] & runners[d] for d in range(8))])
     between = union(lines.sight[d] & lines.fire[opposite(d)] for d in range(8))
     free, one = spread(checkers.is_empty()), spread(~checkers.has_several())

@@ -1,6 +1,7 @@
 """Boards of pieces in text: the ranks of FEN and SFEN, and diagrams. Host side only.
 
-Pieces are given by square, the nearest rank of the first mover first, as letters; a dot or nothing is an empty square.
+Pieces are given by square, the nearest rank of the first mover first, as letters; a dot or nothing
+is an empty square.
 """
 
 from __future__ import annotations
@@ -10,17 +11,26 @@ from collections.abc import Mapping, Sequence
 
 
 def format_ranks(pieces: Sequence[str], files: int) -> str:
-    """Return the pieces as FEN and SFEN have them: the far rank first, a run of empty squares as its length."""
+    """Return the pieces as FEN and SFEN have them: the far rank first, a run of empty squares as
+    its length."""
     rows = []
     for begin in range(len(pieces) - files, -1, -files):
-        runs = itertools.groupby(pieces[begin : begin + files], key=lambda piece: piece in ("", "."))
-        rows.append("".join(str(len(list(run))) if is_empty else "".join(run) for is_empty, run in runs))
+        runs = itertools.groupby(
+            pieces[begin : begin + files], key=lambda piece: piece in ("", ".")
+        )
+        rows.append(
+            "".join(str(len(list(run))) if is_empty else "".join(run) for is_empty, run in runs)
+        )
     return "/".join(rows)
 
 
 def diagram_rows(pieces: Sequence[str], files: int) -> list[str]:
-    """Return the rows of a diagram, the far rank first, each behind its number, and the letters of the files below them."""
-    rows = [f"{begin // files + 1} {' '.join(pieces[begin : begin + files])}" for begin in range(len(pieces) - files, -1, -files)]
+    """Return the rows of a diagram, the far rank first, each behind its number, and the letters of
+    the files below them."""
+    rows = [
+        f"{begin // files + 1} {' '.join(pieces[begin : begin + files])}"
+        for begin in range(len(pieces) - files, -1, -files)
+    ]
     return [*rows, "  " + " ".join("abcdefgh"[:files])]
 
 

@@ -1,4 +1,5 @@
-"""Reading what is compressed, within bounds: a small file may be made to expand to more than any memory or disk holds. Host side only."""
+"""Reading what is compressed, within bounds: a small file may be made to expand to more than any
+memory or disk holds. Host side only."""
 
 from __future__ import annotations
 
@@ -7,15 +8,19 @@ import io
 from typing import IO
 
 LARGEST_TEXT = 256 << 20
-"""Bytes of a text, or of an archive inside another, both of which are held in memory; the Fox server's games of a year are less in one file."""
+"""Bytes of a text, or of an archive inside another, both of which are held in memory; the Fox
+server's games of a year are less in one file."""
 LARGEST_RATIO = 200
-"""Bytes out for a byte in. Collections of games compress to a third to a twentieth; gzip makes up to 1,032 of one (zlib's technical details)."""
+"""Bytes out for a byte in. Collections of games compress to a third to a twentieth; gzip makes up
+to 1,032 of one (zlib's technical details)."""
 FREE_BYTES = 32 << 20
-"""What any file may expand to, whatever its ratio: a test or a collection of one game over and over."""
+"""What any file may expand to, whatever its ratio: a test or a collection of one game over and
+over."""
 MOST_BYTES = 64 << 30
 """Bytes that one file may expand to in all: some hours of reading."""
 MOST_MEMBERS = 1_000_000
-"""Members of one archive, those inside of others included; the largest collection known here, GoGoD, has 125,000 games."""
+"""Members of one archive, those inside of others included; the largest collection known here,
+GoGoD, has 125,000 games."""
 _CHUNK = 1 << 20
 
 
@@ -51,7 +56,8 @@ class Budget:
         self._bytes += count
         if self._bytes > self._most:
             raise TooLargeError(
-                f"{self._name} expands to more than {self._most >> 20:,} MiB (allowed are {LARGEST_RATIO} times its size, and {MOST_BYTES >> 30} GiB); "
+                f"{self._name} expands to more than {self._most >> 20:,} MiB (allowed are "
+                f"{LARGEST_RATIO} times its size, and {MOST_BYTES >> 30} GiB); "
                 "expand it yourself if it is what it should be"
             )
 
@@ -66,7 +72,10 @@ class Budget:
         while chunk := file.read(_CHUNK):
             length += len(chunk)
             if length > LARGEST_TEXT:
-                raise TooLargeError(f"{name} has more than {LARGEST_TEXT >> 20} MiB, which are held in memory; divide it")
+                raise TooLargeError(
+                    f"{name} has more than {LARGEST_TEXT >> 20} MiB, which are held in "
+                    f"memory; divide it"
+                )
             chunks.append(chunk)
         return b"".join(chunks)
 

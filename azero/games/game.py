@@ -1,7 +1,8 @@
 """The Game contract: rules as pure functions of one position, and the table of games.
 
-A game is a frozen (hashable) object whose methods can be jitted and vmapped; `vmap` is applied by the callers, where the batch is born. A game may hide a
-natively batched form behind `jax.custom_batching.custom_vmap`.
+A game is a frozen (hashable) object whose methods can be jitted and vmapped; `vmap` is applied by
+the callers, where the batch is born. A game may hide a natively batched form behind
+`jax.custom_batching.custom_vmap`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ if TYPE_CHECKING:
 class Game(Protocol):
     """Rules of a two-player, zero-sum, perfect-information board game.
 
-    `State` is a pytree of fixed shapes. There are two forms of it with the same verbs: the state of a real game (from `init`), for which the legal mask is
-    exact, and the slim state of a search tree (from `search_state`), which drops what only the exact rule over a whole game needs.
+    `State` is a pytree of fixed shapes. There are two forms of it with the same verbs: the state of
+    a real game (from `init`), for which the legal mask is exact, and the slim state of a search
+    tree (from `search_state`), which drops what only the exact rule over a whole game needs.
     """
 
     name: str
     num_actions: int
     max_legal_actions: int
-    """The most legal moves that a position can have (218 of 4,672 in chess): the room that a search tree keeps for each."""
+    """The most legal moves that a position can have (218 of 4,672 in chess): the room that a search
+    tree keeps for each."""
     board_shape: tuple[int, int]
     num_planes: int
     max_moves: int
@@ -34,7 +37,8 @@ class Game(Protocol):
     frame_words: int
     """uint32 words of one packed position."""
     num_symmetries: int
-    """Size of the symmetry group (8 for a square Go board, 4 for a rectangular one, 1 for chess); symmetry 0 is the identity."""
+    """Size of the symmetry group (8 for a square Go board, 4 for a rectangular one, 1 for chess);
+    symmetry 0 is the identity."""
 
     def init(self) -> PyTree:
         """Return the state before the first move."""
@@ -45,7 +49,8 @@ class Game(Protocol):
         ...
 
     def legal_action_mask(self, state: PyTree) -> Array:
-        """Return bool[A], True where the move is legal. All True once the game is over, so that a softmax over it stays finite."""
+        """Return bool[A], True where the move is legal. All True once the game is over, so that a
+        softmax over it stays finite."""
         ...
 
     def to_play(self, state: PyTree) -> Array:
@@ -57,7 +62,8 @@ class Game(Protocol):
         ...
 
     def rewards(self, state: PyTree) -> Array:
-        """Return float32[2], the results of the first and the second mover: +1, -1 or 0; zero until the end."""
+        """Return float32[2], the results of the first and the second mover: +1, -1 or 0; zero until
+        the end."""
         ...
 
     def observe(self, state: PyTree) -> Array:
@@ -65,15 +71,18 @@ class Game(Protocol):
         ...
 
     def search_state(self, state: PyTree) -> PyTree:
-        """Return the slim form of `state` that a search tree stores. The verbs accept it; only the whole-game repetition rule may be weaker."""
+        """Return the slim form of `state` that a search tree stores. The verbs accept it; only the
+        whole-game repetition rule may be weaker."""
         ...
 
     def pack_frame(self, state: PyTree) -> Array:
-        """Return uint32[F]: the current position (not its history), enough for `observe_frames`. An all-zero frame stands for "before the game began"."""
+        """Return uint32[F]: the current position (not its history), enough for `observe_frames`. An
+        all-zero frame stands for "before the game began"."""
         ...
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
-        """Return the planes of `observe` from packed frames uint32[num_frames, F], newest first, and the side to move int32[]."""
+        """Return the planes of `observe` from packed frames uint32[num_frames, F], newest first,
+        and the side to move int32[]."""
         ...
 
     def transform_planes(self, planes: Array, symmetry: Array) -> Array:
@@ -81,7 +90,8 @@ class Game(Protocol):
         ...
 
     def transform_policy(self, policy: Array, symmetry: Array) -> Array:
-        """Apply symmetry int32[] to an array over the actions [A], so that it fits the planes that `transform_planes` gives."""
+        """Apply symmetry int32[] to an array over the actions [A], so that it fits the planes that
+        `transform_planes` gives."""
         ...
 
     def inverse_transform_policy(self, policy: Array, symmetry: Array) -> Array:
@@ -109,7 +119,8 @@ class Facts(NamedTuple):
 
 @runtime_checkable
 class PlayedOnHost(Protocol):
-    """What a game has besides when a real game of it can be played without a compiled program. States are those of `Game`, in NumPy's arrays."""
+    """What a game has besides when a real game of it can be played without a compiled program.
+    States are those of `Game`, in NumPy's arrays."""
 
     def host_init(self) -> PyTree:
         """Return the state before the first move."""
@@ -126,7 +137,8 @@ class PlayedOnHost(Protocol):
 
 @runtime_checkable
 class Scored(Protocol):
-    """What a game has besides when its result is a number of points, counted against a handicap that the players agree on (komi in Go).
+    """What a game has besides when its result is a number of points, counted against a handicap
+    that the players agree on (komi in Go).
 
     Programs compiled for `general` serve every komi, and all other rules that `arguments` holds.
     """
@@ -147,11 +159,13 @@ class Scored(Protocol):
         ...
 
     def with_arguments(self, arguments: Array) -> Game:
-        """Return the same game with the rules in traced `arguments`: for step, legal moves and end of the slim states of a search tree alone."""
+        """Return the same game with the rules in traced `arguments`: for step, legal moves and end
+        of the slim states of a search tree alone."""
         ...
 
     def final_points(self, state: PyTree) -> Array:
-        """Return float32[]: the points that the first mover is ahead on the board of a finished game, without komi; zero until the end."""
+        """Return float32[]: the points that the first mover is ahead on the board of a finished
+        game, without komi; zero until the end."""
         ...
 
     def result_of(self, points: float) -> float:

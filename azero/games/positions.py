@@ -31,35 +31,46 @@ class ReadsPositions(Protocol):
 
 
 def join(parts: Sequence[Any]) -> Any:
-    """Return one or more trees of numpy words [1], such as positions of one game, as one tree of words [P]."""
+    """Return one or more trees of numpy words [1], such as positions of one game, as one tree of
+    words [P]."""
     return jax.tree.map(lambda *words: np.concatenate(words), *parts)
 
 
 def read_positions(game: Game, path: Path) -> PyTree:
-    """Return the states that games begin with, as numpy arrays [P, ...], from a file with one position a line.
+    """Return the states that games begin with, as numpy arrays [P, ...], from a file with one
+    position a line.
 
-    The positions are in the notation of the game: FEN for chess and minichess, SFEN for shogi and animal shogi. Empty lines and lines that begin with # are
-    left out.
+    The positions are in the notation of the game: FEN for chess and minichess, SFEN for shogi and
+    animal shogi. Empty lines and lines that begin with # are left out.
 
     Raises:
-      ValueError: the game has no such notation, the file cannot be read or holds no position, or a line is wrong; file and line are quoted.
+      ValueError: the game has no such notation, the file cannot be read or holds no position, or a
+        line is wrong; file and line are quoted.
     """
     return _read(game, path)[1]
 
 
 def read_position_lines(game: Game, path: Path) -> list[str]:
-    """Return the lines of such a file, all of them positions that a game can go on from; arguments and errors as of `read_positions`."""
+    """Return the lines of such a file, all of them positions that a game can go on from; arguments
+    and errors as of `read_positions`."""
     return _read(game, path)[0]
 
 
 def _read(game: Game, path: Path) -> tuple[list[str], PyTree]:
     if not isinstance(game, ReadsPositions):
-        raise ValueError(f"start positions are for chess, minichess, shogi and animal_shogi; {game.name} begins with its own position")
+        raise ValueError(
+            f"start positions are for chess, minichess, shogi and animal_shogi; "
+            f"{game.name} begins with its own position"
+        )
     try:
         content = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read the start positions in {path}: {error}") from error
-    rows = [(number, line.strip()) for number, line in enumerate(content.splitlines(), 1) if line.strip() and not line.startswith("#")]
+    rows = [
+        (number, line.strip())
+        for number, line in enumerate(content.splitlines(), 1)
+        if line.strip() and not line.startswith("#")
+    ]
     if not rows:
         raise ValueError(f"{path} holds no start position; one position a line is needed")
     lines = [line for _, line in rows]

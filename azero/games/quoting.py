@@ -9,4 +9,6 @@ LONGEST = 300
 def shorten(text: object) -> str:
     """Return `text` with its middle left out if it is long."""
     whole = str(text)
-    return whole if len(whole) <= LONGEST else f"{whole[: LONGEST // 2]} ... {whole[-LONGEST // 2 :]}"
+    return (
+        whole if len(whole) <= LONGEST else f"{whole[: LONGEST // 2]} ... {whole[-LONGEST // 2 :]}"
+    )

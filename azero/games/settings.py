@@ -52,9 +52,11 @@ class PiecesConfig(GameConfig):
     """What games of pieces have in common."""
 
     max_moves: int | None = None
-    """Moves after which the game is drawn; None is the game's own number (chess and shogi: 512, AZ; their small relatives: 256)."""
+    """Moves after which the game is drawn; None is the game's own number (chess and shogi: 512, AZ;
+    their small relatives: 256)."""
     start_positions: str | None = None  # type: ignore[misc]
-    """File of positions, one a line (FEN, SFEN), one of which is drawn for every game of self-play; None is the game's own beginning."""
+    """File of positions, one a line (FEN, SFEN), one of which is drawn for every game of self-play;
+    None is the game's own beginning."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of the class of the rules."""

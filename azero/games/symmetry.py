@@ -1,8 +1,9 @@
 """The symmetries of a board, on boards, planes and policies.
 
-Symmetry s is made of three bits, applied in this order: 4 transposes, 1 turns the rows upside down, 2 turns the columns left to right. A square board has all
-eight; a rectangular one has the four without the transpose. Only reversals and selects are used, so a random symmetry for every position of a batch stays cheap
-under `vmap`: no gather.
+Symmetry s is made of three bits, applied in this order: 4 transposes, 1 turns the rows upside down,
+2 turns the columns left to right. A square board has all eight; a rectangular one has the four
+without the transpose. Only reversals and selects are used, so a random symmetry for every position
+of a batch stays cheap under `vmap`: no gather.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def inverse_transform(board: Array, symmetry: Array) -> Array:
 
 
 def transform_policy(policy: Array, symmetry: Array, board_shape: tuple[int, int]) -> Array:
-    """Apply symmetry int32[] to an array [A] whose first H*W entries are the points row by row; the rest (pass) stays."""
+    """Apply symmetry int32[] to an array [A] whose first H*W entries are the points row by row; the
+    rest (pass) stays."""
     points, rest = _split(policy, board_shape)
     return jnp.concatenate([transform(points, symmetry).reshape(-1), rest])
 
@@ -58,7 +60,8 @@ def _transpose(board: Array, symmetry: Array) -> Array:
 
 
 class IdentityOnly:
-    """The part of the Game contract about symmetries, for games whose rules or opening position have none but the identity."""
+    """The part of the Game contract about symmetries, for games whose rules or opening position
+    have none but the identity."""
 
     num_symmetries: ClassVar[int] = 1
 

@@ -1,4 +1,5 @@
-"""Making games from their settings or by name. A game's module is imported when the game is made."""
+"""Making games from their settings or by name. A game's module is imported when the game is
+made."""
 
 from __future__ import annotations
 
@@ -29,13 +30,16 @@ def build(config: GameConfig) -> Game:
 
 
 def make(name: str, **options: Any) -> Game:
-    """Make the game `name` with options of the class of its rules, e.g. `make("go", size=9, komi=7.0)`.
+    """Make the game `name` with options of the class of its rules, e.g. `make("go", size=9,
+    komi=7.0)`.
 
     Raises:
       ValueError: the name is not in the table, or an option is out of range.
     """
     if name not in GameConfig.KINDS:
-        raise ValueError(f"unknown game {name!r}; the games are: {', '.join(sorted(GameConfig.KINDS))}")
+        raise ValueError(
+            f"unknown game {name!r}; the games are: {', '.join(sorted(GameConfig.KINDS))}"
+        )
     game: Game = find(GameConfig.kind(name).RULES)(**options)
     return game
 

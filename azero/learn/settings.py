@@ -1,6 +1,7 @@
 """Settings of the learner.
 
-Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
+Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its
+pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
 """
 
 from __future__ import annotations
@@ -25,25 +26,35 @@ class LearnerConfig:
     momentum: float = 0.9
     """Momentum of SGD (AGZ: 0.9)."""
     learning_rate: tuple[tuple[int, float], ...] = ((0, 1e-2), (400_000, 1e-3), (600_000, 1e-4))
-    """Steps of the learning rate: pairs of first training step and rate (AGZ Extended Data Table 3)."""
+    """Steps of the learning rate: pairs of first training step and rate (AGZ Extended Data Table
+    3)."""
     rate_between: Literal["steps", "linear", "cosine"] = "steps"
-    """The rate between the steps that learning-rate names: that of the last one (AGZ), or on a line or half a cosine wave to the next one's."""
+    """The rate between the steps that learning-rate names: that of the last one (AGZ), or on a line
+    or half a cosine wave to the next one's."""
     warmup_steps: int = 0
     """Steps over which the rate grows linearly from zero (the papers have none)."""
     l2: float = 1e-4
-    """Weight of the squared parameters in the loss; with AdamW the decoupled weight decay (AGZ: 1e-4)."""
+    """Weight of the squared parameters in the loss; with AdamW the decoupled weight decay (AGZ:
+    1e-4)."""
     clip_norm: float | None = None
-    """Gradients whose norm over all parameters is larger are scaled down to it, before momentum; None is off (the papers have none)."""
+    """Gradients whose norm over all parameters is larger are scaled down to it, before momentum;
+    None is off (the papers have none)."""
     value_weight: float = 1.0
-    """Weight of the value loss (AGZ: 1 in reinforcement learning, 0.01 in the supervised comparison)."""
+    """Weight of the value loss (AGZ: 1 in reinforcement learning, 0.01 in the supervised
+    comparison)."""
     max_samples_per_position: float | None = None
     """Upper bound on how often the learner sees a new position on average; None is no bound."""
 
     def __post_init__(self) -> None:
         steps = [first for first, _ in self.learning_rate]
-        check(bool(steps) and steps[0] == 0 and steps == sorted(set(steps)), "learner.learning-rate is pairs (first step, rate) from step 0 upwards")
+        check(
+            bool(steps) and steps[0] == 0 and steps == sorted(set(steps)),
+            "learner.learning-rate is pairs (first step, rate) from step 0 upwards",
+        )
         for _, rate in self.learning_rate:
-            check(0 <= rate < math.inf, f"a rate of learner.learning-rate is at least 0, not {rate}")
+            check(
+                0 <= rate < math.inf, f"a rate of learner.learning-rate is at least 0, not {rate}"
+            )
         check_range(self, "learner", "batch_size", 1)
         check_range(self, "learner", "steps_per_iteration warmup_steps l2 value_weight", 0)
         check_range(self, "learner", "momentum", 0, 1)

@@ -1,4 +1,5 @@
-"""The Elo curve of a run: results of matches between checkpoints as rows, and the ratings from these."""
+"""The Elo curve of a run: results of matches between checkpoints as rows, and the ratings from
+these."""
 
 from __future__ import annotations
 
@@ -12,8 +13,11 @@ EVALUATION = "evaluation"
 """The kind of a row that holds a match between two checkpoints."""
 
 
-def evaluation_row(iteration: int, opponent_iteration: int, result: MatchResult, passed: bool | None = None) -> Row:
-    """Return the row of a match that the checkpoint of `iteration` (player A) played against an earlier one; `passed` says whether it passed a gate."""
+def evaluation_row(
+    iteration: int, opponent_iteration: int, result: MatchResult, passed: bool | None = None
+) -> Row:
+    """Return the row of a match that the checkpoint of `iteration` (player A) played against an
+    earlier one; `passed` says whether it passed a gate."""
     total = result.total
     return {
         "kind": EVALUATION,
@@ -34,14 +38,19 @@ def row_result(row: Row) -> MatchResult:
 
 
 def pair_results(name: str, opponent: str, result: MatchResult) -> list[PairResult]:
-    """Return a match from the side of `name` as results of first movers against second movers; without games there are none."""
+    """Return a match from the side of `name` as results of first movers against second movers;
+    without games there are none."""
     first, second = result.first, result.second
-    both = [PairResult(name, opponent, first.wins, first.draws, first.losses), PairResult(opponent, name, second.losses, second.draws, second.wins)]
+    both = [
+        PairResult(name, opponent, first.wins, first.draws, first.losses),
+        PairResult(opponent, name, second.losses, second.draws, second.wins),
+    ]
     return [pair for pair in both if pair.games]
 
 
 def rate_checkpoints(rows: Sequence[Row]) -> list[tuple[int, Rating]]:
-    """Return the rating of every checkpoint in the evaluation rows among `rows`, in order of iteration; the first one is at 0.
+    """Return the rating of every checkpoint in the evaluation rows among `rows`, in order of
+    iteration; the first one is at 0.
 
     Checkpoints that no games connect with the first one are left out.
     """
@@ -49,13 +58,23 @@ def rate_checkpoints(rows: Sequence[Row]) -> list[tuple[int, Rating]]:
         pair
         for row in rows
         if row.get("kind") == EVALUATION and row["iteration"] != row["opponent_iteration"]
-        for pair in pair_results(str(row["iteration"]), str(row["opponent_iteration"]), row_result(row))
+        for pair in pair_results(
+            str(row["iteration"]), str(row["opponent_iteration"]), row_result(row)
+        )
     ]
     if not pairs:
         return []
     first = str(min(int(name) for pair in pairs for name in (pair.first, pair.second)))
     connected = {first}
-    while grown := {name for pair in pairs for name in (pair.first, pair.second) if connected & {pair.first, pair.second}} - connected:
+    while (
+        grown := {
+            name
+            for pair in pairs
+            for name in (pair.first, pair.second)
+            if connected & {pair.first, pair.second}
+        }
+        - connected
+    ):
         connected |= grown
     ratings = fit_elo([pair for pair in pairs if pair.first in connected], {first: 0.0}).ratings
     return sorted(((int(rating.name), rating) for rating in ratings), key=lambda entry: entry[0])

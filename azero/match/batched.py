@@ -36,12 +36,14 @@ def play_rounds(
     pairs_per_round: int = PAIRS_PER_ROUND,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[MatchGame]:
-    """Yield the games of `pairings`, round by round; the random numbers of a round depend on `seed`, its first pair and its size.
+    """Yield the games of `pairings`, round by round; the random numbers of a round depend on
+    `seed`, its first pair and its size.
 
     Args:
       specs: the players.
       rules: what is played.
-      pairings: the missing games; those of a pair are played together even where one of them is known already.
+      pairings: the missing games; those of a pair are played together even where one of them is
+        known already.
       temperature_moves: see `make_match`.
       seed: of all draws.
       pairs_per_round: at most so many pairs are played side by side.
@@ -60,9 +62,18 @@ def play_rounds(
         padded = chosen + [chosen[-1]] * (size - len(chosen))
         openings = np.full((size, width), -1, np.int32)
         for row, pair in enumerate(padded):
-            moves = next(wanted[number].opening_moves for number in (2 * pair + 1, 2 * pair + 2) if number in wanted)
+            moves = next(
+                wanted[number].opening_moves
+                for number in (2 * pair + 1, 2 * pair + 2)
+                if number in wanted
+            )
             openings[row, : len(moves)] = moves
-        games = match(a.params, b.params, jax.random.fold_in(jax.random.key(seed), chosen[0]), openings=openings)
+        games = match(
+            a.params,
+            b.params,
+            jax.random.fold_in(jax.random.key(seed), chosen[0]),
+            openings=openings,
+        )
         yield from _collect(games, openings, chosen, wanted, (a, b), specs)
 
 
@@ -75,9 +86,15 @@ def _collect(
     specs: tuple[NetworkSpec, NetworkSpec],
 ) -> Iterator[MatchGame]:
     half = len(openings)
-    visits = [match_settings(player.config).num_simulations if spec.visits is None else spec.visits for player, spec in zip(players, specs, strict=True)]
+    visits = [
+        match_settings(player.config).num_simulations if spec.visits is None else spec.visits
+        for player, spec in zip(players, specs, strict=True)
+    ]
     both = np.concatenate([openings, openings])
-    actions = [(*(a for a in both[i].tolist() if a >= 0), *games.actions[i, : games.lengths[i]].tolist()) for i in range(2 * half)]
+    actions = [
+        (*(a for a in both[i].tolist() if a >= 0), *games.actions[i, : games.lengths[i]].tolist())
+        for i in range(2 * half)
+    ]
     margins = _margins(players[0].game, actions)
     for row, pair in enumerate(pairs):
         for index in (row, half + row):
@@ -89,7 +106,9 @@ def _collect(
             movers = [(ply % 2 == 0) == first_is_black for ply in range(start, len(actions[index]))]
             decisions = [
                 Decision(action, round(float(value), 4), visits[0 if is_first else 1])
-                for action, value, is_first in zip(actions[index][start:], games.values[index], movers, strict=False)
+                for action, value, is_first in zip(
+                    actions[index][start:], games.values[index], movers, strict=False
+                )
             ]
             yield MatchGame(
                 number=pairing.number,
@@ -116,6 +135,8 @@ def _margins(game: Game, actions: Sequence[tuple[int, ...]]) -> list[float | Non
         played = game.step(state, jnp.maximum(action, 0))
         return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), played, state), None
 
-    score = jax.jit(jax.vmap(lambda moves: game.score(jax.lax.scan(play, game.init(), moves)[0]), in_axes=1))
+    score = jax.jit(
+        jax.vmap(lambda moves: game.score(jax.lax.scan(play, game.init(), moves)[0]), in_axes=1)
+    )
     margins: list[float | None] = np.asarray(score(table)).tolist()
     return margins

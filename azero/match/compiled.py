@@ -1,8 +1,9 @@
 """A match between two players, many games side by side on the devices.
 
-Half of the games begin with A to move and half with B, so at every move each player has exactly one half to think about: no position is searched for a player
-who is not to move, and both searches always see the same batch size. After each move the halves change hands. Where the games that are asked for do not fill
-the halves on all devices, some more are played beside them and not looked at.
+Half of the games begin with A to move and half with B, so at every move each player has exactly one
+half to think about: no position is searched for a player who is not to move, and both searches
+always see the same batch size. After each move the halves change hands. Where the games that are
+asked for do not fill the halves on all devices, some more are played beside them and not looked at.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from azero.types import Array, PyTree
 
 @dataclass(frozen=True)
 class MatchGames:
-    """The games of a match as host arrays. Game i of the first half and game i of the second have the same opening and the other colours; of an odd number of
-    games the first half has one more."""
+    """The games of a match as host arrays. Game i of the first half and game i of the second have
+    the same opening and the other colours; of an odd number of games the first half has one more.
+    """
 
     rewards: np.ndarray
     """float32[B]: +1, 0 or -1 for player A."""
@@ -39,19 +41,27 @@ class MatchGames:
     values: np.ndarray
     """float32[B, T]: the root value for the side to move, 0 after the end."""
     a_moves_first: np.ndarray
-    """bool[B]: A has the first mover's colour (Black); where there is no opening this is the first half."""
+    """bool[B]: A has the first mover's colour (Black); where there is no opening this is the first
+    half."""
 
     @property
     def result(self) -> MatchResult:
         """The games counted by colour."""
-        return MatchResult(_tally(self.rewards[self.a_moves_first]), _tally(self.rewards[~self.a_moves_first]))
+        return MatchResult(
+            _tally(self.rewards[self.a_moves_first]), _tally(self.rewards[~self.a_moves_first])
+        )
 
 
 class Match(Protocol):
     """Plays a match; see `make_match`."""
 
     def __call__(
-        self, params_a: PyTree, params_b: PyTree, key: Array, on_chunk: Callable[[int, int], None] | None = None, openings: np.ndarray | None = None
+        self,
+        params_a: PyTree,
+        params_b: PyTree,
+        key: Array,
+        on_chunk: Callable[[int, int], None] | None = None,
+        openings: np.ndarray | None = None,
     ) -> MatchGames:
         """Play all games to the end.
 
@@ -60,12 +70,14 @@ class Match(Protocol):
           params_b: B's.
           key: of all draws.
           on_chunk: called with moves played and games finished between two dispatches.
-          openings: int32[ceil(B / 2), L], legal moves that each pair of games begins with, -1 behind the last one; None is no opening.
+          openings: int32[ceil(B / 2), L], legal moves that each pair of games begins with, -1
+            behind the last one; None is no opening.
         """
         ...
 
     def trace(self, params_a: PyTree, params_b: PyTree) -> Any:
-        """Trace the program that plays a chunk of moves, as a match without openings runs it, on arrays or shapes of parameters; what is wrong with it shows here.
+        """Trace the program that plays a chunk of moves, as a match without openings runs it, on
+        arrays or shapes of parameters; what is wrong with it shows here.
 
         Returns:
           jax.stages.Traced, which can be lowered and compiled.
@@ -74,7 +86,8 @@ class Match(Protocol):
 
 
 class _Carry(NamedTuple):
-    """Everything is split over the devices along the first axis. H is half of the games that are played, a multiple of the devices."""
+    """Everything is split over the devices along the first axis. H is half of the games that are
+    played, a multiple of the devices."""
 
     a_to_move: PyTree
     """states[H]"""
@@ -96,21 +109,34 @@ class _Moves(NamedTuple):
 
 
 def make_match(
-    game: Game, search_a: SearchFn, search_b: SearchFn, num_games: int, *, temperature_moves: int = 0, moves_per_chunk: int = 8, mesh: Mesh | None = None
+    game: Game,
+    search_a: SearchFn,
+    search_b: SearchFn,
+    num_games: int,
+    *,
+    temperature_moves: int = 0,
+    moves_per_chunk: int = 8,
+    mesh: Mesh | None = None,
 ) -> Match:
-    """Make a compiled match of `num_games` games between two searches, each with parameters of its own.
+    """Make a compiled match of `num_games` games between two searches, each with parameters of its
+    own.
 
-    The first `temperature_moves` moves of a game are drawn from the search's weights, which is what makes the games differ; the rest are the search's choice
-    (AlphaGo Zero's evaluator plays at temperature 0 throughout and gets its variety from random symmetries). The result depends on the key and on the number
-    of devices, each of which has its own stream of random numbers. Games that are over wait for the others.
+    The first `temperature_moves` moves of a game are drawn from the search's weights, which is what
+    makes the games differ; the rest are the search's choice (AlphaGo Zero's evaluator plays at
+    temperature 0 throughout and gets its variety from random symmetries). The result depends on the
+    key and on the number of devices, each of which has its own stream of random numbers. Games that
+    are over wait for the others.
 
     Args:
       game: the rules.
-      search_a: A's search. Where both searches are one object it is compiled only once, and both sets of parameters must have the same shapes.
+      search_a: A's search. Where both searches are one object it is compiled only once, and both
+        sets of parameters must have the same shapes.
       search_b: B's search.
-      num_games: how many games count, whatever the number of devices; of an odd number A begins one more.
+      num_games: how many games count, whatever the number of devices; of an odd number A begins one
+        more.
       temperature_moves: moves at temperature 1 at the start of each game.
-      moves_per_chunk: moves per dispatch, rounded up to an even number; between two dispatches the host looks whether all games are over.
+      moves_per_chunk: moves per dispatch, rounded up to an even number; between two dispatches the
+        host looks whether all games are over.
       mesh: the devices; None is the default device alone.
 
     Raises:
@@ -124,7 +150,9 @@ def make_match(
     pairs = -(-num_games // 2)
     half = -(-pairs // mesh.size) * mesh.size
     counted = np.concatenate([np.arange(pairs), half + np.arange(num_games - pairs)])
-    return _CompiledMatch(game, *_compile(game, think, half, length, mesh), counted, half, length, mesh)
+    return _CompiledMatch(
+        game, *_compile(game, think, half, length, mesh), counted, half, length, mesh
+    )
 
 
 @dataclass(frozen=True)
@@ -144,7 +172,12 @@ class _CompiledMatch:
     mesh: Mesh
 
     def __call__(
-        self, params_a: PyTree, params_b: PyTree, key: Array, on_chunk: Callable[[int, int], None] | None = None, openings: np.ndarray | None = None
+        self,
+        params_a: PyTree,
+        params_b: PyTree,
+        key: Array,
+        on_chunk: Callable[[int, int], None] | None = None,
+        openings: np.ndarray | None = None,
     ) -> MatchGames:
         """See `Match.__call__`."""
         given = np.full((self.half, 0 if openings is None else openings.shape[1]), -1, np.int32)
@@ -157,28 +190,42 @@ class _CompiledMatch:
         pieces: list[tuple[np.ndarray, np.ndarray]] = []
         for moves_played in range(self.length, self.game.max_moves + self.length, self.length):
             carry, moves = self.chunk(params_a, params_b, carry)
-            actions, values, rewards, over = (column[self.counted] for column in jax.device_get(self.status(carry, moves, a_moves_first)))
+            actions, values, rewards, over = (
+                column[self.counted]
+                for column in jax.device_get(self.status(carry, moves, a_moves_first))
+            )
             pieces.append((actions, values))
             if on_chunk is not None:
                 on_chunk(moves_played, int(over.sum()))
             if over.all():
                 break
         else:
-            raise RuntimeError(f"{self.game.name}: games are not over after {self.game.max_moves} moves, which the game gives as its longest")
+            raise RuntimeError(
+                f"{self.game.name}: games are not over after {self.game.max_moves} moves, "
+                f"which the game gives as its longest"
+            )
         actions, values = (np.concatenate(column, axis=1) for column in zip(*pieces, strict=True))
         lengths = (actions >= 0).sum(axis=1).astype(np.int32)
         longest = int(lengths.max())
-        return MatchGames(rewards, lengths, actions[:, :longest], values[:, :longest], a_moves_first[self.counted])
+        return MatchGames(
+            rewards, lengths, actions[:, :longest], values[:, :longest], a_moves_first[self.counted]
+        )
 
     def trace(self, params_a: PyTree, params_b: PyTree) -> Any:
         """See `Match.trace`."""
         split, everywhere = meshes.batch_sharded(self.mesh), meshes.replicated(self.mesh)
         keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), self.mesh.size))
         carry = jax.eval_shape(self.start, keys, jax.ShapeDtypeStruct((self.half, 0), np.int32))
-        return self.chunk.trace(meshes.shapes(params_a, everywhere), meshes.shapes(params_b, everywhere), meshes.shapes(carry, split))
+        return self.chunk.trace(
+            meshes.shapes(params_a, everywhere),
+            meshes.shapes(params_b, everywhere),
+            meshes.shapes(carry, split),
+        )
 
 
-def _compile(game: Game, think: Callable[..., Any], half: int, length: int, mesh: Mesh) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+def _compile(
+    game: Game, think: Callable[..., Any], half: int, length: int, mesh: Mesh
+) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """Return the compiled start, chunk of moves, and collection of what the host needs to know."""
     games, everywhere = meshes.batch_sharded(mesh), meshes.replicated(mesh)
 
@@ -186,35 +233,74 @@ def _compile(game: Game, think: Callable[..., Any], half: int, length: int, mesh
         state = game.init()
         states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (half, *jnp.shape(leaf))), state)
         if openings.shape[1]:
-            states = jax.lax.scan(lambda states, actions: (jax.vmap(play_opening)(states, actions), None), states, openings.T)[0]
+            states = jax.lax.scan(
+                lambda states, actions: (jax.vmap(play_opening)(states, actions), None),
+                states,
+                openings.T,
+            )[0]
         return _Carry(states, states, (openings >= 0).sum(axis=1, dtype=jnp.int32), keys)
 
     def play_opening(state: PyTree, action: Array) -> PyTree:
         played = game.step(state, jnp.maximum(action, 0))
         return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), played, state)
 
-    def chunk(params_a: PyTree, params_b: PyTree, carry: _Carry) -> tuple[_Carry, tuple[_Moves, _Moves]]:
-        carry, (a_moves, b_moves) = jax.lax.scan(lambda carry, _: think(params_a, params_b, carry), carry, None, length=length)
+    def chunk(
+        params_a: PyTree, params_b: PyTree, carry: _Carry
+    ) -> tuple[_Carry, tuple[_Moves, _Moves]]:
+        carry, (a_moves, b_moves) = jax.lax.scan(
+            lambda carry, _: think(params_a, params_b, carry), carry, None, length=length
+        )
         # At even moves A has the first half of the games, at odd moves the second.
         even = (jnp.arange(length) % 2 == 0)[:, None]
         first = jax.tree.map(lambda a, b: jnp.where(even, a, b).T, a_moves, b_moves)
         second = jax.tree.map(lambda a, b: jnp.where(even, b, a).T, a_moves, b_moves)
         return carry, (first, second)
 
-    def status(carry: _Carry, moves: tuple[_Moves, _Moves], a_moves_first: Array) -> tuple[Array, Array, Array, Array]:
-        both = jnp.concatenate([jax.vmap(game.rewards)(carry.a_to_move), jax.vmap(game.rewards)(carry.b_to_move)])
+    def status(
+        carry: _Carry, moves: tuple[_Moves, _Moves], a_moves_first: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        both = jnp.concatenate(
+            [jax.vmap(game.rewards)(carry.a_to_move), jax.vmap(game.rewards)(carry.b_to_move)]
+        )
         rewards = jnp.where(a_moves_first, both[:, 0], both[:, 1])
-        over = jnp.concatenate([jax.vmap(game.is_terminal)(carry.a_to_move), jax.vmap(game.is_terminal)(carry.b_to_move)])
+        over = jnp.concatenate(
+            [
+                jax.vmap(game.is_terminal)(carry.a_to_move),
+                jax.vmap(game.is_terminal)(carry.b_to_move),
+            ]
+        )
         first, second = moves
-        return jnp.concatenate([first.action, second.action]), jnp.concatenate([first.value, second.value]), rewards, over
+        return (
+            jnp.concatenate([first.action, second.action]),
+            jnp.concatenate([first.value, second.value]),
+            rewards,
+            over,
+        )
 
-    # Each device plays its own games: no collective. Only `status` gathers, once per chunk and after it.
-    sharded = jax.shard_map(chunk, mesh=mesh, in_specs=(everywhere.spec, everywhere.spec, games.spec), out_specs=games.spec, check_vma=False)
-    return jax.jit(start, out_shardings=games), jax.jit(sharded, donate_argnums=2), jax.jit(status, out_shardings=everywhere)
+    # Each device plays its own games: no collective. Only `status` gathers, once per chunk and
+    # after it.
+    sharded = jax.shard_map(
+        chunk,
+        mesh=mesh,
+        in_specs=(everywhere.spec, everywhere.spec, games.spec),
+        out_specs=games.spec,
+        check_vma=False,
+    )
+    return (
+        jax.jit(start, out_shardings=games),
+        jax.jit(sharded, donate_argnums=2),
+        jax.jit(status, out_shardings=everywhere),
+    )
 
 
 def _think(
-    game: Game, search_a: SearchFn, search_b: SearchFn, temperature_moves: int, params_a: PyTree, params_b: PyTree, carry: _Carry
+    game: Game,
+    search_a: SearchFn,
+    search_b: SearchFn,
+    temperature_moves: int,
+    params_a: PyTree,
+    params_b: PyTree,
+    carry: _Carry,
 ) -> tuple[_Carry, tuple[_Moves, _Moves]]:
     """Let both players move in their half of the games, and swap the halves."""
 
@@ -228,9 +314,15 @@ def _think(
 
     key, key_a, key_b = jax.random.split(carry.keys[0], 3)
     if search_a is search_b:
-        pair = jax.tree.map(lambda a, b: jnp.stack([a, b]), (params_a, key_a, carry.a_to_move), (params_b, key_b, carry.b_to_move))
+        pair = jax.tree.map(
+            lambda a, b: jnp.stack([a, b]),
+            (params_a, key_a, carry.a_to_move),
+            (params_b, key_b, carry.b_to_move),
+        )
         both = jax.lax.map(lambda arguments: move(search_a, *arguments), pair)
-        (a_moves, a_states), (b_moves, b_states) = (jax.tree.map(lambda leaf, i=i: leaf[i], both) for i in range(2))
+        (a_moves, a_states), (b_moves, b_states) = (
+            jax.tree.map(lambda leaf, i=i: leaf[i], both) for i in range(2)
+        )
     else:
         a_moves, a_states = move(search_a, params_a, key_a, carry.a_to_move)
         b_moves, b_states = move(search_b, params_b, key_b, carry.b_to_move)

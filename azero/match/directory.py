@@ -1,4 +1,5 @@
-"""The directory of a match: what is played, every finished game, the result. A match that is interrupted goes on from it.
+"""The directory of a match: what is played, every finished game, the result. A match that is
+interrupted goes on from it.
 
 match.json    the command and the players; the result so far
 games.jsonl   one row per finished game (see `azero.match.games.MatchGame`)
@@ -33,7 +34,11 @@ def read_match(path: Path) -> dict[str, Any]:
         facts = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"cannot read the match in {path}: {error}") from error
-    if not isinstance(facts, dict) or not isinstance(facts.get("command"), dict) or not isinstance(facts.get("players"), list):
+    if (
+        not isinstance(facts, dict)
+        or not isinstance(facts.get("command"), dict)
+        or not isinstance(facts.get("players"), list)
+    ):
         raise ValueError(f"{file} does not hold a match")
     return facts
 
@@ -54,8 +59,11 @@ def read_match_games(path: Path) -> list[MatchGame]:
 class MatchDirectory:
     """The files of one match, open for further games."""
 
-    def __init__(self, path: Path, command: dict[str, Any], players: Sequence[dict[str, Any]]) -> None:
-        """Open the directory for the match that `command` describes; `players` are its players as they are today, those of an earlier start stay.
+    def __init__(
+        self, path: Path, command: dict[str, Any], players: Sequence[dict[str, Any]]
+    ) -> None:
+        """Open the directory for the match that `command` describes; `players` are its players as
+        they are today, those of an earlier start stay.
 
         A match may become longer: its games stay, and further ones follow.
 
@@ -80,8 +88,12 @@ class MatchDirectory:
             facts = read_match(path)
             there = facts["command"]
             is_longer = there.get("games", 0) < self.command["games"]
-            if differences := _differences(there | {"games": self.command["games"]} if is_longer else there, self.command):
-                raise ValueError(f"{path} holds another match ({differences}); choose another directory")
+            if differences := _differences(
+                there | {"games": self.command["games"]} if is_longer else there, self.command
+            ):
+                raise ValueError(
+                    f"{path} holds another match ({differences}); choose another directory"
+                )
             self.players = facts["players"]
             self.games = read_match_games(path)
             if is_longer:
@@ -130,9 +142,12 @@ class MatchDirectory:
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Say what the two commands have different: the match there first, then this one; a setting that is missing is None. Empty if they are the same."""
+    """Say what the two commands have different: the match there first, then this one; a setting
+    that is missing is None. Empty if they are the same."""
     names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
     if not names:
         return ""
-    there, here = (", ".join(f"{name}: {command.get(name)}" for name in names) for command in (old, new))
+    there, here = (
+        ", ".join(f"{name}: {command.get(name)}" for name in names) for command in (old, new)
+    )
     return f"there {there}; here {here}"

@@ -1,12 +1,17 @@
-"""Elo ratings by maximum likelihood from a table of results, with the first mover's advantage, draws, and intervals that hold for all players at once.
+"""Elo ratings by maximum likelihood from a table of results, with the first mover's advantage,
+draws, and intervals that hold for all players at once.
 
-The model is Bradley and Terry's with draws after Davidson (1970, J. Am. Stat. Assoc. 65): win, draw and loss of the first mover have the weights
-10^(x / 800), nu and 10^(-x / 800), where x is the difference of the ratings plus the advantage. So the odds of the decided games are the base-10 logistic's,
-10^(x / 400), and 200 points are 76% of these, however many draws there are; Rao and Kupper's draws (BayesElo) would make the same results another difference.
-AlphaGo's paper prints the formula with base e, but the numbers in its text (230 Elo is 79%, and in AlphaGo Zero 200 Elo is 75%) only fit base 10.
+The model is Bradley and Terry's with draws after Davidson (1970, J. Am. Stat. Assoc. 65): win, draw
+and loss of the first mover have the weights 10^(x / 800), nu and 10^(-x / 800), where x is the
+difference of the ratings plus the advantage. So the odds of the decided games are the base-10
+logistic's, 10^(x / 400), and 200 points are 76% of these, however many draws there are; Rao and
+Kupper's draws (BayesElo) would make the same results another difference. AlphaGo's paper prints the
+formula with base e, but the numbers in its text (230 Elo is 79%, and in AlphaGo Zero 200 Elo is
+75%) only fit base 10.
 
-Uncertainty is the inverse of the Fisher information of ratings, advantage and draws together. The weakest prior that keeps a clean sweep finite goes with it:
-virtual games, one for each rating to be found (Jeffreys' prior, for two players), half won and half lost, spread over the pairs that met.
+Uncertainty is the inverse of the Fisher information of ratings, advantage and draws together. The
+weakest prior that keeps a clean sweep finite goes with it: virtual games, one for each rating to be
+found (Jeffreys' prior, for two players), half won and half lost, spread over the pairs that met.
 """
 
 from __future__ import annotations
@@ -25,16 +30,19 @@ Draws = Literal["davidson", "half"]
 ELO_SCALE = math.log(10) / 400
 """Natural logits per Elo point."""
 MAX_STEP = 400.0
-"""Elo points by which one Newton step may move a rating, so that one-sided results do not overshoot."""
+"""Elo points by which one Newton step may move a rating, so that one-sided results do not
+overshoot."""
 ADVANTAGE_PRIOR = 400.0
-"""Standard deviation of the advantage before the games, in Elo: it matters only where colours say nothing about it."""
+"""Standard deviation of the advantage before the games, in Elo: it matters only where colours say
+nothing about it."""
 DRAWS_PRIOR = 5.0
 """Standard deviation of log nu before the games."""
 
 
 @dataclass(frozen=True)
 class PairResult:
-    """Games between two players, counted from the first one's side, who moved first in all of them unless colours alternated."""
+    """Games between two players, counted from the first one's side, who moved first in all of them
+    unless colours alternated."""
 
     first: str
     second: str
@@ -52,7 +60,9 @@ class PairResult:
     @property
     def without_draws(self) -> PairResult:
         """The same with every draw as half a win and half a loss."""
-        return dataclasses.replace(self, wins=self.wins + self.draws / 2, draws=0.0, losses=self.losses + self.draws / 2)
+        return dataclasses.replace(
+            self, wins=self.wins + self.draws / 2, draws=0.0, losses=self.losses + self.draws / 2
+        )
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,8 @@ class Rating:
     name: str
     elo: float
     low: float
-    """With `high`: with 95% probability the ratings of all players of the table lie in their intervals."""
+    """With `high`: with 95% probability the ratings of all players of the table lie in their
+    intervals."""
     high: float
     deviation: float
     """Standard error of this rating alone; 0 for an anchor."""
@@ -85,7 +96,8 @@ class EloFit:
 
 
 def expected_score(difference: float) -> float:
-    """Return the expected score without draws of a player who is `difference` Elo points stronger: 0.76 for 200."""
+    """Return the expected score without draws of a player who is `difference` Elo points stronger:
+    0.76 for 200."""
     return 1 / (1 + math.exp(-ELO_SCALE * difference))
 
 
@@ -94,20 +106,35 @@ def elo_difference(score: float) -> float:
     return math.log(score / (1 - score)) / ELO_SCALE
 
 
-def fit_elo(results: Sequence[PairResult], anchors: Mapping[str, float] | None = None, *, draws: Draws = "davidson", prior: float = 1.0) -> EloFit:
+def fit_elo(
+    results: Sequence[PairResult],
+    anchors: Mapping[str, float] | None = None,
+    *,
+    draws: Draws = "davidson",
+    prior: float = 1.0,
+) -> EloFit:
     """Return the ratings under which the results are most likely.
 
     Args:
       results: games between pairs; a pair may appear several times and in either order.
       anchors: players whose ratings are given. None puts the first player at 0.
-      draws: "davidson", or "half": a draw is half a win and half a loss, so that the logistic gives the expected score with draws (as in Ordo).
-      prior: weight of the virtual games; 0 is plain maximum likelihood, which a clean sweep makes infinite.
+      draws: "davidson", or "half": a draw is half a win and half a loss, so that the logistic gives
+        the expected score with draws (as in Ordo).
+      prior: weight of the virtual games; 0 is plain maximum likelihood, which a clean sweep makes
+        infinite.
 
     Raises:
-      ValueError: there are no games, someone plays himself, an anchor has no games, or a player is not connected to an anchor by games.
+      ValueError: there are no games, someone plays himself, an anchor has no games, or a player is
+        not connected to an anchor by games.
     """
-    results = [result if draws == "davidson" else result.without_draws for result in results if result.games]
-    names = list(dict.fromkeys(name for result in results for name in (result.first, result.second)))
+    results = [
+        result if draws == "davidson" else result.without_draws
+        for result in results
+        if result.games
+    ]
+    names = list(
+        dict.fromkeys(name for result in results for name in (result.first, result.second))
+    )
     if not names:
         raise ValueError("no games to rate")
     anchors = {names[0]: 0.0} if anchors is None else dict(anchors)
@@ -127,7 +154,17 @@ def fit_elo(results: Sequence[PairResult], anchors: Mapping[str, float] | None =
     for index, name in enumerate(names):
         deviation, rating = float(deviations.get(name, 0.0)), float(elo[name])
         half = quantile * deviation
-        ratings.append(Rating(name, rating, rating - half, rating + half, deviation, int(totals[index]), float(points[index].sum() / totals[index])))
+        ratings.append(
+            Rating(
+                name,
+                rating,
+                rating - half,
+                rating + half,
+                deviation,
+                int(totals[index]),
+                float(points[index].sum() / totals[index]),
+            )
+        )
     found = len(free) + int(design.has_advantage)
     return EloFit(
         ratings,
@@ -138,7 +175,8 @@ def fit_elo(results: Sequence[PairResult], anchors: Mapping[str, float] | None =
 
 
 class _Rows:
-    """The results as arrays [R]: who, whether the first one moved first, and the counts, virtual games included."""
+    """The results as arrays [R]: who, whether the first one moved first, and the counts, virtual
+    games included."""
 
     def __init__(self, entries: Sequence[tuple[int, int, bool, float, float, float]]) -> None:
         table = np.array(entries, float).reshape(-1, 6)
@@ -148,9 +186,21 @@ class _Rows:
         self.games = self.wins + self.draws + self.losses
 
 
-def _rows(results: Sequence[PairResult], names: Sequence[str], games: np.ndarray, prior: float) -> _Rows:
+def _rows(
+    results: Sequence[PairResult], names: Sequence[str], games: np.ndarray, prior: float
+) -> _Rows:
     index = {name: i for i, name in enumerate(names)}
-    entries = [(index[r.first], index[r.second], not r.alternating, float(r.wins), float(r.draws), float(r.losses)) for r in results]
+    entries = [
+        (
+            index[r.first],
+            index[r.second],
+            not r.alternating,
+            float(r.wins),
+            float(r.draws),
+            float(r.losses),
+        )
+        for r in results
+    ]
     totals, count = games.sum(axis=1), len(names)
     for i, j in zip(*np.nonzero(np.triu(games)), strict=True):
         # Over all pairs these sum to the number of players, of whom one is the point of reference.
@@ -162,7 +212,8 @@ def _rows(results: Sequence[PairResult], names: Sequence[str], games: np.ndarray
 
 @dataclass(frozen=True)
 class _Design:
-    """How the parameters (free ratings, advantage, log nu) make the differences: x = matrix @ theta + offset, in logits."""
+    """How the parameters (free ratings, advantage, log nu) make the differences: x = matrix @ theta
+    + offset, in logits."""
 
     matrix: np.ndarray
     """float64[R, F + 1] without the column of an advantage that nothing shows"""
@@ -172,7 +223,14 @@ class _Design:
     has_draws: bool
 
     @classmethod
-    def make(cls, rows: _Rows, names: Sequence[str], free: Sequence[str], anchors: Mapping[str, float], start: float) -> _Design:
+    def make(
+        cls,
+        rows: _Rows,
+        names: Sequence[str],
+        free: Sequence[str],
+        anchors: Mapping[str, float],
+        start: float,
+    ) -> _Design:
         known = np.array([anchors.get(name, start) for name in names])
         sides = np.zeros((len(rows.games), len(names)))
         sides[np.arange(len(sides)), rows.first] += 1
@@ -180,7 +238,9 @@ class _Design:
         columns = sides[:, [names.index(name) for name in free]]
         has_advantage = bool(rows.in_order.any())
         matrix = np.column_stack([columns, rows.in_order]) if has_advantage else columns
-        return cls(ELO_SCALE * matrix, ELO_SCALE * (sides @ known), has_advantage, bool(rows.draws.any()))
+        return cls(
+            ELO_SCALE * matrix, ELO_SCALE * (sides @ known), has_advantage, bool(rows.draws.any())
+        )
 
     @property
     def precision(self) -> np.ndarray:
@@ -191,7 +251,8 @@ class _Design:
 
 
 def _newton(rows: _Rows, design: _Design) -> tuple[np.ndarray, np.ndarray]:
-    """Maximise the (concave) log-likelihood; return the parameters float64[F] and their Fisher information float64[F, F]."""
+    """Maximise the (concave) log-likelihood; return the parameters float64[F] and their Fisher
+    information float64[F, F]."""
     linear = design.matrix.shape[1]
     theta = np.zeros(linear + int(design.has_draws))
     precision = design.precision
@@ -223,7 +284,8 @@ def _newton(rows: _Rows, design: _Design) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _joint_quantile(covariance: np.ndarray) -> float:
-    """Return how many standard errors make intervals that hold for all parameters at once with 95% probability: 1.96 for a single one."""
+    """Return how many standard errors make intervals that hold for all parameters at once with 95%
+    probability: 1.96 for a single one."""
     if len(covariance) < 2:
         return NORMAL_95
     deviations = np.sqrt(np.diag(covariance))
@@ -250,7 +312,9 @@ def _tables(results: Sequence[PairResult], names: list[str]) -> tuple[np.ndarray
 
 def _check_connected(games: np.ndarray, names: list[str], anchors: Mapping[str, float]) -> None:
     if missing := [name for name in anchors if name not in names]:
-        raise ValueError(f"anchors without games: {_quoted(missing)}; the players are: {_quoted(names)}")
+        raise ValueError(
+            f"anchors without games: {_quoted(missing)}; the players are: {_quoted(names)}"
+        )
     reached = np.array([name in anchors for name in names])
     for _ in names:
         reached = reached | (games[reached] > 0).any(axis=0)

@@ -23,13 +23,16 @@ from azero.players.player import Player, Position
 from azero.players.program import ProgramPlayer
 
 GNU_GO = "gnugo --mode gtp --level {level} --seed {seed}"
-"""GNU Go with its default settings: by its own, Japanese rules it passes while dead stones are on the board."""
+"""GNU Go with its default settings: by its own, Japanese rules it passes while dead stones are on
+the board."""
 OUR_RULES = "--chinese-rules --positional-superko --capture-all-dead"
-"""What brings GNU Go as near to our rules as its options allow: area scoring, no repeated position, dead stones captured before it passes."""
+"""What brings GNU Go as near to our rules as its options allow: area scoring, no repeated position,
+dead stones captured before it passes."""
 
 
 def gnu_go_command(level: int = 10, our_rules: bool = True) -> list[str]:
-    """Return the words that start GNU Go, with its own rules or ours; `{seed}` stays open for the number of each game."""
+    """Return the words that start GNU Go, with its own rules or ours; `{seed}` stays open for the
+    number of each game."""
     return GNU_GO.replace("{level}", str(level)).split() + (OUR_RULES.split() if our_rules else [])
 
 
@@ -45,7 +48,8 @@ class Pairing:
     start: str = ""
     """The position that the game begins with, in text (FEN, SFEN); empty is the game's own."""
     first_colour: int | None = None
-    """0 if the match's first player has the side that begins a whole game (Black in Go, White in chess), 1 if the other; None is 0 in odd games, 1 in even ones."""
+    """0 if the match's first player has the side that begins a whole game (Black in Go, White in
+    chess), 1 if the other; None is 0 in odd games, 1 in even ones."""
 
     @property
     def first_is_black(self) -> bool:
@@ -62,13 +66,21 @@ class Pairing:
             return Position.start(game)
         if not isinstance(game, ReadsPositions):
             raise ValueError(f"{game.name} begins with its own position, not with {self.start!r}")
-        return Position.of_state(game, jax.tree.map(lambda leaf: leaf[0], game.from_positions([self.start])))
+        return Position.of_state(
+            game, jax.tree.map(lambda leaf: leaf[0], game.from_positions([self.start]))
+        )
 
 
 def play_games(
-    game: Game, makers: Sequence[tuple[MakePlayer, MakePlayer]], pairings: Iterable[Pairing], *, timeout: float = 60.0, stop: Callable[[], bool] = lambda: False
+    game: Game,
+    makers: Sequence[tuple[MakePlayer, MakePlayer]],
+    pairings: Iterable[Pairing],
+    *,
+    timeout: float = 60.0,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[MatchGame]:
-    """Play games in as many threads as there are `makers`, and yield them as they end. What our rules forbid loses, as does a crash or silence, and is named.
+    """Play games in as many threads as there are `makers`, and yield them as they end. What our
+    rules forbid loses, as does a crash or silence, and is named.
 
     Args:
       game: the rules of the referee.
@@ -91,7 +103,16 @@ def play_games(
         try:
             while not ended.is_set() and not stop():
                 pairing = todo.get_nowait()
-                finished.put(_play(game, make_first(pairing.number), make_second(pairing.number), pairing, timeout, active))
+                finished.put(
+                    _play(
+                        game,
+                        make_first(pairing.number),
+                        make_second(pairing.number),
+                        pairing,
+                        timeout,
+                        active,
+                    )
+                )
         except queue.Empty:
             pass
         except BaseException as error:  # handed to whoever waits for the games
@@ -119,24 +140,46 @@ def play_games(
                 program.close()
 
 
-def _play(game: Game, first: Player, second: Player, pairing: Pairing, timeout: float, active: set[ProgramPlayer]) -> MatchGame:
+def _play(
+    game: Game,
+    first: Player,
+    second: Player,
+    pairing: Pairing,
+    timeout: float,
+    active: set[ProgramPlayer],
+) -> MatchGame:
     first_is_black = pairing.first_is_black
     black, white = (first, second) if first_is_black else (second, first)
     programs = [player for player in (first, second) if isinstance(player, ProgramPlayer)]
     active.update(programs)
     try:
-        record = play_game(game, black, white, Clock(timeout), pairing.opening_moves, pairing.first_position(game))
+        record = play_game(
+            game, black, white, Clock(timeout), pairing.opening_moves, pairing.first_position(game)
+        )
         margin = _margin(record)
-        claims = {program.name: _claim(program) for program in programs} if margin is not None and _passed_twice(record) else {}
-        other_scores = {name: (claim, score) for name, claim in claims.items() if claim and (score := parse_score(claim)) not in (None, margin)}
+        claims = (
+            {program.name: _claim(program) for program in programs}
+            if margin is not None and _passed_twice(record)
+            else {}
+        )
+        other_scores = {
+            name: (claim, score)
+            for name, claim in claims.items()
+            if claim and (score := parse_score(claim)) not in (None, margin)
+        }
     finally:
         for program in programs:
             program.close()
             active.discard(program)
     seconds = record.seconds if first_is_black else record.seconds[::-1]
     cleared = _cleared_margin(record) if other_scores else None
-    # Who wins is what counts: stones that both sides leave on the board as dead change the margin alone.
-    agreed = {score for _, score in other_scores.values() if score == cleared and margin is not None and score * margin > 0}
+    # Who wins is what counts: stones that both sides leave on the board as dead change the margin
+    # alone.
+    agreed = {
+        score
+        for _, score in other_scores.values()
+        if score == cleared and margin is not None and score * margin > 0
+    }
     return MatchGame(
         number=pairing.number,
         opening=pairing.opening,
@@ -149,7 +192,11 @@ def _play(game: Game, first: Player, second: Player, pairing: Pairing, timeout: 
         failed="" if record.failed is None else record.names[record.failed],
         margin=margin,
         cleared_margin=cleared if agreed else None,
-        disagreement="; ".join(f"{name} says {claim}" for name, (claim, score) in other_scores.items() if score not in agreed),
+        disagreement="; ".join(
+            f"{name} says {claim}"
+            for name, (claim, score) in other_scores.items()
+            if score not in agreed
+        ),
         seconds=(round(seconds[0], 2), round(seconds[1], 2)),
         decisions=record.decisions,
     )
@@ -162,7 +209,11 @@ def _claim(program: ProgramPlayer) -> str | None:
 
 def _margin(record: GameRecord) -> float | None:
     game = record.final.game
-    return float(game.score(record.final.state)) if isinstance(game, Go) and record.ending == PLAYED_OUT else None
+    return (
+        float(game.score(record.final.state))
+        if isinstance(game, Go) and record.ending == PLAYED_OUT
+        else None
+    )
 
 
 def _cleared_margin(record: GameRecord) -> float:
@@ -179,7 +230,8 @@ def _passed_twice(record: GameRecord) -> bool:
 
 
 def parse_score(text: str) -> float | None:
-    """Return Black's lead from an answer to final_score (B+3.5, W+12, 0); None if it is something else."""
+    """Return Black's lead from an answer to final_score (B+3.5, W+12, 0); None if it is something
+    else."""
     found = re.match(r"\s*([BW])\+(\d+(?:\.\d+)?)", text, re.IGNORECASE)
     if found is None:
         return 0.0 if text.strip().lower() in ("0", "draw") else None

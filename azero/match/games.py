@@ -24,7 +24,8 @@ class MatchGame:
     opening: int | None
     """Its number in the file of openings or positions, from 1; None is the empty board."""
     first_is_black: bool
-    """Whether the match's first player has the side that begins a whole game (Black in Go, White in chess); where colours alternate it has in an odd game."""
+    """Whether the match's first player has the side that begins a whole game (Black in Go, White in
+    chess); where colours alternate it has in an odd game."""
     reward: float
     """+1, 0 or -1 for the first player."""
     actions: tuple[int, ...]
@@ -37,7 +38,8 @@ class MatchGame:
     margin: float | None = None
     """Go: points by which Black leads under our rules, where the game was played out."""
     cleared_margin: float | None = None
-    """Go: the lead without the dead stones that were left on the board, where a program counts so, we do too, and the winner is the same; else None."""
+    """Go: the lead without the dead stones that were left on the board, where a program counts so,
+    we do too, and the winner is the same; else None."""
     disagreement: str = ""
     """What a program says of the score, where it differs from both of ours; else empty."""
     seconds: tuple[float, float] | None = None
@@ -50,7 +52,11 @@ class MatchGame:
     @property
     def remarks(self) -> list[str]:
         """What there is to say about the score."""
-        remarks = [] if self.cleared_margin is None else [f"{format_score(self.cleared_margin)} without the dead stones"]
+        remarks = (
+            []
+            if self.cleared_margin is None
+            else [f"{format_score(self.cleared_margin)} without the dead stones"]
+        )
         return [*remarks, self.disagreement] if self.disagreement else remarks
 
     @property
@@ -66,7 +72,11 @@ class MatchGame:
 
     def row(self) -> Row:
         """Return the game as plain values."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "decisions"}
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name != "decisions"
+        }
 
     @classmethod
     def from_row(cls, row: Row) -> MatchGame:
@@ -76,7 +86,10 @@ class MatchGame:
           ValueError: it is no such row.
         """
         try:
-            values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+            values: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in row.items()
+            }
             return cls(**values)
         except TypeError as error:
             raise ValueError(f"a row does not hold a game of a match: {error}") from error
@@ -95,14 +108,18 @@ class MatchSummary:
     repeats: int
     """Games whose moves all repeat an earlier one's."""
     different: MatchResult
-    """The result of the games without those that repeat an earlier one with the same colours. Players that draw nothing at random play one game as often as they are
-    asked to."""
+    """The result of the games without those that repeat an earlier one with the same colours.
+    Players that draw nothing at random play one game as often as they are asked to."""
 
 
 def summarise(games: Sequence[MatchGame]) -> MatchSummary:
     """Return what the games, at least one, say together."""
     keys: list[Sequence[Hashable]] = [
-        (("pair", game.pair) if game.opening is None else ("opening", game.opening), ("moves", game.start, game.actions)) for game in games
+        (
+            ("pair", game.pair) if game.opening is None else ("opening", game.opening),
+            ("moves", game.start, game.actions),
+        )
+        for game in games
     ]
     different = {(game.start, game.actions, game.first_is_black): game for game in reversed(games)}
     return MatchSummary(
@@ -116,7 +133,8 @@ def summarise(games: Sequence[MatchGame]) -> MatchSummary:
 
 
 def complete_pairs(games: Sequence[MatchGame]) -> list[float]:
-    """Return the shares of the points of the pairs 0, 1, 2 ... up to the first one that is not complete."""
+    """Return the shares of the points of the pairs 0, 1, 2 ... up to the first one that is not
+    complete."""
     points: dict[int, list[float]] = {}
     for game in games:
         points.setdefault(game.pair, []).append((game.reward + 1) / 2)
@@ -127,8 +145,15 @@ def complete_pairs(games: Sequence[MatchGame]) -> list[float]:
 
 
 def _result(games: Sequence[MatchGame]) -> MatchResult:
-    return MatchResult(_tally([game.reward for game in games if game.first_is_black]), _tally([game.reward for game in games if not game.first_is_black]))
+    return MatchResult(
+        _tally([game.reward for game in games if game.first_is_black]),
+        _tally([game.reward for game in games if not game.first_is_black]),
+    )
 
 
 def _tally(rewards: Sequence[float]) -> Tally:
-    return Tally(sum(reward > 0 for reward in rewards), sum(reward == 0 for reward in rewards), sum(reward < 0 for reward in rewards))
+    return Tally(
+        sum(reward > 0 for reward in rewards),
+        sum(reward == 0 for reward in rewards),
+        sum(reward < 0 for reward in rewards),
+    )

@@ -1,4 +1,5 @@
-"""Matches between any two players: networks on the devices, many games at once; programs one process a game, several games at once."""
+"""Matches between any two players: networks on the devices, many games at once; programs one
+process a game, several games at once."""
 
 from __future__ import annotations
 
@@ -20,7 +21,16 @@ from azero.match.openings import draw_pairings
 from azero.match.records import RECORDS
 from azero.match.request import MatchRequest
 from azero.match.score import MatchResult
-from azero.match.sides import Side, check_start_positions, describe_rules, match_rules, player_maker, plays_at_once, read_sides, restore_side
+from azero.match.sides import (
+    Side,
+    check_start_positions,
+    describe_rules,
+    match_rules,
+    player_maker,
+    plays_at_once,
+    read_sides,
+    restore_side,
+)
 from azero.match.sprt import Sprt
 from azero.players.specs import NetworkSpec
 
@@ -29,7 +39,8 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
     """Play the match, print its score, and write its games where a directory is named.
 
     Raises:
-      ValueError: a player or an opening is not understood, the boards differ, or the directory holds another match.
+      ValueError: a player or an opening is not understood, the boards differ, or the directory
+        holds another match.
       CheckpointError: a checkpoint cannot be read.
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
@@ -45,13 +56,21 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
             directory = MatchDirectory(request.out, request.command, [side.facts for side in sides])
             stack.callback(directory.close)
             at_once = plays_at_once(sides, request.start_positions is not None)
-            sides = tuple(restore_side(side, facts, at_once) for side, facts in zip(sides, directory.players, strict=True))
+            sides = tuple(
+                restore_side(side, facts, at_once)
+                for side, facts in zip(sides, directory.players, strict=True)
+            )
         match = _RunningMatch(request, sides, rules, pairings, directory, console)
         try:
             match.run()
         except KeyboardInterrupt:
-            kept = f"{len(match.games)} games are in {request.out}, and the same command goes on from there"
-            raise KeyboardInterrupt(f"stopped; {kept if directory else 'without --out nothing is kept'}") from None
+            kept = (
+                f"{len(match.games)} games are in {request.out}, and the same command goes on "
+                f"from there"
+            )
+            raise KeyboardInterrupt(
+                f"stopped; {kept if directory else 'without --out nothing is kept'}"
+            ) from None
         return match.report()
 
 
@@ -83,12 +102,22 @@ class _RunningMatch:
     def run(self) -> None:
         """Play what is missing."""
         if self.games:
-            self.console.print(f"{len(self.games)} of {self.request.games} games are in {self.request.out}", soft_wrap=True)
+            self.console.print(
+                f"{len(self.games)} of {self.request.games} games are in {self.request.out}",
+                soft_wrap=True,
+            )
         if self._is_over():
             return
-        self.console.print(f"{self.sides[0].name} against {self.sides[1].name}: {describe_rules(self.rules)}", soft_wrap=True, markup=False, highlight=False)
+        self.console.print(
+            f"{self.sides[0].name} against {self.sides[1].name}: {describe_rules(self.rules)}",
+            soft_wrap=True,
+            markup=False,
+            highlight=False,
+        )
         done = {game.number for game in self.games}
-        for game in self._play([pairing for pairing in self.pairings if pairing.number not in done]):
+        for game in self._play(
+            [pairing for pairing in self.pairings if pairing.number not in done]
+        ):
             if game.failed and len(game.actions) == game.num_opening_moves:
                 self._refuse_absent([*self.games, game])
             self.games.append(game)
@@ -105,10 +134,13 @@ class _RunningMatch:
         """
         for side in self.sides:
             if games and all(game.failed == side.name and _is_silent(game) for game in games):
-                raise ValueError(f"no match: {side.name} ({side.text}) never played a move: {games[-1].ending}")
+                raise ValueError(
+                    f"no match: {side.name} ({side.text}) never played a move: {games[-1].ending}"
+                )
 
     def _record(self, game: MatchGame) -> tuple[str, str] | None:
-        """Return suffix and text of a finished game; None for a game that nobody else has a format for."""
+        """Return suffix and text of a finished game; None for a game that nobody else has a format
+        for."""
         if self.rules.name not in RECORDS:
             return None
         suffix, write = RECORDS[self.rules.name]
@@ -120,19 +152,30 @@ class _RunningMatch:
         for line in report_lines(self.sides[0].name, self.sides[1].name, summary, self._movers()):
             self.console.print(line, soft_wrap=True, markup=False, highlight=False)
         if self.decision is not None:
-            self.console.print(f"the test is decided: {self.sides[0].name} is {self.decision[1]}", soft_wrap=True, markup=False)
+            self.console.print(
+                f"the test is decided: {self.sides[0].name} is {self.decision[1]}",
+                soft_wrap=True,
+                markup=False,
+            )
         if self.directory is not None:
             self.directory.finish(summary, None if self.decision is None else self.decision[1])
-            self.console.print(f"games and result: {self.request.out}", soft_wrap=True, markup=False)
+            self.console.print(
+                f"games and result: {self.request.out}", soft_wrap=True, markup=False
+            )
         return summary.result
 
     def _movers(self) -> tuple[str, str]:
         """Return how the result calls the sides: by colour where games begin in the middle."""
         first, second = side_names(self.game)
-        return ("moving first", "second") if self.request.start_positions is None else (f"as {first}", f"as {second}")
+        return (
+            ("moving first", "second")
+            if self.request.start_positions is None
+            else (f"as {first}", f"as {second}")
+        )
 
     def _look(self) -> None:
-        """See whether the test is decided: by complete pairs in their order, so that quick games do not count before slow ones."""
+        """See whether the test is decided: by complete pairs in their order, so that quick games do
+        not count before slow ones."""
         if self._test is not None and self.decision is None:
             pairs = complete_pairs(self.games)
             self.decision = self._test.decide(pairs, self._tested)
@@ -148,45 +191,85 @@ class _RunningMatch:
             per_round = PAIRS_PER_ROUND if self.request.sprt is None else PAIRS_PER_TESTED_ROUND
             draws, seed = self.request.temperature_moves, self.request.seed
             rounds = play_rounds(
-                (first.spec, second.spec), self.rules, pairings, temperature_moves=draws, seed=seed, pairs_per_round=per_round, is_over=self._is_over
+                (first.spec, second.spec),
+                self.rules,
+                pairings,
+                temperature_moves=draws,
+                seed=seed,
+                pairs_per_round=per_round,
+                is_over=self._is_over,
             )
             with working(f"match of {len(pairings)} games", self.console):
                 yield from rounds
             return
-        makers = [tuple(player_maker(side, self.request, self.rules, worker) for side in self.sides) for worker in range(self.request.workers)]
-        for game in play_games(self.game, [(a, b) for a, b in makers], pairings, timeout=self.request.timeout, stop=self._is_over):
+        makers = [
+            tuple(player_maker(side, self.request, self.rules, worker) for side in self.sides)
+            for worker in range(self.request.workers)
+        ]
+        for game in play_games(
+            self.game,
+            [(a, b) for a, b in makers],
+            pairings,
+            timeout=self.request.timeout,
+            stop=self._is_over,
+        ):
             colour = side_names(self.game)[0 if game.first_is_black else 1]
             outcome = {1: "won", 0: "drew", -1: "lost"}[round(game.reward)]
-            words = (f"game {game.number}: {first.name} {outcome} as {colour}, {len(game.actions)} moves, {game.ending}", *game.remarks)
+            words = (
+                f"game {game.number}: {first.name} {outcome} as {colour}, "
+                f"{len(game.actions)} moves, {game.ending}",
+                *game.remarks,
+            )
             self.console.print("; ".join(words), soft_wrap=True, markup=False)
             yield game
 
 
 def _is_silent(game: MatchGame) -> bool:
-    """Whether the side that failed did so before it had answered with any move; one that answers with an illegal move plays, and loses."""
+    """Whether the side that failed did so before it had answered with any move; one that answers
+    with an illegal move plays, and loses."""
     # The side that moves first has moved when the other one fails after one ply.
     return len(game.actions) - game.num_opening_moves <= 1 and "illegal move" not in game.ending
 
 
-def report_lines(first: str, second: str, summary: MatchSummary, movers: tuple[str, str]) -> list[str]:
-    """Return what is printed of a match; `movers` is what the sides of the first player are called."""
+def report_lines(
+    first: str, second: str, summary: MatchSummary, movers: tuple[str, str]
+) -> list[str]:
+    """Return what is printed of a match; `movers` is what the sides of the first player are
+    called."""
     total, score = summary.result.total, summary.score
     black, white = summary.result.first, summary.result.second
-    certainty = f"95%: {100 * score.low:.1f} to {100 * score.high:.1f}, from {score.groups} independent groups of games"
+    certainty = (
+        f"95%: {100 * score.low:.1f} to {100 * score.high:.1f}, from {score.groups} independent "
+        f"groups of games"
+    )
     lines = [
-        f"{first} against {second}: {total.wins} wins, {total.draws} draws, {total.losses} losses: {100 * score.score:.1f}% "
+        f"{first} against {second}: {total.wins} wins, {total.draws} draws, "
+        f"{total.losses} losses: {100 * score.score:.1f}% "
         f"({certainty if score.groups > 1 else 'no interval: all games are of one group'}); "
-        f"{movers[0]} {black.wins}-{black.draws}-{black.losses}, {movers[1]} {white.wins}-{white.draws}-{white.losses}"
+        f"{movers[0]} {black.wins}-{black.draws}-{black.losses}, {movers[1]} "
+        f"{white.wins}-{white.draws}-{white.losses}"
     ]
     if 0 < score.score < 1 and score.groups > 1:
-        low, high = (f"{elo_difference(end):+.0f}" if 0 < end < 1 else "open" for end in (score.low, score.high))
+        low, high = (
+            f"{elo_difference(end):+.0f}" if 0 < end < 1 else "open"
+            for end in (score.low, score.high)
+        )
         lines.append(f"Elo difference {elo_difference(score.score):+.0f} ({low} to {high})")
-    lines += [f"{count} games lost by a failure of {name}" for name, count in summary.failures.items()]
-    lines += [f"{summary.disagreements} games whose score a program counts differently"] if summary.disagreements else []
+    lines += [
+        f"{count} games lost by a failure of {name}" for name, count in summary.failures.items()
+    ]
+    lines += (
+        [f"{summary.disagreements} games whose score a program counts differently"]
+        if summary.disagreements
+        else []
+    )
     if summary.repeats:
         alone = summary.different.total
         lines += [
-            f"{summary.repeats} games repeat an earlier one move by move: openings or temperature moves make them differ. The {alone.games} different games alone: "
-            f"{alone.wins} wins, {alone.draws} draws, {alone.losses} losses: {100 * alone.score:.1f}%"
+            f"{summary.repeats} games repeat an earlier one move by move: openings or "
+            f"temperature moves make them differ. The {alone.games} different games "
+            f"alone: "
+            f"{alone.wins} wins, {alone.draws} draws, {alone.losses} losses: "
+            f"{100 * alone.score:.1f}%"
         ]
     return lines

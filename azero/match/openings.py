@@ -1,4 +1,5 @@
-"""How the games of a match begin: with openings from a collection of games, from lines of moves, or drawn at random; or with given positions."""
+"""How the games of a match begin: with openings from a collection of games, from lines of moves, or
+drawn at random; or with given positions."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from azero.match.request import MatchRequest
 from azero.players.player import Position
 
 MATERIAL = {"p": 1, "n": 3, "b": 3, "r": 5, "q": 9}
-"""What pieces are worth, in pawns (Shannon 1950, 'Programming a Computer for Playing Chess', section 3)."""
+"""What pieces are worth, in pawns (Shannon 1950, 'Programming a Computer for Playing Chess',
+section 3)."""
 _CHESS = ("chess", "minichess")
 
 
@@ -30,64 +32,93 @@ class Start(NamedTuple):
     text: str
     """FEN or SFEN"""
     stronger: int | None
-    """Chess: the side with more material, 0 White and 1 Black; None where both have the same, and in other games."""
+    """Chess: the side with more material, 0 White and 1 Black; None where both have the same, and
+    in other games."""
 
 
 def draw_pairings(request: MatchRequest, game: Game) -> list[Pairing]:
-    """Return the games of a match: its openings or positions in turn, each one with both colours before the next, unless the first player has a side of its own.
+    """Return the games of a match: its openings or positions in turn, each one with both colours
+    before the next, unless the first player has a side of its own.
 
     Raises:
-      ValueError: a file cannot be read, or something in it is not possible in this game; its place is named.
+      ValueError: a file cannot be read, or something in it is not possible in this game; its place
+        is named.
     """
     numbers = range(1, request.games + 1)
     if request.start_positions is not None:
-        starts = read_starts(request.start_positions, game, need_stronger=request.first_side == "stronger")
+        starts = read_starts(
+            request.start_positions, game, need_stronger=request.first_side == "stronger"
+        )
         if request.first_side is None:
-            return [Pairing(number, index + 1, start=starts[index].text) for number in numbers for index in [(number - 1) // 2 % len(starts)]]
+            return [
+                Pairing(number, index + 1, start=starts[index].text)
+                for number in numbers
+                for index in [(number - 1) // 2 % len(starts)]
+            ]
         turns = [(number, (number - 1) % len(starts)) for number in numbers]
-        return [Pairing(number, index + 1, start=starts[index].text, first_colour=starts[index].stronger) for number, index in turns]
+        return [
+            Pairing(
+                number, index + 1, start=starts[index].text, first_colour=starts[index].stronger
+            )
+            for number, index in turns
+        ]
     if request.random_plies is not None:
         openings = draw_openings(game, request.games // 2, request.random_plies, request.seed)
     elif request.openings is not None:
         openings = read_openings(request.openings, game, request.opening_moves)
     else:
         return [Pairing(number) for number in numbers]
-    return [Pairing(number, index + 1, openings[index]) for number in numbers for index in [(number - 1) // 2 % len(openings)]]
+    return [
+        Pairing(number, index + 1, openings[index])
+        for number in numbers
+        for index in [(number - 1) // 2 % len(openings)]
+    ]
 
 
 def read_starts(path: Path, game: Game, need_stronger: bool = False) -> list[Start]:
     """Return the positions of a file (see `read_positions`), of equal ones the first.
 
     Raises:
-      ValueError: the file cannot be read or a position is not possible; or `need_stronger`, and there is no stronger side.
+      ValueError: the file cannot be read or a position is not possible; or `need_stronger`, and
+        there is no stronger side.
     """
     if need_stronger and game.name not in _CHESS:
         raise ValueError(f"first-side stronger is for positions of chess, not of {game.name}")
-    starts = [Start(line, stronger_side(line) if game.name in _CHESS else None) for line in dict.fromkeys(read_position_lines(game, path))]
+    starts = [
+        Start(line, stronger_side(line) if game.name in _CHESS else None)
+        for line in dict.fromkeys(read_position_lines(game, path))
+    ]
     even = next((start.text for start in starts if start.stronger is None), None)
     if need_stronger and even is not None:
-        raise ValueError(f"{path}: in {even!r} neither side has more material; first-side stronger needs one")
+        raise ValueError(
+            f"{path}: in {even!r} neither side has more material; first-side stronger needs one"
+        )
     return starts
 
 
 def stronger_side(fen: str) -> int | None:
     """Return which side of a FEN has more material, 0 White and 1 Black; None if neither has."""
     pieces = fen.split()[0]
-    balance = sum(MATERIAL[piece] * (pieces.count(piece.upper()) - pieces.count(piece)) for piece in MATERIAL)
+    balance = sum(
+        MATERIAL[piece] * (pieces.count(piece.upper()) - pieces.count(piece)) for piece in MATERIAL
+    )
     return None if balance == 0 else int(balance < 0)
 
 
 def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[tuple[int, ...]]:
-    """Return the openings of a file as actions, each one legal and not the end of the game; of equal ones the first stays.
+    """Return the openings of a file as actions, each one legal and not the end of the game; of
+    equal ones the first stays.
 
     Args:
-      path: games of a collection (SGF for Go, PGN for chess, CSA or KIF for shogi; see `read_games` of each), or a text with the moves of one opening on each
-        line, as people write them ("E5 C3 pass", "e2e4 e7e5"), separated by blanks or commas; what follows a # is a remark.
+      path: games of a collection (SGF for Go, PGN for chess, CSA or KIF for shogi; see `read_games`
+        of each), or a text with the moves of one opening on each line, as people write them ("E5 C3
+        pass", "e2e4 e7e5"), separated by blanks or commas; what follows a # is a remark.
       game: the rules.
       num_moves: moves to take of each; None is all of them.
 
     Raises:
-      ValueError: the file cannot be read, or an opening is not possible in this game; its place is named.
+      ValueError: the file cannot be read, or an opening is not possible in this game; its place is
+        named.
     """
     if num_moves is not None and num_moves < 1:
         raise ValueError(f"an opening has at least one move, not {num_moves}")
@@ -99,7 +130,10 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"cannot read {path}: {error}") from error
-        openings = [_of_line(line, f"{path.name}, line {number}", game, num_moves) for number, line in enumerate(lines, start=1)]
+        openings = [
+            _of_line(line, f"{path.name}, line {number}", game, num_moves)
+            for number, line in enumerate(lines, start=1)
+        ]
     chosen = list(dict.fromkeys(opening for opening in openings if opening))
     if not chosen:
         raise ValueError(f"there is no opening in {path}")
@@ -107,7 +141,8 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
 
 
 def draw_openings(game: Game, count: int, plies: int, seed: int) -> list[tuple[int, ...]]:
-    """Return `count` openings of `plies` moves, each drawn evenly from the legal ones; none of them ends the game, and they are all different if that is possible."""
+    """Return `count` openings of `plies` moves, each drawn evenly from the legal ones; none of them
+    ends the game, and they are all different if that is possible."""
     openings: dict[tuple[int, ...], None] = {}
     random = np.random.default_rng(seed)
     for _ in range(20 * count):
@@ -125,7 +160,10 @@ def draw_openings(game: Game, count: int, plies: int, seed: int) -> list[tuple[i
 
 def _of_sgf(record: sgf.GameRecord, game: Game, num_moves: int | None) -> tuple[int, ...]:
     if record.board_shape != game.board_shape:
-        raise ValueError(f"{record.name} is a game on {record.board_shape[0]}x{record.board_shape[1]}, the match is {game.name} on {game.board_shape}")
+        raise ValueError(
+            f"{record.name} is a game on {record.board_shape[0]}x{record.board_shape[1]}, "
+            f"the match is {game.name} on {game.board_shape}"
+        )
     if record.black_points or record.white_points or record.to_play:
         raise ValueError(f"{record.name} does not begin on the empty board with Black to move")
     moves = record.moves[:num_moves]
@@ -135,7 +173,9 @@ def _of_sgf(record: sgf.GameRecord, game: Game, num_moves: int | None) -> tuple[
     return _checked([names.action_name(action) for _, action in moves], record.name, game)
 
 
-def _of_start(name: str, is_start: bool, actions: tuple[int, ...], game: Game, num_moves: int | None) -> tuple[int, ...]:
+def _of_start(
+    name: str, is_start: bool, actions: tuple[int, ...], game: Game, num_moves: int | None
+) -> tuple[int, ...]:
     if not is_start:
         raise ValueError(f"{name} does not begin with the first position of the game")
     return _played(actions[:num_moves], name, game)
@@ -144,14 +184,23 @@ def _of_start(name: str, is_start: bool, actions: tuple[int, ...], game: Game, n
 _Reader = Callable[[Path, Game, int | None], list[tuple[int, ...]]]
 
 _COLLECTIONS: dict[str, tuple[tuple[str, ...], _Reader]] = {
-    "go": (sgf_files.SUFFIXES, lambda path, game, most: [_of_sgf(record, game, most) for record in sgf.read_games(path)]),
+    "go": (
+        sgf_files.SUFFIXES,
+        lambda path, game, most: [_of_sgf(record, game, most) for record in sgf.read_games(path)],
+    ),
     "chess": (
         pgn.SUFFIXES,
-        lambda path, game, most: [_of_start(record.name, record.fen == CHESS_START, record.actions, game, most) for record in pgn.read_games(path)],
+        lambda path, game, most: [
+            _of_start(record.name, record.fen == CHESS_START, record.actions, game, most)
+            for record in pgn.read_games(path)
+        ],
     ),
     "shogi": (
         record_files.SUFFIXES,
-        lambda path, game, most: [_of_start(record.name, record.sfen == SHOGI_START, record.actions, game, most) for record in record_files.read_games(path)],
+        lambda path, game, most: [
+            _of_start(record.name, record.sfen == SHOGI_START, record.actions, game, most)
+            for record in record_files.read_games(path)
+        ],
     ),
 }
 """Collections of games, by what is played: the suffixes of their files, and their openings."""
@@ -176,11 +225,15 @@ def _played(actions: tuple[int, ...], place: str, game: Game) -> tuple[int, ...]
 
 
 def _follow(position: Position, move: str | int, place: str) -> Position:
-    """Return the position after a move of an opening, which must be legal and leave something to play."""
+    """Return the position after a move of an opening, which must be legal and leave something to
+    play."""
     try:
         position = position.play(position.parse_action(move) if isinstance(move, str) else move)
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from error
     if position.is_over:
-        raise ValueError(f"{place}: the game is over after move {len(position.actions)}; an opening leaves something to play")
+        raise ValueError(
+            f"{place}: the game is over after move {len(position.actions)}; an opening "
+            f"leaves something to play"
+        )
     return position

@@ -1,4 +1,5 @@
-"""The interval of a match's score when games belong together: the two colours of an opening, or games that repeat each other."""
+"""The interval of a match's score when games belong together: the two colours of an opening, or
+games that repeat each other."""
 
 from __future__ import annotations
 
@@ -26,14 +27,17 @@ class PairedScore:
 def paired_score(rewards: Sequence[float], keys: Sequence[Sequence[Hashable]]) -> PairedScore:
     """Return the score with an interval that counts groups of games, not games.
 
-    Games of a pair are not independent: where moving first wins, one colour each makes the score surer than the games alone; where one opening is played over
-    and over, less sure. The variance of the score is that between the groups (cluster-robust), with one more group that has the variance of independent games,
-    so that a few equal groups do not look certain. The interval is Wilson's for as many independent games as would have this variance, with Student's quantile
-    for the number of groups.
+    Games of a pair are not independent: where moving first wins, one colour each makes the score
+    surer than the games alone; where one opening is played over and over, less sure. The variance
+    of the score is that between the groups (cluster-robust), with one more group that has the
+    variance of independent games, so that a few equal groups do not look certain. The interval is
+    Wilson's for as many independent games as would have this variance, with Student's quantile for
+    the number of groups.
 
     Args:
       rewards: +1, 0 or -1 of each game, at least one.
-      keys: of each game what it has in common with others (its opening, its moves): games that share a key are in one group.
+      keys: of each game what it has in common with others (its opening, its moves): games that
+        share a key are in one group.
     """
     points = [(reward + 1) / 2 for reward in rewards]
     games = len(points)
@@ -71,7 +75,8 @@ def _groups(keys: Sequence[Sequence[Hashable]]) -> list[list[int]]:
 
 
 def student_quantile(freedom: int) -> float:
-    """Return the two-sided 95% quantile of Student's t (Abramowitz and Stegun 26.7.5; exact for 1 and 2 degrees of freedom)."""
+    """Return the two-sided 95% quantile of Student's t (Abramowitz and Stegun 26.7.5; exact for 1
+    and 2 degrees of freedom)."""
     if freedom == 1:
         return math.tan(math.pi * 0.475)
     if freedom == 2:

@@ -1,4 +1,5 @@
-"""The games of a match as records that other programs read, with what the players thought of their moves: SGF for Go, PGN for chess, CSA for shogi."""
+"""The games of a match as records that other programs read, with what the players thought of their
+moves: SGF for Go, PGN for chess, CSA for shogi."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from azero.match.referee import PLAYED_OUT
 from azero.players.player import Decision
 
 LINE_MOVES = 8
-"""Moves of an expected line that are written in chess and shogi: naming one plays it out in the slow rules of the host."""
+"""Moves of an expected line that are written in chess and shogi: naming one plays it out in the
+slow rules of the host."""
 
 
 class _Board(Protocol):
@@ -39,7 +41,10 @@ _AnyBoard = TypeVar("_AnyBoard", bound=_Board)
 def match_sgf(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
     """Return a game of Go as SGF text; `names` are those of the match's first and second player."""
     assert isinstance(rules, GoConfig)
-    lines = [[format_vertex(action, board.board_shape) for action in decision.line] for decision in game.decisions]
+    lines = [
+        [format_vertex(action, board.board_shape) for action in decision.line]
+        for decision in game.decisions
+    ]
     notes = [Note(comment) for comment in _comments(game, lines, "\n")]
     record = GameRecord(
         name=f"game {game.number}",
@@ -55,7 +60,8 @@ def match_sgf(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str,
 
 
 def format_thought(decision: Decision, line: Sequence[str], separator: str) -> str:
-    """Return what a player thought of its move: the value for itself in [-1, 1], the visits, the line it expects; nothing if it does not say."""
+    """Return what a player thought of its move: the value for itself in [-1, 1], the visits, the
+    line it expects; nothing if it does not say."""
     parts = [] if decision.value is None else [f"value {decision.value:+.3f}"]
     parts += [] if decision.visits is None else [f"visits {decision.visits}"]
     parts += ["line " + " ".join(line)] if line else []
@@ -63,20 +69,27 @@ def format_thought(decision: Decision, line: Sequence[str], separator: str) -> s
 
 
 def _comments(game: MatchGame, lines: Sequence[Sequence[str]], separator: str) -> list[str]:
-    """Return what is written beside each move: nothing in the opening, then what its player thought; at the last one also how the game ended.
+    """Return what is written beside each move: nothing in the opening, then what its player
+    thought; at the last one also how the game ended.
 
     `lines` are the expected lines of the decisions, as names of moves.
     """
     comments = [""] * game.num_opening_moves
-    comments += [format_thought(decision, line, separator) for decision, line in zip(game.decisions, lines, strict=True)]
+    comments += [
+        format_thought(decision, line, separator)
+        for decision, line in zip(game.decisions, lines, strict=True)
+    ]
     if comments:
         words = (comments[-1], "" if game.ending == PLAYED_OUT else game.ending, *game.remarks)
         comments[-1] = separator.join(word for word in words if word)
     return comments
 
 
-def _lines(game: MatchGame, board: _AnyBoard, format_move: Callable[[_AnyBoard, int], str]) -> list[list[str]]:
-    """Return the beginnings of the lines that the players expected, as names of moves; `board` is where the game began."""
+def _lines(
+    game: MatchGame, board: _AnyBoard, format_move: Callable[[_AnyBoard, int], str]
+) -> list[list[str]]:
+    """Return the beginnings of the lines that the players expected, as names of moves; `board` is
+    where the game began."""
     for action in game.actions[: game.num_opening_moves]:
         board = board.after(action)
     lines = []
@@ -99,9 +112,16 @@ def _reason(game: MatchGame) -> str:
 
 
 def match_pgn(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
-    """Return a game of chess as PGN text; `names` are those of the match's first and second player."""
+    """Return a game of chess as PGN text; `names` are those of the match's first and second
+    player."""
     white, black = names if game.first_is_black else names[::-1]
-    tags = {"Event": "azero match", "Date": time.strftime("%Y.%m.%d"), "Round": str(game.number), "White": white, "Black": black}
+    tags = {
+        "Event": "azero match",
+        "Date": time.strftime("%Y.%m.%d"),
+        "Round": str(game.number),
+        "White": white,
+        "Black": black,
+    }
     tags |= {"PlyCount": str(len(game.actions)), "Termination": _termination(game)}
     first, second = game.rewards
     fen = game.start or CHESS_START
@@ -119,7 +139,8 @@ def _termination(game: MatchGame) -> str:
 
 
 def match_csa(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str, str]) -> str:
-    """Return a game of shogi as CSA text; `names` are those of the match's first and second player."""
+    """Return a game of shogi as CSA text; `names` are those of the match's first and second
+    player."""
     black, white = names if game.first_is_black else names[::-1]
     sfen = game.start or SHOGI_START
     comments = _comments(game, _lines(game, board_of_sfen(sfen), format_csa_move), ", ")
@@ -140,13 +161,24 @@ def _csa_ending(game: MatchGame, rules: Game) -> str:
         board = board.after(action)
     if not board.actions:
         return "%TSUMI"
-    declared = entering.has_entered(board.position, board.frame[-1] * 0 + (0xFFFFFFFF if board.is_white else 0))
+    declared = entering.has_entered(
+        board.position, board.frame[-1] * 0 + (0xFFFFFFFF if board.is_white else 0)
+    )
     # Whoever gave check all the time has lost by a fourfold repetition.
-    return "%KACHI" if isinstance(rules, Shogi) and rules.entering_king and declared[0] and not board.is_check else loser
+    return (
+        "%KACHI"
+        if isinstance(rules, Shogi) and rules.entering_king and declared[0] and not board.is_check
+        else loser
+    )
 
 
 MatchRecord = Callable[[MatchGame, GameConfig, Game, tuple[str, str]], str]
-"""Returns the text of a game, given the rules and the names of the match's first and second player."""
+"""Returns the text of a game, given the rules and the names of the match's first and second
+player."""
 
-RECORDS: dict[str, tuple[str, MatchRecord]] = {"go": (".sgf", match_sgf), "chess": (".pgn", match_pgn), "shogi": (".csa", match_csa)}
+RECORDS: dict[str, tuple[str, MatchRecord]] = {
+    "go": (".sgf", match_sgf),
+    "chess": (".pgn", match_pgn),
+    "shogi": (".csa", match_csa),
+}
 """By the name of the game: suffix and writer."""

@@ -37,7 +37,9 @@ class GameRecord:
     @property
     def winner(self) -> int | None:
         """0 for the first mover, 1 for the second, None for a draw."""
-        return None if self.rewards[0] == self.rewards[1] else int(self.rewards[1] > self.rewards[0])
+        return (
+            None if self.rewards[0] == self.rewards[1] else int(self.rewards[1] > self.rewards[0])
+        )
 
 
 def play_game(
@@ -48,9 +50,11 @@ def play_game(
     opening: Sequence[int] = (),
     start: Position | None = None,
 ) -> GameRecord:
-    """Play one game, from the end of `opening` on, and return its record. It begins with the position `start`; None is the game's own.
+    """Play one game, from the end of `opening` on, and return its record. It begins with the
+    position `start`; None is the game's own.
 
-    A player who raises PlayerError, or plays what our rules forbid, loses, and the record says why. Two players who fail at the start: the first one loses.
+    A player who raises PlayerError, or plays what our rules forbid, loses, and the record says why.
+    Two players who fail at the start: the first one loses.
 
     Raises:
       ValueError: a move of the opening is not legal.
@@ -62,9 +66,18 @@ def play_game(
     seconds = [0.0, 0.0]
 
     def finish(ending: str, loser: int | None, failed: bool = False) -> GameRecord:
-        rewards = position.rewards if loser is None else ((-1.0, 1.0) if loser == 0 else (1.0, -1.0))
+        rewards = (
+            position.rewards if loser is None else ((-1.0, 1.0) if loser == 0 else (1.0, -1.0))
+        )
         return GameRecord(
-            position, names, rewards, ending, loser if failed else None, tuple(decisions), (seconds[0], seconds[1]), min(len(opening), len(position.actions))
+            position,
+            names,
+            rewards,
+            ending,
+            loser if failed else None,
+            tuple(decisions),
+            (seconds[0], seconds[1]),
+            min(len(opening), len(position.actions)),
         )
 
     asked = 0

@@ -35,17 +35,21 @@ class MatchRequest:
     """Play a match between two players and print the score with its 95% interval."""
 
     first: str
-    """A player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, no iteration is the newest; search=engine plays with
-    the settings of engines, search=alphago_zero, alphazero or gumbel by that rule, and without it a network plays as in its run's matches), "random-net:EXPERIMENT",
-    "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800&lambda=0.5" (AlphaGo of 2016), "gtp:PROGRAM ARGUMENTS" ({seed} in an argument becomes the seed plus
-    the number of the game), "uci:stockfish?skill=0&nodes=1000", "usi:fairy-stockfish?elo=1350&movetime=50" (also depth=N, option.NAME=VALUE), or
+    """A player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, no
+    iteration is the newest; search=engine plays with the settings of engines, search=alphago_zero,
+    alphazero or gumbel by that rule, and without it a network plays as in its run's matches),
+    "random-net:EXPERIMENT", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800&lambda=0.5"
+    (AlphaGo of 2016), "gtp:PROGRAM ARGUMENTS" ({seed} in an argument becomes the seed plus the
+    number of the game), "uci:stockfish?skill=0&nodes=1000",
+    "usi:fairy-stockfish?elo=1350&movetime=50" (also depth=N, option.NAME=VALUE), or
     "gnushogi:gnushogi?depth=2"."""
     second: str
     """The other player."""
     games: int = 400
     """Games in all, an even number; colours alternate."""
     temperature_moves: int = 4
-    """Moves at the start of a game, those of an opening included, that a network draws in proportion to the search's weights, for variety."""
+    """Moves at the start of a game, those of an opening included, that a network draws in
+    proportion to the search's weights, for variety."""
     game: Literal["chess", "go", "shogi"] | None = None
     """What is played; default what the players play."""
     komi: float | None = None
@@ -53,23 +57,30 @@ class MatchRequest:
     size: int | None = None
     """Go: points per side; default the first network's, 19 where both players are programs."""
     suicide: bool | None = None
-    """Go: whether a move may take the mover's own stones; default as the first network learned, not where both players are programs. A program has to know."""
+    """Go: whether a move may take the mover's own stones; default as the first network learned, not
+    where both players are programs. A program has to know."""
     entering_king: bool | None = None
-    """Shogi: whether a player wins who may declare an entering king by the 27-point rule; default as the first network learned, yes where both are programs."""
+    """Shogi: whether a player wins who may declare an entering king by the 27-point rule; default
+    as the first network learned, yes where both are programs."""
     seed: int = 0
     """Seed of every draw."""
     openings: Path | None = None
-    """Games (SGF; PGN; CSA or KIF) or lines of moves ("E5 C3", "e2e4 e7e5"), taken in turn; each opening is played with both colours."""
+    """Games (SGF; PGN; CSA or KIF) or lines of moves ("E5 C3", "e2e4 e7e5"), taken in turn; each
+    opening is played with both colours."""
     opening_moves: int | None = None
     """Moves to take of each opening; default all."""
     random_plies: int | None = None
-    """Instead of openings from a file: begin every pair of games with so many random legal moves."""
+    """Instead of openings from a file: begin every pair of games with so many random legal
+    moves."""
     start_positions: Path | None = None
-    """Instead of openings: a file of positions (FEN, SFEN), one a line, taken in turn; each one is played with both colours."""
+    """Instead of openings: a file of positions (FEN, SFEN), one a line, taken in turn; each one is
+    played with both colours."""
     first_side: Literal["stronger"] | None = None
-    """With start positions of chess: stronger gives the first player always the side with more material, and every game a position of its own."""
+    """With start positions of chess: stronger gives the first player always the side with more
+    material, and every game a position of its own."""
     sprt: Annotated[tuple[float, float], _TWO_NUMBERS] | None = None
-    """ELO0,ELO1: stop as soon as it is decided which of these differences is the better one (errors 5%)."""
+    """ELO0,ELO1: stop as soon as it is decided which of these differences is the better one (errors
+    5%)."""
     timeout: float = 60.0
     """Seconds a program may take over an answer, and a player over a move."""
     first_name: str | None = None
@@ -83,22 +94,36 @@ class MatchRequest:
 
     def __post_init__(self) -> None:
         if self.games < 2 or self.games % 2:
-            raise ValueError(f"a match has an even number of games, half with each colour, not {self.games}")
+            raise ValueError(
+                f"a match has an even number of games, half with each colour, not {self.games}"
+            )
         if self.workers < 1:
             raise ValueError(f"a match has at least one worker, not {self.workers}")
         if self.opening_moves is not None and self.openings is None:
             raise ValueError("opening-moves needs a file of openings")
         if self.random_plies is not None and (self.openings is not None or self.random_plies < 1):
-            raise ValueError("random-plies is at least 1, and takes the place of a file of openings")
-        if self.start_positions is not None and (self.openings is not None or self.random_plies is not None):
+            raise ValueError(
+                "random-plies is at least 1, and takes the place of a file of openings"
+            )
+        if self.start_positions is not None and (
+            self.openings is not None or self.random_plies is not None
+        ):
             raise ValueError("start-positions takes the place of openings and random-plies")
         if self.first_side is not None and (self.start_positions is None or self.sprt is not None):
-            raise ValueError("first-side needs start-positions, and no sprt: a test takes pairs of games with both colours")
+            raise ValueError(
+                "first-side needs start-positions, and no sprt: a test takes pairs of "
+                "games with both colours"
+            )
 
     @property
     def command(self) -> dict[str, Any]:
-        """What decides the games: all but where they are written and how many are played at once."""
-        facts = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name not in ("out", "workers")}
+        """What decides the games: all but where they are written and how many are played at
+        once."""
+        facts = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name not in ("out", "workers")
+        }
         for name in ("openings", "start_positions"):
             path: Path | None = facts[name]
             if path is not None:

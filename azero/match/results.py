@@ -18,7 +18,9 @@ from azero.players.specs import is_network
 class MatchOutcome:
     """The result of one match between two named players."""
 
-    def __init__(self, names: tuple[str, str], players: tuple[str, str], result: MatchResult) -> None:
+    def __init__(
+        self, names: tuple[str, str], players: tuple[str, str], result: MatchResult
+    ) -> None:
         """`players` say who the names stand for."""
         self.names = names
         self.players = players
@@ -37,39 +39,54 @@ def read_results(directory: Path) -> list[MatchOutcome]:
         return _of_match(directory)
     if (directory / EVENTS).exists():
         return _of_run(directory)
-    inner = sorted({path.parent for name in (MATCH, EVENTS) for path in directory.glob(f"*/{name}")})
+    inner = sorted(
+        {path.parent for name in (MATCH, EVENTS) for path in directory.glob(f"*/{name}")}
+    )
     if not inner:
-        raise ValueError(f"{directory} is neither a match ({MATCH}) nor a run ({EVENTS}), nor does it hold any")
+        raise ValueError(
+            f"{directory} is neither a match ({MATCH}) nor a run ({EVENTS}), nor does it hold any"
+        )
     return [match for path in inner for match in read_results(path)]
 
 
 def _of_match(directory: Path) -> list[MatchOutcome]:
     match = read_match(directory)
     if match["command"].get("first_side"):
-        raise ValueError(f"{directory}: one player always had the {match['command']['first_side']} side, so its score says nothing of who plays better")
+        raise ValueError(
+            f"{directory}: one player always had the {match['command']['first_side']} "
+            f"side, so its score says nothing of who plays better"
+        )
     first, second = match["players"]
     games = read_match_games(directory)
     if not games:
         return []
     players = [_identity(side, match) for side in (first, second)]
-    # Where moves are drawn, games that happen to be the same are still as many games; without that they are one game.
+    # Where moves are drawn, games that happen to be the same are still as many games; without that
+    # they are one game.
     summary = summarise(games)
     result = summary.result if match["command"].get("temperature_moves", 1) else summary.different
     return [MatchOutcome((first["name"], second["name"]), (players[0], players[1]), result)]
 
 
 def _identity(side: dict[str, Any], match: dict[str, Any]) -> str:
-    """Return what tells a player of a match from every other one: its command, its checkpoint, and its search.
+    """Return what tells a player of a match from every other one: its command, its checkpoint, and
+    its search.
 
-    Matches of former versions do not say the search. Between two networks it was the run's own, in many games at once; in all others it was an engine's.
-    Without visits there is none.
+    Matches of former versions do not say the search. Between two networks it was the run's own, in
+    many games at once; in all others it was an engine's. Without visits there is none.
     """
     words = [side["player"], side["iteration"]]
     if side.get("search") is not None:
         words += [f"{side['visits']} visits", side["search"]]
     elif is_network(side["player"]) and "visits=0" not in side["player"]:
-        at_once = all(is_network(other["player"]) for other in match["players"]) and not match["command"].get("start_positions")
-        words.append("(search not recorded: many games at once)" if at_once else "(search not recorded: one tree for each game)")
+        at_once = all(is_network(other["player"]) for other in match["players"]) and not match[
+            "command"
+        ].get("start_positions")
+        words.append(
+            "(search not recorded: many games at once)"
+            if at_once
+            else "(search not recorded: one tree for each game)"
+        )
     return " ".join(str(word) for word in words if word is not None)
 
 
@@ -77,14 +94,22 @@ def _of_run(directory: Path) -> list[MatchOutcome]:
     outcomes = []
     for row in read_rows(directory / EVENTS):
         if row.get("kind") == EVALUATION and row["iteration"] != row["opponent_iteration"]:
-            names = tuple(f"{directory.name}, iteration {row[key]}" for key in ("iteration", "opponent_iteration"))
-            players = tuple(f"{directory.resolve()} {row[key]}" for key in ("iteration", "opponent_iteration"))
-            outcomes.append(MatchOutcome((names[0], names[1]), (players[0], players[1]), row_result(row)))
+            names = tuple(
+                f"{directory.name}, iteration {row[key]}"
+                for key in ("iteration", "opponent_iteration")
+            )
+            players = tuple(
+                f"{directory.resolve()} {row[key]}" for key in ("iteration", "opponent_iteration")
+            )
+            outcomes.append(
+                MatchOutcome((names[0], names[1]), (players[0], players[1]), row_result(row))
+            )
     return outcomes
 
 
 def with_clear_names(matches: Sequence[MatchOutcome]) -> list[MatchOutcome]:
-    """Call players whose name stands for different ones by what they are: two levels of one program are two players."""
+    """Call players whose name stands for different ones by what they are: two levels of one program
+    are two players."""
     meanings: dict[str, set[str]] = {}
     for match in matches:
         for name, player in zip(match.names, match.players, strict=True):
@@ -93,4 +118,11 @@ def with_clear_names(matches: Sequence[MatchOutcome]) -> list[MatchOutcome]:
     def clear(name: str, player: str) -> str:
         return name if len(meanings[name]) == 1 else player
 
-    return [MatchOutcome((clear(match.names[0], match.players[0]), clear(match.names[1], match.players[1])), match.players, match.result) for match in matches]
+    return [
+        MatchOutcome(
+            (clear(match.names[0], match.players[0]), clear(match.names[1], match.players[1])),
+            match.players,
+            match.result,
+        )
+        for match in matches
+    ]

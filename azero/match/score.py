@@ -10,9 +10,11 @@ NORMAL_95 = 1.959963984540054
 
 
 def wilson_interval(score: float, games: int, quantile: float = NORMAL_95) -> tuple[float, float]:
-    """Return the Wilson interval of a score in [0, 1] over `games` games (Wilson 1927, J. Am. Stat. Assoc. 22).
+    """Return the Wilson interval of a score in [0, 1] over `games` games (Wilson 1927, J. Am. Stat.
+    Assoc. 22).
 
-    Draws count as half a win; the interval is then on the safe side, for a draw varies less than a win or a loss. No games give (0, 1).
+    Draws count as half a win; the interval is then on the safe side, for a draw varies less than a
+    win or a loss. No games give (0, 1).
 
     Raises:
       ValueError: the score lies outside [0, 1], or `games` is negative.
@@ -72,6 +74,8 @@ class MatchResult:
         low, high = self.total.interval
         total, first, second = self.total, self.first, self.second
         return (
-            f"{total.wins} wins, {total.draws} draws, {total.losses} losses: {100 * total.score:.1f}% (95%: {100 * low:.1f} to {100 * high:.1f}); "
-            f"moving first {first.wins}-{first.draws}-{first.losses}, second {second.wins}-{second.draws}-{second.losses}"
+            f"{total.wins} wins, {total.draws} draws, {total.losses} losses: "
+            f"{100 * total.score:.1f}% (95%: {100 * low:.1f} to {100 * high:.1f}); "
+            f"moving first {first.wins}-{first.draws}-{first.losses}, second "
+            f"{second.wins}-{second.draws}-{second.losses}"
         )

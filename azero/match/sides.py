@@ -44,15 +44,25 @@ class Side:
     @property
     def facts(self) -> dict[str, Any]:
         """What match.json says of it."""
-        facts = {"name": self.name, "player": self.text, "iteration": self.spec.iteration if isinstance(self.spec, CheckpointSpec) else None}
+        facts = {
+            "name": self.name,
+            "player": self.text,
+            "iteration": self.spec.iteration if isinstance(self.spec, CheckpointSpec) else None,
+        }
         if not isinstance(self.spec, NetworkSpec):
             return facts
-        return facts | {"visits": self.spec.visits, "search": self.spec.search if self.spec.visits else None}
+        return facts | {
+            "visits": self.spec.visits,
+            "search": self.spec.search if self.spec.visits else None,
+        }
 
 
 def plays_at_once(sides: Sequence[Side], has_start_positions: bool) -> bool:
-    """Whether the match is one of many games at once: between two networks with the searches of their runs, from the beginning of the game."""
-    return not has_start_positions and all(isinstance(side.spec, NetworkSpec) and side.spec.search != ENGINE for side in sides)
+    """Whether the match is one of many games at once: between two networks with the searches of
+    their runs, from the beginning of the game."""
+    return not has_start_positions and all(
+        isinstance(side.spec, NetworkSpec) and side.spec.search != ENGINE for side in sides
+    )
 
 
 def read_sides(request: MatchRequest) -> tuple[Side, ...]:
@@ -71,14 +81,19 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
             resolved, config = resolve(spec)
             resolved = with_search(resolved, config, TRAINED)
             if isinstance(resolved, NetworkSpec) and resolved.visits is None:
-                resolved = dataclasses.replace(resolved, visits=match_settings(config).num_simulations)
+                resolved = dataclasses.replace(
+                    resolved, visits=match_settings(config).num_simulations
+                )
             specs, configs = [*specs, resolved], [*configs, config]
         else:
             find_program(spec.command[0])
             specs, configs = [*specs, spec], [*configs, None]
     names = [name or spec.name for name, spec in zip(wanted, specs, strict=True)]
     if names[0] == names[1]:
-        names = [name or (spec.name if isinstance(spec, ThinkerSpec) else spec.long_name) for name, spec in zip(wanted, specs, strict=True)]
+        names = [
+            name or (spec.name if isinstance(spec, ThinkerSpec) else spec.long_name)
+            for name, spec in zip(wanted, specs, strict=True)
+        ]
     if names[0] == names[1]:
         names[1] += " (2)"
     return tuple(Side(*side) for side in zip(texts, specs, configs, names, strict=True))
@@ -87,11 +102,16 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
 def restore_side(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
     """Return the player as it was when the match began: the newest checkpoint of that day.
 
-    Matches of former versions do not say which search their networks played. It was the run's in many games at once, and else the engine's; `was_at_once` says which.
+    Matches of former versions do not say which search their networks played. It was the run's in
+    many games at once, and else the engine's; `was_at_once` says which.
     """
     if not isinstance(side.spec, NetworkSpec):
         return side
-    spec = side.spec if was_at_once or "search" in facts else dataclasses.replace(side.spec, search=ENGINE)
+    spec = (
+        side.spec
+        if was_at_once or "search" in facts
+        else dataclasses.replace(side.spec, search=ENGINE)
+    )
     if isinstance(spec, CheckpointSpec):
         spec = dataclasses.replace(spec, iteration=facts["iteration"])
     return dataclasses.replace(side, spec=spec, name=facts["name"])
@@ -103,10 +123,14 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
     Raises:
       ValueError: a player plays something else.
     """
-    trained = next((side.config.game.for_matches() for side in sides if side.config is not None), None)
+    trained = next(
+        (side.config.game.for_matches() for side in sides if side.config is not None), None
+    )
     programs = [side.spec.game for side in sides if not isinstance(side.spec, ThinkerSpec)]
     name = request.game or (programs[0] if trained is None else trained.name)
-    rules: GameConfig = trained if trained is not None and trained.name == name else GameConfig.kind(name)(name)
+    rules: GameConfig = (
+        trained if trained is not None and trained.name == name else GameConfig.kind(name)(name)
+    )
     if isinstance(rules, GoConfig):
         rules = _go_rules(request, rules)
     elif (request.komi, request.size, request.suicide) != (None, None, None):
@@ -121,9 +145,18 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
             assert side.config is not None
             known = side.config.game.build()
             if (known.name, known.board_shape) != (board.name, board.board_shape):
-                raise ValueError(f"{side.name} plays {known.name} on {_by(known)}, not {board.name} on {_by(board)}")
-        elif side.spec.game != board.name or (board.name == "go" and len(set(board.board_shape)) != 1):
-            raise ValueError(f"{side.name} plays {'Go on a square board' if side.spec.game == 'go' else side.spec.game}, not {board.name} on {_by(board)}")
+                raise ValueError(
+                    f"{side.name} plays {known.name} on {_by(known)}, not {board.name} on "
+                    f"{_by(board)}"
+                )
+        elif side.spec.game != board.name or (
+            board.name == "go" and len(set(board.board_shape)) != 1
+        ):
+            raise ValueError(
+                f"{side.name} plays "
+                f"{'Go on a square board' if side.spec.game == 'go' else side.spec.game}, "
+                f"not {board.name} on {_by(board)}"
+            )
     return rules
 
 
@@ -133,18 +166,31 @@ def describe_rules(rules: GameConfig) -> str:
     words = [f"{board.name} on {_by(board)}"]
     if isinstance(rules, GoConfig):
         repetition = "simple ko" if rules.superko == "simple" else f"{rules.superko} superko"
-        words += [f"area scoring, komi {rules.komi:g}", repetition, "suicide" if rules.suicide else "no suicide"]
+        words += [
+            f"area scoring, komi {rules.komi:g}",
+            repetition,
+            "suicide" if rules.suicide else "no suicide",
+        ]
     if isinstance(rules, ShogiConfig):
-        words.append(f"{'with' if rules.entering_king else 'without'} an entering-king rule{' (27 points)' if rules.entering_king else ''}")
+        words.append(
+            f"{'with' if rules.entering_king else 'without'} an entering-king "
+            f"rule{' (27 points)' if rules.entering_king else ''}"
+        )
     return ", ".join([*words, f"at most {board.max_moves} moves"])
 
 
 def _go_rules(request: MatchRequest, trained: GoConfig) -> GoConfig:
     rules = trained if request.komi is None else dataclasses.replace(trained, komi=request.komi)
-    rules = rules if request.suicide is None else dataclasses.replace(rules, suicide=request.suicide)
+    rules = (
+        rules if request.suicide is None else dataclasses.replace(rules, suicide=request.suicide)
+    )
     if request.size is None:
         return rules
-    return dataclasses.replace(rules, size=(request.size,), max_moves=None if (request.size,) != trained.size else rules.max_moves)
+    return dataclasses.replace(
+        rules,
+        size=(request.size,),
+        max_moves=None if (request.size,) != trained.size else rules.max_moves,
+    )
 
 
 def check_start_positions(sides: Sequence[Side]) -> None:
@@ -156,7 +202,8 @@ def check_start_positions(sides: Sequence[Side]) -> None:
     for side in sides:
         if isinstance(side.spec, GnuShogiSpec):
             raise ValueError(
-                f"{side.name} only begins with the first position of the game; start-positions are for networks and programs that speak UCI or USI"
+                f"{side.name} only begins with the first position of the game; "
+                f"start-positions are for networks and programs that speak UCI or USI"
             )
 
 
@@ -165,11 +212,14 @@ def _by(game: Game) -> str:
 
 
 def player_maker(side: Side, request: MatchRequest, rules: GameConfig, worker: int) -> MakePlayer:
-    """Return what makes the side's player of a game for one thread; a network's is loaded once and keeps its tree to itself."""
+    """Return what makes the side's player of a game for one thread; a network's is loaded once and
+    keeps its tree to itself."""
     if not isinstance(side.spec, ThinkerSpec):
         return program_maker(side.spec, side.name, rules, request.timeout, request.seed)
     style = PlayStyle(temperature_moves=request.temperature_moves)
-    player = load_any_thinker(side.spec, rules, ThinkerSettings(style=style, seed=request.seed + worker))
+    player = load_any_thinker(
+        side.spec, rules, ThinkerSettings(style=style, seed=request.seed + worker)
+    )
     player.name = side.name
     player.warm_up(Position.start(rules.build()))
 

@@ -1,4 +1,5 @@
-"""The sequential probability ratio test of a match, which stops it as soon as it is decided (as fishtest and Leela Zero use it)."""
+"""The sequential probability ratio test of a match, which stops it as soon as it is decided (as
+fishtest and Leela Zero use it)."""
 
 from __future__ import annotations
 
@@ -20,10 +21,13 @@ EMPTY = 1e-3
 
 @dataclass(frozen=True)
 class Sprt:
-    """The test of "the first player is stronger by elo1" against "by elo0", in logistic Elo, where the expected score with draws is the base-10 logistic.
+    """The test of "the first player is stronger by elo1" against "by elo0", in logistic Elo, where
+    the expected score with draws is the base-10 logistic.
 
-    The unit is a pair of games, one opening with both colours; its five results have probabilities that nothing is assumed about but their mean. The likelihood
-    ratio is the generalised one: for either hypothesis the most likely probabilities with its mean (as fishtest, without its correction for the overshoot).
+    The unit is a pair of games, one opening with both colours; its five results have probabilities
+    that nothing is assumed about but their mean. The likelihood ratio is the generalised one: for
+    either hypothesis the most likely probabilities with its mean (as fishtest, without its
+    correction for the overshoot).
     """
 
     elo0: float
@@ -31,30 +35,42 @@ class Sprt:
 
     def __post_init__(self) -> None:
         if not self.elo0 < self.elo1:
-            raise ValueError(f"the first Elo difference of a test is below the second, not {self.elo0:g} and {self.elo1:g}")
+            raise ValueError(
+                f"the first Elo difference of a test is below the second, not "
+                f"{self.elo0:g} and {self.elo1:g}"
+            )
 
     def ratio(self, pairs: Sequence[float]) -> float:
-        """Return the log-likelihood ratio of pairs with the given shares of the points (0, 0.25 ... 1); 0 without pairs."""
+        """Return the log-likelihood ratio of pairs with the given shares of the points (0, 0.25 ...
+        1); 0 without pairs."""
         if not pairs:
             return 0.0
         values = np.arange(5) / 4
-        counts = np.maximum(np.bincount(np.rint(4 * np.asarray(pairs)).astype(int), minlength=5), EMPTY)
+        counts = np.maximum(
+            np.bincount(np.rint(4 * np.asarray(pairs)).astype(int), minlength=5), EMPTY
+        )
         shares = counts / counts.sum()
         likely = [_with_mean(values, shares, expected_score(elo)) for elo in (self.elo0, self.elo1)]
         return float(counts.sum() * (shares * np.log(likely[1] / likely[0])).sum())
 
     def decide(self, pairs: Sequence[float], known: int = 0) -> tuple[int, str] | None:
-        """Return after how many pairs, in order, the test was decided and how; None if it is not. After `known` pairs it is known not to have been."""
+        """Return after how many pairs, in order, the test was decided and how; None if it is not.
+        After `known` pairs it is known not to have been."""
         for count in range(known + 1, len(pairs) + 1):
             ratio = self.ratio(pairs[:count])
             if abs(ratio) >= BOUND:
                 elo, word = (self.elo1, "at least") if ratio > 0 else (self.elo0, "at most")
-                return count, f"stronger by {word} {elo:g} Elo (log-likelihood ratio {ratio:+.2f} after {2 * count} games)"
+                return (
+                    count,
+                    f"stronger by {word} {elo:g} Elo (log-likelihood ratio {ratio:+.2f} "
+                    f"after {2 * count} games)",
+                )
         return None
 
 
 def _with_mean(values: np.ndarray, shares: np.ndarray, mean: float) -> np.ndarray:
-    """Return the probabilities [K] with the given mean under which the shares [K] are most likely: shares / (1 + t (values - mean))."""
+    """Return the probabilities [K] with the given mean under which the shares [K] are most likely:
+    shares / (1 + t (values - mean))."""
     distance = values - mean
     low, high = -1 / distance.max(), -1 / distance.min()
     for _ in range(50):

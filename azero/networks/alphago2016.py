@@ -1,11 +1,15 @@
 """The policy network and the value network of AlphaGo (2016), behind the Network contract.
 
-Source: AG16 methods, 'Policy network: neural network architecture' and 'Value network'. Of their settings they read `filters` (k), `blocks`, the convolutions
-before the last one (the paper's 12: one of 5x5, the others of 3x3), `value_hidden` (256), and how to compute. There is no batch norm; `batch_stats` is empty.
+Source: AG16 methods, 'Policy network: neural network architecture' and 'Value network'. Of their
+settings they read `filters` (k), `blocks`, the convolutions before the last one (the paper's 12:
+one of 5x5, the others of 3x3), `value_hidden` (256), and how to compute. There is no batch norm;
+`batch_stats` is empty.
 
-    policy    12 convolutions of k filters with ReLU; 1x1 of one filter with a bias for every point: 13 layers. The paper has no pass: here its probability
-              is zero. The value is 0 for every position.
-    value     12 convolutions of k filters with ReLU; 1x1 of one filter; 256 units with ReLU; one with tanh: 15 layers. The policy is uniform.
+    policy    12 convolutions of k filters with ReLU; 1x1 of one filter with a bias for every point:
+              13 layers. The paper has no pass: here its probability is zero. The value is 0 for
+              every position.
+    value     12 convolutions of k filters with ReLU; 1x1 of one filter; 256 units with ReLU; one
+    with tanh: 15 layers. The policy is uniform.
 """
 
 from __future__ import annotations
@@ -35,7 +39,13 @@ _LECUN = jax.nn.initializers.lecun_normal()
 Convolve = Callable[[Array, Array], Array]
 
 
-def policy_network(config: ConvolutionalConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int, chunk: int | None) -> Network:
+def policy_network(
+    config: ConvolutionalConfig,
+    board_shape: tuple[int, int],
+    num_planes: int,
+    num_actions: int,
+    chunk: int | None,
+) -> Network:
     """Make the policy network; `num_actions` are the points, and pass.
 
     Raises:
@@ -43,22 +53,41 @@ def policy_network(config: ConvolutionalConfig, board_shape: tuple[int, int], nu
     """
     height, width = board_shape
     if num_actions != height * width + 1:
-        raise ValueError(f"the policy network of 2016 has a move for every point and pass, {height * width + 1} in all, not {num_actions}")
+        raise ValueError(
+            f"the policy network of 2016 has a move for every point and pass, "
+            f"{height * width + 1} in all, not {num_actions}"
+        )
 
     def init(key: Array) -> PyTree:
         tower_key, head_key = jax.random.split(key)
-        head = {"kernel": _LECUN(head_key, (config.filters, 1), jnp.float32), "bias": jnp.zeros(height * width, jnp.float32)}
-        return {"params": {**_init_tower(config, tower_key, num_planes), "head": head}, "batch_stats": {}}
+        head = {
+            "kernel": _LECUN(head_key, (config.filters, 1), jnp.float32),
+            "bias": jnp.zeros(height * width, jnp.float32),
+        }
+        return {
+            "params": {**_init_tower(config, tower_key, num_planes), "head": head},
+            "batch_stats": {},
+        }
 
     def outputs(params: PyTree, features: Array) -> tuple[Array, Array]:
-        points = pointwise(features.astype(jnp.float32), params["head"]["kernel"]).reshape(features.shape[0], -1)
-        logits = jnp.pad(add_bias(points, params["head"]["bias"]), ((0, 0), (0, 1)), constant_values=NEVER)
+        points = pointwise(features.astype(jnp.float32), params["head"]["kernel"]).reshape(
+            features.shape[0], -1
+        )
+        logits = jnp.pad(
+            add_bias(points, params["head"]["bias"]), ((0, 0), (0, 1)), constant_values=NEVER
+        )
         return logits, jnp.zeros(features.shape[0], jnp.float32)
 
     return _network(config, board_shape, init, outputs, chunk)
 
 
-def value_network(config: ConvolutionalConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int, chunk: int | None) -> Network:
+def value_network(
+    config: ConvolutionalConfig,
+    board_shape: tuple[int, int],
+    num_planes: int,
+    num_actions: int,
+    chunk: int | None,
+) -> Network:
     """Make the value network."""
 
     def init(key: Array) -> PyTree:
@@ -66,16 +95,32 @@ def value_network(config: ConvolutionalConfig, board_shape: tuple[int, int], num
         num_points, hidden = board_shape[0] * board_shape[1], config.value_hidden
         params = {
             **_init_tower(config, tower_key, num_planes),
-            "head": {"kernel": _HE(head_key, (config.filters, 1), jnp.float32), "bias": jnp.zeros(1, jnp.float32)},
-            "hidden": {"kernel": _HE(hidden_key, (num_points, hidden), jnp.float32), "bias": jnp.zeros(hidden, jnp.float32)},
-            "value": {"kernel": _LECUN(value_key, (hidden, 1), jnp.float32), "bias": jnp.zeros(1, jnp.float32)},
+            "head": {
+                "kernel": _HE(head_key, (config.filters, 1), jnp.float32),
+                "bias": jnp.zeros(1, jnp.float32),
+            },
+            "hidden": {
+                "kernel": _HE(hidden_key, (num_points, hidden), jnp.float32),
+                "bias": jnp.zeros(hidden, jnp.float32),
+            },
+            "value": {
+                "kernel": _LECUN(value_key, (hidden, 1), jnp.float32),
+                "bias": jnp.zeros(1, jnp.float32),
+            },
         }
         return {"params": params, "batch_stats": {}}
 
     def outputs(params: PyTree, features: Array) -> tuple[Array, Array]:
-        points = jax.nn.relu(add_bias(pointwise(features.astype(jnp.float32), params["head"]["kernel"]), params["head"]["bias"]))
+        points = jax.nn.relu(
+            add_bias(
+                pointwise(features.astype(jnp.float32), params["head"]["kernel"]),
+                params["head"]["bias"],
+            )
+        )
         hidden = jax.nn.relu(dense(params["hidden"], points.reshape(features.shape[0], -1)))
-        return jnp.zeros((features.shape[0], num_actions), jnp.float32), jnp.tanh(dense(params["value"], hidden))[:, 0]
+        return jnp.zeros((features.shape[0], num_actions), jnp.float32), jnp.tanh(
+            dense(params["value"], hidden)
+        )[:, 0]
 
     return _network(config, board_shape, init, outputs, chunk)
 
@@ -89,7 +134,10 @@ def _network(
 ) -> Network:
     """Put `outputs` (params, features [B, H, W, F]) -> (logits, value) on the tower."""
     train_convolve = functools.partial(convolve, config.convolution)
-    prepare, prepared_convolve = CONVOLUTIONS[config.convolution].prepare, CONVOLUTIONS[config.convolution].apply
+    prepare, prepared_convolve = (
+        CONVOLUTIONS[config.convolution].prepare,
+        CONVOLUTIONS[config.convolution].apply,
+    )
     train_dtype, inference_dtype = jnp.dtype(config.train_dtype), jnp.dtype(config.inference_dtype)
 
     def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:
@@ -101,12 +149,17 @@ def _network(
 
     def fold(variables: PyTree) -> PyTree:
         params = variables["params"]
-        layers = {**params["layers"], "kernel": prepare(params["layers"]["kernel"], board_shape[1]).astype(inference_dtype)}
+        layers = {
+            **params["layers"],
+            "kernel": prepare(params["layers"]["kernel"], board_shape[1]).astype(inference_dtype),
+        }
         return {**params, "layers": layers}
 
     def infer(folded: PyTree, planes: Array) -> tuple[Array, Array]:
         def evaluate(part: Array) -> tuple[Array, Array]:
-            return outputs(folded, _tower(config, folded, part.astype(inference_dtype), prepared_convolve))
+            return outputs(
+                folded, _tower(config, folded, part.astype(inference_dtype), prepared_convolve)
+            )
 
         return by_chunks(evaluate, planes, chunk)
 
@@ -116,10 +169,16 @@ def _network(
 def _init_tower(config: ConvolutionalConfig, key: Array, num_planes: int) -> PyTree:
     first_key, key = jax.random.split(key)
     shape, count = (3, 3, config.filters, config.filters), config.blocks - 1
-    kernels = jax.vmap(lambda one: _HE(one, shape, jnp.float32))(jax.random.split(key, count)) if count else jnp.zeros((0, *shape), jnp.float32)
+    kernels = (
+        jax.vmap(lambda one: _HE(one, shape, jnp.float32))(jax.random.split(key, count))
+        if count
+        else jnp.zeros((0, *shape), jnp.float32)
+    )
     return {
         "first": {
-            "kernel": _HE(first_key, (FIRST_WIDTH, FIRST_WIDTH, num_planes, config.filters), jnp.float32),
+            "kernel": _HE(
+                first_key, (FIRST_WIDTH, FIRST_WIDTH, num_planes, config.filters), jnp.float32
+            ),
             "bias": jnp.zeros(config.filters, jnp.float32),
         },
         "layers": {"kernel": kernels, "bias": jnp.zeros((count, config.filters), jnp.float32)},
@@ -133,25 +192,38 @@ def _tower(config: ConvolutionalConfig, params: PyTree, x: Array, convolve: Conv
         y = convolve(x, params["kernel"].astype(x.dtype)).astype(jnp.float32)
         return jax.nn.relu(add_bias(y, params["bias"])).astype(x.dtype), None
 
-    first = convolve_first(config.convolution, x, params["first"]["kernel"].astype(x.dtype)).astype(jnp.float32)
+    first = convolve_first(config.convolution, x, params["first"]["kernel"].astype(x.dtype)).astype(
+        jnp.float32
+    )
     x = jax.nn.relu(add_bias(first, params["first"]["bias"])).astype(x.dtype)
     return lax.scan(layer, x, params["layers"])[0]
 
 
 def convolve_first(name: str, x: Array, kernel: Array) -> Array:
-    """Convolve x [B, H, W, C] with kernel [5, 5, C, F], stride 1, padded with zeros to the same size.
+    """Convolve x [B, H, W, C] with kernel [5, 5, C, F], stride 1, padded with zeros to the same
+    size.
 
-    Where XLA's convolution is slow (CPUs), it is one matrix product for every row of the kernel; its gradient by the kernel is too.
+    Where XLA's convolution is slow (CPUs), it is one matrix product for every row of the kernel;
+    its gradient by the kernel is too.
     """
     if name == "xla":
-        return lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        return lax.conv_general_dilated(
+            x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
     height, width = x.shape[1:3]
     margin = FIRST_WIDTH // 2
     padded = jnp.pad(x, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
-    unrolled = jnp.concatenate([padded[:, :, shift : shift + width] for shift in range(FIRST_WIDTH)], axis=-1)
+    unrolled = jnp.concatenate(
+        [padded[:, :, shift : shift + width] for shift in range(FIRST_WIDTH)], axis=-1
+    )
     weights = kernel.reshape(FIRST_WIDTH, -1, kernel.shape[-1])
     products = [
-        lax.dot_general(unrolled[:, row : row + height], weights[row], (((3,), (0,)), ((), ())), preferred_element_type=jnp.float32)
+        lax.dot_general(
+            unrolled[:, row : row + height],
+            weights[row],
+            (((3,), (0,)), ((), ())),
+            preferred_element_type=jnp.float32,
+        )
         for row in range(FIRST_WIDTH)
     ]
     return functools.reduce(jnp.add, products)

@@ -1,8 +1,10 @@
-"""Three ways to a 3x3 convolution: XLA's own, matrix products over unrolled rows, and minimal filtering (Winograd) along the rows.
+"""Three ways to a 3x3 convolution: XLA's own, matrix products over unrolled rows, and minimal
+filtering (Winograd) along the rows.
 
-GPUs and TPUs want XLA's. On CPUs it runs at the speed of the vector units at best, and its gradient far below: bf16 matrix units are only reached through
-matrix products ("dots"), and without them the float32 path gains from fewer multiplications ("winograd").
-All three take and give [B, H, W, C], stride 1, zero padding, no bias.
+GPUs and TPUs want XLA's. On CPUs it runs at the speed of the vector units at best, and its gradient
+far below: bf16 matrix units are only reached through matrix products ("dots"), and without them the
+float32 path gains from fewer multiplications ("winograd"). All three take and give [B, H, W, C],
+stride 1, zero padding, no bias.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ def _prepare_xla(kernel: Array, width: int) -> Array:
 
 
 def _apply_xla(x: Array, weights: Array) -> Array:
-    return lax.conv_general_dilated(x, weights, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return lax.conv_general_dilated(
+        x, weights, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
 
 
 def _gradient_xla(x: Array, gradient: Array) -> Array:
@@ -53,19 +57,31 @@ def _prepare_dots(kernel: Array, width: int) -> Array:
 
 
 def _apply_dots(x: Array, weights: Array) -> Array:
-    """Sum three products, one per kernel row. The float32 sum is what makes XLA reach a CPU's bf16 matrix units: a plain bf16 product is five times slower."""
-    first, second, third = (lax.dot(row, weight, preferred_element_type=jnp.float32) for row, weight in zip(_unroll(x), weights, strict=True))
+    """Sum three products, one per kernel row. The float32 sum is what makes XLA reach a CPU's bf16
+    matrix units: a plain bf16 product is five times slower."""
+    first, second, third = (
+        lax.dot(row, weight, preferred_element_type=jnp.float32)
+        for row, weight in zip(_unroll(x), weights, strict=True)
+    )
     return (first + second + third).astype(x.dtype).reshape(*x.shape[:3], weights.shape[-1])
 
 
 def _gradient_dots(x: Array, gradient: Array) -> Array:
     flat = gradient.reshape(-1, gradient.shape[-1])
     along_positions = (((0,), (0,)), ((), ()))
-    return jnp.stack([lax.dot_general(row, flat, along_positions, preferred_element_type=jnp.float32).astype(x.dtype) for row in _unroll(x)])
+    return jnp.stack(
+        [
+            lax.dot_general(row, flat, along_positions, preferred_element_type=jnp.float32).astype(
+                x.dtype
+            )
+            for row in _unroll(x)
+        ]
+    )
 
 
 def _unroll(x: Array) -> list[Array]:
-    """Return [B H W, 3C] for each kernel row: every point's row above, its own and the one below, each with the left and right neighbours."""
+    """Return [B H W, 3C] for each kernel row: every point's row above, its own and the one below,
+    each with the left and right neighbours."""
     height, width, channels = x.shape[1:]
     padded = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     unrolled = jnp.concatenate([padded[:, :, shift : shift + width] for shift in range(3)], axis=-1)
@@ -78,13 +94,15 @@ _POINTS = {
     4: (0, 1, -1, Fraction(1, 2), -2),
     5: (0, 1, -1, Fraction(1, 2), Fraction(-1, 2), 2),
 }
-"""Interpolation points of F(m, 3) beside infinity, chosen for small rounding errors (Lavin and Gray 2015; Barabasz et al. 2018)."""
+"""Interpolation points of F(m, 3) beside infinity, chosen for small rounding errors (Lavin and Gray
+2015; Barabasz et al. 2018)."""
 
 
 def tile_width(width: int) -> int:
     """Return how many outputs of a row of `width` points are computed together.
 
-    F(m, 3) takes m + 2 products for m outputs. Among the tiles within a tenth of the fewest products, the smallest rounds least.
+    F(m, 3) takes m + 2 products for m outputs. Among the tiles within a tenth of the fewest
+    products, the smallest rounds least.
     """
     products = {m: -(-width // m) * (m + 2) for m in _POINTS}
     return next(m for m in sorted(products) if products[m] <= 1.1 * min(products.values()))
@@ -92,16 +110,27 @@ def tile_width(width: int) -> int:
 
 @functools.cache
 def minimal_filter(outputs: int) -> tuple[Matrix, Matrix, Matrix]:
-    """Return the matrices (inverse [m, n], kernel [n, 3], forward [n, n]) of F(m, 3), n = m + 2, by Cook and Toom's interpolation.
+    """Return the matrices (inverse [m, n], kernel [n, 3], forward [n, n]) of F(m, 3), n = m + 2, by
+    Cook and Toom's interpolation.
 
-    For inputs d[n] and a kernel g[3]: inverse @ ((kernel @ g) * (forward @ d)) is the correlation of d with g, m outputs.
+    For inputs d[n] and a kernel g[3]: inverse @ ((kernel @ g) * (forward @ d)) is the correlation
+    of d with g, m outputs.
     """
     points = [Fraction(point) for point in _POINTS[outputs]]
     others = [[other for other in points if other != point] for point in points]
-    scale = [math.prod((point - other for other in rest), start=Fraction(1)) for point, rest in zip(points, others, strict=True)]
+    scale = [
+        math.prod((point - other for other in rest), start=Fraction(1))
+        for point, rest in zip(points, others, strict=True)
+    ]
     infinity = Fraction(0)
-    inverse = [[*(point**power for point in points), Fraction(int(power == outputs - 1))] for power in range(outputs)]
-    kernel = [[point**power / factor for power in range(3)] for point, factor in zip(points, scale, strict=True)] + [[infinity, infinity, Fraction(1)]]
+    inverse = [
+        [*(point**power for point in points), Fraction(int(power == outputs - 1))]
+        for power in range(outputs)
+    ]
+    kernel = [
+        [point**power / factor for power in range(3)]
+        for point, factor in zip(points, scale, strict=True)
+    ] + [[infinity, infinity, Fraction(1)]]
     forward = [[*_polynomial(rest), infinity] for rest in others] + [_polynomial(points)]
     return _floats(inverse), _floats(kernel), _floats(forward)
 
@@ -114,7 +143,10 @@ def _polynomial(roots: list[Fraction]) -> list[Fraction]:
     """Return the coefficients of the monic polynomial with these roots, lowest power first."""
     coefficients = [Fraction(1)]
     for root in roots:
-        shifted, scaled = [Fraction(0), *coefficients], [*(root * c for c in coefficients), Fraction(0)]
+        shifted, scaled = (
+            [Fraction(0), *coefficients],
+            [*(root * c for c in coefficients), Fraction(0)],
+        )
         coefficients = [a - b for a, b in zip(shifted, scaled, strict=True)]
     return coefficients
 
@@ -123,18 +155,25 @@ def _combine(matrix: Matrix, terms: list[Array]) -> list[Array]:
     """Return the matrix times the vector of arrays, without the zeros."""
 
     def row(coefficients: tuple[float, ...]) -> Array:
-        parts = [term if c == 1.0 else term * c for c, term in zip(coefficients, terms, strict=True) if c != 0.0]
+        parts = [
+            term if c == 1.0 else term * c
+            for c, term in zip(coefficients, terms, strict=True)
+            if c != 0.0
+        ]
         return functools.reduce(jnp.add, parts)
 
     return [row(coefficients) for coefficients in matrix]
 
 
 def _prepare_winograd(kernel: Array, width: int) -> Array:
-    """Return [..., n, 3C, F]: for every interpolation point one matrix over the three kernel rows."""
+    """Return [..., n, 3C, F]: for every interpolation point one matrix over the three kernel
+    rows."""
     *stack, _, _, channels, filters = kernel.shape
     _, transform, _ = minimal_filter(tile_width(width))
     columns = [kernel[..., column, :, :] for column in range(3)]
-    return jnp.stack(_combine(transform, columns), axis=-4).reshape(*stack, len(transform), 3 * channels, filters)
+    return jnp.stack(_combine(transform, columns), axis=-4).reshape(
+        *stack, len(transform), 3 * channels, filters
+    )
 
 
 def _apply_winograd(x: Array, weights: Array) -> Array:
@@ -152,21 +191,32 @@ def _gradient_winograd(x: Array, gradient: Array) -> Array:
     outputs = tile_width(width)
     inverse, _, _ = minimal_filter(outputs)
     tiles = -(-width // outputs)
-    padded = jnp.pad(gradient, ((0, 0), (0, 0), (0, tiles * outputs - width), (0, 0))).reshape(batch, height, tiles, outputs, filters)
+    padded = jnp.pad(gradient, ((0, 0), (0, 0), (0, tiles * outputs - width), (0, 0))).reshape(
+        batch, height, tiles, outputs, filters
+    )
     transposed = tuple(zip(*inverse, strict=True))
-    spread = jnp.stack(_combine(transposed, [padded[:, :, :, output] for output in range(outputs)])).reshape(outputs + 2, -1, filters)
+    spread = jnp.stack(
+        _combine(transposed, [padded[:, :, :, output] for output in range(outputs)])
+    ).reshape(outputs + 2, -1, filters)
     # The small factor first: XLA copies the transposed one of the two.
-    return lax.dot_general(spread, _at_points(x, outputs), (((1,), (1,)), ((0,), (0,)))).swapaxes(1, 2)
+    return lax.dot_general(spread, _at_points(x, outputs), (((1,), (1,)), ((0,), (0,)))).swapaxes(
+        1, 2
+    )
 
 
 def _at_points(x: Array, outputs: int) -> Array:
-    """Return [n, B H T, 3C]: the inputs of every tile of a row (T of them) at each interpolation point, beside those of the rows above and below."""
+    """Return [n, B H T, 3C]: the inputs of every tile of a row (T of them) at each interpolation
+    point, beside those of the rows above and below."""
     height, width, channels = x.shape[1:]
     _, _, forward = minimal_filter(outputs)
     tiles = -(-width // outputs)
     padded = jnp.pad(x, ((0, 0), (1, 1), (1, tiles * outputs + 1 - width), (0, 0)))
     span = (tiles - 1) * outputs + 1
-    at_points = jnp.stack(_combine(forward, [padded[:, :, start : start + span : outputs] for start in range(outputs + 2)]))
+    at_points = jnp.stack(
+        _combine(
+            forward, [padded[:, :, start : start + span : outputs] for start in range(outputs + 2)]
+        )
+    )
     rows = jnp.concatenate([at_points[:, :, row : row + height] for row in range(3)], axis=-1)
     return rows.reshape(outputs + 2, -1, 3 * channels)
 
@@ -182,8 +232,8 @@ CONVOLUTIONS: dict[str, Convolution] = {
 def convolve(name: str, x: Array, kernel: Array) -> Array:
     """Convolve x [B, H, W, C] with kernel [3, 3, C, F] in the way `name`, for training.
 
-    The gradients are written out, because the transposed slices and concatenations that autodiff finds are slow on CPUs: the input's is a convolution
-    too, with the kernel turned round.
+    The gradients are written out, because the transposed slices and concatenations that autodiff
+    finds are slow on CPUs: the input's is a convolution too, with the kernel turned round.
     """
     convolution = CONVOLUTIONS[name]
     return convolution.apply(x, convolution.prepare(kernel, x.shape[2]))
@@ -193,13 +243,17 @@ def _convolve_forward(name: str, x: Array, kernel: Array) -> tuple[Array, tuple[
     return convolve(name, x, kernel), (x, kernel)
 
 
-def _convolve_backward(name: str, saved: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+def _convolve_backward(
+    name: str, saved: tuple[Array, Array], gradient: Array
+) -> tuple[Array, Array]:
     x, kernel = saved
     convolution, width = CONVOLUTIONS[name], x.shape[2]
     turned = kernel[::-1, ::-1].swapaxes(2, 3)
     by_x = convolution.apply(gradient, convolution.prepare(turned, width))
     by_weights = convolution.gradient(x, gradient)
-    return by_x, jax.linear_transpose(lambda kernel: convolution.prepare(kernel, width), kernel)(by_weights)[0]
+    return by_x, jax.linear_transpose(lambda kernel: convolution.prepare(kernel, width), kernel)(
+        by_weights
+    )[0]
 
 
 convolve.defvjp(_convolve_forward, _convolve_backward)

@@ -1,4 +1,5 @@
-"""The fast path of self-play: batch norm folded into the convolutions, low precision, and batches cut into chunks that fit a CPU's cache."""
+"""The fast path of self-play: batch norm folded into the convolutions, low precision, and batches
+cut into chunks that fit a CPU's cache."""
 
 from __future__ import annotations
 
@@ -16,9 +17,11 @@ from azero.types import Array, PyTree
 
 
 def fold(config: ResNetConfig, board_width: int, variables: PyTree) -> PyTree:
-    """Return the inference parameters of `variables`: each convolution with its batch norm becomes {"weights", "bias"}.
+    """Return the inference parameters of `variables`: each convolution with its batch norm becomes
+    {"weights", "bias"}.
 
-    Everything is computed in float32; the weights of the towers are then cast to the inference type. Biases and heads stay float32.
+    Everything is computed in float32; the weights of the towers are then cast to the inference
+    type. Biases and heads stay float32.
     """
     params, stats = variables["params"], variables["batch_stats"]
     prepare, dtype = CONVOLUTIONS[config.convolution].prepare, jnp.dtype(config.inference_dtype)
@@ -39,29 +42,40 @@ def fold(config: ResNetConfig, board_width: int, variables: PyTree) -> PyTree:
     def fold_of(name: str) -> Callable[[PyTree, PyTree], PyTree]:
         if name.endswith("tower"):
             return fold_tower
-        return fold_planes_head if name == "policy" and config.policy_head == "planes" else fold_head
+        return (
+            fold_planes_head if name == "policy" and config.policy_head == "planes" else fold_head
+        )
 
     return {name: fold_of(name)(module, stats[name]) for name, module in params.items()}
 
 
 def _fold_layer(layer: PyTree, running: PyTree, epsilon: float) -> tuple[Array, Array]:
-    """Return the kernel [..., k, k, C, F] and the bias [..., F] of a convolution (or a stack of them) with its batch norm folded in."""
+    """Return the kernel [..., k, k, C, F] and the bias [..., F] of a convolution (or a stack of
+    them) with its batch norm folded in."""
     norm, statistics = layer["norm"], running["norm"]
     scale = norm["scale"] * lax.rsqrt(statistics["var"] + epsilon)
-    return layer["kernel"] * scale[..., None, None, None, :], norm["bias"] - statistics["mean"] * scale
+    return layer["kernel"] * scale[..., None, None, None, :], norm["bias"] - statistics[
+        "mean"
+    ] * scale
 
 
-def infer(config: ResNetConfig, folded: PyTree, planes: Array, chunk: int | None, turn: int) -> tuple[Array, Array]:
+def infer(
+    config: ResNetConfig, folded: PyTree, planes: Array, chunk: int | None, turn: int
+) -> tuple[Array, Array]:
     """Return (logits float32[B, A], value float32[B]) of planes [B, H, W, C].
 
-    `chunk` is the number of positions evaluated at a time, one chunk after the other; None evaluates the whole batch at once. `turn` is the number of
-    residual blocks in a turn of the loop over them.
+    `chunk` is the number of positions evaluated at a time, one chunk after the other; None
+    evaluates the whole batch at once. `turn` is the number of residual blocks in a turn of the loop
+    over them.
     """
     return by_chunks(functools.partial(_infer_chunk, config, turn, folded), planes, chunk)
 
 
-def by_chunks(evaluate: Callable[[Array], tuple[Array, Array]], planes: Array, chunk: int | None) -> tuple[Array, Array]:
-    """Return (logits [B, A], value [B]) of planes [B, ...] from `evaluate`, which is given at most `chunk` positions at a time; None is all at once."""
+def by_chunks(
+    evaluate: Callable[[Array], tuple[Array, Array]], planes: Array, chunk: int | None
+) -> tuple[Array, Array]:
+    """Return (logits [B, A], value [B]) of planes [B, ...] from `evaluate`, which is given at most
+    `chunk` positions at a time; None is all at once."""
     batch = planes.shape[0]
     if chunk is None or batch <= chunk:
         return evaluate(planes)
@@ -71,7 +85,9 @@ def by_chunks(evaluate: Callable[[Array], tuple[Array, Array]], planes: Array, c
     return logits.reshape(chunks * chunk, -1)[:batch], value.reshape(-1)[:batch]
 
 
-def _infer_chunk(config: ResNetConfig, turn: int, folded: PyTree, planes: Array) -> tuple[Array, Array]:
+def _infer_chunk(
+    config: ResNetConfig, turn: int, folded: PyTree, planes: Array
+) -> tuple[Array, Array]:
     layer = functools.partial(_layer, CONVOLUTIONS[config.convolution].apply)
     tower = functools.partial(_tower, layer=layer, is_residual=config.tower == "res", turn=turn)
     x = planes.astype(jnp.dtype(config.inference_dtype))
@@ -83,7 +99,9 @@ def _infer_chunk(config: ResNetConfig, turn: int, folded: PyTree, planes: Array)
     policy, value = folded["policy"], folded["value"]
     if config.policy_head == "planes":
         features = jax.nn.relu(layer(policy["conv"], policy_features))
-        logits = add_bias(pointwise(features, policy["kernel"][0, 0]), policy["bias"]).reshape(planes.shape[0], -1)
+        logits = add_bias(pointwise(features, policy["kernel"][0, 0]), policy["bias"]).reshape(
+            planes.shape[0], -1
+        )
     else:
         logits = dense(policy["logits"], _head(policy["conv"], policy_features))
     hidden = jax.nn.relu(dense(value["hidden"], _head(value["conv"], value_features)))
@@ -91,11 +109,14 @@ def _infer_chunk(config: ResNetConfig, turn: int, folded: PyTree, planes: Array)
 
 
 def _layer(convolve: Callable[[Array, Array], Array], params: PyTree, x: Array) -> Array:
-    """Return float32[B, H, W, F] of a 3x3 convolution with its batch norm folded in, before the ReLU."""
+    """Return float32[B, H, W, F] of a 3x3 convolution with its batch norm folded in, before the
+    ReLU."""
     return add_bias(convolve(x, params["weights"]).astype(jnp.float32), params["bias"])
 
 
-def _tower(layers: PyTree, x: Array, layer: Callable[[PyTree, Array], Array], is_residual: bool, turn: int) -> Array:
+def _tower(
+    layers: PyTree, x: Array, layer: Callable[[PyTree, Array], Array], is_residual: bool, turn: int
+) -> Array:
     def block(x: Array, params: PyTree) -> tuple[Array, None]:
         y = layer(params["first"], x)
         if "second" in params:

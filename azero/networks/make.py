@@ -28,7 +28,8 @@ from azero.types import Array, PyTree
 N = TypeVar("N", bound=NetworkConfig)
 
 _CHUNK_BYTES = 1 << 19
-"""Bytes of one layer's activations that a CPU core works on at a time: fastest at 5x5x32 and 19x19x96 on cores with 1 MB of L2 cache (measured)."""
+"""Bytes of one layer's activations that a CPU core works on at a time: fastest at 5x5x32 and
+19x19x96 on cores with 1 MB of L2 cache (measured)."""
 
 _BF16_FLAGS = {"amx_bf16", "avx512_bf16", "bf16"}
 """Names of bf16 matrix and dot-product units in /proc/cpuinfo: Intel AMX, AVX-512, Arm."""
@@ -58,34 +59,51 @@ def make_resnet(config: ResNetConfig, game: Shapes, platform: str | None = None)
         return outputs, changed["batch_stats"]
 
     fold = functools.partial(inference.fold, config, game.board_shape[1])
-    return Network(init, apply, train_apply, fold, functools.partial(inference.infer, config, chunk=chunk, turn=turn))
+    return Network(
+        init,
+        apply,
+        train_apply,
+        fold,
+        functools.partial(inference.infer, config, chunk=chunk, turn=turn),
+    )
 
 
-def make_alphago2016(config: Policy2016Config | Value2016Config, game: Shapes, platform: str | None = None) -> Network:
+def make_alphago2016(
+    config: Policy2016Config | Value2016Config, game: Shapes, platform: str | None = None
+) -> Network:
     """Make the policy or the value network of AlphaGo (2016); arguments as of `make_resnet`."""
     platform = platform or jax.default_backend()
     config = resolve(config, platform)
     chunk = chunk_size(config, game.board_shape) if platform == "cpu" else None
-    make = alphago2016.policy_network if isinstance(config, Policy2016Config) else alphago2016.value_network
+    make = (
+        alphago2016.policy_network
+        if isinstance(config, Policy2016Config)
+        else alphago2016.value_network
+    )
     return make(config, game.board_shape, game.num_planes, game.num_actions, chunk)
 
 
-def make_linear(config: Rollout2016Config | Tree2016Config, game: Shapes, platform: str | None = None) -> Network:
+def make_linear(
+    config: Rollout2016Config | Tree2016Config, game: Shapes, platform: str | None = None
+) -> Network:
     """Make the rollout or the tree policy of AlphaGo (2016); it computes alike on all platforms."""
     return rollout.linear_network(config, game.board_shape, game.num_planes, game.num_actions)
 
 
 def chunk_size(config: ConvolutionalConfig, board_shape: tuple[int, int]) -> int:
-    """Return how many positions a CPU core evaluates at a time: a power of two whose activations stay in its cache."""
+    """Return how many positions a CPU core evaluates at a time: a power of two whose activations
+    stay in its cache."""
     position_bytes = board_shape[0] * board_shape[1] * config.filters * 4
     return 1 << max(0, round(np.log2(_CHUNK_BYTES / position_bytes)))
 
 
 def resolve(config: N, platform: str | None = None) -> N:
-    """Return `config` without "auto": the convolution, and the compute types that it needs, by kind of processor, so that equal machines compute alike.
+    """Return `config` without "auto": the convolution, and the compute types that it needs, by kind
+    of processor, so that equal machines compute alike.
 
-    `platform` is "cpu", "gpu" or "tpu"; default what there is here. GPUs and TPUs take XLA's convolution, CPUs what `_cpu_convolution` says. Minimal filtering needs
-    float32: with it both compute types are float32, whatever the settings say.
+    `platform` is "cpu", "gpu" or "tpu"; default what there is here. GPUs and TPUs take XLA's
+    convolution, CPUs what `_cpu_convolution` says. Minimal filtering needs float32: with it both
+    compute types are float32, whatever the settings say.
     """
     if not isinstance(config, ConvolutionalConfig):
         return config
@@ -94,12 +112,15 @@ def resolve(config: N, platform: str | None = None) -> N:
         on_cpu = (platform or jax.default_backend()) == "cpu"
         convolution = _cpu_convolution(config) if on_cpu else "xla"
     if convolution == "winograd":
-        return dataclasses.replace(config, convolution="winograd", train_dtype="float32", inference_dtype="float32")
+        return dataclasses.replace(
+            config, convolution="winograd", train_dtype="float32", inference_dtype="float32"
+        )
     return dataclasses.replace(config, convolution=convolution)
 
 
 def _cpu_convolution(config: ConvolutionalConfig) -> Literal["dots", "winograd"]:
-    """Return the convolution of CPUs by instruction set and compute type; both were measured with `azero bench network` (docs/speed.md).
+    """Return the convolution of CPUs by instruction set and compute type; both were measured with
+    `azero bench network` (docs/speed.md).
 
     | processor | inference in | convolution |
     |---|---|---|
@@ -113,6 +134,7 @@ def _cpu_convolution(config: ConvolutionalConfig) -> Literal["dots", "winograd"]
 
 
 def has_bf16_units() -> bool:
-    """Return whether this machine's CPU multiplies bf16 matrices in hardware, as far as Linux says so."""
+    """Return whether this machine's CPU multiplies bf16 matrices in hardware, as far as Linux says
+    so."""
     cpuinfo = Path("/proc/cpuinfo")
     return cpuinfo.exists() and bool(_BF16_FLAGS & set(cpuinfo.read_text(encoding="utf-8").split()))

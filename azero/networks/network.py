@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol
 from azero.types import Array, PyTree
 
 NEVER = -1e9
-"""Logit of a move that a network does not have, such as the pass of AlphaGo's policy network of 2016: a position has no target there."""
+"""Logit of a move that a network does not have, such as the pass of AlphaGo's policy network of
+2016: a position has no target there."""
 
 
 class Shapes(Protocol):
@@ -41,8 +42,9 @@ class Inputs(NamedTuple):
 class Network(NamedTuple):
     """A policy and value network as pure functions (the module library behind it does not show).
 
-    `variables` is {"params": ..., "batch_stats": ...}, float32. `planes` is [B, H, W, C] of any dtype (bool from a game). Logits are float32[B, A] over all
-    actions, unmasked; value is float32[B] in [-1, 1] for the side to move.
+    `variables` is {"params": ..., "batch_stats": ...}, float32. `planes` is [B, H, W, C] of any
+    dtype (bool from a game). Logits are float32[B, A] over all actions, unmasked; value is
+    float32[B] in [-1, 1] for the side to move.
     """
 
     init: Callable[[Array], PyTree]
@@ -50,8 +52,10 @@ class Network(NamedTuple):
     apply: Callable[[PyTree, Array], tuple[Array, Array]]
     """(variables, planes) -> (logits, value), with the running batch-norm statistics."""
     train_apply: Callable[[PyTree, Array], tuple[tuple[Array, Array], PyTree]]
-    """(variables, planes) -> ((logits, value), new batch_stats), with the statistics of this (global) batch."""
+    """(variables, planes) -> ((logits, value), new batch_stats), with the statistics of this
+    (global) batch."""
     fold: Callable[[PyTree], PyTree]
-    """variables -> inference parameters: batch norm folded into the convolutions, in the inference dtype."""
+    """variables -> inference parameters: batch norm folded into the convolutions, in the inference
+    dtype."""
     infer: Callable[[PyTree, Array], tuple[Array, Array]]
     """(inference parameters, planes) -> (logits, value), the fast path of self-play."""

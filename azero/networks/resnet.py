@@ -22,7 +22,8 @@ _HE = nn.initializers.he_normal()
 """Initial weights of every layer before a ReLU (the paper gives none)."""
 
 _CPU_UNROLL = 8
-"""Most residual blocks that are written out one by one on a CPU (measured with 3 blocks of 32 filters; compile time grows with them)."""
+"""Most residual blocks that are written out one by one on a CPU (measured with 3 blocks of 32
+filters; compile time grows with them)."""
 
 
 class ConvolutionNorm(nn.Module):
@@ -37,9 +38,15 @@ class ConvolutionNorm(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        kernel = self.param("kernel", _HE, (self.width, self.width, x.shape[-1], self.filters), jnp.float32)
+        kernel = self.param(
+            "kernel", _HE, (self.width, self.width, x.shape[-1], self.filters), jnp.float32
+        )
         x, kernel = x.astype(self.dtype), kernel.astype(self.dtype)
-        y = convolve(self.config.convolution, x, kernel) if self.width == 3 else pointwise(x, kernel[0, 0])
+        y = (
+            convolve(self.config.convolution, x, kernel)
+            if self.width == 3
+            else pointwise(x, kernel[0, 0])
+        )
         norm = nn.BatchNorm(
             use_running_average=not self.is_training,
             momentum=self.config.batch_norm_momentum,
@@ -51,7 +58,8 @@ class ConvolutionNorm(nn.Module):
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions, with a skip connection ('res') or without ('conv'), or one alone ('plain')."""
+    """Two 3x3 convolutions, with a skip connection ('res') or without ('conv'), or one alone
+    ('plain')."""
 
     config: ResNetConfig
     dtype: Any
@@ -59,16 +67,21 @@ class Block(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> tuple[Array, None]:
-        y = ConvolutionNorm(self.config, self.config.filters, 3, self.dtype, self.is_training, name="first")(x)
+        y = ConvolutionNorm(
+            self.config, self.config.filters, 3, self.dtype, self.is_training, name="first"
+        )(x)
         if self.config.tower != "plain":
-            y = ConvolutionNorm(self.config, self.config.filters, 3, self.dtype, self.is_training, name="second")(nn.relu(y).astype(self.dtype))
+            y = ConvolutionNorm(
+                self.config, self.config.filters, 3, self.dtype, self.is_training, name="second"
+            )(nn.relu(y).astype(self.dtype))
         if self.config.tower == "res":
             y = y + x.astype(jnp.float32)
         return nn.relu(y).astype(self.dtype), None
 
 
 class Tower(nn.Module):
-    """The first convolution and `config.blocks - 1` blocks, stacked along axis 0 of their parameters."""
+    """The first convolution and `config.blocks - 1` blocks, stacked along axis 0 of their
+    parameters."""
 
     config: ResNetConfig
     dtype: Any
@@ -78,21 +91,31 @@ class Tower(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        y = ConvolutionNorm(self.config, self.config.filters, 3, self.dtype, self.is_training, name="stem")(x)
+        y = ConvolutionNorm(
+            self.config, self.config.filters, 3, self.dtype, self.is_training, name="stem"
+        )(x)
         y = nn.relu(y).astype(self.dtype)
         if self.config.blocks == 1:
             return y
         length = self.config.blocks - 1
-        blocks = nn.scan(Block, variable_axes={"params": 0, "batch_stats": 0}, split_rngs={"params": True}, length=length, unroll=self.turn)
+        blocks = nn.scan(
+            Block,
+            variable_axes={"params": 0, "batch_stats": 0},
+            split_rngs={"params": True},
+            length=length,
+            unroll=self.turn,
+        )
         y, _ = blocks(self.config, self.dtype, self.is_training, name="blocks")(y)
         return y
 
 
 class PlanesHead(nn.Module):
-    """AlphaZero's policy in chess and shogi: one more convolution with batch norm and ReLU, and a convolution to the planes of the code of moves.
+    """AlphaZero's policy in chess and shogi: one more convolution with batch norm and ReLU, and a
+    convolution to the planes of the code of moves.
 
-    The logits float32[B, A] are those of the first square's planes, then of the second's, row by row. Source: AZ, supplement, 'Architecture', which gives the
-    number of planes and no widths: the first convolution is one of the tower's kind, the last one looks at a square alone.
+    The logits float32[B, A] are those of the first square's planes, then of the second's, row by
+    row. Source: AZ, supplement, 'Architecture', which gives the number of planes and no widths: the
+    first convolution is one of the tower's kind, the last one looks at a square alone.
     """
 
     config: ResNetConfig
@@ -102,15 +125,20 @@ class PlanesHead(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        y = ConvolutionNorm(self.config, self.config.policy_filters, 3, self.dtype, self.is_training, name="conv")(x)
+        y = ConvolutionNorm(
+            self.config, self.config.policy_filters, 3, self.dtype, self.is_training, name="conv"
+        )(x)
         planes = move_planes(self.num_actions, x.shape[1:3])
-        kernel = self.param("kernel", nn.linear.default_kernel_init, (1, 1, y.shape[-1], planes), jnp.float32)
+        kernel = self.param(
+            "kernel", nn.linear.default_kernel_init, (1, 1, y.shape[-1], planes), jnp.float32
+        )
         bias = self.param("bias", nn.initializers.zeros_init(), (planes,), jnp.float32)
         return (pointwise(nn.relu(y), kernel[0, 0]) + bias).reshape(x.shape[0], -1)
 
 
 class PolicyHead(nn.Module):
-    """1x1 convolution of 2 filters, batch norm, ReLU, and a linear layer to the logits float32[B, A]."""
+    """1x1 convolution of 2 filters, batch norm, ReLU, and a linear layer to the logits float32[B,
+    A]."""
 
     config: ResNetConfig
     num_actions: int
@@ -118,23 +146,41 @@ class PolicyHead(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        y = ConvolutionNorm(self.config, self.config.policy_filters, 1, jnp.float32, self.is_training, name="conv")(x)
+        y = ConvolutionNorm(
+            self.config, self.config.policy_filters, 1, jnp.float32, self.is_training, name="conv"
+        )(x)
         y = nn.relu(y).reshape(x.shape[0], -1)
-        init = point_to_move if self.config.policy_init == "identity" else nn.linear.default_kernel_init
-        return nn.Dense(self.num_actions, precision=lax.Precision.HIGHEST, kernel_init=init, name="logits")(y)
+        init = (
+            point_to_move
+            if self.config.policy_init == "identity"
+            else nn.linear.default_kernel_init
+        )
+        return nn.Dense(
+            self.num_actions, precision=lax.Precision.HIGHEST, kernel_init=init, name="logits"
+        )(y)
 
 
 class ValueHead(nn.Module):
-    """1x1 convolution of 1 filter, batch norm, ReLU, 256 units, ReLU, one unit, tanh: float32[B]."""
+    """1x1 convolution of 1 filter, batch norm, ReLU, 256 units, ReLU, one unit, tanh:
+    float32[B]."""
 
     config: ResNetConfig
     is_training: bool
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
-        y = ConvolutionNorm(self.config, self.config.value_filters, 1, jnp.float32, self.is_training, name="conv")(x)
+        y = ConvolutionNorm(
+            self.config, self.config.value_filters, 1, jnp.float32, self.is_training, name="conv"
+        )(x)
         y = nn.relu(y).reshape(x.shape[0], -1)
-        y = nn.relu(nn.Dense(self.config.value_hidden, precision=lax.Precision.HIGHEST, kernel_init=_HE, name="hidden")(y))
+        y = nn.relu(
+            nn.Dense(
+                self.config.value_hidden,
+                precision=lax.Precision.HIGHEST,
+                kernel_init=_HE,
+                name="hidden",
+            )(y)
+        )
         return jnp.tanh(nn.Dense(1, precision=lax.Precision.HIGHEST, name="value")(y))[:, 0]
 
 
@@ -152,14 +198,24 @@ class PolicyValue(nn.Module):
         dtype = jnp.dtype(self.config.train_dtype)
         x = planes.astype(dtype)
         if self.config.heads == "dual":
-            policy_features = value_features = Tower(self.config, dtype, self.is_training, self.turn, name="tower")(x)
+            policy_features = value_features = Tower(
+                self.config, dtype, self.is_training, self.turn, name="tower"
+            )(x)
         else:
-            policy_features = Tower(self.config, dtype, self.is_training, self.turn, name="policy_tower")(x)
-            value_features = Tower(self.config, dtype, self.is_training, self.turn, name="value_tower")(x)
+            policy_features = Tower(
+                self.config, dtype, self.is_training, self.turn, name="policy_tower"
+            )(x)
+            value_features = Tower(
+                self.config, dtype, self.is_training, self.turn, name="value_tower"
+            )(x)
         if self.config.policy_head == "planes":
-            logits = PlanesHead(self.config, self.num_actions, dtype, self.is_training, name="policy")(policy_features)
+            logits = PlanesHead(
+                self.config, self.num_actions, dtype, self.is_training, name="policy"
+            )(policy_features)
         else:
-            logits = PolicyHead(self.config, self.num_actions, self.is_training, name="policy")(policy_features)
+            logits = PolicyHead(self.config, self.num_actions, self.is_training, name="policy")(
+                policy_features
+            )
         return logits, ValueHead(self.config, self.is_training, name="value")(value_features)
 
 
@@ -172,32 +228,41 @@ def move_planes(num_actions: int, board_shape: tuple[int, ...]) -> int:
     squares = math.prod(board_shape)
     if num_actions % squares:
         raise ValueError(
-            f"network.policy-head planes is for games with as many moves on every square, not for {num_actions} moves on {squares} points; choose linear"
+            f"network.policy-head planes is for games with as many moves on every square, "
+            f"not for {num_actions} moves on {squares} points; choose linear"
         )
     return num_actions // squares
 
 
 def point_to_move(key: Array, shape: tuple[int, int], dtype: Any = jnp.float32) -> Array:
-    """Return weights [points x filters, actions] by which the move at a point is the sum of that point's even features minus its odd ones; others are 0.
+    """Return weights [points x filters, actions] by which the move at a point is the sum of that
+    point's even features minus its odd ones; others are 0.
 
-    Actions beyond the points (pass) have none. For games whose first actions are the points, row by row.
+    Actions beyond the points (pass) have none. For games whose first actions are the points, row by
+    row.
     """
     del key
     inputs, actions = shape
     filters = -(-inputs // actions)  # pass makes one action more than there are points
     place = jnp.arange(inputs, dtype=jnp.int32)
     sign = jnp.where(place % filters % 2 == 0, 1.0, -1.0) * (2.0 / filters) ** 0.5
-    return jnp.where((place // filters)[:, None] == jnp.arange(actions, dtype=jnp.int32)[None], sign[:, None], 0.0).astype(dtype)
+    return jnp.where(
+        (place // filters)[:, None] == jnp.arange(actions, dtype=jnp.int32)[None],
+        sign[:, None],
+        0.0,
+    ).astype(dtype)
 
 
 def blocks_per_turn(length: int, platform: str) -> int:
     """Return how many of `length` blocks a turn of the loop over them holds on a `platform`.
 
-    One, so that twenty blocks compile as fast as one; all of a small net on a CPU, which is an eighth to a tenth faster.
+    One, so that twenty blocks compile as fast as one; all of a small net on a CPU, which is an
+    eighth to a tenth faster.
     """
     return length if platform == "cpu" and 1 <= length <= _CPU_UNROLL else 1
 
 
 def pointwise(x: Array, kernel: Array) -> Array:
-    """Apply a 1x1 convolution: x [B, H, W, C] times kernel [C, F], at full float32 precision also on TPUs."""
+    """Apply a 1x1 convolution: x [B, H, W, C] times kernel [C, F], at full float32 precision also
+    on TPUs."""
     return jnp.einsum("bhwc,cf->bhwf", x, kernel, precision=jax.lax.Precision.HIGHEST)

@@ -1,7 +1,10 @@
-"""The rollout policy and the tree policy of AlphaGo (2016): a linear softmax over pattern features, behind the Network contract.
+"""The rollout policy and the tree policy of AlphaGo (2016): a linear softmax over pattern features,
+behind the Network contract.
 
-Source: AG16 Extended Data Table 4. `planes` uint32[B, H, W, C] are the numbers of `azero.games.go.alphago2016.patterns`, one a group: 0 is none, else the weight's number or a
-32-bit code, of which the table takes as many high bits as it has. A move's logit is the sum of its weights; the pass is never played. The value is 0.
+Source: AG16 Extended Data Table 4. `planes` uint32[B, H, W, C] are the numbers of
+`azero.games.go.alphago2016.patterns`, one a group: 0 is none, else the weight's number or a 32-bit
+code, of which the table takes as many high bits as it has. A move's logit is the sum of its
+weights; the pass is never played. The value is 0.
 """
 
 from __future__ import annotations
@@ -37,11 +40,14 @@ GROUPS = (
     Group("distance_before", 17),
     Group("diamond", None),
 )
-"""The first six are the rollout policy's, all are the tree policy's (AG16 Extended Data Table 4)."""
+"""The first six are the rollout policy's, all are the tree policy's (AG16 Extended Data Table
+4)."""
 NUM_GROUPS = {"rollout2016": 6, "tree2016": 10}
 
 
-def linear_network(config: LinearConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int) -> Network:
+def linear_network(
+    config: LinearConfig, board_shape: tuple[int, int], num_planes: int, num_actions: int
+) -> Network:
     """Make the policy `config.name`.
 
     Raises:
@@ -50,7 +56,10 @@ def linear_network(config: LinearConfig, board_shape: tuple[int, int], num_plane
     groups = GROUPS[: NUM_GROUPS[config.name]]
     num_points = board_shape[0] * board_shape[1]
     if num_planes != len(groups) or num_actions != num_points + 1:
-        wanted, got = f"game.planes {len(groups)} and {num_points + 1} moves", f"{num_planes} and {num_actions}"
+        wanted, got = (
+            f"game.planes {len(groups)} and {num_points + 1} moves",
+            f"{num_planes} and {num_actions}",
+        )
         raise ValueError(f"{config.name} takes {wanted}, not {got}")
 
     def init(key: Array) -> PyTree:
@@ -58,8 +67,12 @@ def linear_network(config: LinearConfig, board_shape: tuple[int, int], num_plane
         return {"params": init_weights(groups, config.pattern_bits), "batch_stats": {}}
 
     def infer(params: PyTree, planes: Array) -> tuple[Array, Array]:
-        logits = sum_weights(params, [planes[..., index] for index in range(len(groups))]).reshape(planes.shape[0], -1)
-        return jnp.pad(logits, ((0, 0), (0, 1)), constant_values=NEVER), jnp.zeros(planes.shape[0], jnp.float32)
+        logits = sum_weights(params, [planes[..., index] for index in range(len(groups))]).reshape(
+            planes.shape[0], -1
+        )
+        return jnp.pad(logits, ((0, 0), (0, 1)), constant_values=NEVER), jnp.zeros(
+            planes.shape[0], jnp.float32
+        )
 
     def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:
         return infer(variables["params"], planes)
@@ -72,11 +85,15 @@ def linear_network(config: LinearConfig, board_shape: tuple[int, int], num_plane
 
 def init_weights(groups: Sequence[Group], pattern_bits: int) -> PyTree:
     """Return weights of zero, a vector for each group."""
-    return {group.name: jnp.zeros(1 << pattern_bits if group.size is None else group.size, jnp.float32) for group in groups}
+    return {
+        group.name: jnp.zeros(1 << pattern_bits if group.size is None else group.size, jnp.float32)
+        for group in groups
+    }
 
 
 def sum_weights(params: PyTree, numbers: Sequence[Array | None]) -> Array:
-    """Return the logits float32[...] of moves with the given numbers uint32[...], one for each group from the first; None leaves a group out."""
+    """Return the logits float32[...] of moves with the given numbers uint32[...], one for each
+    group from the first; None leaves a group out."""
     total = jnp.zeros(next(number.shape for number in numbers if number is not None), jnp.float32)
     for group, number in zip(GROUPS, numbers, strict=False):
         if number is None:

@@ -1,6 +1,7 @@
 """Settings of networks, a class for each family.
 
-Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362); AG16 = Silver et al. 2016 (Nature 529).
+Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362); AG16 = Silver
+et al. 2016 (Nature 529).
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class ConvolutionalConfig(NetworkConfig):
     """What networks of 3x3 convolutions have in common."""
 
     blocks: int = 20
-    """Blocks of the tower; the first one is a single convolution, so "20 blocks" has 19 residual blocks, 39 convolutions (AGZ)."""
+    """Blocks of the tower; the first one is a single convolution, so "20 blocks" has 19 residual
+    blocks, 39 convolutions (AGZ)."""
     filters: int = 256
     """Filters of every 3x3 convolution (AGZ: 256)."""
     value_hidden: int = 256
@@ -43,8 +45,9 @@ class ConvolutionalConfig(NetworkConfig):
     inference_dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """Compute type of the tower in self-play and evaluation."""
     convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
-    """How 3x3 convolutions are computed: XLA's own, matrix products over rows (CPUs with bf16 units), minimal filtering (other CPUs), or by shape and kind of
-    processor. A run keeps what it began with."""
+    """How 3x3 convolutions are computed: XLA's own, matrix products over rows (CPUs with bf16
+    units), minimal filtering (other CPUs), or by shape and kind of processor. A run keeps what it
+    began with."""
 
     def __post_init__(self) -> None:
         check_range(self, "network", "blocks filters value_hidden", 1)
@@ -59,18 +62,21 @@ class ResNetConfig(ConvolutionalConfig):
     name: Literal["alphago_zero"] = "alphago_zero"
     """Which network: AlphaGo Zero's."""
     tower: Literal["res", "conv", "plain"] = "res"
-    """res: residual blocks of two convolutions (AGZ). conv: the same without their skip connections. plain: a convolution a block; the networks without
-    residual blocks of AGZ Figure 4 have 12 of them."""
+    """res: residual blocks of two convolutions (AGZ). conv: the same without their skip
+    connections. plain: a convolution a block; the networks without residual blocks of AGZ Figure 4
+    have 12 of them."""
     heads: Literal["dual", "sep"] = "dual"
     """One tower for both heads, or a tower each (AGZ Figure 4)."""
     policy_head: Literal["linear", "planes"] = "linear"
-    """linear: a 1x1 convolution and a linear layer over all moves (AGZ; AZ in Go). planes: a 3x3 convolution and then one logit for each square and plane of
-    the code of moves (AZ: 73 planes in chess, 139 in shogi), for games whose moves are coded so."""
+    """linear: a 1x1 convolution and a linear layer over all moves (AGZ; AZ in Go). planes: a 3x3
+    convolution and then one logit for each square and plane of the code of moves (AZ: 73 planes in
+    chess, 139 in shogi), for games whose moves are coded so."""
     policy_filters: int = 2
-    """Filters of the policy head's convolution (AGZ: 2; AZ in chess and shogi: those of the tower, 256)."""
+    """Filters of the policy head's convolution (AGZ: 2; AZ in chess and shogi: those of the tower,
+    256)."""
     policy_init: Literal["random", "identity"] = "random"
-    """Initial weights of the policy head's linear layer (the paper gives none): random, or every point's move from that point's own features alone, which
-    learns faster from few positions."""
+    """Initial weights of the policy head's linear layer (the paper gives none): random, or every
+    point's move from that point's own features alone, which learns faster from few positions."""
     value_filters: int = 1
     """Filters of the value head's 1x1 convolution (AGZ: 1)."""
     batch_norm_momentum: float = 0.95

@@ -1,7 +1,9 @@
-"""What a compiled program costs: arithmetic, memory traffic, time at the roofline. Loops count as often as they run.
+"""What a compiled program costs: arithmetic, memory traffic, time at the roofline. Loops count as
+often as they run.
 
-XLA's own analysis takes the body of a loop once. Here it counts as many times as the compiler knows it to run; a loop whose length depends on data (the
-descent into a tree, the flood of a chain of stones) counts `ASSUMED_TURNS` times.
+XLA's own analysis takes the body of a loop once. Here it counts as many times as the compiler knows
+it to run; a loop whose length depends on data (the descent into a tree, the flood of a chain of
+stones) counts `ASSUMED_TURNS` times.
 """
 
 from __future__ import annotations
@@ -15,20 +17,38 @@ from azero.plan.hlo import COLLECTIVES, Computation, Instruction, Module
 from azero.plan.loops import Loops
 
 ASSUMED_TURNS = 8
-"""Turns of a loop of unknown length: a planning figure, between a flood (a few) and a descent into a tree (tens). Their bodies are small beside the network."""
+"""Turns of a loop of unknown length: a planning figure, between a flood (a few) and a descent into
+a tree (tens). Their bodies are small beside the network."""
 _PRECISE_PASSES = 6
-"""Multiplications of bf16 parts that make one float32 product at the highest precision (XLA: bf16_6x)."""
+"""Multiplications of bf16 parts that make one float32 product at the highest precision (XLA:
+bf16_6x)."""
 _FREE = {
-    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id", "opt-barrier", "domain", "get-dimension-size",
-}  # fmt: skip
+    "parameter",
+    "constant",
+    "tuple",
+    "get-tuple-element",
+    "bitcast",
+    "after-all",
+    "partition-id",
+    "replica-id",
+    "opt-barrier",
+    "domain",
+    "get-dimension-size",
+}
 """Instructions that move nothing."""
 _ALLOCATION = 'custom_call_target="AllocateBuffer"'
 """A call that only sets memory aside."""
 _SLICES = {"dynamic-slice", "gather", "slice"}
 """Instructions that read no more than they give."""
 _UPDATES = {"dynamic-update-slice": 1, "scatter": 2}
-"""Instructions that write into their first operand, and the place of the operand with the new values."""
-_ASYNCHRONOUS_COPIES = {"copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"}
+"""Instructions that write into their first operand, and the place of the operand with the new
+values."""
+_ASYNCHRONOUS_COPIES = {
+    "copy-start",
+    "slice-start",
+    "dynamic-slice-start",
+    "dynamic-update-slice-start",
+}
 """Copies that run beside the arithmetic; they count as traffic, not as time."""
 
 
@@ -50,13 +70,15 @@ class Cost:
     """What one device does in a part of a program."""
 
     flops: float = 0.0
-    """Multiplications and additions of convolutions and matrix products; what is done element by element hides behind the memory."""
+    """Multiplications and additions of convolutions and matrix products; what is done element by
+    element hides behind the memory."""
     hbm_bytes: float = 0.0
     """Bytes read from and written to main memory."""
     exchanged_bytes: float = 0.0
     """Bytes that collectives take in."""
     seconds: float = 0.0
-    """Each instruction at the roofline, one after the other: the larger of its arithmetic at the peak rate and its traffic at the full bandwidth."""
+    """Each instruction at the roofline, one after the other: the larger of its arithmetic at the
+    peak rate and its traffic at the full bandwidth."""
     unknown_loops: int = 0
     """Loops of unknown length."""
 
@@ -71,7 +93,13 @@ class Cost:
 
     def times(self, count: float) -> Cost:
         """Return the cost of doing it `count` times; a loop stays one loop."""
-        return Cost(count * self.flops, count * self.hbm_bytes, count * self.exchanged_bytes, count * self.seconds, self.unknown_loops)
+        return Cost(
+            count * self.flops,
+            count * self.hbm_bytes,
+            count * self.exchanged_bytes,
+            count * self.seconds,
+            self.unknown_loops,
+        )
 
 
 def module_cost(module: Module, rates: Rates) -> Cost:
@@ -91,38 +119,76 @@ class _Counter:
     def computation(self, name: str) -> Cost:
         if name not in self._known:
             body = self._module.computations[name]
-            self._known[name] = sum((self._instruction(instruction, name) for instruction in body.values()), Cost())
+            self._known[name] = sum(
+                (self._instruction(instruction, name) for instruction in body.values()), Cost()
+            )
         return self._known[name]
 
     def _instruction(self, instruction: Instruction, where: str) -> Cost:
         opcode, body = instruction.opcode, self._module.computations[where]
-        if opcode in _FREE or opcode.endswith(("-done", "-update")) or _ALLOCATION in instruction.attributes:
+        if (
+            opcode in _FREE
+            or opcode.endswith(("-done", "-update"))
+            or _ALLOCATION in instruction.attributes
+        ):
             return Cost()
         if opcode == "while":
-            turn = sum((self.computation(name) for name in instruction.called("body", "condition")), Cost())
+            turn = sum(
+                (self.computation(name) for name in instruction.called("body", "condition")), Cost()
+            )
             turns = self._loops.trip_count(instruction, where)
-            return turn.times(ASSUMED_TURNS if turns is None else turns) + Cost(unknown_loops=int(turns is None))
+            return turn.times(ASSUMED_TURNS if turns is None else turns) + Cost(
+                unknown_loops=int(turns is None)
+            )
         if opcode == "conditional":
-            branches = [self.computation(name) for name in instruction.called("branch_computations", "true_computation", "false_computation")]
+            branches = [
+                self.computation(name)
+                for name in instruction.called(
+                    "branch_computations", "true_computation", "false_computation"
+                )
+            ]
             return max(branches, key=lambda cost: cost.seconds)
         if opcode in ("call", "async-start"):
-            return sum((self.computation(name) for name in instruction.called("to_apply", "calls")), Cost())
+            return sum(
+                (self.computation(name) for name in instruction.called("to_apply", "calls")), Cost()
+            )
         if opcode.removesuffix("-start") in COLLECTIVES:
             return self._collective(instruction, body)
         return self._work(instruction, body)
 
     def _collective(self, instruction: Instruction, body: Computation) -> Cost:
         operands = [body[name] for name in instruction.operands]
-        taken, moved = (sum(part) for part in zip(*((array.num_bytes, array.hbm_bytes) for operand in operands for array in operand.arrays), strict=True))
+        taken, moved = (
+            sum(part)
+            for part in zip(
+                *(
+                    (array.num_bytes, array.hbm_bytes)
+                    for operand in operands
+                    for array in operand.arrays
+                ),
+                strict=True,
+            )
+        )
         rates = self._rates
-        # A ring: every device sends its part n - 1 times to collect the sum and, in an all-reduce, as often again to spread it.
-        rounds = (2 if instruction.opcode.startswith("all-reduce") else 1) * (rates.num_devices - 1) / rates.num_devices
-        return Cost(0.0, 2 * moved, taken, max(rounds * taken / rates.links, 2 * moved / rates.bandwidth))
+        # A ring: every device sends its part n - 1 times to collect the sum and, in an all-reduce,
+        # as often again to spread it.
+        rounds = (
+            (2 if instruction.opcode.startswith("all-reduce") else 1)
+            * (rates.num_devices - 1)
+            / rates.num_devices
+        )
+        return Cost(
+            0.0, 2 * moved, taken, max(rounds * taken / rates.links, 2 * moved / rates.bandwidth)
+        )
 
     def _work(self, instruction: Instruction, body: Computation) -> Cost:
         flops, effort = self._arithmetic(instruction, body)
         moved = traffic(instruction, body, self._module)
-        seconds = 0.0 if instruction.opcode in _ASYNCHRONOUS_COPIES else max(effort / self._rates.flops, moved / self._rates.bandwidth)
+        seconds = (
+            0.0
+            if instruction.opcode in _ASYNCHRONOUS_COPIES
+            else max(effort / self._rates.flops, moved / self._rates.bandwidth)
+        )
         return Cost(flops, moved, 0.0, seconds)
 
     def _arithmetic(self, instruction: Instruction, body: Computation) -> tuple[float, float]:
@@ -132,11 +198,14 @@ class _Counter:
             counted = [self._arithmetic(inner, part) for part in parts for inner in part.values()]
             return sum(flops for flops, _ in counted), sum(effort for _, effort in counted)
         flops = product_flops(instruction, body)
-        return flops, flops * (_PRECISE_PASSES if "operand_precision={highest" in instruction.attributes else 1)
+        return flops, flops * (
+            _PRECISE_PASSES if "operand_precision={highest" in instruction.attributes else 1
+        )
 
 
 def product_flops(instruction: Instruction, body: Computation) -> float:
-    """Return the operations of a convolution or a matrix product, two for each product of entries; border points count like all others. Else zero."""
+    """Return the operations of a convolution or a matrix product, two for each product of entries;
+    border points count like all others. Else zero."""
     if instruction.opcode == "convolution":
         labels = re.search(r"dim_labels=\w+_(\w+)->", instruction.attributes)
         window = re.search(r"window=\{size=([\dx]+)", instruction.attributes)
@@ -155,25 +224,34 @@ def product_flops(instruction: Instruction, body: Computation) -> float:
 def traffic(instruction: Instruction, body: Computation, module: Module) -> float:
     """Return the bytes of main memory that an instruction reads and writes.
 
-    What is sliced or gathered counts with the size of the slice, what is updated in place with that of the update: a search step touches one node of each tree.
+    What is sliced or gathered counts with the size of the slice, what is updated in place with that
+    of the update: a search step touches one node of each tree.
     """
     if instruction.opcode == "fusion":
         inner = module.computations[instruction.called("calls")[0]]
         # Memory spaces are known outside of a fusion, what is taken of its parameters inside.
         outside = [body[name].hbm_bytes for name in instruction.operands]
-        read = sum(min(_read(part, inner, module), outside[part.number]) for part in inner.values() if part.opcode == "parameter")
+        read = sum(
+            min(_read(part, inner, module), outside[part.number])
+            for part in inner.values()
+            if part.opcode == "parameter"
+        )
         return read + min(_written(next(reversed(inner)), inner, module), instruction.hbm_bytes)
     if instruction.opcode in _SLICES:
         return 2 * instruction.hbm_bytes
     if instruction.opcode in _UPDATES:
-        return 2 * min(body[instruction.operands[_UPDATES[instruction.opcode]]].hbm_bytes, instruction.hbm_bytes)
+        return 2 * min(
+            body[instruction.operands[_UPDATES[instruction.opcode]]].hbm_bytes,
+            instruction.hbm_bytes,
+        )
     if instruction.opcode in _ASYNCHRONOUS_COPIES:
         return instruction.hbm_bytes  # a tuple of the target and the source
     return sum(body[name].hbm_bytes for name in instruction.operands) + instruction.hbm_bytes
 
 
 def _read(parameter: Instruction, inner: Computation, module: Module) -> float:
-    """Return the bytes of a fusion's parameter that are read: all of it, or slices where nothing else is taken, or nothing where it is only written to."""
+    """Return the bytes of a fusion's parameter that are read: all of it, or slices where nothing
+    else is taken, or nothing where it is only written to."""
     names = {parameter.name}
     total = 0.0
     for user in inner.values():
@@ -186,14 +264,19 @@ def _read(parameter: Instruction, inner: Computation, module: Module) -> float:
             total += user.hbm_bytes
         elif user.opcode == "fusion":
             nested = module.computations[user.called("calls")[0]]
-            total += sum(_read(part, nested, module) for part in nested.values() if part.opcode == "parameter" and part.number in places)
+            total += sum(
+                _read(part, nested, module)
+                for part in nested.values()
+                if part.opcode == "parameter" and part.number in places
+            )
         elif not (user.opcode in _UPDATES and places == [0]):
             return parameter.hbm_bytes
     return total
 
 
 def _written(name: str, inner: Computation, module: Module) -> float:
-    """Return the bytes that a fusion writes for its result `name`: of an update in place only the new values."""
+    """Return the bytes that a fusion writes for its result `name`: of an update in place only the
+    new values."""
     result = inner[name]
     if result.opcode == "bitcast":
         return _written(result.operands[0], inner, module)

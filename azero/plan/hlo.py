@@ -1,4 +1,5 @@
-"""Optimised programs as XLA prints them (HLO text): computations, instructions, shapes with their memory."""
+"""Optimised programs as XLA prints them (HLO text): computations, instructions, shapes with their
+memory."""
 
 from __future__ import annotations
 
@@ -12,9 +13,19 @@ _HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (.+)$")
 _OPCODE = re.compile(r"\s*([\w\-]+)\(")
 _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,<=]*)\](?:\{([^}]*)\})?")
-_CALLED = re.compile(r"\b(calls|to_apply|body|condition|branch_computations|true_computation|false_computation)=\{?(%[\w.\-]+(?:, %[\w.\-]+)*)\}?")
+_CALLED = re.compile(
+    r"\b(calls|to_apply|body|condition|branch_computations|true_computation|false_computation)="
+    r"\{?(%[\w.\-]+(?:, %[\w.\-]+)*)\}?"
+)
 _TRIPS = re.compile(r'known_trip_count"?:\{"?n"?:"?(\d+)')
-COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "collective-permute", "all-to-all", "collective-broadcast")
+COLLECTIVES = (
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "collective-permute",
+    "all-to-all",
+    "collective-broadcast",
+)
 """Instructions by which devices exchange data; asynchronous ones have -start behind the name."""
 
 
@@ -24,7 +35,8 @@ class Array(NamedTuple):
     dtype: str
     dims: tuple[int, ...]
     layout: str
-    """As printed between braces: the dimensions from the fastest to the slowest, and behind a colon tiles and memory space."""
+    """As printed between braces: the dimensions from the fastest to the slowest, and behind a colon
+    tiles and memory space."""
 
     @property
     def size(self) -> int:
@@ -38,7 +50,8 @@ class Array(NamedTuple):
 
     @property
     def hbm_bytes(self) -> float:
-        """Bytes in the device's main memory, padded to whole tiles; none for what lies in a memory on the chip."""
+        """Bytes in the device's main memory, padded to whole tiles; none for what lies in a memory
+        on the chip."""
         if re.search(r"S\([1-9]\d*\)", self.layout):
             return 0.0
         return math.prod(self._padded()) * dtype_bytes(self.dtype)
@@ -50,13 +63,16 @@ class Array(NamedTuple):
         if tile is None or not order:
             return dims
         fastest = [int(axis) for axis in order.split(",")]
-        for axis, side in zip(fastest, reversed([int(side) for side in tile[1].split(",")]), strict=False):
+        for axis, side in zip(
+            fastest, reversed([int(side) for side in tile[1].split(",")]), strict=False
+        ):
             dims[axis] = -(-dims[axis] // side) * side
         return dims
 
 
 def dtype_bytes(dtype: str) -> float:
-    """Return the bytes of one element: bf16 is 2, pred is 1, s4 a half; none for tokens and the like."""
+    """Return the bytes of one element: bf16 is 2, pred is 1, s4 a half; none for tokens and the
+    like."""
     bits = re.search(r"\d+", dtype)
     if bits is None:
         return 1.0 if dtype == "pred" else 0.0
@@ -89,7 +105,8 @@ class Instruction:
         return [name.strip().removeprefix("%") for names in found for name in names.split(",")]
 
     def index(self) -> int | None:
-        """Return which part of a tuple it takes; None for an instruction that does something else."""
+        """Return which part of a tuple it takes; None for an instruction that does something
+        else."""
         index = re.search(r"\bindex=(\d+)", self.attributes)
         return int(index[1]) if index and self.opcode == "get-tuple-element" else None
 
@@ -110,8 +127,13 @@ class Module(NamedTuple):
     entry: str
 
     def counts(self) -> Counter[str]:
-        """Return how often each instruction stands in the program text, the starts of asynchronous collectives under the plain name."""
-        opcodes = Counter(instruction.opcode for computation in self.computations.values() for instruction in computation.values())
+        """Return how often each instruction stands in the program text, the starts of asynchronous
+        collectives under the plain name."""
+        opcodes = Counter(
+            instruction.opcode
+            for computation in self.computations.values()
+            for instruction in computation.values()
+        )
         for name in COLLECTIVES:
             opcodes[name] += opcodes.pop(f"{name}-start", 0)
         return +opcodes
@@ -119,7 +141,12 @@ class Module(NamedTuple):
     def collectives(self) -> list[Instruction]:
         """Return the instructions that exchange data between devices."""
         names = {*COLLECTIVES, *(f"{name}-start" for name in COLLECTIVES)}
-        return [instruction for computation in self.computations.values() for instruction in computation.values() if instruction.opcode in names]
+        return [
+            instruction
+            for computation in self.computations.values()
+            for instruction in computation.values()
+            if instruction.opcode in names
+        ]
 
 
 def parse(text: str) -> Module:
@@ -150,17 +177,32 @@ def _instruction(name: str, rest: str) -> Instruction:
     shape, rest = rest[:end], rest[end:]
     opcode = _OPCODE.match(rest)
     if opcode is None:
-        raise ValueError(f"instruction {name} of the compiled program has no operation: {rest[:80]!r}")
+        raise ValueError(
+            f"instruction {name} of the compiled program has no operation: {rest[:80]!r}"
+        )
     close = _closing(rest, opcode.end() - 1)
     inside = rest[opcode.end() : close]
     number = int(inside) if re.fullmatch(r"-?\d+", inside) else 0
-    return Instruction(name, opcode[1], parse_shape(shape), tuple(re.findall(r"%([\w.\-]+)", inside)), rest[close + 1 :], number)
+    return Instruction(
+        name,
+        opcode[1],
+        parse_shape(shape),
+        tuple(re.findall(r"%([\w.\-]+)", inside)),
+        rest[close + 1 :],
+        number,
+    )
 
 
 def parse_shape(text: str) -> tuple[Array, ...]:
-    """Return the arrays of a shape as printed, `bf16[8,19,19,256]{3,0,2,1:T(8,128)(2,1)}` or a tuple of such."""
+    """Return the arrays of a shape as printed, `bf16[8,19,19,256]{3,0,2,1:T(8,128)(2,1)}` or a
+    tuple of such."""
     return tuple(
-        Array(dtype, tuple(int(side.removeprefix("<=")) for side in dims.split(",") if side), layout or "") for dtype, dims, layout in _ARRAY.findall(text)
+        Array(
+            dtype,
+            tuple(int(side.removeprefix("<=")) for side in dims.split(",") if side),
+            layout or "",
+        )
+        for dtype, dims, layout in _ARRAY.findall(text)
     )
 
 

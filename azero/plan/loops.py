@@ -1,7 +1,8 @@
 """How often the loops of a compiled program run.
 
-The TPU compiler does not print it. A loop over a fixed range counts upwards in its state until it meets a constant, so both ends can be looked up, through the
-copies and the states of outer loops in which the compiler carries constants along.
+The TPU compiler does not print it. A loop over a fixed range counts upwards in its state until it
+meets a constant, so both ends can be looked up, through the copies and the states of outer loops in
+which the compiler carries constants along.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ class Loops:
         for name, computation in module.computations.items():
             for instruction in computation.values():
                 if instruction.opcode == "while":
-                    self._loop_of |= {called: (instruction, name) for called in instruction.called("body", "condition")}
+                    self._loop_of |= {
+                        called: (instruction, name)
+                        for called in instruction.called("body", "condition")
+                    }
 
     def trip_count(self, loop: Instruction, where: str) -> int | None:
-        """Return how often the body of `loop`, an instruction of the computation `where`, runs; None if that depends on data."""
+        """Return how often the body of `loop`, an instruction of the computation `where`, runs;
+        None if that depends on data."""
         if loop.trip_count() is not None:
             return loop.trip_count()
         (condition,) = loop.called("condition")
@@ -36,13 +41,17 @@ class Loops:
         return None if first is None or step is None else max(0, -(-(end - first) // step))
 
     def _end(self, condition: str) -> tuple[int | None, int | None]:
-        """Return the place of the counter in the loop's state and the number below which it stays; None where the condition is another one."""
+        """Return the place of the counter in the loop's state and the number below which it stays;
+        None where the condition is another one."""
         computation = self._module.computations[condition]
         test = _result(computation)
         if test.opcode == "fusion":
             inner = self._module.computations[test.called("calls")[0]]
             compared = _result(inner)
-            sides = [test.operands[inner[name].number] if inner[name].opcode == "parameter" else name for name in compared.operands]
+            sides = [
+                test.operands[inner[name].number] if inner[name].opcode == "parameter" else name
+                for name in compared.operands
+            ]
             computation = {**inner, **computation}
         else:
             compared, sides = test, list(test.operands)
@@ -67,7 +76,8 @@ class Loops:
         return next((value for value in values if value), None)
 
     def _part(self, name: str, index: int, where: str) -> int | None:
-        """Return the number at place `index` of the tuple `name` of the computation `where`, if it is a constant."""
+        """Return the number at place `index` of the tuple `name` of the computation `where`, if it
+        is a constant."""
         source = self._module.computations[where][name]
         if source.opcode == "tuple":
             return self._value(self._module.computations[where][source.operands[index]], where)
@@ -75,7 +85,11 @@ class Loops:
             return self._part(source.operands[0], index, where)
         if source.opcode == "parameter" and where in self._loop_of:
             loop, outside = self._loop_of[where]
-            return self._part(loop.operands[0], index, outside) if self._passes_on(loop, index) else None
+            return (
+                self._part(loop.operands[0], index, outside)
+                if self._passes_on(loop, index)
+                else None
+            )
         return None
 
     def _value(self, source: Instruction, where: str) -> int | None:

@@ -1,4 +1,5 @@
-"""AlphaGo of 2016 as a player: the directories of its four networks, and what they become together."""
+"""AlphaGo of 2016 as a player: the directories of its four networks, and what they become
+together."""
 
 from __future__ import annotations
 
@@ -37,7 +38,11 @@ from azero.search.single.selection import AlphaGo2016, FirstPlay
 from azero.settings import Config
 from azero.types import PyTree
 
-FORM = '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&fpu=zero&batch=16&policy-batch=16&replies=0", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
+FORM = (
+    '"apv:DIR?visits=800&lambda=0.5&threshold=40&c-puct=5&beta=0.67&fpu=zero'
+    '&batch=16&policy-batch=16&replies=0", '
+    '"apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800"'
+)
 KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016", "tree": "tree2016"}
 """The network of each part."""
 _VIRTUAL_LOSS = 3
@@ -53,13 +58,15 @@ class ApvSpec:
     """AlphaGo of 2016 as a player."""
 
     policy: Path
-    """Directory of the policy network: a run's, or one with an exported network. So are the others."""
+    """Directory of the policy network: a run's, or one with an exported network. So are the
+    others."""
     value: Path | None = None
     """None leaves positions to rollouts alone."""
     rollout: Path | None = None
     """None plays rollouts at random, filling no own eye."""
     tree: Path | None = None
-    """The policy of a new node until the policy network has answered; None is the rollout policy."""
+    """The policy of a new node until the policy network has answered; None is the rollout
+    policy."""
     visits: int | None = None
     """Rollouts from the root; None is the player's own number."""
     mixing: float | None = None
@@ -71,13 +78,16 @@ class ApvSpec:
     beta: float | None = None
     """Exponent that softens the policy network's priors; None is AG16's 0.67."""
     fpu: FirstPlay | None = None
-    """Q of a move that no descent has taken: "zero" (None, AG16) or "parent", the mean of the others, which few rollouts want."""
+    """Q of a move that no descent has taken: "zero" (None, AG16) or "parent", the mean of the
+    others, which few rollouts want."""
     batch: int | None = None
     """Descents evaluated together; None is the tree's own number."""
     policy_batch: int | None = None
-    """Positions that the policy network answers for each batch of descents; None is the tree's own number."""
+    """Positions that the policy network answers for each batch of descents; None is the tree's own
+    number."""
     has_replies: bool = False
-    """Rollouts answer a move as they did in the last game that they won (see `azero.games.go.rollouts.replies`)."""
+    """Rollouts answer a move as they did in the last game that they won (see
+    `azero.games.go.rollouts.replies`)."""
     label: str | None = None
     """What results call the networks; None is the name of the policy's directory."""
 
@@ -87,7 +97,10 @@ class ApvSpec:
         if self.mixing is not None and not 0.0 <= self.mixing <= 1.0:
             raise ValueError(f"lambda lies in [0, 1], not {self.mixing:g}")
         if self.value is None and self.mixing not in (None, 1.0):
-            raise ValueError(f"lambda={self.mixing:g} needs a value network (value=DIR); without one rollouts alone count, and lambda is 1")
+            raise ValueError(
+                f"lambda={self.mixing:g} needs a value network (value=DIR); without one "
+                f"rollouts alone count, and lambda is 1"
+            )
 
     @property
     def name(self) -> str:
@@ -96,7 +109,11 @@ class ApvSpec:
         parts = [f"alphago2016 {self.label or directory.name}"]
         parts += [] if self.visits is None else [f"{self.visits} visits"]
         parts += [] if self.mixing is None else [f"lambda {self.mixing:g}"]
-        parts += [f"{name.replace('_', '-')} {getattr(self, name):g}" for name in ("c_puct", "beta") if getattr(self, name) is not None]
+        parts += [
+            f"{name.replace('_', '-')} {getattr(self, name):g}"
+            for name in ("c_puct", "beta")
+            if getattr(self, name) is not None
+        ]
         parts += [] if self.fpu is None else [f"fpu {self.fpu}"]
         parts += ["replies"] if self.has_replies else []
         return ", ".join(parts)
@@ -159,7 +176,9 @@ def parse_apv(text: str) -> ApvSpec | None:
         try:
             settings |= _setting(key, value)
         except ValueError:
-            raise ValueError(f"{key}={value} in {text!r} is not understood; the form is {FORM}") from None
+            raise ValueError(
+                f"{key}={value} in {text!r} is not understood; the form is {FORM}"
+            ) from None
     try:
         return ApvSpec(**{**_networks_in(Path(name)), **settings})
     except ValueError as error:
@@ -167,7 +186,8 @@ def parse_apv(text: str) -> ApvSpec | None:
 
 
 def _networks_in(directory: Path) -> dict[str, Any]:
-    """Return the networks of an experiment of stages (alphago9), each in a directory of its own; of any other directory the policy alone."""
+    """Return the networks of an experiment of stages (alphago9), each in a directory of its own; of
+    any other directory the policy alone."""
     if not (directory / "policy").is_dir():
         return {"policy": directory}
     return {
@@ -194,7 +214,8 @@ def _setting(key: str, value: str) -> dict[str, Any]:
 
 
 def apv_config(spec: ApvSpec) -> Config:
-    """Return the settings of the policy network, after a look at those of all others; no arrays are read.
+    """Return the settings of the policy network, after a look at those of all others; no arrays are
+    read.
 
     Raises:
       CheckpointError: a directory holds no network, or a damaged one.
@@ -205,9 +226,13 @@ def apv_config(spec: ApvSpec) -> Config:
     for part, config in configs.items():
         directory, found = spec.directories[part], config.network.name
         if found != KINDS[part]:
-            raise ValueError(f"{directory} holds a network {found}; the {part} of apv is {KINDS[part]}")
+            raise ValueError(
+                f"{directory} holds a network {found}; the {part} of apv is {KINDS[part]}"
+            )
         if (board := make_go(config.game).board_shape) != size:
-            raise ValueError(f"{directory} is of a board of {_by(board)}, {spec.policy} of one of {_by(size)}")
+            raise ValueError(
+                f"{directory} is of a board of {_by(board)}, {spec.policy} of one of {_by(size)}"
+            )
     return configs["policy"]
 
 
@@ -226,7 +251,9 @@ def load_apv(spec: ApvSpec, rules: GameConfig | None = None, seed: int = 0) -> T
     trained = apv_config(spec).game
     game, board = make_go(trained if rules is None else rules), make_go(trained).board_shape
     if game.board_shape != board:
-        raise ValueError(f"{spec.name} knows go on {_by(board)} and cannot play go on {_by(game.board_shape)}")
+        raise ValueError(
+            f"{spec.name} knows go on {_by(board)} and cannot play go on {_by(game.board_shape)}"
+        )
     limits = ALPHAGO2016.limits if spec.visits is None else Limits(visits=spec.visits)
     return TreePlayer(
         cast(Game, game),
@@ -303,7 +330,9 @@ def _replying_rollouts(game: Go, rollouts: _Part, tree: _Part, batch: int, seed:
     """Return what plays rollouts with a table of last good replies, with the tree's priors."""
     infer, play_out = tree.network.infer, make_replying_play_out(game, sum_weights)
 
-    def leaf(params: PyTree, key: jax.Array, states: PyTree, table: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def leaf(
+        params: PyTree, key: jax.Array, states: PyTree, table: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         logits, _ = infer(params[0], jax.vmap(tree.game.observe)(states))
         outcome, table = play_out(params[1], key, states, table)
         return logits, jnp.where(states.to_play == 0, outcome, -outcome), table

@@ -1,4 +1,5 @@
-"""Clocks of real games: what time a player has, what is left after a move, and how much of it to think for."""
+"""Clocks of real games: what time a player has, what is left after a move, and how much of it to
+think for."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ _LEAST_HORIZON = 10
 class Clock(NamedTuple):
     """The time of one player before its move. Without arguments there is no limit.
 
-    Main time is used first. Then come periods: Japanese ones are given anew for every move that ends within one, and `periods` of them may be used up; a
-    Canadian one is for `period_moves` moves together. Without periods the main time is all there is (absolute time).
+    Main time is used first. Then come periods: Japanese ones are given anew for every move that
+    ends within one, and `periods` of them may be used up; a Canadian one is for `period_moves`
+    moves together. Without periods the main time is all there is (absolute time).
     """
 
     seconds_per_move: float | None = None
@@ -47,7 +49,9 @@ class Clock(NamedTuple):
             return self.seconds_per_move
         if self.moves_left > 0:
             return self.period_left
-        return self.main_seconds + self.period_seconds * (1 if self.period_moves > 0 else self.periods)
+        return self.main_seconds + self.period_seconds * (
+            1 if self.period_moves > 0 else self.periods
+        )
 
     def after(self, seconds: float) -> Clock | None:
         """Return the clock after a move that took `seconds`, or None if the time ran out."""
@@ -61,7 +65,9 @@ class Clock(NamedTuple):
             return self._replace(main_seconds=self.main_seconds - seconds + self.increment_seconds)
         if self.period_moves > 0:
             return self._after_canadian(over)
-        used = min(int(over / self.period_seconds), self.periods - 1) if self.period_seconds > 0 else 0
+        used = (
+            min(int(over / self.period_seconds), self.periods - 1) if self.period_seconds > 0 else 0
+        )
         return self._replace(main_seconds=self.increment_seconds, periods=self.periods - used)
 
     def _after_canadian(self, over: float) -> Clock:
@@ -73,11 +79,19 @@ class Clock(NamedTuple):
         return self._replace(main_seconds=0.0, period_left=left, moves_left=moves)
 
 
-def thinking_seconds(clock: Clock, num_moves: int, num_points: int, lag_seconds: float = LAG_SECONDS, own_moves: float | None = None) -> float | None:
+def thinking_seconds(
+    clock: Clock,
+    num_moves: int,
+    num_points: int,
+    lag_seconds: float = LAG_SECONDS,
+    own_moves: float | None = None,
+) -> float | None:
     """Return how long to think about the next move; None is without limit.
 
-    The main time is shared out over the own moves that a game on such a board still has, and at least over a sixth as many as there are points. A Japanese period is used
-    at every move, since what is left of it is lost; further ones are a reserve that stays. A Canadian one is shared out over its moves. The lag is kept back.
+    The main time is shared out over the own moves that a game on such a board still has, and at
+    least over a sixth as many as there are points. A Japanese period is used at every move, since
+    what is left of it is lost; further ones are a reserve that stays. A Canadian one is shared out
+    over its moves. The lag is kept back.
 
     Args:
       clock: before the move.
@@ -95,17 +109,25 @@ def thinking_seconds(clock: Clock, num_moves: int, num_points: int, lag_seconds:
         wanted = clock.period_left / clock.moves_left
     else:
         if own_moves is None:
-            own_moves = max((_GAME_SHARE * num_points - num_moves) / 2, num_points * _HORIZON_SHARE, _LEAST_HORIZON)
+            own_moves = max(
+                (_GAME_SHARE * num_points - num_moves) / 2,
+                num_points * _HORIZON_SHARE,
+                _LEAST_HORIZON,
+            )
         wanted = clock.main_seconds / own_moves + clock.increment_seconds - lag_seconds
         if clock.periods > 0:
             wanted = _with_period(clock, wanted, lag_seconds)
         elif clock.period_moves > 0:
-            wanted = min(max(wanted, clock.period_seconds / clock.period_moves), max(clock.main_seconds, clock.period_seconds / clock.period_moves))
+            wanted = min(
+                max(wanted, clock.period_seconds / clock.period_moves),
+                max(clock.main_seconds, clock.period_seconds / clock.period_moves),
+            )
     return max(min(wanted, limit - lag_seconds), min(SHORTEST_SECONDS, limit / 2))
 
 
 def _with_period(clock: Clock, share: float, lag_seconds: float) -> float:
-    """Return the time for a move with a Japanese period behind the main time: at least the period where that costs nothing or little."""
+    """Return the time for a move with a Japanese period behind the main time: at least the period
+    where that costs nothing or little."""
     main = clock.main_seconds or 0.0
     if main < clock.period_seconds:
         # Here the period begins in this move: all of it, with what is left of the main time.

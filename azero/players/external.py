@@ -14,11 +14,13 @@ from azero.players.program import ANSWER_CHARACTERS, QUIT_SECONDS, Program
 class GtpProgram:
     """A program that speaks the Go Text Protocol, version 2.
 
-    Every command carries a number, and only the answer with this number counts: anything else the program prints is passed over.
+    Every command carries a number, and only the answer with this number counts: anything else the
+    program prints is passed over.
     """
 
     def __init__(self, command: Sequence[str], timeout: float = 60.0) -> None:
-        """Start `command` (a list of words); `timeout` is the number of seconds it may take over an answer.
+        """Start `command` (a list of words); `timeout` is the number of seconds it may take over an
+        answer.
 
         Raises:
           ValueError: the program does not exist or cannot be started.
@@ -30,7 +32,12 @@ class GtpProgram:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     @property
@@ -42,7 +49,8 @@ class GtpProgram:
         """Send one command and return the text of its answer, without the leading `=` and number.
 
         Raises:
-          PlayerError: the program refused the command, did not answer in time, or ended; the message names which. It is killed unless it only refused.
+          PlayerError: the program refused the command, did not answer in time, or ended; the
+            message names which. It is killed unless it only refused.
         """
         self._number += 1
         deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
@@ -53,7 +61,9 @@ class GtpProgram:
             lines.append(line)
             length += len(line) + 1
             if length > ANSWER_CHARACTERS:
-                self._program.fail(f"does not end its answer to {command!r}: {length:,} characters so far")
+                self._program.fail(
+                    f"does not end its answer to {command!r}: {length:,} characters so far"
+                )
         text = "\n".join(lines)[1 + len(str(self._number)) :].strip()
         if lines[0].startswith("?"):
             raise PlayerError(f"refused {command!r}: {text}")
@@ -64,7 +74,8 @@ class GtpProgram:
         self._program.close(lambda: self.ask("quit", QUIT_SECONDS))
 
     def _await_answer(self, command: str, deadline: float) -> str:
-        """Return the first line of the answer to the last command, passing over everything before it."""
+        """Return the first line of the answer to the last command, passing over everything before
+        it."""
         starts = (f"={self._number}", f"?{self._number}")
         while True:
             line = self._program.next_line(command, deadline)
@@ -75,7 +86,9 @@ class GtpProgram:
 class GtpPlayer:
     """A GTP program as a Player: a new process for every game."""
 
-    def __init__(self, name: str, command: Sequence[str], *, size: int, komi: float, timeout: float = 60.0) -> None:
+    def __init__(
+        self, name: str, command: Sequence[str], *, size: int, komi: float, timeout: float = 60.0
+    ) -> None:
         """Make a player; nothing is started before `reset`.
 
         Args:
@@ -126,13 +139,17 @@ class GtpPlayer:
         self._running().ask(f"play {_colour(move.position.to_play)} {move.name}")
 
     def final_score(self) -> str | None:
-        """Ask for the program's own score of the finished game, as "B+3.5"; None if it gives none, or counts territory, which our rules do not.
+        """Ask for the program's own score of the finished game, as "B+3.5"; None if it gives none,
+        or counts territory, which our rules do not.
 
-        Territory count the programs that say so (KataGo's kata-get-rules) and GNU Go without --chinese-rules.
+        Territory count the programs that say so (KataGo's kata-get-rules) and GNU Go without
+        --chinese-rules.
         """
         try:
             program = self._running()
-            if program.ask("known_command final_score").lower() != "true" or self._counts_territory(program):
+            if program.ask("known_command final_score").lower() != "true" or self._counts_territory(
+                program
+            ):
                 return None
             return program.ask("final_score") or None
         except PlayerError:
@@ -144,7 +161,8 @@ class GtpPlayer:
         return program.ask("name") == "GNU Go" and "--chinese-rules" not in self._command
 
     def close(self) -> None:
-        """End the program, if it runs. Another thread may do so; the game then ends with a failure of the program."""
+        """End the program, if it runs. Another thread may do so; the game then ends with a failure
+        of the program."""
         if self._program is not None:
             self._program.close()
             self._program = None
@@ -163,8 +181,11 @@ MakePlayer = Callable[[int], Player]
 """Makes the player of a game with the given number; a program is started anew for every game."""
 
 
-def program_player(name: str, command: Sequence[str], size: int, komi: float, timeout: float, first_seed: int) -> MakePlayer:
-    """Return what makes the program's player; `{seed}` in a word of the command becomes `first_seed` plus the number of the game."""
+def program_player(
+    name: str, command: Sequence[str], size: int, komi: float, timeout: float, first_seed: int
+) -> MakePlayer:
+    """Return what makes the program's player; `{seed}` in a word of the command becomes
+    `first_seed` plus the number of the game."""
 
     def make(number: int) -> Player:
         words = [word.replace("{seed}", str(first_seed + number)) for word in command]

@@ -18,19 +18,30 @@ _NO_MOVE = ("(none)", "none", "0000", "null")
 
 
 _KEPT_LINES, _KEPT_CHARACTERS = 1000, 4096
-"""Of what a program says before its answer; the longest list of options known here (Fairy-Stockfish's) has a hundred."""
+"""Of what a program says before its answer; the longest list of options known here
+(Fairy-Stockfish's) has a hundred."""
 
 
 class UciPlayer:
     """A UCI or USI program as a Player: a new process for every game."""
 
-    def __init__(self, name: str, command: Sequence[str], game: Game, *, options: Sequence[tuple[str, str]] = (), go: str, timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        game: Game,
+        *,
+        options: Sequence[tuple[str, str]] = (),
+        go: str,
+        timeout: float = 60.0,
+    ) -> None:
         """Make a player; nothing is started before `reset`.
 
         Args:
           name: what reports call this player.
           command: the words of the command line.
-          game: chess, which is played by UCI, or shogi, by USI. A game begins with the first position that the player is shown.
+          game: chess, which is played by UCI, or shogi, by USI. A game begins with the first
+            position that the player is shown.
           options: names and values for `setoption`; capitals do not matter.
           go: what follows `go` at every move, such as "nodes 1000".
           timeout: seconds that the program may take over an answer.
@@ -61,7 +72,10 @@ class UciPlayer:
         names = {name.lower(): name for line in known if (name := _option_name(line))}
         for name, value in self._options:
             if name.lower() not in names:
-                raise ValueError(f"{self.name} has no option {name!r}; it has {', '.join(sorted(names.values()))}")
+                raise ValueError(
+                    f"{self.name} has no option {name!r}; it has "
+                    f"{', '.join(sorted(names.values()))}"
+                )
             program.send(f"setoption name {names[name.lower()]} value {value}", "setoption")
         program.send(f"{protocol}newgame", f"{protocol}newgame")
         self._ask("isready", lambda line: line == "readyok")
@@ -76,7 +90,9 @@ class UciPlayer:
         self._begin(position)
         moves = f" moves {' '.join(self._moves)}" if self._moves else ""
         program.send(f"position {self._start}{moves}", "position")
-        answer = self._ask(self._go, lambda line: line.split()[:1] == ["bestmove"], clock.seconds_per_move)[-1].split()
+        answer = self._ask(
+            self._go, lambda line: line.split()[:1] == ["bestmove"], clock.seconds_per_move
+        )[-1].split()
         name = answer[1] if len(answer) > 1 else ""
         if name == "resign":
             return Decision(RESIGN)
@@ -97,7 +113,8 @@ class UciPlayer:
         self._moves.append(move.name)
 
     def close(self) -> None:
-        """End the program, if it runs. Another thread may do so; the game then ends with a failure of the program."""
+        """End the program, if it runs. Another thread may do so; the game then ends with a failure
+        of the program."""
         if self._program is not None:
             program, self._program = self._program, None
             program.close(lambda: program.send("quit", "quit"))
@@ -108,7 +125,9 @@ class UciPlayer:
             first = self._notation.format_position(self._notation.board_of(position.state))
             self._start = START if first == self._usual else f"{self._notation.keyword} {first}"
 
-    def _ask(self, question: str, is_answer: Callable[[str], bool], timeout: float | None = None) -> list[str]:
+    def _ask(
+        self, question: str, is_answer: Callable[[str], bool], timeout: float | None = None
+    ) -> list[str]:
         """Send a line and return the last lines that come back, up to the answer."""
         program = self._running()
         deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
@@ -130,13 +149,17 @@ def _option_name(line: str) -> str | None:
 
 
 class GnuShogiPlayer:
-    """GNU Shogi 1.4 as a Player, in the language of its text terminal: a new process for every game.
+    """GNU Shogi 1.4 as a Player, in the language of its text terminal: a new process for every
+    game.
 
-    It stays in its mode `force`, in which it takes moves of both sides and answers each with a line ("3. 8c8d 29981"), and is told `go` to move; it then says
-    "2. ... 8h7g 29981", behind whatever else stands on the line.
+    It stays in its mode `force`, in which it takes moves of both sides and answers each with a line
+    ("3. 8c8d 29981"), and is told `go` to move; it then says "2. ... 8h7g 29981", behind whatever
+    else stands on the line.
     """
 
-    def __init__(self, name: str, command: Sequence[str], *, depth: int | None = None, timeout: float = 60.0) -> None:
+    def __init__(
+        self, name: str, command: Sequence[str], *, depth: int | None = None, timeout: float = 60.0
+    ) -> None:
         """Make a player; nothing is started before `reset`.
 
         Args:
@@ -170,7 +193,9 @@ class GnuShogiPlayer:
         Raises:
           PlayerError: the program failed, or its move is not legal under our rules.
         """
-        line = self._ask("go", r"\d+\. \.\.\. \S+|[Rr]esigns|Drawn game|mates!", clock.seconds_per_move)
+        line = self._ask(
+            "go", r"\d+\. \.\.\. \S+|[Rr]esigns|Drawn game|mates!", clock.seconds_per_move
+        )
         if "esigns" in line:
             return Decision(RESIGN)
         found = re.search(r"\d+\. \.\.\. (\S+)", line)
@@ -193,7 +218,8 @@ class GnuShogiPlayer:
             raise PlayerError(f"refused {move.name!r}: {line}")
 
     def close(self) -> None:
-        """End the program, if it runs. Another thread may do so; the game then ends with a failure of the program."""
+        """End the program, if it runs. Another thread may do so; the game then ends with a failure
+        of the program."""
         if self._program is not None:
             program, self._program = self._program, None
             program.close(lambda: program.send("quit", "quit"))

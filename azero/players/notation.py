@@ -1,4 +1,5 @@
-"""How the protocols of chess and shogi write positions and moves: one table for engines, for other programs, and for matches. Host side only."""
+"""How the protocols of chess and shogi write positions and moves: one table for engines, for other
+programs, and for matches. Host side only."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Notation:
     keyword: str
     """What stands before a position in text: fen or sfen."""
     parse_state: Callable[[Game, str], PyTree]
-    """Returns the state that a position in text describes; ValueError says what is wrong with it."""
+    """Returns the state that a position in text describes; ValueError says what is wrong with
+    it."""
     parse_board: Callable[[str], Any]
     """Returns the board of a position in text; of no text the usual first one."""
     board_of: Callable[[PyTree], Any]
@@ -91,37 +93,53 @@ NOTATIONS = {
 
 
 def first_legal_move(protocol: str, words: Sequence[str]) -> str | None:
-    """Return a legal move in the position that the words of `position` describe, None where there is none; nothing is compiled for it.
+    """Return a legal move in the position that the words of `position` describe, None where there
+    is none; nothing is compiled for it.
 
     Raises:
       ValueError: there is no such position, or a move is not legal.
     """
-    keyword, notation = next((known.keyword, known) for known in NOTATIONS.values() if known.protocol == protocol)
+    keyword, notation = next(
+        (known.keyword, known) for known in NOTATIONS.values() if known.protocol == protocol
+    )
     cut = words.index("moves") if "moves" in words else len(words)
     text = " ".join(words[1:cut]) if words[:1] == [keyword] else ""
     board = notation.parse_board(text)
     for name in words[cut + 1 :]:
         names = notation.names(board)
         if name not in names:
-            raise ValueError(f"{name[:20]!r} is not a legal move in {notation.format_position(board)}")
+            raise ValueError(
+                f"{name[:20]!r} is not a legal move in {notation.format_position(board)}"
+            )
         board = board.after(names[name])
     return next(iter(notation.names(board)), None)
 
 
 def going_on(position: Position) -> Position | None:
-    """Return `position` as one that is not over, for a game that nobody has claimed to be drawn or won; None where there is no legal move.
+    """Return `position` as one that is not over, for a game that nobody has claimed to be drawn or
+    won; None where there is no legal move.
 
-    Our rules end a game by themselves at a repetition, after fifty moves, at bare kings, or with an entering king; other programs may play on. History and
-    counts stay as they are, so that the search sees what can be claimed again. Moves and results are those of the same rules.
+    Our rules end a game by themselves at a repetition, after fifty moves, at bare kings, or with an
+    entering king; other programs may play on. History and counts stay as they are, so that the
+    search sees what can be claimed again. Moves and results are those of the same rules.
     """
     if not position.is_over:
         return position
     state: Any = position.state
-    fields = {name: jnp.zeros_like(getattr(state, name)) for name in ("ending", "result") if hasattr(state, name)}
-    opened = Position.of_state(position.game, dataclasses.replace(state, **fields), position.actions)
+    fields = {
+        name: jnp.zeros_like(getattr(state, name))
+        for name in ("ending", "result")
+        if hasattr(state, name)
+    }
+    opened = Position.of_state(
+        position.game, dataclasses.replace(state, **fields), position.actions
+    )
     return opened if opened.legal.any() else None
 
 
 def may_declare_win(position: Position) -> bool:
-    """Whether the game ended because the side to move could declare the win of an entering king (shogi)."""
-    return position.game.name == "shogi" and int(np.asarray(cast(Any, position.state).ending)) == SHOGI_ENDINGS.index("entering king")
+    """Whether the game ended because the side to move could declare the win of an entering king
+    (shogi)."""
+    return position.game.name == "shogi" and int(
+        np.asarray(cast(Any, position.state).ending)
+    ) == SHOGI_ENDINGS.index("entering king")

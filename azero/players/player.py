@@ -1,4 +1,5 @@
-"""Host-side players: the Player contract, the position they are shown, and a player around a search."""
+"""Host-side players: the Player contract, the position they are shown, and a player around a
+search."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ RESIGN = -1
 
 
 class PlayerError(Exception):
-    """A player failed: it crashed, was silent for too long, or answered what is no legal move. The message names which."""
+    """A player failed: it crashed, was silent for too long, or answered what is no legal move. The
+    message names which."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Position:
 
     @classmethod
     def of_state(cls, game: Game, state: PyTree, actions: tuple[int, ...] = ()) -> Position:
-        """Return the position of `state`, a real game's: after a set-up or with handicap stones; `actions` are the moves that led to it, if any."""
+        """Return the position of `state`, a real game's: after a set-up or with handicap stones;
+        `actions` are the moves that led to it, if any."""
         _, _, describe = _compiled(cast(Hashable, game))
         return cls._of(game, describe(state), actions)
 
@@ -59,7 +62,10 @@ class Position:
           ValueError: the move is not legal here, or the game is over.
         """
         if self.is_over or not 0 <= action < self.game.num_actions or not self.legal[action]:
-            raise ValueError(f"action {action} is not legal after the moves {list(self.actions)} of {self.game.name}")
+            raise ValueError(
+                f"action {action} is not legal after the moves {list(self.actions)} of "
+                f"{self.game.name}"
+            )
         _, advance, _ = _compiled(cast(Hashable, self.game))
         return self._of(self.game, advance(self.state, action), (*self.actions, action))
 
@@ -77,37 +83,69 @@ class Position:
         for action in np.flatnonzero(self.legal):
             if self.action_name(int(action)).lower() == wanted:
                 return int(action)
-        raise ValueError(f"{text!r} is not a legal move here (move {len(self.actions) + 1} of the game)")
+        raise ValueError(
+            f"{text!r} is not a legal move here (move {len(self.actions) + 1} of the game)"
+        )
 
     @classmethod
-    def _of(cls, game: Game, outcome: tuple[PyTree, Array, Array, Array, Array], actions: tuple[int, ...]) -> Position:
+    def _of(
+        cls,
+        game: Game,
+        outcome: tuple[PyTree, Array, Array, Array, Array],
+        actions: tuple[int, ...],
+    ) -> Position:
         state, *facts = outcome
         to_play, is_over, rewards, legal = jax.device_get(facts)
-        return cls(game, state, actions, int(to_play), bool(is_over), (float(rewards[0]), float(rewards[1])), legal)
+        return cls(
+            game,
+            state,
+            actions,
+            int(to_play),
+            bool(is_over),
+            (float(rewards[0]), float(rewards[1])),
+            legal,
+        )
 
 
 @functools.lru_cache(maxsize=8)
-def _compiled(hashable_game: Hashable) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
-    """Return `game`'s start, step and look at a state, each giving the state and what a Position says of it: compiled, unless the host can play it."""
+def _compiled(
+    hashable_game: Hashable,
+) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
+    """Return `game`'s start, step and look at a state, each giving the state and what a Position
+    says of it: compiled, unless the host can play it."""
     game = cast(Game, hashable_game)
 
     if isinstance(game, PlayedOnHost):
         return _on_host(game)
 
     def describe(state: PyTree) -> tuple[PyTree, Array, Array, Array, Array]:
-        return state, game.to_play(state), game.is_terminal(state), game.rewards(state), game.legal_action_mask(state)
+        return (
+            state,
+            game.to_play(state),
+            game.is_terminal(state),
+            game.rewards(state),
+            game.legal_action_mask(state),
+        )
 
-    advance = jax.jit(lambda state, action: describe(game.step(state, jnp.asarray(action, jnp.int32))))
+    advance = jax.jit(
+        lambda state, action: describe(game.step(state, jnp.asarray(action, jnp.int32)))
+    )
     return jax.jit(lambda: describe(game.init())), advance, jax.jit(describe)
 
 
-def _on_host(game: PlayedOnHost) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
+def _on_host(
+    game: PlayedOnHost,
+) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
     """Return the same of a game that needs no compiled program."""
 
     def describe(state: PyTree) -> tuple[Any, ...]:
         return state, *game.host_facts(state)
 
-    return lambda: describe(game.host_init()), lambda state, action: describe(game.host_step(state, action)), lambda state: describe(jax.device_get(state))
+    return (
+        lambda: describe(game.host_init()),
+        lambda state, action: describe(game.host_step(state, action)),
+        lambda state: describe(jax.device_get(state)),
+    )
 
 
 class Move(NamedTuple):
@@ -145,7 +183,8 @@ class Player(Protocol):
         ...
 
     def choose(self, position: Position, clock: Clock) -> Decision:
-        """Choose a move in `position`, in which this player is to move; the move counts as played."""
+        """Choose a move in `position`, in which this player is to move; the move counts as
+        played."""
         ...
 
     def observe(self, move: Move) -> None:
@@ -154,7 +193,8 @@ class Player(Protocol):
 
 
 class SearchPlayer:
-    """A player that searches each position anew, one at a time, with a fixed number of simulations (it looks at no clock)."""
+    """A player that searches each position anew, one at a time, with a fixed number of simulations
+    (it looks at no clock)."""
 
     def __init__(
         self,
@@ -173,8 +213,10 @@ class SearchPlayer:
           params: the parameters of the search's leaf.
           name: what reports call this player.
           seed: of the search's random numbers and the drawn moves; they run on from game to game.
-          temperature_moves: moves of the game, of both sides, that are drawn in proportion to the search's weights.
-          resign_threshold: give up when the root's value and the best child's are below it; None never does.
+          temperature_moves: moves of the game, of both sides, that are drawn in proportion to the
+            search's weights.
+          resign_threshold: give up when the root's value and the best child's are below it; None
+            never does.
         """
         self.name = name
         self._params = params
@@ -197,10 +239,19 @@ class SearchPlayer:
     def choose(self, position: Position, clock: Clock) -> Decision:
         """Search `position` and choose a move."""
         self._key, search_key, draw_key = jax.random.split(self._key, 3)
-        action, weights, value, best_child_value = jax.device_get(self._think(self._params, search_key, position.state))
-        if self._resign_threshold is not None and max(value, best_child_value) < self._resign_threshold:
+        action, weights, value, best_child_value = jax.device_get(
+            self._think(self._params, search_key, position.state)
+        )
+        if (
+            self._resign_threshold is not None
+            and max(value, best_child_value) < self._resign_threshold
+        ):
             return Decision(RESIGN, float(value))
         if len(position.actions) < self._temperature_moves:
-            logits = np.log(np.where(weights > 0, weights, 0), where=weights > 0, out=np.full(weights.shape, -np.inf))
+            logits = np.log(
+                np.where(weights > 0, weights, 0),
+                where=weights > 0,
+                out=np.full(weights.shape, -np.inf),
+            )
             action = jax.random.categorical(draw_key, jnp.asarray(logits, jnp.float32))
         return Decision(int(action), float(value))

@@ -1,4 +1,5 @@
-"""Another program in a process of its own, which may be slow, silent, wrong or dead: lines to it and lines from it."""
+"""Another program in a process of its own, which may be slow, silent, wrong or dead: lines to it
+and lines from it."""
 
 from __future__ import annotations
 
@@ -24,11 +25,14 @@ LINE_BYTES = 65_536
 WAITING_LINES = 100
 """Lines of output that wait to be read; the program waits, too, when there are more."""
 SEND_SECONDS = 10.0
-"""Time a program gets to take a line. The system holds 64 KiB for it, so only one that has stopped reading needs any."""
+"""Time a program gets to take a line. The system holds 64 KiB for it, so only one that has stopped
+reading needs any."""
 LATE_SECONDS = 1.0
-"""How long after a deadline a line that waits still counts: this process may have been slow to take it. A program that never stops talking has always one."""
+"""How long after a deadline a line that waits still counts: this process may have been slow to take
+it. A program that never stops talking has always one."""
 ANSWER_CHARACTERS = 1 << 20
-"""Longest answer to one question; KataGo's longest, a whole board's analysis with ownership, has some ten thousand."""
+"""Longest answer to one question; KataGo's longest, a whole board's analysis with ownership, has
+some ten thousand."""
 SHOWN_CHARACTERS = 300
 """Of a line of the program's, what a message quotes."""
 SHOWN_COMPLAINTS = 3
@@ -46,14 +50,18 @@ def find_program(name: str) -> str:
     folders = os.pathsep.join([os.environ.get("PATH", os.defpath), *GAME_FOLDERS])
     path = shutil.which(name, path=folders)
     if path is None:
-        raise ValueError(f"no program {name!r} on PATH or in {' '.join(GAME_FOLDERS)}; install it, or give its full path")
+        raise ValueError(
+            f"no program {name!r} on PATH or in {' '.join(GAME_FOLDERS)}; install it, or "
+            f"give its full path"
+        )
     return path
 
 
 class Program:
     """A program that is spoken to in lines over its standard input and output.
 
-    A program that failed is killed, with its children, for what it would say next can no longer be trusted.
+    A program that failed is killed, with its children, for what it would say next can no longer be
+    trusted.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -65,16 +73,28 @@ class Program:
         words = [find_program(command[0]), *command[1:]]
         try:
             # A session of its own, so that a wrapper script dies together with what it started.
-            self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
         except OSError as error:
             raise ValueError(f"cannot start {words[0]}: {error.strerror}") from error
         self._lines: queue.Queue[bytes | None] = queue.Queue(maxsize=WAITING_LINES)
         self._complaints: deque[str] = deque(maxlen=20)
-        assert self._process.stdin is not None and self._process.stdout is not None and self._process.stderr is not None
+        assert (
+            self._process.stdin is not None
+            and self._process.stdout is not None
+            and self._process.stderr is not None
+        )
         os.set_blocking(self._process.stdin.fileno(), False)
         self._readers = [
             threading.Thread(target=self._read_answers, args=(self._process.stdout,), daemon=True),
-            threading.Thread(target=self._read_complaints, args=(self._process.stderr,), daemon=True),
+            threading.Thread(
+                target=self._read_complaints, args=(self._process.stderr,), daemon=True
+            ),
         ]
         for reader in self._readers:
             reader.start()
@@ -88,7 +108,8 @@ class Program:
         """Send one line; `what` is what messages call it.
 
         Raises:
-          PlayerError: the program has ended, or does not take the line within so many seconds and is killed; the message says which.
+          PlayerError: the program has ended, or does not take the line within so many seconds and
+            is killed; the message says which.
         """
         left = memoryview(f"{line}\n".encode())
         deadline = time.monotonic() + seconds
@@ -107,7 +128,8 @@ class Program:
             self.fail(f"crashed before {what!r}")
 
     def next_line(self, what: str, deadline: float) -> str:
-        """Return the next line of its output, without blanks around it; `deadline` is one of `time.monotonic`.
+        """Return the next line of its output, without blanks around it; `deadline` is one of
+        `time.monotonic`.
 
         Raises:
           PlayerError: there was none in time, or the program ended; it is killed.
@@ -131,7 +153,9 @@ class Program:
                 ended = self._process.wait(QUIT_SECONDS)
         self._kill()
         status = "" if ended is None else f" (exit status {ended})"
-        last = " / ".join(line[:SHOWN_CHARACTERS] for line in list(self._complaints)[-SHOWN_COMPLAINTS:])
+        last = " / ".join(
+            line[:SHOWN_CHARACTERS] for line in list(self._complaints)[-SHOWN_COMPLAINTS:]
+        )
         complaint = f"; it said: {last}" if last else ""
         raise PlayerError(what + status + complaint)
 
@@ -147,14 +171,17 @@ class Program:
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # the system may be unable to end it yet, as where a disk does not answer
+        with contextlib.suppress(
+            subprocess.TimeoutExpired
+        ):  # the system may be unable to end it yet, as where a disk does not answer
             self._process.wait(QUIT_SECONDS)
         deadline = time.monotonic() + QUIT_SECONDS
         while self._readers[0].is_alive() and time.monotonic() < deadline:
             with contextlib.suppress(queue.Empty):
                 self._lines.get(timeout=0.01)
         self._readers[1].join(QUIT_SECONDS)
-        # A child in a session of its own may have outlived the program and still hold the pipes; closing them under a reader would block.
+        # A child in a session of its own may have outlived the program and still hold the pipes;
+        # closing them under a reader would block.
         if not any(reader.is_alive() for reader in self._readers):
             for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
                 if stream is not None:
@@ -179,5 +206,6 @@ class ProgramPlayer(Player, Protocol):
     """A player that is a program in a process of its own."""
 
     def close(self) -> None:
-        """End the program, if it runs. Another thread may do so; the game then ends with a failure of the program."""
+        """End the program, if it runs. Another thread may do so; the game then ends with a failure
+        of the program."""
         ...

@@ -1,4 +1,5 @@
-"""Other programs by name: what speaks GTP plays Go, UCI chess, USI and GNU Shogi's own language shogi."""
+"""Other programs by name: what speaks GTP plays Go, UCI chess, USI and GNU Shogi's own language
+shogi."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ from azero.players.external_moves import GnuShogiPlayer, UciPlayer
 from azero.players.player import Player
 from azero.players.program import find_program
 
-FORMS = '"gtp:PROGRAM ARGUMENTS", "uci:PROGRAM?skill=0&nodes=1000", "usi:PROGRAM?movetime=100" or "gnushogi:PROGRAM?depth=2"'
+FORMS = (
+    '"gtp:PROGRAM ARGUMENTS", "uci:PROGRAM?skill=0&nodes=1000", "usi:PROGRAM?movetime=100" or '
+    '"gnushogi:PROGRAM?depth=2"'
+)
 _LIMITS = ("nodes", "movetime", "depth")
 _DEFAULT_GO = "movetime 1000"
 _GAMES = {"uci": "chess", "usi": "shogi"}
@@ -96,25 +100,34 @@ def parse_program(text: str) -> ProgramSpec | None:
         return None
     if kind == "gtp":
         return GtpSpec(tuple(shlex.split(rest)))
-    words, _, query = rest.rpartition("?") if re.search(r"\?[^?\s]*=[^?]*$", rest) else (rest, "", "")
+    words, _, query = (
+        rest.rpartition("?") if re.search(r"\?[^?\s]*=[^?]*$", rest) else (rest, "", "")
+    )
     command = tuple(shlex.split(words))
     settings = parse_qsl(query, keep_blank_values=True)
     if kind == "gnushogi":
         for name, value in settings:
             if name != "depth" or not value.isdigit():
-                raise ValueError(f"{name}={value} in {text!r} is not understood; gnushogi takes depth=NUMBER")
+                raise ValueError(
+                    f"{name}={value} in {text!r} is not understood; gnushogi takes depth=NUMBER"
+                )
         return GnuShogiSpec(command, int(dict(settings)["depth"]) if settings else None)
     return _uci_spec(text, command, _GAMES[kind], settings)
 
 
-def _uci_spec(text: str, command: tuple[str, ...], game: str, settings: list[tuple[str, str]]) -> UciSpec:
+def _uci_spec(
+    text: str, command: tuple[str, ...], game: str, settings: list[tuple[str, str]]
+) -> UciSpec:
     options: list[tuple[str, str]] = []
     limits: list[str] = []
     for name, value in settings:
         if name.startswith("option."):
             options.append((name.removeprefix("option."), value))
         elif not re.fullmatch(r"-?\d+", value) or name not in ("skill", "elo", *_LIMITS):
-            raise ValueError(f"{name}={value} in {text!r} is not understood; there are skill, elo, {', '.join(_LIMITS)} = NUMBER and option.NAME=VALUE")
+            raise ValueError(
+                f"{name}={value} in {text!r} is not understood; there are skill, elo, "
+                f"{', '.join(_LIMITS)} = NUMBER and option.NAME=VALUE"
+            )
         elif name == "skill":
             options.append(("Skill Level", value))
         elif name == "elo":
@@ -124,8 +137,11 @@ def _uci_spec(text: str, command: tuple[str, ...], game: str, settings: list[tup
     return UciSpec(command, game, tuple(options), " ".join(limits) or _DEFAULT_GO)
 
 
-def program_maker(spec: ProgramSpec, name: str, rules: GameConfig, timeout: float, first_seed: int) -> MakePlayer:
-    """Return what makes the program's player of a game, which is called `name`; `{seed}` in a GTP program's command becomes `first_seed` plus the game's number.
+def program_maker(
+    spec: ProgramSpec, name: str, rules: GameConfig, timeout: float, first_seed: int
+) -> MakePlayer:
+    """Return what makes the program's player of a game, which is called `name`; `{seed}` in a GTP
+    program's command becomes `first_seed` plus the game's number.
 
     Raises:
       ValueError: there is no such program.
@@ -138,6 +154,8 @@ def program_maker(spec: ProgramSpec, name: str, rules: GameConfig, timeout: floa
     def make_player(number: int) -> Player:
         if isinstance(spec, GnuShogiSpec):
             return GnuShogiPlayer(name, command, depth=spec.depth, timeout=timeout)
-        return UciPlayer(name, command, rules.build(), options=spec.options, go=spec.go, timeout=timeout)
+        return UciPlayer(
+            name, command, rules.build(), options=spec.options, go=spec.go, timeout=timeout
+        )
 
     return make_player

@@ -1,4 +1,5 @@
-"""What a tree knows of its root's moves: values, lower bounds, principal variations, their order."""
+"""What a tree knows of its root's moves: values, lower bounds, principal variations, their
+order."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def is_most_visited_best(node: Node, rule: Rule) -> bool:
     return not len(values) or bool(values[rule.order(node)[0]] >= values.max())
 
 
-def describe_moves(node: Node, evaluation: Evaluation, rule: Rule, order: Sequence[int]) -> tuple[MoveInfo, ...]:
+def describe_moves(
+    node: Node, evaluation: Evaluation, rule: Rule, order: Sequence[int]
+) -> tuple[MoveInfo, ...]:
     """Return what the tree knows of the tried moves in `order`.
 
     `evaluation` has the priors among all legal moves.

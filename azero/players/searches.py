@@ -1,4 +1,5 @@
-"""The searches that a network plays by: that of its run's matches, the tuned one of engines, or a rule of a paper, each under one name against everybody."""
+"""The searches that a network plays by: that of its run's matches, the tuned one of engines, or a
+rule of a paper, each under one name against everybody."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ SEARCHES: tuple[str, ...] = get_args(Search)
 
 
 def match_settings(config: Config) -> SearchConfig:
-    """Return the search settings of matches: no noise, no exploration (AGZ methods, 'Evaluator')."""
+    """Return the search settings of matches: no noise, no exploration (AGZ methods,
+    'Evaluator')."""
     simulations = config.evaluation.num_simulations or config.search.num_simulations
     return dataclasses.replace(config.search, num_simulations=simulations).without_noise()
 
@@ -34,12 +36,17 @@ def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
     """Return how positions are evaluated in matches."""
     if config.evaluation.average_symmetries:
         return sparing_eyes(config, game, averaged_network_leaf(game, network.infer))
-    return sparing_eyes(config, game, network_leaf(game, network.infer, config.search.random_symmetry))
+    return sparing_eyes(
+        config, game, network_leaf(game, network.infer, config.search.random_symmetry)
+    )
 
 
 def sparing_eyes(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
-    """Return `leaf` with own eyes as its last resort where the settings want sensible moves, or the network (of 2016) has no pass but that where nothing else is left."""
-    if not isinstance(game, Go) or not (config.evaluation.sensible_moves or isinstance(config.network, Policy2016Config)):
+    """Return `leaf` with own eyes as its last resort where the settings want sensible moves, or the
+    network (of 2016) has no pass but that where nothing else is left."""
+    if not isinstance(game, Go) or not (
+        config.evaluation.sensible_moves or isinstance(config.network, Policy2016Config)
+    ):
         return leaf
     return eyes_last_leaf(game, leaf)
 
@@ -55,7 +62,8 @@ def rule_name(config: SearchConfig) -> str:
 
 
 def search_settings(config: Config, search: str) -> SearchConfig:
-    """Return the settings of a search other than ENGINE: the run's in matches, by the rule that `search` names."""
+    """Return the settings of a search other than ENGINE: the run's in matches, by the rule that
+    `search` names."""
     settings = match_settings(config)
     if search in (TRAINED, rule_name(settings)):
         return settings
@@ -65,7 +73,8 @@ def search_settings(config: Config, search: str) -> SearchConfig:
 
 
 def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings:
-    """Return how one tree searches as `search` says: as an engine, or as the search of many games at once does.
+    """Return how one tree searches as `search` says: as an engine, or as the search of many games
+    at once does.
 
     Raises:
       ValueError: the search plays many games at once and no single one.
@@ -76,10 +85,14 @@ def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings
     settings = search_settings(config, search)
     rule = rule_of(settings, num_actions)
     return TreeSettings(
-        batch=rule.max_considered if isinstance(rule, Gumbel) else 1,  # the considered moves have subtrees of their own
+        batch=rule.max_considered
+        if isinstance(rule, Gumbel)
+        else 1,  # the considered moves have subtrees of their own
         rule=rule,
         symmetry=symmetry,
-        cache_size=0 if symmetry == "random" else TreeSettings.cache_size,  # every leaf has a symmetry of its own
+        cache_size=0
+        if symmetry == "random"
+        else TreeSettings.cache_size,  # every leaf has a symmetry of its own
         keeps_tree=False,
         edge_width=settings.edge_width,
         max_depth=settings.max_depth,

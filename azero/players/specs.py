@@ -1,4 +1,5 @@
-"""Players by name: checkpoints of our runs, networks that have learned nothing, and other programs."""
+"""Players by name: checkpoints of our runs, networks that have learned nothing, and other
+programs."""
 
 from __future__ import annotations
 
@@ -20,7 +21,16 @@ from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
 from azero.players.play_style import PlayStyle
 from azero.players.program_specs import FORMS as PROGRAM_FORMS
 from azero.players.program_specs import ProgramSpec, parse_program
-from azero.players.searches import ENGINE, SEARCHES, TRAINED, match_leaf, rule_name, search_settings, sparing_eyes, tree_settings
+from azero.players.searches import (
+    ENGINE,
+    SEARCHES,
+    TRAINED,
+    match_leaf,
+    rule_name,
+    search_settings,
+    sparing_eyes,
+    tree_settings,
+)
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import turned_network_leaf
@@ -29,8 +39,10 @@ from azero.search.single.parallel import TreeSettings
 from azero.settings import Config
 from azero.types import PyTree
 
-FORMS = f""""checkpoint:WORKDIR?visits=64&iteration=100&search=engine", "random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32",
-{APV_FORM}, {PROGRAM_FORMS}""".replace("\n", " ")
+FORMS = (
+    '"checkpoint:WORKDIR?visits=64&iteration=100&search=engine", '
+    f'"random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {APV_FORM}, {PROGRAM_FORMS}'
+)
 _NETWORKS = ("checkpoint", "random-net")
 
 
@@ -44,17 +56,25 @@ class CheckpointSpec:
     visits: int | None = None
     """Simulations per move; 0 is the raw policy, None is as in the run's matches."""
     search: str | None = None
-    """One of SEARCHES, or the name of the run's own (`with_search`); None is TRAINED in matches and ENGINE in engines."""
+    """One of SEARCHES, or the name of the run's own (`with_search`); None is TRAINED in matches and
+    ENGINE in engines."""
 
     @property
     def name(self) -> str:
         """How results call it."""
-        return ", ".join([self.workdir.name, *([] if self.iteration is None else [f"iteration {self.iteration}"]), *_search_words(self)])
+        return ", ".join(
+            [
+                self.workdir.name,
+                *([] if self.iteration is None else [f"iteration {self.iteration}"]),
+                *_search_words(self),
+            ]
+        )
 
 
 @dataclass(frozen=True)
 class RandomNetSpec:
-    """The network of an experiment before it has learned anything, as a player: for trying programs out."""
+    """The network of an experiment before it has learned anything, as a player: for trying programs
+    out."""
 
     experiment: str
     seed: int = 0
@@ -80,7 +100,11 @@ class RandomNetSpec:
           ValueError: there is no such experiment, or no such network.
         """
         config = load(self.experiment).config
-        sizes = {name: size for name in ("blocks", "filters") if (size := getattr(self, name)) is not None}
+        sizes = {
+            name: size
+            for name in ("blocks", "filters")
+            if (size := getattr(self, name)) is not None
+        }
         return dataclasses.replace(config, network=dataclasses.replace(config.network, **sizes))
 
 
@@ -93,7 +117,8 @@ def _search_words(spec: NetworkSpec) -> list[str]:
 NetworkSpec = CheckpointSpec | RandomNetSpec
 """A player with a network of ours."""
 ThinkerSpec = NetworkSpec | ApvSpec
-"""A player of ours: with one tree for its game it thinks as engines do; a single network also plays many games at once."""
+"""A player of ours: with one tree for its game it thinks as engines do; a single network also plays
+many games at once."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +126,8 @@ class ThinkerSettings:
     """How a network plays with one tree for its game."""
 
     tree: TreeSettings | None = None
-    """None is as the search of the player's name has it (`tree_settings`), by default an engine's."""
+    """None is as the search of the player's name has it (`tree_settings`), by default an
+    engine's."""
     style: PlayStyle = field(default_factory=PlayStyle)
     """The visits of a player's name come before those of `style.limits`."""
     seed: int = 0
@@ -143,7 +169,8 @@ def is_network(text: str) -> bool:
 
 
 def _options(text: str, query: str, numbers: tuple[str, ...]) -> dict[str, Any]:
-    """Return the options in the query of the player's name `text`: its `numbers`, and its search."""
+    """Return the options in the query of the player's name `text`: its `numbers`, and its
+    search."""
     options: dict[str, Any] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name == "search" and value in SEARCHES:
@@ -151,13 +178,19 @@ def _options(text: str, query: str, numbers: tuple[str, ...]) -> dict[str, Any]:
         elif name in numbers and value.isdigit():
             options[name] = int(value)
         else:
-            wanted = " and ".join([*(f"{known}=NUMBER" for known in numbers), f"search={'|'.join(SEARCHES)}"])
-            raise ValueError(f"{name}={value} in {text!r} is not understood; a {text.partition(':')[0]} takes {wanted}")
+            wanted = " and ".join(
+                [*(f"{known}=NUMBER" for known in numbers), f"search={'|'.join(SEARCHES)}"]
+            )
+            raise ValueError(
+                f"{name}={value} in {text!r} is not understood; a "
+                f"{text.partition(':')[0]} takes {wanted}"
+            )
     return options
 
 
 def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
-    """Return the player with the number of its checkpoint filled in, and the settings that it was made with. No arrays are read.
+    """Return the player with the number of its checkpoint filled in, and the settings that it was
+    made with. No arrays are read.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
@@ -174,7 +207,8 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
 
 
 def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
-    """Return the player with its search named: by its rule where it is the run's own. AlphaGo of 2016 has but one.
+    """Return the player with its search named: by its rule where it is the run's own. AlphaGo of
+    2016 has but one.
 
     Args:
       spec: the player.
@@ -184,11 +218,14 @@ def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
     if isinstance(spec, ApvSpec):
         return spec
     search = spec.search or default
-    return dataclasses.replace(spec, search=rule_name(config.search) if search == TRAINED else search)
+    return dataclasses.replace(
+        spec, search=rule_name(config.search) if search == TRAINED else search
+    )
 
 
 def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
-    """Load a network as a player of its own game, or of `rules` (another komi), that searches many games at once.
+    """Load a network as a player of its own game, or of `rules` (another komi), that searches many
+    games at once.
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
@@ -217,12 +254,17 @@ def load_any_thinker(
     return load_thinker(spec, rules, settings)
 
 
-def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: ThinkerSettings = ThinkerSettings()) -> TreePlayer:
+def load_thinker(
+    spec: NetworkSpec,
+    rules: GameConfig | None = None,
+    settings: ThinkerSettings = ThinkerSettings(),
+) -> TreePlayer:
     """Load a network as a player with one tree for its game, over all devices of this host.
 
     Args:
       spec: the network; its number of visits, if it names one, is the limit of every move.
-      rules: what is played; komi, superko, suicide and the longest game may differ from the training's, the board may not. None is the training's.
+      rules: what is played; komi, superko, suicide and the longest game may differ from the
+        training's, the board may not. None is the training's.
       settings: of search and play.
 
     Raises:
@@ -232,9 +274,13 @@ def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: T
     config, game, network, params = _load(spec, rules)
     search = spec.search or ENGINE
     tree = settings.tree or tree_settings(config, search, game.num_actions)
-    style = settings.style if search == ENGINE else dataclasses.replace(settings.style, choice="visits")
+    style = (
+        settings.style if search == ENGINE else dataclasses.replace(settings.style, choice="visits")
+    )
     if spec.visits is not None:
-        style = dataclasses.replace(style, limits=dataclasses.replace(style.limits, visits=spec.visits))
+        style = dataclasses.replace(
+            style, limits=dataclasses.replace(style.limits, visits=spec.visits)
+        )
     leaf = sparing_eyes(config, game, turned_network_leaf(game, network.infer))
     evaluator = tree.make_evaluator(game, leaf, params, settings.seed)
     name = with_search(spec, config, ENGINE).name
@@ -242,7 +288,8 @@ def load_thinker(spec: NetworkSpec, rules: GameConfig | None = None, settings: T
 
 
 def _load(spec: NetworkSpec, rules: GameConfig | None) -> tuple[Config, Game, Network, PyTree]:
-    """Return the settings that a network was made with, the game of `rules` on its board, the network and its inference parameters."""
+    """Return the settings that a network was made with, the game of `rules` on its board, the
+    network and its inference parameters."""
     variables, config = _read_variables(spec)
     game = _make_game(spec, config, rules)
     network = config.network.build(game)
@@ -268,7 +315,10 @@ def _make_game(spec: NetworkSpec, config: Config, rules: GameConfig | None) -> G
         return trained
     game = rules.seen_as(config.game).build()
     if (game.name, game.board_shape) != (trained.name, trained.board_shape):
-        raise ValueError(f"{spec.name} knows {_label(trained)} and cannot play {_label(game)}: its network has one output for each move")
+        raise ValueError(
+            f"{spec.name} knows {_label(trained)} and cannot play {_label(game)}: its "
+            f"network has one output for each move"
+        )
     return game
 
 

@@ -1,4 +1,5 @@
-"""What a player that thinks about one position at a time takes and gives: limits in, an analysis out. Engines, matches and reviews speak in these."""
+"""What a player that thinks about one position at a time takes and gives: limits in, an analysis
+out. Engines, matches and reviews speak in these."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop thinking: at the first limit that is met. None is no limit; without any limit only `should_stop` ends it."""
+    """When to stop thinking: at the first limit that is met. None is no limit; without any limit
+    only `should_stop` ends it."""
 
     visits: int | None = None
     """Visits of the root in all, those kept from earlier moves included."""
@@ -26,18 +28,29 @@ class Limits:
     seconds: float | None = None
 
     def under(self, clock: Clock, position: Position, lag_seconds: float) -> Limits:
-        """Return these limits with the time that `clock` allows for a move in `position`; these themselves where it allows any."""
+        """Return these limits with the time that `clock` allows for a move in `position`; these
+        themselves where it allows any."""
         num_points = position.game.board_shape[0] * position.game.board_shape[1]
         allowed = thinking_seconds(clock, len(position.actions), num_points, lag_seconds)
-        return self if allowed is None else Limits(self.visits, self.playouts, allowed if self.seconds is None else min(allowed, self.seconds))
+        return (
+            self
+            if allowed is None
+            else Limits(
+                self.visits,
+                self.playouts,
+                allowed if self.seconds is None else min(allowed, self.seconds),
+            )
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Restriction:
-    """Moves that a search leaves out, by player and by depth, as the protocols of KataGo say it (`avoid`, `allow`)."""
+    """Moves that a search leaves out, by player and by depth, as the protocols of KataGo say it
+    (`avoid`, `allow`)."""
 
     until: np.ndarray
-    """int64[2, A]: player p (0 moves first in the game) plays action a in no position that lies fewer than until[p, a] moves below the root."""
+    """int64[2, A]: player p (0 moves first in the game) plays action a in no position that lies
+    fewer than until[p, a] moves below the root."""
 
     @classmethod
     def none(cls, num_actions: int) -> Restriction:
@@ -46,11 +59,13 @@ class Restriction:
 
     @classmethod
     def first_move(cls, actions: Collection[int], to_play: int, num_actions: int) -> Restriction:
-        """Return what leaves `to_play`, who is to move, `actions` alone as the first move, and every move after it."""
+        """Return what leaves `to_play`, who is to move, `actions` alone as the first move, and
+        every move after it."""
         return cls.none(num_actions).allowing(to_play, actions, 1)
 
     def avoiding(self, player: int, actions: Collection[int], depth: int) -> Restriction:
-        """Return this with `actions` left out for `player` until `depth`; of two depths of one move the larger one counts (KataGo leaves it open)."""
+        """Return this with `actions` left out for `player` until `depth`; of two depths of one move
+        the larger one counts (KataGo leaves it open)."""
         until = self.until.copy()
         chosen = list(actions)
         until[player, chosen] = np.maximum(until[player, chosen], depth)
@@ -62,11 +77,13 @@ class Restriction:
 
     @property
     def is_deep(self) -> bool:
-        """Whether it reaches below the first move; what a search finds under it says nothing of the real game then."""
+        """Whether it reaches below the first move; what a search finds under it says nothing of the
+        real game then."""
         return bool(self.until.max() > 1)
 
     def mask(self, to_play: int, depth: int) -> np.ndarray:
-        """Return the moves, legal or not, that are left `to_play` in a position that lies `depth` moves below the root: bool[A]."""
+        """Return the moves, legal or not, that are left `to_play` in a position that lies `depth`
+        moves below the root: bool[A]."""
         left: np.ndarray = self.until[to_play] <= depth
         return left
 
@@ -78,7 +95,8 @@ class Restriction:
 
 @dataclass(frozen=True)
 class MoveInfo:
-    """What the search says of one move of the root. Values are in [-1, 1] for the side to move at the root."""
+    """What the search says of one move of the root. Values are in [-1, 1] for the side to move at
+    the root."""
 
     action: int
     visits: int
@@ -136,7 +154,8 @@ def _label(game: Game) -> str:
 
 
 class Thinker(Protocol):
-    """A Player that can also be asked what it thinks; its tree is kept from one position to the next."""
+    """A Player that can also be asked what it thinks; its tree is kept from one position to the
+    next."""
 
     name: str
 
@@ -150,7 +169,8 @@ class Thinker(Protocol):
         progress_seconds: float = 1.0,
         restriction: Restriction | None = None,
     ) -> Analysis:
-        """Search `position` until a limit is met or `should_stop()` is true, which is asked after every batch of leaves.
+        """Search `position` until a limit is met or `should_stop()` is true, which is asked after
+        every batch of leaves.
 
         Args:
           position: the position; if it follows from the last one thought about, the tree is kept.
@@ -158,8 +178,9 @@ class Thinker(Protocol):
           should_stop: asked after every batch; must be cheap.
           on_progress: called about every `progress_seconds`, and at the end.
           progress_seconds: time between calls of `on_progress`.
-          restriction: what the search leaves out; None is nothing. A position below the root in which it leaves no legal move is not searched further and is worth
-            what the network says of it, as in KataGo. Nothing of a deep one stays in the tree that is kept.
+          restriction: what the search leaves out; None is nothing. A position below the root in
+            which it leaves no legal move is not searched further and is worth what the network says
+            of it, as in KataGo. Nothing of a deep one stays in the tree that is kept.
 
         Raises:
           ValueError: the restriction leaves no legal move in `position`.
@@ -167,5 +188,6 @@ class Thinker(Protocol):
         ...
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
-        """Return the network's policy float32[A] over legal moves and its value for the side to move; `symmetry` None averages over all."""
+        """Return the network's policy float32[A] over legal moves and its value for the side to
+        move; `symmetry` None averages over all."""
         ...

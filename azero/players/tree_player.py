@@ -1,4 +1,5 @@
-"""A player with one tree for its game, kept from move to move: for engines, analysis and reviews."""
+"""A player with one tree for its game, kept from move to move: for engines, analysis and
+reviews."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ _log = logging.getLogger(__name__)
 
 
 class TreePlayer:
-    """A Player and a Thinker around one tree. It is not safe to call it from two threads at once."""
+    """A Player and a Thinker around one tree. It is not safe to call it from two threads at
+    once."""
 
     def __init__(
         self,
@@ -175,7 +177,9 @@ class TreePlayer:
         self._adopt(position.game)
         game, count = position.game, self.evaluator.num_symmetries
         if symmetry is not None and not count:
-            raise ValueError(f"{self.name} draws its symmetries itself: {symmetry} cannot be asked for")
+            raise ValueError(
+                f"{self.name} draws its symmetries itself: {symmetry} cannot be asked for"
+            )
         if symmetry is not None and not 0 <= symmetry < count:
             raise ValueError(f"there is no symmetry {symmetry}; {game.name} has 0 to {count - 1}")
         if position.is_over:
@@ -200,11 +204,15 @@ class TreePlayer:
         self._tree = self._make_tree(self._settings)
         self._actions = ()
 
-    def _make_tree(self, settings: TreeSettings, left: Callable[[int, int], np.ndarray] | None = None) -> ParallelTree:
+    def _make_tree(
+        self, settings: TreeSettings, left: Callable[[int, int], np.ndarray] | None = None
+    ) -> ParallelTree:
         leaves = self.evaluator.leaves(self._rules, settings.edge_width)
         return ParallelTree(self._rules, leaves, settings, left)
 
-    def _place(self, position: Position, restriction: Restriction | None) -> tuple[ParallelTree, Node, Node]:
+    def _place(
+        self, position: Position, restriction: Restriction | None
+    ) -> tuple[ParallelTree, Node, Node]:
         """Make `position` the root of a tree.
 
         Returns:
@@ -228,7 +236,9 @@ class TreePlayer:
             return self._place_apart(position, left, restriction)
         return self._tree, whole, self._restricted(whole, left, position)
 
-    def _place_apart(self, position: Position, left: np.ndarray, restriction: Restriction) -> tuple[ParallelTree, Node, Node]:
+    def _place_apart(
+        self, position: Position, left: np.ndarray, restriction: Restriction
+    ) -> tuple[ParallelTree, Node, Node]:
         """Do the same in a tree for this search alone, whose statistics are of another game.
 
         Where the root's policy gives nothing to any move that is left, it begins with those alone.
@@ -284,7 +294,8 @@ class TreePlayer:
             most = min(most, self._width if edges is None else len(edges))
             if tree.search(most, root, edges) == 0:
                 _log.warning(
-                    "the tree is full with %d positions: the search stops (max-nodes sets its size)",
+                    "the tree is full with %d positions: the search stops (max-nodes sets "
+                    "its size)",
                     tree.num_nodes,
                 )
                 return
@@ -322,7 +333,9 @@ class TreePlayer:
             rest += extension
         return rest
 
-    def _analyse(self, tree: ParallelTree, whole: Node, root: Node, first_visits: int, began: float) -> Analysis:
+    def _analyse(
+        self, tree: ParallelTree, whole: Node, root: Node, first_visits: int, began: float
+    ) -> Analysis:
         """Return what the tree knows of `root`, of whose moves `whole` has all."""
         rule = self._settings.rule
         order = order_moves(root, rule, self.style.choice)

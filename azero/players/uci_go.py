@@ -15,12 +15,25 @@ START = "startpos"
 """The usual first position, in `position`."""
 
 OWN_MOVES = 20
-"""The main time is shared out over so many own moves (AZ, methods, "Evaluation": a twentieth of the remaining time for each)."""
+"""The main time is shared out over so many own moves (AZ, methods, "Evaluation": a twentieth of the
+remaining time for each)."""
 _LARGEST = 10**12
 MATE_VISITS = 1000
-"""Visits for each move of `go mate`: the tree of a network proves nothing, so its search has to end some time; a choice."""
+"""Visits for each move of `go mate`: the tree of a network proves nothing, so its search has to end
+some time; a choice."""
 _FLAGS = ("infinite", "ponder")
-_NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "byoyomi", "nodes", "depth", "mate")
+_NUMBERS = (
+    "wtime",
+    "btime",
+    "winc",
+    "binc",
+    "movestogo",
+    "movetime",
+    "byoyomi",
+    "nodes",
+    "depth",
+    "mate",
+)
 
 
 @dataclass(frozen=True)
@@ -46,25 +59,41 @@ class GoRequest:
     @property
     def is_limited(self) -> bool:
         """Whether anything ends the search by itself."""
-        return any(limit is not None for limit in (self.seconds, self.nodes, self.depth, self.mate, self.clock.limit_seconds))
+        return any(
+            limit is not None
+            for limit in (self.seconds, self.nodes, self.depth, self.mate, self.clock.limit_seconds)
+        )
 
     @property
     def most_visits(self) -> int | None:
-        """Visits at which the search ends, None where nothing sets them; a mate is looked for with so many for each of its moves."""
-        bounds = [bound for bound in (self.nodes, None if self.mate is None else max(1, self.mate) * MATE_VISITS) if bound is not None]
+        """Visits at which the search ends, None where nothing sets them; a mate is looked for with
+        so many for each of its moves."""
+        bounds = [
+            bound
+            for bound in (
+                self.nodes,
+                None if self.mate is None else max(1, self.mate) * MATE_VISITS,
+            )
+            if bound is not None
+        ]
         return min(bounds, default=None)
 
     def thinking_seconds(self, position: Position, lag_seconds: float) -> float | None:
         """Return how long to think about `position`; None is without limit."""
         rows, columns = position.game.board_shape
-        budget = thinking_seconds(self.clock, len(position.actions), rows * columns, lag_seconds, OWN_MOVES)
-        return min((seconds for seconds in (self.seconds, budget) if seconds is not None), default=None)
+        budget = thinking_seconds(
+            self.clock, len(position.actions), rows * columns, lag_seconds, OWN_MOVES
+        )
+        return min(
+            (seconds for seconds in (self.seconds, budget) if seconds is not None), default=None
+        )
 
 
 def parse_go(words: Sequence[str], side: str) -> GoRequest:
     """Read the arguments of `go`; `side` is the letter (w or b) whose clock counts.
 
-    Every `go` begins a search and so is owed a bestmove: a word that is not understood, or whose number is missing or is none, is passed over (as in Stockfish).
+    Every `go` begins a search and so is owed a bestmove: a word that is not understood, or whose
+    number is missing or is none, is passed over (as in Stockfish).
     """
     numbers: dict[str, int] = {}
     flags: set[str] = set()
@@ -111,11 +140,17 @@ def _number(text: str) -> int | None:
 
 
 def _clock(numbers: dict[str, int], side: str) -> Clock:
-    """Return the clock: moves to go as a Canadian period that runs, byoyomi as a Japanese one, increments as Fischer's."""
+    """Return the clock: moves to go as a Canadian period that runs, byoyomi as a Japanese one,
+    increments as Fischer's."""
     main, period = numbers.get(f"{side}time"), numbers.get("byoyomi", 0) / 1000
     if main is None and not period:
         return Clock()
     left, increment = (main or 0) / 1000, numbers.get(f"{side}inc", 0) / 1000
     if moves := numbers.get("movestogo", 0):
         return Clock(main_seconds=0.0, period_moves=moves, period_left=left, moves_left=moves)
-    return Clock(main_seconds=left, increment_seconds=increment, period_seconds=period, periods=1 if period else 0)
+    return Clock(
+        main_seconds=left,
+        increment_seconds=increment,
+        period_seconds=period,
+        periods=1 if period else 0,
+    )

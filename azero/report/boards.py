@@ -1,6 +1,7 @@
 """Games drawn as boards: the position after every move, and an SVG with numbered stones.
 
-Only what a drawing needs is done here: stones are placed and captured. Whether a move is legal is not asked, for the games come from our own rules.
+Only what a drawing needs is done here: stones are placed and captured. Whether a move is legal is
+not asked, for the games come from our own rules.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ MARGIN = 20
 
 
 def positions(game: SampleGame) -> list[str]:
-    """Return the board after 0, 1, 2 ... moves: one letter per point row by row from the top left, X for the first mover, O for the second, a dot for empty."""
+    """Return the board after 0, 1, 2 ... moves: one letter per point row by row from the top left,
+    X for the first mover, O for the second, a dot for empty."""
     rows, columns = game.board
     board = ["."] * (rows * columns)
     boards = ["".join(board)]
@@ -36,7 +38,8 @@ def positions(game: SampleGame) -> list[str]:
 
 
 def _capture(board: list[str], columns: int, point: int, other: str) -> None:
-    """Take the opponent's chains that `point` left without a liberty off the board, then the own one, if it has none."""
+    """Take the opponent's chains that `point` left without a liberty off the board, then the own
+    one, if it has none."""
     for neighbour in _neighbours(point, columns, len(board)):
         if board[neighbour] == other:
             _remove_dead(board, columns, neighbour)
@@ -74,41 +77,64 @@ def centre(game: SampleGame, point: int) -> tuple[int, int]:
 
 
 def draw_board(game: SampleGame, boards: Sequence[str] | None = None) -> str:
-    """Return the final position as an SVG: every stone with the number of its move, the last one marked.
+    """Return the final position as an SVG: every stone with the number of its move, the last one
+    marked.
 
-    The group of class `stones` holds one group per stone, which the report's stepper draws anew for other positions.
+    The group of class `stones` holds one group per stone, which the report's stepper draws anew for
+    other positions.
     """
     rows, columns = game.board
     boards = positions(game) if boards is None else boards
-    numbers = {action: ply + 1 for ply, action in enumerate(game.actions) if action < rows * columns}
+    numbers = {
+        action: ply + 1 for ply, action in enumerate(game.actions) if action < rows * columns
+    }
     last = next((action for action in reversed(game.actions) if action < rows * columns), None)
-    stones = [_draw_stone(game, point, colour, numbers.get(point), point == last) for point, colour in enumerate(boards[-1]) if colour != "."]
+    stones = [
+        _draw_stone(game, point, colour, numbers.get(point), point == last)
+        for point, colour in enumerate(boards[-1])
+        if colour != "."
+    ]
     return _frame(game, f"position after {len(game.actions)} moves", stones)
 
 
-def draw_position(shape: tuple[int, int], board: np.ndarray, moves: Sequence[int], first_colour: int, played: int | None) -> str:
-    """Return a position of Go as an SVG with a line of play on it and the move that was played instead.
+def draw_position(
+    shape: tuple[int, int],
+    board: np.ndarray,
+    moves: Sequence[int],
+    first_colour: int,
+    played: int | None,
+) -> str:
+    """Return a position of Go as an SVG with a line of play on it and the move that was played
+    instead.
 
     Args:
       shape: rows and columns.
       board: int8[H, W], 1 for Black's stones, -1 for White's.
-      moves: the line, as actions; its stones are numbered from 1, passes and points that are taken by then are left out.
+      moves: the line, as actions; its stones are numbered from 1, passes and points that are taken
+        by then are left out.
       first_colour: 0 if Black begins it, else 1.
       played: the move that was played, marked with a cross; None or a pass marks nothing.
     """
     game = SampleGame("go", shape, (), (0.0, 0.0))
     rows, columns = shape
-    stones = [_draw_stone(game, point, "X" if value > 0 else "O", None, False) for point, value in enumerate(board.reshape(-1).tolist()) if value]
+    stones = [
+        _draw_stone(game, point, "X" if value > 0 else "O", None, False)
+        for point, value in enumerate(board.reshape(-1).tolist())
+        if value
+    ]
     shown = {point for point, value in enumerate(board.reshape(-1).tolist()) if value}
     for step, action in enumerate(moves):
         if action < rows * columns and action not in shown:
             shown.add(action)
-            stones.append(_draw_stone(game, action, "XO"[(first_colour + step) % 2], step + 1, step == 0))
+            stones.append(
+                _draw_stone(game, action, "XO"[(first_colour + step) % 2], step + 1, step == 0)
+            )
     if played is not None and played < rows * columns:
         x, y = centre(game, played)
         arm = CELL * 0.26
         stones.append(
-            f'<path class="cross" d="M{x - arm:.1f} {y - arm:.1f}L{x + arm:.1f} {y + arm:.1f}M{x - arm:.1f} {y + arm:.1f}L{x + arm:.1f} {y - arm:.1f}"/>'
+            f'<path class="cross" d="M{x - arm:.1f} {y - arm:.1f}L{x + arm:.1f} '
+            f'{y + arm:.1f}M{x - arm:.1f} {y + arm:.1f}L{x + arm:.1f} {y - arm:.1f}"/>'
         )
     return _frame(game, "position with a better line", stones)
 
@@ -119,12 +145,17 @@ def _frame(game: SampleGame, label: str, stones: Sequence[str]) -> str:
     width, height = 2 * MARGIN + columns * CELL, 2 * MARGIN + rows * CELL
     return (
         f'<svg class="board" viewBox="0 0 {width} {height}" role="img" aria-label="{label}">'
-        f'<rect class="wood" x="{MARGIN - 4}" y="{MARGIN - 4}" width="{columns * CELL + 8}" height="{rows * CELL + 8}" rx="6"/>'
-        f'<path class="lines" d="{_lines(game)}"/>{_star_points(game)}{_coordinates(game)}<g class="stones">{"".join(stones)}</g></svg>'
+        f'<rect class="wood" x="{MARGIN - 4}" y="{MARGIN - 4}" '
+        f'width="{columns * CELL + 8}" height="{rows * CELL + 8}" rx="6"/>'
+        f'<path class="lines" '
+        f'd="{_lines(game)}"/>{_star_points(game)}{_coordinates(game)}<g '
+        f'class="stones">{"".join(stones)}</g></svg>'
     )
 
 
-def _draw_stone(game: SampleGame, point: int, colour: str, number: int | None, is_last: bool) -> str:
+def _draw_stone(
+    game: SampleGame, point: int, colour: str, number: int | None, is_last: bool
+) -> str:
     x, y = centre(game, point)
     kind = ("black" if colour == "X" else "white") + (" last" if is_last else "")
     label = "" if number is None else f'<text x="{x}" y="{y}" dy=".35em">{number}</text>'
@@ -135,7 +166,12 @@ def _lines(game: SampleGame) -> str:
     rows, columns = game.board
     (left, top), (right, bottom) = centre(game, 0), centre(game, rows * columns - 1)
     if game.game != "go":  # squares, not points
-        left, top, right, bottom = left - CELL // 2, top - CELL // 2, right + CELL // 2, bottom + CELL // 2
+        left, top, right, bottom = (
+            left - CELL // 2,
+            top - CELL // 2,
+            right + CELL // 2,
+            bottom + CELL // 2,
+        )
         rows, columns = rows + 1, columns + 1
     across = [f"M{left} {top + row * CELL}H{right}" for row in range(rows)]
     down = [f"M{left + column * CELL} {top}V{bottom}" for column in range(columns)]
@@ -148,7 +184,9 @@ def _star_points(game: SampleGame) -> str:
         return ""
     edge = 2 if rows < 13 else 3  # the 3-3 points on small boards, the 4-4 points on larger ones
     lines = (edge, rows // 2, rows - 1 - edge)
-    points = [(r, c) for r in lines for c in lines if rows >= 15 or (r == rows // 2) == (c == rows // 2)]
+    points = [
+        (r, c) for r in lines for c in lines if rows >= 15 or (r == rows // 2) == (c == rows // 2)
+    ]
     centres = [centre(game, r * columns + c) for r, c in points]
     return "".join(f'<circle class="star" cx="{x}" cy="{y}" r="2.5"/>' for x, y in centres)
 
@@ -158,8 +196,12 @@ def _coordinates(game: SampleGame) -> str:
     texts = []
     for column in range(columns):
         x, _ = centre(game, column)
-        texts.append(f'<text class="coordinate" x="{x}" y="{MARGIN - 9}">{column_name(column)}</text>')
+        texts.append(
+            f'<text class="coordinate" x="{x}" y="{MARGIN - 9}">{column_name(column)}</text>'
+        )
     for row in range(rows):
         _, y = centre(game, row * columns)
-        texts.append(f'<text class="coordinate" x="{MARGIN - 11}" y="{y}" dy=".35em">{rows - row}</text>')
+        texts.append(
+            f'<text class="coordinate" x="{MARGIN - 11}" y="{y}" dy=".35em">{rows - row}</text>'
+        )
     return "".join(texts)

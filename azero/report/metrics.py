@@ -22,14 +22,17 @@ TENSORBOARD = "tensorboard"
 
 
 class MetricsWriter:
-    """Writes `metrics.jsonl`, `events.jsonl`, sample games and TensorBoard files; every row is on its way to the disk when its method returns.
+    """Writes `metrics.jsonl`, `events.jsonl`, sample games and TensorBoard files; every row is on
+    its way to the disk when its method returns.
 
-    What the system refuses to write (a full disk) is left out, with one warning: a record ends no run. Of several hosts only the lead writes; on the others the
-    methods do nothing, for they would write the same rows into the same files.
+    What the system refuses to write (a full disk) is left out, with one warning: a record ends no
+    run. Of several hosts only the lead writes; on the others the methods do nothing, for they would
+    write the same rows into the same files.
     """
 
     def __init__(self, workdir: Path, resume_iteration: int = 0) -> None:
-        """Open the files of `workdir` to go on after `resume_iteration`; rows and samples of later iterations, which will be played again, are dropped."""
+        """Open the files of `workdir` to go on after `resume_iteration`; rows and samples of later
+        iterations, which will be played again, are dropped."""
         self._workdir = workdir
         self._warnings: list[str] = []
         self._has_failed = False
@@ -40,17 +43,23 @@ class MetricsWriter:
     def _open(self, resume_iteration: int) -> None:
         forget_after(self._workdir, resume_iteration)
         purge_step = resume_iteration + 1 if resume_iteration else None
-        self._files = (RowFile(self._workdir / METRICS), RowFile(self._workdir / EVENTS), _Board(self._workdir / TENSORBOARD, purge_step))
+        self._files = (
+            RowFile(self._workdir / METRICS),
+            RowFile(self._workdir / EVENTS),
+            _Board(self._workdir / TENSORBOARD, purge_step),
+        )
 
     def _attempt(self, write: Callable[[], None]) -> None:
-        """Call `write`; what the system refuses is left out, and the first time a warning comes of it."""
+        """Call `write`; what the system refuses is left out, and the first time a warning comes of
+        it."""
         try:
             write()
         except (OSError, StorageError) as error:
             if not self._has_failed:
                 reason = describe_system_error(error) if isinstance(error, OSError) else error
                 self._warnings.append(
-                    f"the record in {self._workdir} cannot be written: {reason}. The run goes on, and rows that cannot be written are left out"
+                    f"the record in {self._workdir} cannot be written: {reason}. The run "
+                    f"goes on, and rows that cannot be written are left out"
                 )
             self._has_failed = True
 
@@ -60,24 +69,35 @@ class MetricsWriter:
         return warnings
 
     def write(self, row: Row) -> None:
-        """Write the row of one iteration. `row["iteration"]` is the number of iterations finished; numbers become TensorBoard scalars at this step.
+        """Write the row of one iteration. `row["iteration"]` is the number of iterations finished;
+        numbers become TensorBoard scalars at this step.
 
-        Keys that the report knows how to draw are listed in `azero.report.page.CHARTS`; it draws any other number, too.
+        Keys that the report knows how to draw are listed in `azero.report.page.CHARTS`; it draws
+        any other number, too.
         """
         if self._files is None:
             return
         metrics, _, board = self._files
         step = int(row["iteration"])
-        numbers = {key: float(value) for key, value in row.items() if key != "iteration" and not isinstance(value, bool) and hasattr(value, "__float__")}
+        numbers = {
+            key: float(value)
+            for key, value in row.items()
+            if key != "iteration" and not isinstance(value, bool) and hasattr(value, "__float__")
+        }
         self._attempt(lambda: metrics.append({"time": time.time(), **row}))
         self._attempt(lambda: board.write(numbers, step))
 
     def event(self, kind: str, iteration: int, **facts: Any) -> None:
-        """Write an event of the given kind: "evaluation" (see `azero.match.arena.evaluation_row`), "match skipped", "checkpoint", "resume", "best" ..."""
+        """Write an event of the given kind: "evaluation" (see `azero.match.arena.evaluation_row`),
+        "match skipped", "checkpoint", "resume", "best" ..."""
         if self._files is None:
             return
         events = self._files[1]
-        self._attempt(lambda: events.append({"time": time.time(), **facts, "kind": kind, "iteration": iteration}))
+        self._attempt(
+            lambda: events.append(
+                {"time": time.time(), **facts, "kind": kind, "iteration": iteration}
+            )
+        )
 
     def event_row(self, row: Row) -> None:
         """Write an event that is already a row with its kind and iteration."""
@@ -97,24 +117,33 @@ class MetricsWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 
 class _Board:
     """A TensorBoard file, written in the calling thread.
 
-    tensorboardX's `SummaryWriter` hands events to a thread of its own, which ends at the first error of the disk; from the eleventh event on, adding one then
-    waits for ever (tensorboardX 2.6.4).
+    tensorboardX's `SummaryWriter` hands events to a thread of its own, which ends at the first
+    error of the disk; from the eleventh event on, adding one then waits for ever (tensorboardX
+    2.6.4).
     """
 
     def __init__(self, directory: Path, purge_step: int | None) -> None:
-        """Begin a file in `directory`; TensorBoard forgets what files before it say of `purge_step` and later ones."""
+        """Begin a file in `directory`; TensorBoard forgets what files before it say of `purge_step`
+        and later ones."""
         directory.mkdir(parents=True, exist_ok=True)
         self._file = EventsWriter(str(directory / "events"))
         if purge_step is not None:
             self._file.write_event(Event(step=purge_step, file_version="brain.Event:2"))
-            self._file.write_event(Event(step=purge_step, session_log=SessionLog(status=SessionLog.START)))
+            self._file.write_event(
+                Event(step=purge_step, session_log=SessionLog(status=SessionLog.START))
+            )
 
     def write(self, numbers: dict[str, float], step: int) -> None:
         """Write scalars.
@@ -123,7 +152,9 @@ class _Board:
           OSError: the system refuses.
         """
         for name, number in numbers.items():
-            self._file.write_event(Event(wall_time=time.time(), step=step, summary=scalar(name, number)))
+            self._file.write_event(
+                Event(wall_time=time.time(), step=step, summary=scalar(name, number))
+            )
         self._file.flush()
 
     def close(self) -> None:

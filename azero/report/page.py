@@ -25,27 +25,59 @@ from azero.selfplay.resignation import NEVER
 
 REPORT = "report.html"
 CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
-    ("Policy loss", (("policy_loss", "loss"), ("target_entropy", "entropy of the search's policy"))),
+    (
+        "Policy loss",
+        (("policy_loss", "loss"), ("target_entropy", "entropy of the search's policy")),
+    ),
     ("Value loss", (("value_loss", "loss"),)),
     ("Loss", (("loss", "loss"), ("l2", "L2 penalty"))),
     ("Entropy of the network's policy", (("entropy", "entropy"),)),
-    ("Agreement with the first choice of the search, or of the person", (("accuracy", "in training"), ("top1", "held out"), ("top5", "held out, first five"))),
+    (
+        "Agreement with the first choice of the search, or of the person",
+        (("accuracy", "in training"), ("top1", "held out"), ("top5", "held out, first five")),
+    ),
     ("Held-out games: value error, scaled by 1/4", (("held_out_value_error", "error"),)),
     ("Moves per game", (("game_length", "moves"),)),
     ("Age of the network that began a game", (("network_age", "iterations"),)),
-    ("Results of self-play", (("first_wins", "first mover wins"), ("draws", "draws"), ("resigned", "resigned"))),
-    ("Score against earlier selves", (("score", "any of the pool"), ("score_against_the_first", "the first one"))),
+    (
+        "Results of self-play",
+        (("first_wins", "first mover wins"), ("draws", "draws"), ("resigned", "resigned")),
+    ),
+    (
+        "Score against earlier selves",
+        (("score", "any of the pool"), ("score_against_the_first", "the first one")),
+    ),
     ("Positions per second", (("positions_per_second", "positions/s"),)),
     ("Simulations per second", (("simulations_per_second", "simulations/s"),)),
-    ("Seconds per iteration", (("seconds", "all"), ("selfplay_seconds", "self-play"), ("learn_seconds", "learning"), ("wait_seconds", "learner waiting"))),
+    (
+        "Seconds per iteration",
+        (
+            ("seconds", "all"),
+            ("selfplay_seconds", "self-play"),
+            ("learn_seconds", "learning"),
+            ("wait_seconds", "learner waiting"),
+        ),
+    ),
     ("Resignation threshold", (("resign_threshold", "threshold"),)),
     ("Resignation: games wrongly given up", (("resign_false_positives", "share"),)),
 )
-"""Charts by title: keys of a metrics row and their labels. A key that no chart names gets a chart of its own, further down."""
-COUNTERS = ("iteration", "time", "games", "positions", "steps", "window_games", "window_positions", "pool", "opponent")
+"""Charts by title: keys of a metrics row and their labels. A key that no chart names gets a chart
+of its own, further down."""
+COUNTERS = (
+    "iteration",
+    "time",
+    "games",
+    "positions",
+    "steps",
+    "window_games",
+    "window_positions",
+    "pool",
+    "opponent",
+)
 """Counts: the first ones are shown as numbers; none is a curve worth drawing."""
 MAX_SAMPLES = 12
-"""Sample games on the page: the most recent iteration's, then one of each earlier one, evenly spaced."""
+"""Sample games on the page: the most recent iteration's, then one of each earlier one, evenly
+spaced."""
 SHOWN_MATCHES = 10
 """Most recent matches in the open table; the others are folded away."""
 
@@ -58,7 +90,10 @@ def write_report(workdir: Path) -> Path:
     """
     data = load_run(workdir)
     template = load_template("page.html.j2")
-    samples = [sample_view(index, iteration, game) for index, (iteration, game) in enumerate(_chosen_samples(data.samples))]
+    samples = [
+        sample_view(index, iteration, game)
+        for index, (iteration, game) in enumerate(_chosen_samples(data.samples))
+    ]
     page = template.render(
         title=data.run.get("experiment", workdir.name),
         status=status(data),
@@ -90,7 +125,11 @@ def status(data: RunData) -> str:
     if total is not None and done >= total:
         return f"finished: {done:,} iterations"
     logged = data.metrics[-1].get("time")
-    age = f", last logged {format_duration(max(0.0, time.time() - logged))} before this page" if logged else ""
+    age = (
+        f", last logged {format_duration(max(0.0, time.time() - logged))} before this page"
+        if logged
+        else ""
+    )
     return f"iteration {done:,}" + (f" of {total:,}" if total is not None else "") + age
 
 
@@ -99,11 +138,19 @@ def tiles(data: RunData) -> list[tuple[str, str]]:
     if not data.metrics:
         return []
     last = data.metrics[-1]
-    numbers = [(key, format_count(last[key])) for key in ("games", "positions", "steps") if last.get(key) is not None]
+    numbers = [
+        (key, format_count(last[key]))
+        for key in ("games", "positions", "steps")
+        if last.get(key) is not None
+    ]
     seconds = [row["seconds"] for row in data.metrics if row.get("seconds") is not None]
     if seconds:
         numbers.append(("time", format_duration(sum(seconds))))
-    speeds = [row["positions_per_second"] for row in data.metrics[-20:] if row.get("positions_per_second") is not None]
+    speeds = [
+        row["positions_per_second"]
+        for row in data.metrics[-20:]
+        if row.get("positions_per_second") is not None
+    ]
     if speeds:
         numbers.append(("positions/s", format_count(round(sum(speeds) / len(speeds)))))
     ratings = rate_checkpoints(data.events)
@@ -118,10 +165,35 @@ def _facts(data: RunData) -> list[tuple[str, str]]:
     facts: list[tuple[str, Cell]] = []
     if "started" in run:
         facts.append(("started", time.strftime("%Y-%m-%d %H:%M", time.localtime(run["started"]))))
-    facts += [(name, run[key]) for name, key in (("devices", "devices"), ("hosts", "hosts"), ("processor", "processor"), ("cores", "cores")) if run.get(key)]
+    facts += [
+        (name, run[key])
+        for name, key in (
+            ("devices", "devices"),
+            ("hosts", "hosts"),
+            ("processor", "processor"),
+            ("cores", "cores"),
+        )
+        if run.get(key)
+    ]
     versions = run.get("versions", {})
-    facts += [("versions", ", ".join(f"{name} {version}" for name, version in [("Python", run.get("python", "?")), *versions.items()]))] if versions else []
-    facts += [(name, run[key]) for name, key in (("commit", "commit"), ("settings", "config_hash")) if run.get(key)]
+    facts += (
+        [
+            (
+                "versions",
+                ", ".join(
+                    f"{name} {version}"
+                    for name, version in [("Python", run.get("python", "?")), *versions.items()]
+                ),
+            )
+        ]
+        if versions
+        else []
+    )
+    facts += [
+        (name, run[key])
+        for name, key in (("commit", "commit"), ("settings", "config_hash"))
+        if run.get(key)
+    ]
     return [(name, format_cell(value)) for name, value in facts]
 
 
@@ -148,7 +220,16 @@ def _matches(events: Sequence[Row]) -> list[dict[str, Any]]:
         total = Tally(row["wins"], row["draws"], row["losses"])
         low, high = total.interval
         verdict = {None: "", True: "new best player", False: "not passed"}[row.get("passed")]
-        matches.append({"row": row, "score": 100 * total.score, "low": 100 * low, "high": 100 * high, "games": total.games, "verdict": verdict})
+        matches.append(
+            {
+                "row": row,
+                "score": 100 * total.score,
+                "low": 100 * low,
+                "high": 100 * high,
+                "games": total.games,
+                "verdict": verdict,
+            }
+        )
     return matches
 
 
@@ -189,8 +270,11 @@ def _number(value: Any) -> float:
     return value if is_number else math.nan
 
 
-def _chosen_samples(samples: Sequence[tuple[int, list[SampleGame]]]) -> list[tuple[int, SampleGame]]:
-    """Return the newest iteration's games, at most half of the page's, then first games of earlier iterations, newest first."""
+def _chosen_samples(
+    samples: Sequence[tuple[int, list[SampleGame]]],
+) -> list[tuple[int, SampleGame]]:
+    """Return the newest iteration's games, at most half of the page's, then first games of earlier
+    iterations, newest first."""
     if not samples:
         return []
     newest, games = samples[-1]
@@ -208,12 +292,26 @@ def sample_view(index: int, iteration: int, game: SampleGame) -> dict[str, Any]:
     is_first = how is None or first_mover_begins(game)
     values = [_first_view(value, ply + (not is_first)) for ply, value in enumerate(game.values)]
     shown = _shown(game, how)
-    winner = "draw" if game.rewards[0] == game.rewards[1] else f"{(first if game.rewards[0] > 0 else second).removeprefix('the ')} wins"
-    details = [winner, game.ending, f"{len(game.actions)} moves", f"komi {game.komi:g}" if game.komi is not None else ""]
+    winner = (
+        "draw"
+        if game.rewards[0] == game.rewards[1]
+        else f"{(first if game.rewards[0] > 0 else second).removeprefix('the ')} wins"
+    )
+    details = [
+        winner,
+        game.ending,
+        f"{len(game.actions)} moves",
+        f"komi {game.komi:g}" if game.komi is not None else "",
+    ]
     movers = [first, second] if is_first else [second, first]
     return {
         "index": index,
-        "heading": f"Iteration {iteration:,}" + (f": {game.names[0]} ({first}), {game.names[1]} ({second})" if game.names[0] != game.names[1] else ""),
+        "heading": f"Iteration {iteration:,}"
+        + (
+            f": {game.names[0]} ({first}), {game.names[1]} ({second})"
+            if game.names[0] != game.names[1]
+            else ""
+        ),
         "details": ", ".join(detail for detail in details if detail),
         "board": shown.board,
         "names": shown.names,
@@ -246,7 +344,9 @@ class _Shown(NamedTuple):
 def _shown(game: SampleGame, how: Notation | None) -> _Shown:
     if how is not None:
         drawn = follow(game)
-        return _Shown(Markup(draw_pieces(game, drawn.boards)), drawn.boards, drawn.names, drawn.hands)
+        return _Shown(
+            Markup(draw_pieces(game, drawn.boards)), drawn.boards, drawn.names, drawn.hands
+        )
     if game.game in DRAWN:
         boards = positions(game)
         return _Shown(Markup(draw_board(game, boards)), boards, move_names(game), [])
@@ -259,21 +359,28 @@ def _first_view(value: float | None, ply: int) -> float | None:
 
 
 def _value_strip(values: Sequence[float | None], first: str) -> Markup | None:
-    """Draw the value for the first mover, called `first`, over the game as a small curve; None where no values are known."""
+    """Draw the value for the first mover, called `first`, over the game as a small curve; None
+    where no values are known."""
     known = [(ply, value) for ply, value in enumerate(values) if value is not None]
     if len(known) < 2:
         return None
     scale = 100 / max(1, len(values))
     points = " ".join(f"{(ply + 1) * scale:.2f},{15 - 14 * value:.2f}" for ply, value in known)
     return Markup(
-        f'<svg class="values" viewBox="0 0 100 30" preserveAspectRatio="none" role="img" aria-label="value for {first} over the game">'
-        f'<path class="zero" d="M0 15H100"/><polyline points="{points}"/><path class="cursor" d="M100 0V30"/></svg>'
+        f'<svg class="values" viewBox="0 0 100 30" preserveAspectRatio="none" role="img" '
+        f'aria-label="value for {first} over the game">'
+        f'<path class="zero" d="M0 15H100"/><polyline points="{points}"/><path '
+        f'class="cursor" d="M100 0V30"/></svg>'
     )
 
 
 def _settings(config: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the settings by section: (section, [(name, value)])."""
-    return [(section, [(name, _setting(value)) for name, value in values.items()]) for section, values in config.items() if isinstance(values, dict)]
+    return [
+        (section, [(name, _setting(value)) for name, value in values.items()])
+        for section, values in config.items()
+        if isinstance(values, dict)
+    ]
 
 
 def _setting(value: Any) -> str:

@@ -1,4 +1,5 @@
-"""Published figures beside ours: those of AlphaGo (Silver et al. 2016, AG16), and Extended Data Tables 1 and 2 of AlphaGo Zero (Silver et al. 2017, AGZ)."""
+"""Published figures beside ours: those of AlphaGo (Silver et al. 2016, AG16), and Extended Data
+Tables 1 and 2 of AlphaGo Zero (Silver et al. 2017, AGZ)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from azero.evaluate.accuracy import Accuracy, Mean
 
 @dataclass(frozen=True)
 class Published:
-    """One row of the two tables: move prediction in per cent, and mean squared value error scaled to [0, 1]; None where the paper gives no figure."""
+    """One row of the two tables: move prediction in per cent, and mean squared value error scaled
+    to [0, 1]; None where the paper gives no figure."""
 
     name: str
     train: float | None
@@ -32,18 +34,49 @@ PUBLISHED = (
     Published("self-play, 20 blocks (AGZ)", None, None, 49.0, None, None, 0.177),
     Published("self-play, 40 blocks (AGZ)", None, None, 51.3, None, None, 0.180),
 )
-"""AGZ Extended Data Tables 1 and 2; train and test are of KGS, the third column of GoKifu. The scale of the 12-layer errors is not stated in the paper."""
+"""AGZ Extended Data Tables 1 and 2; train and test are of KGS, the third column of GoKifu. The
+scale of the 12-layer errors is not stated in the paper."""
 
 
 def prediction_table(ours: Mapping[str, Accuracy]) -> Table:
-    """Return the table `paper | ours`; our figures are those of the games that the networks were given, in the column of held-out games."""
+    """Return the table `paper | ours`; our figures are those of the games that the networks were
+    given, in the column of held-out games."""
     rows: list[tuple[Cell, ...]] = [
-        (f"paper: {row.name}", row.train, row.test, row.professional, row.train_error, row.test_error, row.professional_error) for row in PUBLISHED
+        (
+            f"paper: {row.name}",
+            row.train,
+            row.test,
+            row.professional,
+            row.train_error,
+            row.test_error,
+            row.professional_error,
+        )
+        for row in PUBLISHED
     ]
     for name, result in ours.items():
-        rows.append((f"ours: {name}", None, format_mean(result.top1, 100, 1), None, None, format_mean(result.value_error, 1, 3), None))
-    columns = ("network", "moves %, train", "held out", "professionals", "value error, train", "held out", "professionals")
-    return make_table("Prediction of moves and results (AGZ, Extended Data Tables 1 and 2)", columns, rows)
+        rows.append(
+            (
+                f"ours: {name}",
+                None,
+                format_mean(result.top1, 100, 1),
+                None,
+                None,
+                format_mean(result.value_error, 1, 3),
+                None,
+            )
+        )
+    columns = (
+        "network",
+        "moves %, train",
+        "held out",
+        "professionals",
+        "value error, train",
+        "held out",
+        "professionals",
+    )
+    return make_table(
+        "Prediction of moves and results (AGZ, Extended Data Tables 1 and 2)", columns, rows
+    )
 
 
 PAPER_2016 = {
@@ -58,16 +91,23 @@ PAPER_2016 = {
     "one position, test": "0.234",
     "all positions of records, train": "0.19 (games of KGS)",
     "all positions of records, test": "0.37 (games of KGS)",
-    **{f"{planes} planes": f"{accuracy}%" for planes, accuracy in ((4, 47.6), (12, 54.7), (20, 54.7), (48, 55.4))},
-    **{f"{filters} filters": f"{accuracy}%" for filters, accuracy in ((128, 54.6), (192, 55.4), (256, 55.9))},
+    **{
+        f"{planes} planes": f"{accuracy}%"
+        for planes, accuracy in ((4, 47.6), (12, 54.7), (20, 54.7), (48, 55.4))
+    },
+    **{
+        f"{filters} filters": f"{accuracy}%"
+        for filters, accuracy in ((128, 54.6), (192, 55.4), (256, 55.9))
+    },
     "lambda 0 against lambda 0.5": "at most 5%",
     "lambda 0.5 against lambda 1": "at least 95%",
     "rating of lambda 0": "-239",
     "rating of lambda 0.5": "+474",
     "rating of lambda 1": "0 (2416 less itself)",
 }
-"""AG16's figures, all of 19x19 (main text, methods, Extended Data Tables 3 and 7), by what they measure. The scale of the value errors is not stated in the paper;
-AGZ prints them beside others that are scaled by 1/4, as ours are."""
+"""AG16's figures, all of 19x19 (main text, methods, Extended Data Tables 3 and 7), by what they
+measure. The scale of the value errors is not stated in the paper; AGZ prints them beside others
+that are scaled by 1/4, as ours are."""
 
 
 class Comparison(NamedTuple):
@@ -89,7 +129,8 @@ def comparison_table(title: str, lines: Iterable[Comparison]) -> Table:
 
 
 def format_mean(mean: Mean, scale: float, digits: int, unit: str = "") -> str:
-    """Return a mean and its interval, both times `scale`: 33.1% (32.4 to 33.8); one game has no interval."""
+    """Return a mean and its interval, both times `scale`: 33.1% (32.4 to 33.8); one game has no
+    interval."""
     value, low, high = (scale * number for number in (mean.value, mean.low, mean.high))
     interval = f" ({low:.{digits}f} to {high:.{digits}f})" if math.isfinite(low) else ""
     return f"{value:.{digits}f}{unit}{interval}"

@@ -31,7 +31,8 @@ class Notation(NamedTuple):
     read: Callable[[str], Any]
     """text -> the game's board for people"""
     pieces: Callable[[Any], Sequence[str]]
-    """one letter a square from the first mover's left corner, small for the second mover's pieces, a dot for none"""
+    """one letter a square from the first mover's left corner, small for the second mover's pieces,
+    a dot for none"""
     name: Callable[[Any, int], str]
     """the move as people write it"""
     hands: Callable[[Any], str]
@@ -71,45 +72,100 @@ def notation(name: str) -> Notation | None:
 
     if name == "chess":
         return Notation(
-            chess_text.START, chess_text.board_of_fen, pieces_of, chess_text.format_san, none_in_hand, chess_text.format_fen, chess_pieces, "abcdefgh", "12345678",
-            colours, False,
-        )  # fmt: skip
+            chess_text.START,
+            chess_text.board_of_fen,
+            pieces_of,
+            chess_text.format_san,
+            none_in_hand,
+            chess_text.format_fen,
+            chess_pieces,
+            "abcdefgh",
+            "12345678",
+            colours,
+            False,
+        )
     if name == "minichess":
         return Notation(
-            minichess_text.START, minichess_text.board_of_fen, pieces_of, minichess_text.format_uci, none_in_hand, minichess_text.format_fen, chess_pieces, "abcde",
-            "12345", colours, False,
-        )  # fmt: skip
+            minichess_text.START,
+            minichess_text.board_of_fen,
+            pieces_of,
+            minichess_text.format_uci,
+            none_in_hand,
+            minichess_text.format_fen,
+            chess_pieces,
+            "abcde",
+            "12345",
+            colours,
+            False,
+        )
     if name == "shogi":
         return Notation(
-            shogi_sfen.START, shogi_text.board_of_sfen, _shogi_pieces, shogi_text.format_usi, _hands, shogi_text.format_sfen,
-            {chr(ord("@") + code): PIECES[shogi_text.letter_of(code)] for code in KINDS}, "987654321", "ihgfedcba",
-        )  # fmt: skip
+            shogi_sfen.START,
+            shogi_text.board_of_sfen,
+            _shogi_pieces,
+            shogi_text.format_usi,
+            _hands,
+            shogi_text.format_sfen,
+            {chr(ord("@") + code): PIECES[shogi_text.letter_of(code)] for code in KINDS},
+            "987654321",
+            "ihgfedcba",
+        )
     if name == "animal_shogi":
         return Notation(
-            animal_text.START, animal_text.board_of_sfen, pieces_of, animal_text.format_move, _hands, animal_text.format_sfen,
-            dict(zip("CEGLH", "ひぞきらに", strict=True)), "abc", "1234", ("the first player", "the second player"),
-        )  # fmt: skip
+            animal_text.START,
+            animal_text.board_of_sfen,
+            pieces_of,
+            animal_text.format_move,
+            _hands,
+            animal_text.format_sfen,
+            dict(zip("CEGLH", "ひぞきらに", strict=True)),
+            "abc",
+            "1234",
+            ("the first player", "the second player"),
+        )
     return None
 
 
 def _shogi_pieces(board: Any) -> Sequence[str]:
     """Return one letter a square: A for a pawn, B for a lance ... in the order of the codes."""
     letters = {shogi_text.letter_of(code): chr(ord("@") + code) for code in KINDS}
-    return [(letters[piece.upper()] if piece[-1].isupper() else letters[piece.upper()].lower()) if piece else "." for piece in board.pieces]
+    return [
+        (letters[piece.upper()] if piece[-1].isupper() else letters[piece.upper()].lower())
+        if piece
+        else "."
+        for piece in board.pieces
+    ]
 
 
 def _hands(board: Any) -> str:
-    first, second = (" ".join(f"{letter}{count}" for letter, count in hand.items() if count) for hand in board.hands)
-    return ", ".join(f"{who} has {hand} in hand" for who, hand in (("the first mover", first), ("the second mover", second)) if hand)
+    first, second = (
+        " ".join(f"{letter}{count}" for letter, count in hand.items() if count)
+        for hand in board.hands
+    )
+    return ", ".join(
+        f"{who} has {hand} in hand"
+        for who, hand in (("the first mover", first), ("the second mover", second))
+        if hand
+    )
 
 
 def start_of(name: str, frame: Sequence[int]) -> str:
-    """Return the position of a frame of the game `name` in FEN or SFEN; empty if the game has no pieces. What may be taken in passing is not in a frame of chess."""
-    modules: dict[str, Any] = {"chess": chess_text, "minichess": minichess_text, "shogi": shogi_text, "animal_shogi": animal_text}
+    """Return the position of a frame of the game `name` in FEN or SFEN; empty if the game has no
+    pieces. What may be taken in passing is not in a frame of chess."""
+    modules: dict[str, Any] = {
+        "chess": chess_text,
+        "minichess": minichess_text,
+        "shogi": shogi_text,
+        "animal_shogi": animal_text,
+    }
     how = notation(name)
     if how is None:
         return ""
-    state = SimpleNamespace(frames=np.array([frame], np.uint32), en_passant=np.uint32(0), targets=np.zeros((NUM_TARGETS, 2), np.uint32))
+    state = SimpleNamespace(
+        frames=np.array([frame], np.uint32),
+        en_passant=np.uint32(0),
+        targets=np.zeros((NUM_TARGETS, 2), np.uint32),
+    )
     return how.write(modules[name].board_of_state(state))
 
 
@@ -129,35 +185,54 @@ def follow(game: SampleGame) -> DrawnGame:
 
 def _rows(how: Notation, board: Any) -> str:
     pieces, width = how.pieces(board), len(how.files)
-    return "".join("".join(pieces[width * rank : width * rank + width]) for rank in range(len(how.ranks) - 1, -1, -1))
+    return "".join(
+        "".join(pieces[width * rank : width * rank + width])
+        for rank in range(len(how.ranks) - 1, -1, -1)
+    )
 
 
 def first_mover_begins(game: SampleGame) -> bool:
-    """Return whether the game's first mover makes the first move; not so where the game begins with a position of the other side."""
-    return not game.start or game.start.split()[1] == ("w" if game.game in ("chess", "minichess") else "b")
+    """Return whether the game's first mover makes the first move; not so where the game begins with
+    a position of the other side."""
+    return not game.start or game.start.split()[1] == (
+        "w" if game.game in ("chess", "minichess") else "b"
+    )
 
 
 def draw_pieces(game: SampleGame, boards: Sequence[str]) -> str:
     """Return the last of the positions as an SVG, the squares that the last move changed marked.
 
-    The group of class `stones` holds one text per piece, which the report's stepper draws anew for other positions.
+    The group of class `stones` holds one text per piece, which the report's stepper draws anew for
+    other positions.
     """
     how = notation(game.game)
     assert how is not None
     rows, columns = len(how.ranks), len(how.files)
     width, height = 2 * MARGIN + columns * CELL, 2 * MARGIN + rows * CELL
     lines = [f"M{MARGIN} {MARGIN + row * CELL}H{width - MARGIN}" for row in range(rows + 1)]
-    lines += [f"M{MARGIN + column * CELL} {MARGIN}V{height - MARGIN}" for column in range(columns + 1)]
+    lines += [
+        f"M{MARGIN + column * CELL} {MARGIN}V{height - MARGIN}" for column in range(columns + 1)
+    ]
     before = boards[-2] if len(boards) > 1 else boards[-1]
-    pieces = [_draw_piece(how, place, letter, letter != before[place]) for place, letter in enumerate(boards[-1]) if letter != "."]
+    pieces = [
+        _draw_piece(how, place, letter, letter != before[place])
+        for place, letter in enumerate(boards[-1])
+        if letter != "."
+    ]
     names = [(column * CELL, -CELL // 2 - 1, name) for column, name in enumerate(how.files)]
     names += [(-CELL // 2 - 5, (rows - 1 - row) * CELL, name) for row, name in enumerate(how.ranks)]
     half = MARGIN + CELL // 2
-    texts = "".join(f'<text class="coordinate" x="{half + x}" y="{half + y}" dy=".35em">{name}</text>' for x, y, name in names)
+    texts = "".join(
+        f'<text class="coordinate" x="{half + x}" y="{half + y}" dy=".35em">{name}</text>'
+        for x, y, name in names
+    )
     return (
-        f'<svg class="board" viewBox="0 0 {width} {height}" role="img" aria-label="position after {len(game.actions)} moves">'
-        f'<rect class="wood" x="{MARGIN}" y="{MARGIN}" width="{columns * CELL}" height="{rows * CELL}"/>'
-        f'<path class="lines" d="{"".join(lines)}"/>{texts}<g class="stones">{"".join(pieces)}</g></svg>'
+        f'<svg class="board" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="position after {len(game.actions)} moves">'
+        f'<rect class="wood" x="{MARGIN}" y="{MARGIN}" width="{columns * CELL}" '
+        f'height="{rows * CELL}"/>'
+        f'<path class="lines" d="{"".join(lines)}"/>{texts}<g '
+        f'class="stones">{"".join(pieces)}</g></svg>'
     )
 
 
@@ -166,5 +241,9 @@ def _draw_piece(how: Notation, place: int, letter: str, is_last: bool) -> str:
     x, y = MARGIN + CELL // 2 + column * CELL, MARGIN + CELL // 2 + row * CELL
     is_first = letter.isupper()
     turn = f' transform="rotate(180 {x} {y})"' if how.is_turned and not is_first else ""
-    kind = f"piece {'first' if is_first or how.is_turned else 'second'}{' moved' if is_last else ''}"
-    return f'<text class="{kind}" x="{x}" y="{y}" dy=".35em"{turn}>{how.glyphs[letter.upper()]}</text>'
+    kind = (
+        f"piece {'first' if is_first or how.is_turned else 'second'}{' moved' if is_last else ''}"
+    )
+    return (
+        f'<text class="{kind}" x="{x}" y="{y}" dy=".35em"{turn}>{how.glyphs[letter.upper()]}</text>'
+    )

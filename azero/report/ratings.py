@@ -30,7 +30,8 @@ def rate(
     """Print the ratings of all players in the directories.
 
     Args:
-      directories: of matches (see `azero.match.directory`), of runs (their matches between checkpoints), or directories of such directories.
+      directories: of matches (see `azero.match.directory`), of runs (their matches between
+        checkpoints), or directories of such directories.
       anchors: players whose ratings are given; without any the first player is at 0.
       draws: see `fit_elo`.
       plot: an image file for the ratings with their intervals.
@@ -41,10 +42,16 @@ def rate(
       ValueError: there are no games, a file is damaged, or the players are not connected.
     """
     console = console or make_console()
-    matches = with_clear_names([match for directory in directories for match in read_results(directory)])
+    matches = with_clear_names(
+        [match for directory in directories for match in read_results(directory)]
+    )
     if not matches:
         raise ValueError(f"there are no finished games in {', '.join(map(str, directories))}")
-    results = [pair for match in matches for pair in pair_results(match.names[0], match.names[1], match.result)]
+    results = [
+        pair
+        for match in matches
+        for pair in pair_results(match.names[0], match.names[1], match.result)
+    ]
     fit = fit_elo(results, anchors or None, draws=draws)
     fit.ratings.sort(key=lambda rating: -rating.elo)
     if plot is not None:
@@ -52,7 +59,9 @@ def rate(
     if as_json:
         console.print(json.dumps(_plain(fit, draws)), soft_wrap=True, markup=False, highlight=False)
         return fit
-    console.print(matches_table("matches", [(*match.names, match.result.total) for match in matches]))
+    console.print(
+        matches_table("matches", [(*match.names, match.result.total) for match in matches])
+    )
     console.print(ratings_table("ratings", fit.ratings))
     for line in _notes(fit, results, draws):
         console.print(line, soft_wrap=True)
@@ -62,7 +71,14 @@ def rate(
 def ratings_table(title: str, ratings: Iterable[Rating]) -> Table:
     """Return a table of players and their ratings."""
     rows = [
-        (rating.name, round(rating.elo), f"{rating.deviation:.0f}", f"{rating.low:.0f} to {rating.high:.0f}", rating.games, f"{100 * rating.score:.1f}%")
+        (
+            rating.name,
+            round(rating.elo),
+            f"{rating.deviation:.0f}",
+            f"{rating.low:.0f} to {rating.high:.0f}",
+            rating.games,
+            f"{100 * rating.score:.1f}%",
+        )
         for rating in ratings
     ]
     return make_table(title, ("player", "Elo", "+-", "95%", "games", "score"), rows)
@@ -71,17 +87,28 @@ def ratings_table(title: str, ratings: Iterable[Rating]) -> Table:
 def matches_table(title: str, matches: Iterable[tuple[str, str, Tally]]) -> Table:
     """Return a table of matches: two players, and the first one's result."""
     cells = [
-        (first, second, total.wins, total.draws, total.losses, f"{100 * total.score:.1f}%", "{:.0f} to {:.0f}%".format(*(100 * end for end in total.interval)))
+        (
+            first,
+            second,
+            total.wins,
+            total.draws,
+            total.losses,
+            f"{100 * total.score:.1f}%",
+            "{:.0f} to {:.0f}%".format(*(100 * end for end in total.interval)),
+        )
         for first, second, total in matches
     ]
-    return make_table(title, ("player", "against", "wins", "draws", "losses", "score", "95%"), cells)
+    return make_table(
+        title, ("player", "against", "wins", "draws", "losses", "score", "95%"), cells
+    )
 
 
 def _notes(fit: EloFit, results: Sequence[PairResult], draws: Draws) -> list[str]:
     games = round(sum(result.games for result in results))
     lines = [f"{games} games; 95% holds for all players at once, +- is one player's standard error"]
     if fit.advantage is not None:
-        lines.append(f"moving first is worth {fit.advantage:+.0f} Elo (95%: {fit.advantage - 1.96 * fit.advantage_deviation:+.0f} to "
+        lines.append(f"moving first is worth {fit.advantage:+.0f} Elo (95%: "
+                f"{fit.advantage - 1.96 * fit.advantage_deviation:+.0f} to "
                      f"{fit.advantage + 1.96 * fit.advantage_deviation:+.0f})")  # fmt: skip
     if fit.draw_share:
         lines.append(f"equal players draw {100 * fit.draw_share:.0f}% of their games")
@@ -92,4 +119,10 @@ def _notes(fit: EloFit, results: Sequence[PairResult], draws: Draws) -> list[str
 
 def _plain(fit: EloFit, draws: Draws) -> dict[str, object]:
     ratings = [to_plain(vars(rating)) for rating in fit.ratings]
-    return {"ratings": ratings, "advantage": fit.advantage, "advantage_deviation": fit.advantage_deviation, "draw_share": fit.draw_share, "draws": draws}
+    return {
+        "ratings": ratings,
+        "advantage": fit.advantage,
+        "advantage_deviation": fit.advantage_deviation,
+        "draw_share": fit.draw_share,
+        "draws": draws,
+    }

@@ -1,4 +1,5 @@
-"""The page of an experiment of stages: what each one made or measured, with the paper's figures beside ours."""
+"""The page of an experiment of stages: what each one made or measured, with the paper's figures
+beside ours."""
 
 from __future__ import annotations
 
@@ -14,11 +15,13 @@ from azero.report.page import REPORT
 from azero.report.templates import load_template
 
 STAGES_FILE = "stages.json"
-"""In the directory of an experiment of stages: what each stage that is done was made with, and what came of it."""
+"""In the directory of an experiment of stages: what each stage that is done was made with, and what
+came of it."""
 
 
 def read_stages(workdir: Path) -> dict[str, dict[str, Any]]:
-    """Return the stages that are done, in the order in which they first were; none if the directory has none.
+    """Return the stages that are done, in the order in which they first were; none if the directory
+    has none.
 
     Raises:
       ValueError: the file is damaged.
@@ -41,7 +44,9 @@ def write_stages_report(workdir: Path) -> Path:
     Raises:
       ValueError: a file in it is damaged.
     """
-    run = json.loads((workdir / RUN).read_text(encoding="utf-8")) if (workdir / RUN).exists() else {}
+    run = (
+        json.loads((workdir / RUN).read_text(encoding="utf-8")) if (workdir / RUN).exists() else {}
+    )
     template = load_template("stages.html.j2")
     page = template.render(
         title=run.get("experiment", workdir.name),
@@ -54,7 +59,12 @@ def write_stages_report(workdir: Path) -> Path:
 
 
 def _section(workdir: Path, name: str, stage: dict[str, Any]) -> dict[str, Any]:
-    facts = [time.strftime("%Y-%m-%d %H:%M", time.localtime(stage["finished"])), format_duration(stage["seconds"]), stage["devices"], stage["processor"]]
+    facts = [
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(stage["finished"])),
+        format_duration(stage["seconds"]),
+        stage["devices"],
+        stage["processor"],
+    ]
     report = f"{name}/{REPORT}"
     return {
         "name": name,

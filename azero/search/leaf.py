@@ -13,17 +13,21 @@ from azero.search.search import LeafFn
 from azero.types import Array, PyTree
 
 TurnedLeafFn = Callable[[PyTree, Array, PyTree, Array], tuple[Array, Array]]
-"""(params, key, states[B], symmetry int32[B]) -> what a LeafFn gives, each position looked at through its symmetry; 0 is the position as it is."""
+"""(params, key, states[B], symmetry int32[B]) -> what a LeafFn gives, each position looked at
+through its symmetry; 0 is the position as it is."""
 
 AnyLeafFn = TypeVar("AnyLeafFn", bound=Callable[..., tuple[Array, ...]])
-"""A LeafFn, a TurnedLeafFn, or another one whose arguments begin (params, key, states) and whose answers begin with the logits."""
+"""A LeafFn, a TurnedLeafFn, or another one whose arguments begin (params, key, states) and whose
+answers begin with the logits."""
 
 
-def network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]], random_symmetry: bool) -> LeafFn:
+def network_leaf(
+    game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]], random_symmetry: bool
+) -> LeafFn:
     """Make the leaf that evaluates planes with `infer`, the inference function of a network.
 
-    With `random_symmetry` every position is turned or reflected by a symmetry of its own, drawn uniformly, and its policy turned back (AGZ methods, "Expand and
-    evaluate").
+    With `random_symmetry` every position is turned or reflected by a symmetry of its own, drawn
+    uniformly, and its policy turned back (AGZ methods, "Expand and evaluate").
     """
     turned = turned_network_leaf(game, infer)
 
@@ -37,21 +41,30 @@ def network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array
     return leaf
 
 
-def averaged_network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]]) -> LeafFn:
-    """Make the leaf whose logits and value are the means over all symmetries of the position: as many evaluations, and the same answer every time."""
+def averaged_network_leaf(
+    game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]]
+) -> LeafFn:
+    """Make the leaf whose logits and value are the means over all symmetries of the position: as
+    many evaluations, and the same answer every time."""
     turned = turned_network_leaf(game, infer)
 
     def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:
         count = game.num_symmetries
         repeated = jax.tree.map(lambda array: jnp.repeat(array, count, axis=0), states)
         batch = jax.tree.leaves(states)[0].shape[0]
-        logits, values = turned(params, key, repeated, jnp.tile(jnp.arange(count, dtype=jnp.int32), batch))
-        return logits.reshape(batch, count, -1).mean(axis=1), values.reshape(batch, count).mean(axis=1)
+        logits, values = turned(
+            params, key, repeated, jnp.tile(jnp.arange(count, dtype=jnp.int32), batch)
+        )
+        return logits.reshape(batch, count, -1).mean(axis=1), values.reshape(batch, count).mean(
+            axis=1
+        )
 
     return leaf
 
 
-def turned_network_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]]) -> TurnedLeafFn:
+def turned_network_leaf(
+    game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]]
+) -> TurnedLeafFn:
     """Make the leaf of a network that is told by the caller which symmetry to look through."""
 
     def leaf(params: PyTree, key: Array, states: PyTree, symmetry: Array) -> tuple[Array, Array]:
@@ -71,11 +84,13 @@ def unturned_leaf(leaf: LeafFn) -> TurnedLeafFn:
 
 
 LAST_RESORT = -2e9
-"""Logit of a move that is to be played only where no other is left: below that of a move which a network does not have (`networks.network.NEVER`)."""
+"""Logit of a move that is to be played only where no other is left: below that of a move which a
+network does not have (`networks.network.NEVER`)."""
 
 
 def last_resort_leaf(leaf: AnyLeafFn, last_resorts: Callable[[PyTree], Array]) -> AnyLeafFn:
-    """Make the leaf that leaves the moves `last_resorts` (states[B]) -> bool[B, A], all alike, to positions without any other."""
+    """Make the leaf that leaves the moves `last_resorts` (states[B]) -> bool[B, A], all alike, to
+    positions without any other."""
 
     def sparing(params: PyTree, key: Array, states: PyTree, *others: Array) -> tuple[Array, ...]:
         logits, *answers = leaf(params, key, states, *others)
@@ -85,7 +100,8 @@ def last_resort_leaf(leaf: AnyLeafFn, last_resorts: Callable[[PyTree], Array]) -
 
 
 def uniform_leaf(game: Game) -> LeafFn:
-    """Make the leaf that knows nothing: equal priors, value 0. A search with it finds only what the rules themselves tell."""
+    """Make the leaf that knows nothing: equal priors, value 0. A search with it finds only what the
+    rules themselves tell."""
 
     def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:
         del params, key
@@ -96,7 +112,8 @@ def uniform_leaf(game: Game) -> LeafFn:
 
 
 def rollout_leaf(game: Game) -> LeafFn:
-    """Make the leaf of plain Monte Carlo search: equal priors, and the result of one game of uniformly random legal moves."""
+    """Make the leaf of plain Monte Carlo search: equal priors, and the result of one game of
+    uniformly random legal moves."""
 
     class Playout(NamedTuple):
         states: PyTree
@@ -110,7 +127,9 @@ def rollout_leaf(game: Game) -> LeafFn:
         legal_mask = jax.vmap(game.legal_action_mask)(playout.states)
         draws = jax.random.uniform(move_key, legal_mask.shape)
         action = jnp.argmax(jnp.where(legal_mask, draws, -1.0), axis=-1).astype(jnp.int32)
-        return Playout(jax.vmap(game.step)(playout.states, action), key)  # a finished game stays as it is
+        return Playout(
+            jax.vmap(game.step)(playout.states, action), key
+        )  # a finished game stays as it is
 
     def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:
         del params
@@ -123,10 +142,16 @@ def rollout_leaf(game: Game) -> LeafFn:
     return leaf
 
 
-def policy_rollout_leaf(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]], play_out: Callable[[PyTree, Array, PyTree], Array]) -> LeafFn:
-    """Make the leaf of a fast policy (AG16, "Rollout policy"): its priors, and the outcome of one game that it plays to the end.
+def policy_rollout_leaf(
+    game: Game,
+    infer: Callable[[PyTree, Array], tuple[Array, Array]],
+    play_out: Callable[[PyTree, Array, PyTree], Array],
+) -> LeafFn:
+    """Make the leaf of a fast policy (AG16, "Rollout policy"): its priors, and the outcome of one
+    game that it plays to the end.
 
-    `play_out` (params, key, states[B]) -> outcome float32[B] for the first mover of the game: a result, or points where the game is scored.
+    `play_out` (params, key, states[B]) -> outcome float32[B] for the first mover of the game: a
+    result, or points where the game is scored.
     """
 
     def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:

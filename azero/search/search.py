@@ -8,25 +8,30 @@ from typing import NamedTuple
 from azero.types import Array, PyTree
 
 LeafFn = Callable[[PyTree, Array, PyTree], tuple[Array, Array]]
-"""(params, key, states[B]) -> (prior_logits float32[B, A], value float32[B] for the side to move). Rollouts and mixes are other leaves."""
+"""(params, key, states[B]) -> (prior_logits float32[B, A], value float32[B] for the side to move).
+Rollouts and mixes are other leaves."""
 
 
 class SearchOutput(NamedTuple):
     """What a search says about B root positions."""
 
     action: Array
-    """int32[B]: the move the search would play (most visits; for Gumbel the winner of sequential halving)."""
+    """int32[B]: the move the search would play (most visits; for Gumbel the winner of sequential
+    halving)."""
     weights: Array
-    """float32[B, A]: the policy target (visit distribution for PUCT, the improved policy for Gumbel); zero on illegal actions."""
+    """float32[B, A]: the policy target (visit distribution for PUCT, the improved policy for
+    Gumbel); zero on illegal actions."""
     visits: Array
     """int32[B, A]: visit counts of the root's children."""
     value: Array
     """float32[B]: the root's value after the search, in [-1, 1] for the side to move."""
     best_child_value: Array
-    """float32[B]: the value of the child that `action` leads to, for the side to move at the root (AlphaGo Zero resigns on both)."""
+    """float32[B]: the value of the child that `action` leads to, for the side to move at the root
+    (AlphaGo Zero resigns on both)."""
     tree: PyTree
     """The search tree, for tests, reuse and display."""
 
 
 SearchFn = Callable[[PyTree, Array, PyTree], SearchOutput]
-"""(params, key, roots[B]) -> SearchOutput. Roots are states of real games; the root's legal mask is exact."""
+"""(params, key, roots[B]) -> SearchOutput. Roots are states of real games; the root's legal mask is
+exact."""

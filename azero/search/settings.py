@@ -1,6 +1,7 @@
 """Settings of searches, a class for each algorithm.
 
-Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its pseudocode; GUM = Danihelka et al. 2022 (ICLR).
+Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its
+pseudocode; GUM = Danihelka et al. 2022 (ICLR).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import ClassVar, Literal, Self
 from azero.config import Kind, check_range
 
 Search = Literal["trained", "engine", "alphago_zero", "alphazero", "gumbel"]
-"""Searches that the name of a network's player may say: that of its run's own matches, the tuned one of engines, or a rule, which has the run's constants."""
+"""Searches that the name of a network's player may say: that of its run's own matches, the tuned
+one of engines, or a rule, which has the run's constants."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class SearchConfig(Kind):
     random_symmetry: bool = True
     """Evaluate every leaf in a random symmetry (AGZ: yes; AZ: no)."""
     edge_width: int | None = None
-    """Moves that a node of the tree has room for, those with the highest priors. None is as many as a position of the game can have, so that none is left out."""
+    """Moves that a node of the tree has room for, those with the highest priors. None is as many as
+    a position of the game can have, so that none is left out."""
     max_depth: int | None = None
     """Longest path from the root; None is no limit other than the number of simulations."""
 
@@ -45,7 +48,8 @@ class SearchConfig(Kind):
         return self
 
     def fast(self, num_simulations: int) -> Self:
-        """Return the search of the fast moves of playout-cap randomisation (KG): fewer simulations, no Dirichlet noise."""
+        """Return the search of the fast moves of playout-cap randomisation (KG): fewer simulations,
+        no Dirichlet noise."""
         return dataclasses.replace(self, num_simulations=num_simulations)
 
     def __post_init__(self) -> None:
@@ -62,15 +66,18 @@ class PuctConfig(SearchConfig):
     name: Literal["puct"] = "puct"
     """Which search: PUCT."""
     puct_form: Literal["alphago_zero", "alphazero"] = "alphago_zero"
-    """alphago_zero: constant c_puct, unvisited moves count as a draw. alphazero: c grows with visits, unvisited moves count as a loss."""
+    """alphago_zero: constant c_puct, unvisited moves count as a draw. alphazero: c grows with
+    visits, unvisited moves count as a loss."""
     c_puct: float = 1.5
-    """alphago_zero: the exploration constant, for values in [-1, 1] (unpublished; 1.5 as in ELF OpenGo)."""
+    """alphago_zero: the exploration constant, for values in [-1, 1] (unpublished; 1.5 as in ELF
+    OpenGo)."""
     pb_c_base: float = 19652.0
     """alphazero: c = log((N + base + 1) / base) + init (AZ pseudocode)."""
     pb_c_init: float = 1.25
     """alphazero: see pb_c_base; for values in [0, 1] (AZ pseudocode)."""
     dirichlet_alpha: float = 0.03
-    """Concentration of the root noise, over the legal moves (AGZ: 0.03 at 19x19, about 10 / moves)."""
+    """Concentration of the root noise, over the legal moves (AGZ: 0.03 at 19x19, about 10 /
+    moves)."""
     dirichlet_fraction: float = 0.25
     """Share of the noise in the root's prior (AGZ: 0.25; 0 is none)."""
 
@@ -79,7 +86,8 @@ class PuctConfig(SearchConfig):
         return dataclasses.replace(self, dirichlet_fraction=0.0)
 
     def fast(self, num_simulations: int) -> Self:
-        """Return the search of the fast moves of playout-cap randomisation (KG): fewer simulations, no Dirichlet noise."""
+        """Return the search of the fast moves of playout-cap randomisation (KG): fewer simulations,
+        no Dirichlet noise."""
         return dataclasses.replace(self, num_simulations=num_simulations, dirichlet_fraction=0.0)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,5 @@
-"""Games of policies without a search: what their moves were chosen from, and games that change hands to give one position each (AG16).
+"""Games of policies without a search: what their moves were chosen from, and games that change
+hands to give one position each (AG16).
 
 The games between two policies themselves are those of `azero.match.compiled`, every move drawn.
 """
@@ -35,17 +36,29 @@ class Trace(NamedTuple):
 
 
 def make_tracer(game: Game, allowed_moves: AllowedFn, mesh: Mesh) -> Callable[[HostArray], Trace]:
-    """Make the compiled function that plays games int32[B, T] (-1 after the end) again from the first position; B divides over the devices."""
+    """Make the compiled function that plays games int32[B, T] (-1 after the end) again from the
+    first position; B divides over the devices."""
     games, chunks = meshes.batch_sharded(mesh), PartitionSpec(None, meshes.DATA_AXIS)
 
     def move(states: PyTree, actions: Array) -> tuple[PyTree, tuple[Array, Array]]:
         seen = jax.vmap(game.pack_frame)(states), allowed_moves(states)
-        return jax.vmap(game.step)(states, jnp.maximum(actions, 0)), seen  # a finished game stays as it is
+        return jax.vmap(game.step)(
+            states, jnp.maximum(actions, 0)
+        ), seen  # a finished game stays as it is
 
     def chunk(states: PyTree, actions: Array) -> tuple[PyTree, tuple[Array, Array]]:
         return jax.lax.scan(move, states, actions)
 
-    step = jax.jit(jax.shard_map(chunk, mesh=mesh, in_specs=(games.spec, chunks), out_specs=(games.spec, chunks), check_vma=False), donate_argnums=0)
+    step = jax.jit(
+        jax.shard_map(
+            chunk,
+            mesh=mesh,
+            in_specs=(games.spec, chunks),
+            out_specs=(games.spec, chunks),
+            check_vma=False,
+        ),
+        donate_argnums=0,
+    )
     start = _starter(game, mesh)
 
     def trace(actions: HostArray) -> Trace:
@@ -66,7 +79,8 @@ class Decorrelated(NamedTuple):
     """One position of each of B games, with the result; arrays of the host."""
 
     frames: HostArray
-    """uint32[B, num_frames, F]: the position after the random move and those before it, newest first."""
+    """uint32[B, num_frames, F]: the position after the random move and those before it, newest
+    first."""
     to_play: HostArray
     """uint8[B]: the side to move there."""
     rewards: HostArray
@@ -104,44 +118,71 @@ class _Policy(NamedTuple):
 def make_decorrelated_games(
     game: Game, first: SearchFn, second: SearchFn, random_moves: AllowedFn, mesh: Mesh
 ) -> Callable[[PyTree, PyTree, HostArray, Array], Decorrelated]:
-    """Make the compiled games that the value network learns from (AG16 methods, 'Value network: training').
+    """Make the compiled games that the value network learns from (AG16 methods, 'Value network:
+    training').
 
-    The function (first's parameters, second's, U int32[B], key) plays B games side by side: moves 1 to U - 1 are drawn from `first`'s policy, move U evenly from
-    `random_moves`, all others from `second`'s policy. A policy is asked only while a game on its device needs it, so U is best sorted.
+    The function (first's parameters, second's, U int32[B], key) plays B games side by side: moves 1
+    to U - 1 are drawn from `first`'s policy, move U evenly from `random_moves`, all others from
+    `second`'s policy. A policy is asked only while a game on its device needs it, so U is best
+    sorted.
     """
     sharded, everywhere = meshes.batch_sharded(mesh), meshes.replicated(mesh)
     start = _starter(game, mesh)
 
     def chunk(params_first: PyTree, params_second: PyTree, turn: Array, carry: _Carry) -> _Carry:
         policies = _Policy(first, params_first), _Policy(second, params_second)
-        return jax.lax.scan(lambda carry, _: (_move(game, *policies, random_moves, turn, carry), None), carry, None, length=_CHUNK)[0]
+        return jax.lax.scan(
+            lambda carry, _: (_move(game, *policies, random_moves, turn, carry), None),
+            carry,
+            None,
+            length=_CHUNK,
+        )[0]
 
     def begin(states: PyTree, keys: Array) -> _Carry:
         count = jax.tree.leaves(states)[0].shape[0]
         nothing = jnp.zeros((count, game.num_frames, game.frame_words), jnp.uint32)
         zeros = jnp.zeros(count, jnp.int32)
-        return _Carry(states, nothing.at[:, 0].set(jax.vmap(game.pack_frame)(states)), nothing, zeros, zeros > 0, zeros, keys)
+        return _Carry(
+            states,
+            nothing.at[:, 0].set(jax.vmap(game.pack_frame)(states)),
+            nothing,
+            zeros,
+            zeros > 0,
+            zeros,
+            keys,
+        )
 
     specs = (everywhere.spec, everywhere.spec, sharded.spec, sharded.spec)
-    play = jax.jit(jax.shard_map(chunk, mesh=mesh, in_specs=specs, out_specs=sharded.spec, check_vma=False), donate_argnums=3)
+    play = jax.jit(
+        jax.shard_map(chunk, mesh=mesh, in_specs=specs, out_specs=sharded.spec, check_vma=False),
+        donate_argnums=3,
+    )
     begun = jax.jit(begin, out_shardings=sharded)
-    count_over = jax.jit(lambda states: jax.vmap(game.is_terminal)(states).sum(), out_shardings=everywhere)
+    count_over = jax.jit(
+        lambda states: jax.vmap(game.is_terminal)(states).sum(), out_shardings=everywhere
+    )
     find_rewards = jax.jit(jax.vmap(game.rewards), out_shardings=everywhere)
 
-    def games(params_first: PyTree, params_second: PyTree, turn: HostArray, key: Array) -> Decorrelated:
+    def games(
+        params_first: PyTree, params_second: PyTree, turn: HostArray, key: Array
+    ) -> Decorrelated:
         turn = turn.astype(np.int32)
         carry = begun(start(len(turn)), jax.random.split(key, mesh.size))
         for _ in range(0, game.max_moves, _CHUNK):
             carry = play(params_first, params_second, turn, carry)
             if int(count_over(carry.states)) == len(turn):
                 break
-        frames, to_play, rewards, is_taken = jax.device_get((carry.frames, carry.to_play, find_rewards(carry.states), carry.is_taken))
+        frames, to_play, rewards, is_taken = jax.device_get(
+            (carry.frames, carry.to_play, find_rewards(carry.states), carry.is_taken)
+        )
         return Decorrelated(frames, to_play.astype(np.uint8), rewards, turn, is_taken)
 
     return games
 
 
-def _move(game: Game, first: _Policy, second: _Policy, random_moves: AllowedFn, turn: Array, carry: _Carry) -> _Carry:
+def _move(
+    game: Game, first: _Policy, second: _Policy, random_moves: AllowedFn, turn: Array, carry: _Carry
+) -> _Carry:
     """Play one move in every game that is not over."""
     key, first_key, second_key, random_key = jax.random.split(carry.keys[0], 4)
     states, ply = carry.states, carry.ply
@@ -151,16 +192,24 @@ def _move(game: Game, first: _Policy, second: _Policy, random_moves: AllowedFn, 
     def draw(policy: _Policy, key: Array, wanted: Array) -> Array:
         def ask(key: Array) -> Array:
             search_key, draw_key = jax.random.split(key)
-            return jax.random.categorical(draw_key, jnp.log(policy.search(policy.params, search_key, states).weights)).astype(jnp.int32)
+            return jax.random.categorical(
+                draw_key, jnp.log(policy.search(policy.params, search_key, states).weights)
+            ).astype(jnp.int32)
 
         return jax.lax.cond(wanted.any(), ask, lambda key: jnp.zeros(ply.shape, jnp.int32), key)
 
     by_first = draw(first, first_key, is_on & is_first)
     by_second = draw(second, second_key, is_on & ~is_first & ~is_random)
-    at_random = jax.random.categorical(random_key, jnp.where(random_moves(states), 0.0, -jnp.inf)).astype(jnp.int32)
-    played = jax.vmap(game.step)(states, jnp.where(is_first, by_first, jnp.where(is_random, at_random, by_second)))
+    at_random = jax.random.categorical(
+        random_key, jnp.where(random_moves(states), 0.0, -jnp.inf)
+    ).astype(jnp.int32)
+    played = jax.vmap(game.step)(
+        states, jnp.where(is_first, by_first, jnp.where(is_random, at_random, by_second))
+    )
     takes = is_on & is_random & ~jax.vmap(game.is_terminal)(played)
-    recent = jnp.concatenate([jax.vmap(game.pack_frame)(played)[:, None], carry.recent[:, :-1]], axis=1)
+    recent = jnp.concatenate(
+        [jax.vmap(game.pack_frame)(played)[:, None], carry.recent[:, :-1]], axis=1
+    )
     return _Carry(
         states=played,
         recent=recent,
@@ -176,6 +225,8 @@ def _starter(game: Game, mesh: Mesh) -> Callable[[int], PyTree]:
     """Return the compiled function count -> states[count] before the first move."""
 
     def start(count: int) -> PyTree:
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), game.init())
+        return jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), game.init()
+        )
 
     return jax.jit(start, static_argnums=0, out_shardings=meshes.batch_sharded(mesh))

@@ -1,9 +1,11 @@
 """Calibration of the resignation threshold from the games that are played to the end.
 
-AlphaGo Zero resigns when the root's value and the best child's value are both below a threshold, which is chosen so that fewer than 5% of the games given up
-could have been won; this is measured on the 10% of self-play games in which nobody resigns (methods, 'Self-play'). Of such a game only one number matters: the
-lowest point that the side which did not lose went through, `max(root value, best child value)` at its own moves. At threshold v it would have given the game up
-if that point was below v.
+AlphaGo Zero resigns when the root's value and the best child's value are both below a threshold,
+which is chosen so that fewer than 5% of the games given up could have been won; this is measured on
+the 10% of self-play games in which nobody resigns (methods, 'Self-play'). Of such a game only one
+number matters: the lowest point that the side which did not lose went through, `max(root value,
+best child value)` at its own moves. At threshold v it would have given the game up if that point
+was below v.
 """
 
 from __future__ import annotations
@@ -15,11 +17,19 @@ import numpy as np
 NEVER = -2.0
 """A threshold below every value: nobody resigns."""
 HIGHEST = -0.5
-"""No threshold above this, however safe it looks: at -0.5 one game in four is still won (no source; the papers' values are -0.8 and lower)."""
+"""No threshold above this, however safe it looks: at -0.5 one game in four is still won (no source;
+the papers' values are -0.8 and lower)."""
 
 
-def lowest_points(rewards: np.ndarray, root_values: np.ndarray, best_child_values: np.ndarray, to_play: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the lowest point of the side that did not lose, float32[B]; in a drawn game the lower one of both sides.
+def lowest_points(
+    rewards: np.ndarray,
+    root_values: np.ndarray,
+    best_child_values: np.ndarray,
+    to_play: np.ndarray,
+    lengths: np.ndarray,
+) -> np.ndarray:
+    """Return the lowest point of the side that did not lose, float32[B]; in a drawn game the lower
+    one of both sides.
 
     Args:
       rewards: float32[B, 2], of the first and the second mover.
@@ -37,11 +47,14 @@ def lowest_points(rewards: np.ndarray, root_values: np.ndarray, best_child_value
 class ResignCalibration:
     """The threshold, kept up to date with the most recent games that were played to the end."""
 
-    def __init__(self, max_false_positives: float = 0.05, min_games: int = 200, window: int = 2000) -> None:
+    def __init__(
+        self, max_false_positives: float = 0.05, min_games: int = 200, window: int = 2000
+    ) -> None:
         """Begin without games.
 
         Args:
-          max_false_positives: the share of games wrongly given up stays below this (AlphaGo Zero: 5%).
+          max_false_positives: the share of games wrongly given up stays below this (AlphaGo Zero:
+            5%).
           min_games: below so many games nobody resigns.
           window: how many of the most recent games count.
 
@@ -49,9 +62,13 @@ class ResignCalibration:
           ValueError: a number is out of range.
         """
         if not 0.0 < max_false_positives < 1.0:
-            raise ValueError(f"the share of false positives lies in (0, 1), not {max_false_positives}")
+            raise ValueError(
+                f"the share of false positives lies in (0, 1), not {max_false_positives}"
+            )
         if not 1 <= min_games <= window:
-            raise ValueError(f"1 <= min_games <= window, not min_games = {min_games} and window = {window}")
+            raise ValueError(
+                f"1 <= min_games <= window, not min_games = {min_games} and window = {window}"
+            )
         self._max_false_positives = max_false_positives
         self._min_games = min_games
         self._window = window
@@ -65,7 +82,9 @@ class ResignCalibration:
         """
         points = np.asarray(points, np.float32).reshape(-1)
         if not np.isfinite(points).all():
-            raise ValueError(f"values of finished games are not finite: {points[~np.isfinite(points)][:5]}")
+            raise ValueError(
+                f"values of finished games are not finite: {points[~np.isfinite(points)][:5]}"
+            )
         self._points = np.concatenate([self._points, points])[-self._window :]
 
     @property
@@ -75,15 +94,18 @@ class ResignCalibration:
 
     @property
     def threshold(self) -> float:
-        """The largest threshold whose false positives are below the bound, at most HIGHEST; NEVER while there are too few games."""
+        """The largest threshold whose false positives are below the bound, at most HIGHEST; NEVER
+        while there are too few games."""
         if self.games < self._min_games:
             return NEVER
-        # The points below the k-th smallest (counted from 0) are at most k, and k games are fewer than the bound allows.
+        # The points below the k-th smallest (counted from 0) are at most k, and k games are fewer
+        # than the bound allows.
         allowed = math.ceil(self._max_false_positives * self.games) - 1
         return float(min(np.sort(self._points)[allowed], HIGHEST))
 
     def false_positives(self, threshold: float | None = None) -> float:
-        """Return the share of the games in the window that `threshold` (by default the current one) would have given up wrongly; 0 without games."""
+        """Return the share of the games in the window that `threshold` (by default the current one)
+        would have given up wrongly; 0 without games."""
         threshold = self.threshold if threshold is None else threshold
         return float((self._points < np.float32(threshold)).mean()) if self.games else 0.0
 
@@ -92,11 +114,14 @@ class ResignCalibration:
         return np.array([self.false_positives(float(threshold)) for threshold in thresholds])
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return what a checkpoint needs: float32[window] points, oldest first, and how many of them there are."""
+        """Return what a checkpoint needs: float32[window] points, oldest first, and how many of
+        them there are."""
         points = np.zeros(self._window, np.float32)
         points[: self.games] = self._points
         return {"points": points, "count": np.asarray(self.games, np.int64)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go back to a `state`; one of a longer window keeps its most recent games."""
-        self._points = np.asarray(state["points"], np.float32)[: int(state["count"])][-self._window :].copy()
+        self._points = np.asarray(state["points"], np.float32)[: int(state["count"])][
+            -self._window :
+        ].copy()

@@ -1,7 +1,8 @@
 """Self-play: many games step together in one compiled program over the device mesh.
 
-A dispatch plays K moves of every game. Nothing leaves the devices in between: search, choice of the move, resignation, rules and the restart of finished
-games are one `jit(shard_map)` without collectives (AGZ methods, 'Self-play').
+A dispatch plays K moves of every game. Nothing leaves the devices in between: search, choice of the
+move, resignation, rules and the restart of finished games are one `jit(shard_map)` without
+collectives (AGZ methods, 'Self-play').
 """
 
 from __future__ import annotations
@@ -41,13 +42,22 @@ class Selfplay(NamedTuple):
     init: Callable[..., Carry]
     """(key, starts) -> fresh games, sharded over the mesh."""
     play: Callable[..., tuple[Carry, Step]]
-    """(inference parameters, carry, key, resign threshold float32[], starts) -> (carry, Step[K, B, ...]). The carry is donated.
+    """(inference parameters, carry, key, resign threshold float32[], starts) -> (carry, Step[K, B,
+    ...]). The carry is donated.
 
-    `starts` are the states[P] that games begin with, each drawn with the key; None, the default, is the game's own beginning.
+    `starts` are the states[P] that games begin with, each drawn with the key; None, the default, is
+    the game's own beginning.
     """
 
 
-def make_selfplay(config: SelfplayConfig, game: Game, search: SearchFn, fast_search: SearchFn | None, mesh: Mesh, most_visits: int | None = None) -> Selfplay:
+def make_selfplay(
+    config: SelfplayConfig,
+    game: Game,
+    search: SearchFn,
+    fast_search: SearchFn | None,
+    mesh: Mesh,
+    most_visits: int | None = None,
+) -> Selfplay:
     """Make the compiled programs of self-play.
 
     Args:
@@ -56,18 +66,29 @@ def make_selfplay(config: SelfplayConfig, game: Game, search: SearchFn, fast_sea
       search: the full search of one batch of positions.
       fast_search: the smaller search of playout-cap randomisation (KG section 3.1), or None.
       mesh: the devices over which the games are spread.
-      most_visits: the simulations of a full search whose visits are the policy target, which are kept as they are; None is a target of the search's own
-        (`SearchOutput.weights`).
+      most_visits: the simulations of a full search whose visits are the policy target, which are
+        kept as they are; None is a target of the search's own (`SearchOutput.weights`).
 
     Raises:
-      ValueError: the games do not divide over the devices, or a search has more simulations than a target can count.
+      ValueError: the games do not divide over the devices, or a search has more simulations than a
+        target can count.
     """
     if most_visits is not None and most_visits > MAX_VISITS:
-        raise ValueError(f"search.num-simulations = {most_visits}: the policy targets of self-play count at most {MAX_VISITS:,} visits")
+        raise ValueError(
+            f"search.num-simulations = {most_visits}: the policy targets of self-play "
+            f"count at most {MAX_VISITS:,} visits"
+        )
     mesh_lib.check_divides(config.num_games, mesh, "selfplay.num-games")
     local_games = config.num_games // mesh.size
-    if config.search_batch is not None and local_games > config.search_batch and local_games % config.search_batch:
-        raise ValueError(f"selfplay.search-batch = {config.search_batch} does not divide the {local_games} games of one device")
+    if (
+        config.search_batch is not None
+        and local_games > config.search_batch
+        and local_games % config.search_batch
+    ):
+        raise ValueError(
+            f"selfplay.search-batch = {config.search_batch} does not divide the "
+            f"{local_games} games of one device"
+        )
     search = in_chunks(search, config.search_batch)
     fast_search = None if fast_search is None else in_chunks(fast_search, config.search_batch)
     axis = mesh_lib.DATA_AXIS
@@ -77,30 +98,65 @@ def make_selfplay(config: SelfplayConfig, game: Game, search: SearchFn, fast_sea
         local_key = jax.random.fold_in(key, jax.lax.axis_index(axis))
         return new_games(config, game, local_key, local_games, starts)
 
-    def play(params: PyTree, carry: Carry, key: Array, threshold: Array, starts: PyTree) -> tuple[Carry, Step]:
-        keys = jax.random.split(jax.random.fold_in(key, jax.lax.axis_index(axis)), config.moves_per_dispatch)
+    def play(
+        params: PyTree, carry: Carry, key: Array, threshold: Array, starts: PyTree
+    ) -> tuple[Carry, Step]:
+        keys = jax.random.split(
+            jax.random.fold_in(key, jax.lax.axis_index(axis)), config.moves_per_dispatch
+        )
 
         def move(carry: Carry, move_key: Array) -> tuple[Carry, Step]:
-            return _move(config, game, search, fast_search, most_visits, params, carry, move_key, threshold, starts)
+            return _move(
+                config,
+                game,
+                search,
+                fast_search,
+                most_visits,
+                params,
+                carry,
+                move_key,
+                threshold,
+                starts,
+            )
 
         return jax.lax.scan(move, carry, keys)
 
     everywhere = PartitionSpec()
-    sharded_init = jax.shard_map(init, mesh=mesh, in_specs=(everywhere, everywhere), out_specs=games, check_vma=False)
-    sharded_play = jax.shard_map(play, mesh=mesh, in_specs=(everywhere, games, everywhere, everywhere, everywhere), out_specs=(games, chunk), check_vma=False)
+    sharded_init = jax.shard_map(
+        init, mesh=mesh, in_specs=(everywhere, everywhere), out_specs=games, check_vma=False
+    )
+    sharded_play = jax.shard_map(
+        play,
+        mesh=mesh,
+        in_specs=(everywhere, games, everywhere, everywhere, everywhere),
+        out_specs=(games, chunk),
+        check_vma=False,
+    )
 
-    def play_all(params: PyTree, carry: Carry, key: Array, threshold: Array, starts: PyTree = None) -> tuple[Carry, Step]:
+    def play_all(
+        params: PyTree, carry: Carry, key: Array, threshold: Array, starts: PyTree = None
+    ) -> tuple[Carry, Step]:
         return sharded_play(params, carry, key, threshold, starts)
 
-    return Selfplay(init=jax.jit(lambda key, starts=None: sharded_init(key, starts)), play=jax.jit(play_all, donate_argnums=1))
+    return Selfplay(
+        init=jax.jit(lambda key, starts=None: sharded_init(key, starts)),
+        play=jax.jit(play_all, donate_argnums=1),
+    )
 
 
-def new_games(config: SelfplayConfig, game: Game, key: Array, count: int, starts: PyTree = None) -> Carry:
-    """Return `count` games before their first move, each at one of the states[P] `starts` or, without them, at the game's own beginning."""
+def new_games(
+    config: SelfplayConfig, game: Game, key: Array, count: int, starts: PyTree = None
+) -> Carry:
+    """Return `count` games before their first move, each at one of the states[P] `starts` or,
+    without them, at the game's own beginning."""
     if starts is None:
-        states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), game.init())
+        states = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), game.init()
+        )
     else:
-        index = jax.random.randint(jax.random.fold_in(key, 1), (count,), 0, jax.tree.leaves(starts)[0].shape[0])
+        index = jax.random.randint(
+            jax.random.fold_in(key, 1), (count,), 0, jax.tree.leaves(starts)[0].shape[0]
+        )
         states = jax.tree.map(lambda leaf: leaf[index], starts)
     can_resign = jax.random.bernoulli(key, 1.0 - config.resign_disabled, (count,))
     return Carry(states=states, ply=jnp.zeros(count, jnp.int32), can_resign=can_resign)
@@ -120,10 +176,20 @@ def _move(
 ) -> tuple[Carry, Step]:
     """Play one move in each of the games and put new ones in the place of those that end."""
     search_key, move_key, cap_key, new_key, random_key = jax.random.split(key, 5)
-    output, is_full = _capped_search(config, search, fast_search, params, search_key, cap_key, carry.states)
-    action = choose(move_key, output.visits.astype(jnp.float32), output.action, carry.ply, config.temperature_moves)
+    output, is_full = _capped_search(
+        config, search, fast_search, params, search_key, cap_key, carry.states
+    )
+    action = choose(
+        move_key,
+        output.visits.astype(jnp.float32),
+        output.action,
+        carry.ply,
+        config.temperature_moves,
+    )
     if config.random_moves:
-        action = _explore(config, random_key, jax.vmap(game.legal_action_mask)(carry.states), action, carry.ply)
+        action = _explore(
+            config, random_key, jax.vmap(game.legal_action_mask)(carry.states), action, carry.ply
+        )
     hopeless = (output.value < threshold) & (output.best_child_value < threshold)
     resigned = hopeless & carry.can_resign & config.resign
 
@@ -135,7 +201,11 @@ def _move(
     rewards = jnp.where(resigned[:, None], resign_rewards, jax.vmap(game.rewards)(stepped))
 
     room = policy_room(game)
-    policy = policy_words(output.weights, room) if most_visits is None else policy_words(output.visits, min(room, most_visits))
+    policy = (
+        policy_words(output.weights, room)
+        if most_visits is None
+        else policy_words(output.visits, min(room, most_visits))
+    )
     step = Step(
         frame=jax.vmap(game.pack_frame)(carry.states),
         to_play=to_play.astype(jnp.uint8),
@@ -151,21 +221,35 @@ def _move(
     )
     fresh = new_games(config, game, new_key, finished.shape[0], starts)
     kept = Carry(states=stepped, ply=carry.ply + 1, can_resign=carry.can_resign)
-    return jax.tree.map(lambda new, old: jnp.where(_align(finished, old), new, old), fresh, kept), step
+    return jax.tree.map(
+        lambda new, old: jnp.where(_align(finished, old), new, old), fresh, kept
+    ), step
 
 
 def _explore(config: SelfplayConfig, key: Array, legal: Array, action: Array, ply: Array) -> Array:
-    """Return `action` int32[B] with some of the moves at the start of a game replaced by legal ones (bool[B, A]), all equally likely."""
+    """Return `action` int32[B] with some of the moves at the start of a game replaced by legal ones
+    (bool[B, A]), all equally likely."""
     share_key, action_key = jax.random.split(key)
-    explores = (ply < config.random_moves) & jax.random.bernoulli(share_key, config.random_share, ply.shape)
-    anything = jax.random.categorical(action_key, jnp.where(legal, 0.0, -jnp.inf), axis=-1).astype(action.dtype)
+    explores = (ply < config.random_moves) & jax.random.bernoulli(
+        share_key, config.random_share, ply.shape
+    )
+    anything = jax.random.categorical(action_key, jnp.where(legal, 0.0, -jnp.inf), axis=-1).astype(
+        action.dtype
+    )
     return jnp.where(explores, anything, action)
 
 
 def _capped_search(
-    config: SelfplayConfig, search: SearchFn, fast_search: SearchFn | None, params: PyTree, key: Array, cap_key: Array, states: PyTree
+    config: SelfplayConfig,
+    search: SearchFn,
+    fast_search: SearchFn | None,
+    params: PyTree,
+    key: Array,
+    cap_key: Array,
+    states: PyTree,
 ) -> tuple[SearchOutput, Array]:
-    """Search in full, or for a random share of the moves only a little (one draw for all games of a device, so that the saving is real)."""
+    """Search in full, or for a random share of the moves only a little (one draw for all games of a
+    device, so that the saving is real)."""
     if fast_search is None:
         return search(params, key, states), jnp.array(True)
     is_full = jax.random.bernoulli(cap_key, config.full_search_probability)
@@ -174,7 +258,8 @@ def _capped_search(
 
 
 def in_chunks(search: SearchFn, size: int | None) -> SearchFn:
-    """Return a search of the same positions, `size` at a time, that keeps no tree: the memory of a batch of trees is the largest of a run."""
+    """Return a search of the same positions, `size` at a time, that keeps no tree: the memory of a
+    batch of trees is the largest of a run."""
 
     def run(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
         count = jax.tree.leaves(roots)[0].shape[0]

@@ -1,6 +1,7 @@
 """Settings of self-play.
 
-Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
+Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its
+pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ class SelfplayConfig:
     num_games: int = 4096
     """Games played side by side over all devices together."""
     search_batch: int | None = None
-    """Games of one device searched at once; fewer bound the memory of the trees. None is all of them."""
+    """Games of one device searched at once; fewer bound the memory of the trees. None is all of
+    them."""
     moves_per_dispatch: int = 16
     """Moves of every game per compiled call; nothing leaves the devices in between."""
     dispatches_per_iteration: int = 4
@@ -25,23 +27,39 @@ class SelfplayConfig:
     temperature_moves: int = 30
     """Moves at temperature 1 from the start of a game, then 0 (AGZ: 30)."""
     random_moves: int = 0
-    """Moves at the start of a game that may be drawn from all legal ones (random-share), so that self-play meets positions that it would avoid (the papers have none)."""
+    """Moves at the start of a game that may be drawn from all legal ones (random-share), so that
+    self-play meets positions that it would avoid (the papers have none)."""
     random_share: float = 0.1
     """Share of those moves that are so drawn; the search's policy is what is learned there too."""
     resign: bool = True
-    """Whether self-play resigns: when the root's value and the best child's are below a threshold that is calibrated as games arrive (AGZ: yes)."""
+    """Whether self-play resigns: when the root's value and the best child's are below a threshold
+    that is calibrated as games arrive (AGZ: yes)."""
     resign_false_positives: float = 0.05
     """Share of won games that the threshold may give up (AGZ: below 5%)."""
     resign_disabled: float = 0.10
     """Share of games played to the end, from which the threshold is calibrated (AGZ: 10%)."""
     resign_min_games: int = 200
-    """Games played to the end before anything resigns (none given; below it the 5% is not measurable)."""
+    """Games played to the end before anything resigns (none given; below it the 5% is not
+    measurable)."""
     fast_simulations: int | None = None
     """Playout-cap randomisation (KG): simulations of the fast moves; None is off."""
     full_search_probability: float = 0.25
-    """Playout-cap randomisation (KG): share of moves that get the full search and become policy targets."""
+    """Playout-cap randomisation (KG): share of moves that get the full search and become policy
+    targets."""
 
     def __post_init__(self) -> None:
-        check_range(self, "selfplay", "num_games search_batch moves_per_dispatch dispatches_per_iteration resign_min_games fast_simulations", 1)
+        check_range(
+            self,
+            "selfplay",
+            "num_games search_batch moves_per_dispatch dispatches_per_iteration "
+            "resign_min_games fast_simulations",
+            1,
+        )
         check_range(self, "selfplay", "temperature_moves random_moves", 0)
-        check_range(self, "selfplay", "random_share resign_false_positives resign_disabled full_search_probability", 0, 1)
+        check_range(
+            self,
+            "selfplay",
+            "random_share resign_false_positives resign_disabled full_search_probability",
+            0,
+            1,
+        )

@@ -1,7 +1,9 @@
-"""Policy targets as words of 32 bits, one for each move that has a share of them: what leaves the device stands in the shard and comes back in a batch.
+"""Policy targets as words of 32 bits, one for each move that has a share of them: what leaves the
+device stands in the shard and comes back in a batch.
 
-The low half of a word is the move's weight, up to a factor that all moves of a target share: a number of visits, which is kept exactly, or the bits of a float16,
-in which case the highest bit is set. The 15 bits between are the action. The word 0 is no move.
+The low half of a word is the move's weight, up to a factor that all moves of a target share: a
+number of visits, which is kept exactly, or the bits of a float16, in which case the highest bit is
+set. The 15 bits between are the action. The word 0 is no move.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ def policy_words(weights: Array, slots: int) -> Array:
     """Return uint32[..., S]: a policy target as words, in any order, 0 in places left over.
 
     Args:
-      weights: int32[..., A] visits of at most `MAX_VISITS`, or float32[..., A] with a sum of one, of which shares below 3e-8, half the smallest float16, are left
-        out; of either at most `slots` are above zero.
+      weights: int32[..., A] visits of at most `MAX_VISITS`, or float32[..., A] with a sum of one,
+        of which shares below 3e-8, half the smallest float16, are left out; of either at most
+        `slots` are above zero.
       slots: room for moves; S is `slots`, or A where there are no more actions.
     """
     num_actions = weights.shape[-1]
@@ -32,36 +35,51 @@ def policy_words(weights: Array, slots: int) -> Array:
     else:
         action = jnp.broadcast_to(jnp.arange(num_actions, dtype=jnp.int32), weights.shape)
     if jnp.issubdtype(weights.dtype, jnp.floating):
-        low, mark = jax.lax.bitcast_convert_type(weights.astype(jnp.float16), jnp.uint16).astype(jnp.uint32), jnp.uint32(_IS_HALF)
+        low, mark = (
+            jax.lax.bitcast_convert_type(weights.astype(jnp.float16), jnp.uint16).astype(
+                jnp.uint32
+            ),
+            jnp.uint32(_IS_HALF),
+        )
     else:
         low, mark = weights.astype(jnp.uint32), jnp.uint32(0)
     return jnp.where(low > 0, mark | (action.astype(jnp.uint32) << 16) | low, jnp.uint32(0))
 
 
 def dense_policy(words: Array, num_actions: int) -> Array:
-    """Return float32[A], the policy target uint32[S] of `policy_words` over all actions, with a sum of one, or zero if it is empty."""
+    """Return float32[A], the policy target uint32[S] of `policy_words` over all actions, with a sum
+    of one, or zero if it is empty."""
     low = words & jnp.uint32(0xFFFF)
     half = jax.lax.bitcast_convert_type(low.astype(jnp.uint16), jnp.float16).astype(jnp.float32)
     weight = jnp.where(words >= jnp.uint32(_IS_HALF), half, low.astype(jnp.float32))
-    # Empty places go to places of their own beyond the end, so that every place is written once and the order of writing cannot matter.
+    # Empty places go to places of their own beyond the end, so that every place is written once and
+    # the order of writing cannot matter.
     action = ((words >> 16) & jnp.uint32(0x7FFF)).astype(jnp.int32)
     place = jnp.where(words > 0, action, num_actions + jnp.arange(words.shape[0], dtype=jnp.int32))
     total = jnp.sum(weight)
     share = weight / jnp.where(total > 0, total, 1.0)
-    return jnp.zeros(num_actions, jnp.float32).at[place].set(share, mode="drop", unique_indices=True)
+    return (
+        jnp.zeros(num_actions, jnp.float32).at[place].set(share, mode="drop", unique_indices=True)
+    )
 
 
 def words_of(action: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Host side: return the words uint32[...] of actions int[...] with weights of the same shape, uint16 visits or float16; 0 where the action is below 0."""
+    """Host side: return the words uint32[...] of actions int[...] with weights of the same shape,
+    uint16 visits or float16; 0 where the action is below 0."""
     mark = np.uint32(_IS_HALF if weight.dtype == np.float16 else 0)
     low = weight.view(np.uint16).astype(np.uint32)
-    return np.where((action >= 0) & (low > 0), mark | (action.astype(np.uint32) << 16) | low, np.uint32(0))
+    return np.where(
+        (action >= 0) & (low > 0), mark | (action.astype(np.uint32) << 16) | low, np.uint32(0)
+    )
 
 
 def split_words(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Host side: return the actions int16[...] and weights float32[...] of words uint32[...]; -1 and 0 where there is no move."""
+    """Host side: return the actions int16[...] and weights float32[...] of words uint32[...]; -1
+    and 0 where there is no move."""
     low = (words & 0xFFFF).astype(np.uint16)
-    weight = np.where(words >= _IS_HALF, low.view(np.float16).astype(np.float32), low.astype(np.float32))
+    weight = np.where(
+        words >= _IS_HALF, low.view(np.float16).astype(np.float32), low.astype(np.float32)
+    )
     return np.where(words > 0, (words >> 16) & 0x7FFF, -1).astype(np.int16), weight
 
 
@@ -71,6 +89,7 @@ def policy_room(game: Game) -> int:
 
 
 def spans(start: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return int64[sum of count]: the places of stretches of `count` items from `start` on, one stretch after the other."""
+    """Return int64[sum of count]: the places of stretches of `count` items from `start` on, one
+    stretch after the other."""
     begin = np.cumsum(count, dtype=np.int64) - count
     return np.arange(int(count.sum()), dtype=np.int64) + np.repeat(start - begin, count)

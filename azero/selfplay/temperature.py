@@ -1,4 +1,5 @@
-"""Choosing a move from what the search says: in proportion to the visits at the start of a game, the best move afterwards."""
+"""Choosing a move from what the search says: in proportion to the visits at the start of a game,
+the best move afterwards."""
 
 from __future__ import annotations
 
@@ -9,20 +10,26 @@ import jax.numpy as jnp
 from azero.types import Array
 
 
-def choose(key: Array, weights: Array, greedy_action: Array, ply: Array, temperature_moves: int | Array) -> Array:
-    """Choose a move for each game: temperature 1 for the first moves, then 0 (AlphaGo Zero, methods, 'Self-play').
+def choose(
+    key: Array, weights: Array, greedy_action: Array, ply: Array, temperature_moves: int | Array
+) -> Array:
+    """Choose a move for each game: temperature 1 for the first moves, then 0 (AlphaGo Zero,
+    methods, 'Self-play').
 
-    Temperature 1 draws in proportion to `weights`; temperature 0 takes `greedy_action`, so ties are broken where the search breaks them.
+    Temperature 1 draws in proportion to `weights`; temperature 0 takes `greedy_action`, so ties are
+    broken where the search breaks them.
 
     Args:
       key: a PRNG key.
-      weights: float32[B, A], non-negative, zero on illegal actions; visit counts and distributions both will do.
+      weights: float32[B, A], non-negative, zero on illegal actions; visit counts and distributions
+        both will do.
       greedy_action: int32[B], the move the search would play.
       ply: int32[B], moves played so far in each game.
       temperature_moves: moves at temperature 1 from the start of the game, one number or int32[B].
 
     Returns:
-      int32[B]. An action of weight zero is never drawn; a game whose weights are all zero gets its greedy action.
+      int32[B]. An action of weight zero is never drawn; a game whose weights are all zero gets its
+        greedy action.
     """
     chex.assert_rank([weights, greedy_action, ply], [2, 1, 1])
     chex.assert_equal_shape([greedy_action, ply, weights[:, 0]])

@@ -1,7 +1,8 @@
 """What self-play records of every move, and how finished games are put together on the host.
 
-The device emits chunks of `Step` arrays [K, B, ...] in which the games of all slots run on side by side. The `Assembler` keeps the moves of unfinished games
-in one ring buffer along time, so that taking out all games that finished in a chunk is one gather per column, with no Python per position.
+The device emits chunks of `Step` arrays [K, B, ...] in which the games of all slots run on side by
+side. The `Assembler` keeps the moves of unfinished games in one ring buffer along time, so that
+taking out all games that finished in a chunk is one gather per column, with no Python per position.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Step(NamedTuple):
     action: Any
     """int16[...]: the move."""
     policy: Any
-    """uint32[..., S]: the policy target, a word for each move that has a share of it (`azero.selfplay.targets`), 0 in places left over."""
+    """uint32[..., S]: the policy target, a word for each move that has a share of it
+    (`azero.selfplay.targets`), 0 in places left over."""
     is_target: Any
     """bool[...]: the search was a full one, so the policy is a target."""
     root_value: Any
@@ -49,7 +51,8 @@ class Step(NamedTuple):
 
 
 class Games(NamedTuple):
-    """Finished games as columns: T positions of all games one after the other, G games, in the order in which they ended."""
+    """Finished games as columns: T positions of all games one after the other, G games, in the
+    order in which they ended."""
 
     frame: HostArray
     """uint32[T, F]"""
@@ -76,7 +79,8 @@ class Games(NamedTuple):
     number: HostArray
     """int64[G]: running number of the game among all that this process finished, from 0."""
     network: HostArray
-    """int32[G, 2]: the networks that played the first and the last move, by the iteration after which they stood; `NO_NETWORK` in games of people."""
+    """int32[G, 2]: the networks that played the first and the last move, by the iteration after
+    which they stood; `NO_NETWORK` in games of people."""
     policy: HostArray
     """uint32[E]: the words of all policy targets, position after position."""
 
@@ -87,7 +91,8 @@ class Games(NamedTuple):
 
 
 _COLUMNS = Games._fields[:7]
-"""The fields with one row per position. The `Assembler` keeps them, and makes `policy_count` of the `policy` of a `Step`."""
+"""The fields with one row per position. The `Assembler` keeps them, and makes `policy_count` of the
+`policy` of a `Step`."""
 
 _START = "policy_start"
 """The `Assembler`'s own column: where the words of a position begin."""
@@ -99,15 +104,21 @@ def select_games(games: Games, chosen: HostArray) -> Games:
     """Return the games where bool[G] `chosen` holds."""
     rows = np.repeat(chosen, games.length)
     words = np.repeat(rows, games.policy_count)
-    kept = {name: getattr(games, name)[rows if name in _COLUMNS else chosen] for name in Games._fields if name != "policy"}
+    kept = {
+        name: getattr(games, name)[rows if name in _COLUMNS else chosen]
+        for name in Games._fields
+        if name != "policy"
+    }
     return Games(**kept, policy=games.policy[words])
 
 
 class Assembler:
     """Joins chunks of moves into finished games.
 
-    All slots share one time axis. A slot's unfinished game covers the times from its start up to now, so the ring is as long as the longest unfinished game.
-    The words of policy targets lie beside it, one stretch for each position; those of finished games are cleared away when they are most of them.
+    All slots share one time axis. A slot's unfinished game covers the times from its start up to
+    now, so the ring is as long as the longest unfinished game. The words of policy targets lie
+    beside it, one stretch for each position; those of finished games are cleared away when they are
+    most of them.
     """
 
     def __init__(self, num_slots: int) -> None:
@@ -126,20 +137,30 @@ class Assembler:
         return int((self._now - self._start).sum())
 
     def add(self, chunk: Step, network: int) -> Games:
-        """Take in a chunk of moves, host arrays [K, B, ...], that `network` played (see `Games.network`), and return the games that it finished."""
+        """Take in a chunk of moves, host arrays [K, B, ...], that `network` played (see
+        `Games.network`), and return the games that it finished."""
         chunk = Step(*(np.asarray(column) for column in chunk))
         num_moves, num_slots = chunk.finished.shape
-        assert num_slots == self.num_slots, f"a chunk of {num_slots} games for {self.num_slots} slots"
+        assert num_slots == self.num_slots, (
+            f"a chunk of {num_slots} games for {self.num_slots} slots"
+        )
         self._network = np.where(self._start == self._now, np.int32(network), self._network)
         self._append(self._unpack(chunk), num_moves)
         move, slot = np.nonzero(chunk.finished)
         first, last = self._spans(move, slot, num_moves)
-        first_network = np.where(first >= self._now - num_moves, np.int32(network), self._network[slot])
-        self._network[slot] = network  # where the next game has begun; one that begins with the next chunk is set then
+        first_network = np.where(
+            first >= self._now - num_moves, np.int32(network), self._network[slot]
+        )
+        self._network[slot] = (
+            # where the next game has begun; one that begins with the next chunk is set then
+            network
+        )
         length = (last - first + 1).astype(np.int32)
         begin = np.cumsum(length, dtype=np.int64) - length
         row = np.arange(int(length.sum()), dtype=np.int64)
-        flat = (row + np.repeat(first - begin, length)) % max(1, self._capacity) * num_slots + np.repeat(slot, length)
+        flat = (row + np.repeat(first - begin, length)) % max(
+            1, self._capacity
+        ) * num_slots + np.repeat(slot, length)
         columns = {name: _rows(column)[flat] for name, column in self._columns.items()}
         policy = self._policy[spans(columns.pop(_START), columns["policy_count"])]
         self._num_live -= len(policy)
@@ -162,9 +183,14 @@ class Assembler:
         return numbers
 
     def state_dict(self) -> dict[str, HostArray]:
-        """Return the unfinished games as numpy arrays: lengths per slot, and their positions slot by slot."""
+        """Return the unfinished games as numpy arrays: lengths per slot, and their positions slot
+        by slot."""
         length = self._now - self._start
-        state: dict[str, HostArray] = {"length": length, "num_games": np.asarray(self.num_games, np.int64), "network": self._network}
+        state: dict[str, HostArray] = {
+            "length": length,
+            "num_games": np.asarray(self.num_games, np.int64),
+            "network": self._network,
+        }
         if self._columns:
             flat = self._pending_rows(length)
             columns = {name: _rows(column)[flat] for name, column in self._columns.items()}
@@ -181,28 +207,42 @@ class Assembler:
         state = _with_words(state)
         length = state["length"].astype(np.int64)
         if len(length) != self.num_slots:
-            raise ValueError(f"the games in flight are those of {len(length)} slots, not of {self.num_slots}")
+            raise ValueError(
+                f"the games in flight are those of {len(length)} slots, not of {self.num_slots}"
+            )
         self.num_games = int(state["num_games"])
-        self._network = state.get("network", np.full(len(length), NO_NETWORK, np.int32))  # older checkpoints do not say
+        self._network = state.get(
+            "network", np.full(len(length), NO_NETWORK, np.int32)
+        )  # older checkpoints do not say
         self._now = int(length.max(initial=0))
         self._start = self._now - length
         self._columns, self._capacity = {}, 0
-        columns = {name.removeprefix("column."): column for name, column in state.items() if name.startswith("column.")}
+        columns = {
+            name.removeprefix("column."): column
+            for name, column in state.items()
+            if name.startswith("column.")
+        }
         self._clear_policy()
         if columns:
             self._policy = state["policy"]
             self._num_words = self._num_live = len(self._policy)
             columns[_START] = _starts(columns["policy_count"])
-        self._grow({name: (column.shape[1:], column.dtype) for name, column in columns.items()}, self._now)
+        self._grow(
+            {name: (column.shape[1:], column.dtype) for name, column in columns.items()}, self._now
+        )
         flat = self._pending_rows(length) if columns else None
         for name, column in columns.items():
             _rows(self._columns[name])[flat] = column
 
     @staticmethod
-    def redistribute(states: Sequence[Mapping[str, HostArray]], first: int, last: int) -> dict[str, HostArray]:
-        """Return the state of slots `first` to `last` (excluded) where the slots of `states` are counted one state after the other.
+    def redistribute(
+        states: Sequence[Mapping[str, HostArray]], first: int, last: int
+    ) -> dict[str, HostArray]:
+        """Return the state of slots `first` to `last` (excluded) where the slots of `states` are
+        counted one state after the other.
 
-        Games are numbered on from the highest number of all, so that no process gives a number twice.
+        Games are numbered on from the highest number of all, so that no process gives a number
+        twice.
         """
         states = [_with_words(state) for state in states]
         length = np.concatenate([state["length"] for state in states])
@@ -210,32 +250,63 @@ class Assembler:
         rows = slice(int(bounds[first]), int(bounds[last]))
         columns = [name for name in states[0] if name.startswith("column.")]
         number = np.asarray(max(int(state["num_games"]) for state in states), np.int64)
-        unknown = [np.full(len(state["length"]), NO_NETWORK, np.int32) for state in states]  # older checkpoints do not say
-        network = np.concatenate([state.get("network", none) for state, none in zip(states, unknown, strict=True)])
-        divided = {"length": length[first:last], "num_games": number, "network": network[first:last]}
-        divided |= {name: np.concatenate([state[name] for state in states])[rows] for name in columns}
+        unknown = [
+            np.full(len(state["length"]), NO_NETWORK, np.int32) for state in states
+        ]  # older checkpoints do not say
+        network = np.concatenate(
+            [state.get("network", none) for state, none in zip(states, unknown, strict=True)]
+        )
+        divided = {
+            "length": length[first:last],
+            "num_games": number,
+            "network": network[first:last],
+        }
+        divided |= {
+            name: np.concatenate([state[name] for state in states])[rows] for name in columns
+        }
         if columns:
-            ends = np.concatenate([[0], np.cumsum(np.concatenate([state["column.policy_count"] for state in states]), dtype=np.int64)])
-            divided["policy"] = np.concatenate([state["policy"] for state in states])[ends[rows.start] : ends[rows.stop]]
+            ends = np.concatenate(
+                [
+                    [0],
+                    np.cumsum(
+                        np.concatenate([state["column.policy_count"] for state in states]),
+                        dtype=np.int64,
+                    ),
+                ]
+            )
+            divided["policy"] = np.concatenate([state["policy"] for state in states])[
+                ends[rows.start] : ends[rows.stop]
+            ]
         return divided
 
     def _pending_rows(self, length: HostArray) -> HostArray:
         """Return the rows of the flattened ring that hold the unfinished games, slot by slot."""
         begin = np.cumsum(length) - length
         time = np.arange(int(length.sum()), dtype=np.int64) + np.repeat(self._start - begin, length)
-        return time % max(1, self._capacity) * self.num_slots + np.repeat(np.arange(self.num_slots), length)
+        return time % max(1, self._capacity) * self.num_slots + np.repeat(
+            np.arange(self.num_slots), length
+        )
 
     def _unpack(self, chunk: Step) -> dict[str, HostArray]:
-        """Return the columns of a chunk, and put the words of its policy targets behind those that are there."""
+        """Return the columns of a chunk, and put the words of its policy targets behind those that
+        are there."""
         is_word = (chunk.policy != 0) & chunk.is_target[..., None]
         words, count = chunk.policy[is_word], is_word.sum(axis=-1, dtype=np.int32)
         end = self._num_words + len(words)
         if end > len(self._policy):
-            self._policy = np.concatenate([self._policy[: self._num_words], np.empty(max(end, 2 * len(self._policy)) - self._num_words, np.uint32)])
+            self._policy = np.concatenate(
+                [
+                    self._policy[: self._num_words],
+                    np.empty(max(end, 2 * len(self._policy)) - self._num_words, np.uint32),
+                ]
+            )
         self._policy[self._num_words : end] = words
         start = self._num_words + _starts(count.reshape(-1)).reshape(count.shape)
         self._num_words, self._num_live = end, self._num_live + len(words)
-        return {name: getattr(chunk, name) for name in _COLUMNS if name != "policy_count"} | {"policy_count": count, _START: start}
+        return {name: getattr(chunk, name) for name in _COLUMNS if name != "policy_count"} | {
+            "policy_count": count,
+            _START: start,
+        }
 
     def _clear_policy(self) -> None:
         self._policy = np.zeros(0, np.uint32)
@@ -253,7 +324,9 @@ class Assembler:
     def _append(self, chunk: dict[str, HostArray], num_moves: int) -> None:
         needed = self._now + num_moves - int(self._start.min(initial=self._now))
         if needed > self._capacity:
-            self._grow({name: (column.shape[2:], column.dtype) for name, column in chunk.items()}, needed)
+            self._grow(
+                {name: (column.shape[2:], column.dtype) for name, column in chunk.items()}, needed
+            )
         at = self._now % self._capacity
         head = min(num_moves, self._capacity - at)
         for name, column in self._columns.items():
@@ -273,8 +346,11 @@ class Assembler:
             self._columns[name] = column
         self._capacity = capacity
 
-    def _spans(self, move: HostArray, slot: HostArray, num_moves: int) -> tuple[HostArray, HostArray]:
-        """Return first and last time of the games that ended at (move, slot), and move the starts of their slots on."""
+    def _spans(
+        self, move: HostArray, slot: HostArray, num_moves: int
+    ) -> tuple[HostArray, HostArray]:
+        """Return first and last time of the games that ended at (move, slot), and move the starts
+        of their slots on."""
         chunk_start = self._now - num_moves
         last = chunk_start + move.astype(np.int64)
         first = self._start[slot]
@@ -298,10 +374,18 @@ def _starts(count: HostArray) -> HostArray:
 
 
 def _with_words(state: Mapping[str, HostArray]) -> Mapping[str, HostArray]:
-    """Return the state of an `Assembler` with its policies as words: older checkpoints have the 48 most probable moves of each as int16 and float16."""
+    """Return the state of an `Assembler` with its policies as words: older checkpoints have the 48
+    most probable moves of each as int16 and float16."""
     if "column.policy_index" not in state:
         return state
     words = words_of(state["column.policy_index"], state["column.policy_weight"])
     is_word = (words != 0) & state["column.is_target"][:, None]
-    rest = {name: column for name, column in state.items() if name not in ("column.policy_index", "column.policy_weight")}
-    return rest | {"column.policy_count": is_word.sum(axis=-1, dtype=np.int32), "policy": words[is_word]}
+    rest = {
+        name: column
+        for name, column in state.items()
+        if name not in ("column.policy_index", "column.policy_weight")
+    }
+    return rest | {
+        "column.policy_count": is_word.sum(axis=-1, dtype=np.int32),
+        "policy": words[is_word],
+    }

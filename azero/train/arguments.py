@@ -16,7 +16,8 @@ from azero.experiment import Experiment
 from azero.settings import Config
 
 _BUCKETS = ("gs:/", "s3:/")
-"""How the address of a bucket begins; as a path it would silently become a directory of this machine."""
+"""How the address of a bucket begins; as a path it would silently become a directory of this
+machine."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,14 @@ class ClusterOptions:
     """Where self-play and matches are, if not in the program's own process."""
 
     cluster: str | None = None
-    """Elastic self-play on Ray (docs/elastic.md): ray starts it on this machine; auto or HOST:PORT name a cluster that runs."""
+    """Elastic self-play on Ray (docs/elastic.md): ray starts it on this machine; auto or HOST:PORT
+    name a cluster that runs."""
     cluster_without_token: bool = False
-    """With --cluster auto or HOST:PORT: take a Ray that asks nobody for a token, on a network where nobody else is (docs/elastic.md)."""
+    """With --cluster auto or HOST:PORT: take a Ray that asks nobody for a token, on a network where
+    nobody else is (docs/elastic.md)."""
     workers: int = 2
-    """With --cluster: workers, each with selfplay.num-games games. Those for which there is no room start when there is."""
+    """With --cluster: workers, each with selfplay.num-games games. Those for which there is no room
+    start when there is."""
     worker_cpus: int = 1
     """With --cluster: CPU cores of a worker."""
     worker_gpus: float = 0.0
@@ -36,15 +40,20 @@ class ClusterOptions:
     worker_tpus: int = 0
     """With --cluster: TPU chips of a worker, all of one host."""
     learner_gpus: int = 0
-    """With --cluster: GPUs of this machine that Ray sets aside for the learner, which is this process; 0 leaves it the devices it sees."""
+    """With --cluster: GPUs of this machine that Ray sets aside for the learner, which is this
+    process; 0 leaves it the devices it sees."""
 
     def __post_init__(self) -> None:
         for name in ("workers", "worker_cpus"):
             if getattr(self, name) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} is at least 1, not {getattr(self, name)}")
+                raise ValueError(
+                    f"--{name.replace('_', '-')} is at least 1, not {getattr(self, name)}"
+                )
         for name in ("worker_gpus", "worker_tpus", "learner_gpus"):
             if getattr(self, name) < 0:
-                raise ValueError(f"--{name.replace('_', '-')} is at least 0, not {getattr(self, name)}")
+                raise ValueError(
+                    f"--{name.replace('_', '-')} is at least 0, not {getattr(self, name)}"
+                )
 
 
 @dataclass(frozen=True)
@@ -53,12 +62,14 @@ class Arguments:
 
     settings: Annotated[Config, tyro.conf.arg(name="")]
     config: Path | None = None
-    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/)."""
+    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see
+    configs/)."""
     workdir: Path | None = None
-    """Where the run lives: checkpoints, games, metrics, report. The same directory again continues the run. Default: runs/NAME."""
+    """Where the run lives: checkpoints, games, metrics, report. The same directory again continues
+    the run. Default: runs/NAME."""
     from_checkpoint: int | None = None
-    """Go back to this checkpoint, where learning has gone wrong since, and on from there with the settings given now. What was behind it is set aside. The same
-    command again continues."""
+    """Go back to this checkpoint, where learning has gone wrong since, and on from there with the
+    settings given now. What was behind it is set aside. The same command again continues."""
     data: Path | None = None
     """Experiments that learn from records: the directory of `azero data import`."""
     elastic: Annotated[ClusterOptions, tyro.conf.arg(name="")] = ClusterOptions()
@@ -68,22 +79,36 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
     """Return the settings of `experiment` under the overlay and the overrides of the command line.
 
     Raises:
-      ValueError: the overlay is wrong, or the working directory is a bucket. (A wrong flag ends the program with tyro's own message, which names the nearest flag.)
+      ValueError: the overlay is wrong, or the working directory is a bucket. (A wrong flag ends the
+        program with tyro's own message, which names the nearest flag.)
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     overlay = overlay_path(argv)
     settings = experiment.config if overlay is None else load_overlay(overlay, experiment.config)
     for table in ("game", "network", "search"):
-        if (kind := find_flag(argv, f"--{table}.name")) is not None:  # it decides which other flags there are
+        if (
+            kind := find_flag(argv, f"--{table}.name")
+        ) is not None:  # it decides which other flags there are
             try:
-                settings = dataclasses.replace(settings, **{table: getattr(settings, table).as_kind(kind)})
+                settings = dataclasses.replace(
+                    settings, **{table: getattr(settings, table).as_kind(kind)}
+                )
             except ValueError as error:
                 raise ValueError(f"--{table}.name is {error}") from error
     default = Arguments(settings=settings, config=overlay)
-    arguments = tyro.cli(Arguments, prog=f"python -m azero.experiments.{experiment.name}", description=experiment.title, default=default, args=argv)
+    arguments = tyro.cli(
+        Arguments,
+        prog=f"python -m azero.experiments.{experiment.name}",
+        description=experiment.title,
+        default=default,
+        args=argv,
+    )
     workdir = arguments.workdir if arguments.workdir is not None else Path("runs") / experiment.name
     if str(workdir).startswith(_BUCKETS):
-        raise ValueError(f"--workdir {workdir}: the working directory is one of the file system; mount the bucket and name the place it has there")
+        raise ValueError(
+            f"--workdir {workdir}: the working directory is one of the file system; mount "
+            f"the bucket and name the place it has there"
+        )
     return dataclasses.replace(arguments, workdir=workdir)
 
 

@@ -30,7 +30,8 @@ class Trained:
 
     steps: int
     metrics: dict[str, float]
-    """Means over the steps: loss, policy_loss, value_loss, entropies, accuracy, gradient norm; the last learning rate."""
+    """Means over the steps: loss, policy_loss, value_loss, entropies, accuracy, gradient norm; the
+    last learning rate."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class IterationDone:
     mean_length: float
     """Moves per new game; 0 where none ended."""
     network_age: float
-    """Iterations from the network that played a new game's first move to this one, on average; 0 where none ended."""
+    """Iterations from the network that played a new game's first move to this one, on average; 0
+    where none ended."""
     window_games: int
     window_positions: int
     resign_threshold: float
@@ -125,12 +127,14 @@ class LearnedFromRecords:
 
 @dataclass(frozen=True)
 class PolicyImproved:
-    """One mini-batch of games against an earlier self has been played and learned from; the state may be saved now."""
+    """One mini-batch of games against an earlier self has been played and learned from; the state
+    may be saved now."""
 
     iteration: int
     """Iterations done in all."""
     opponent_iteration: int
-    """After how many iterations the opponent joined the pool; 0 is the policy that the run began with."""
+    """After how many iterations the opponent joined the pool; 0 is the policy that the run began
+    with."""
     pool: int
     """Policies in the pool."""
     result: MatchResult

@@ -1,7 +1,9 @@
-"""The one loop: self-play, learning, evaluation. AlphaGo Zero (gated) and AlphaZero (continuous) are settings of it, Gumbel is another search in it.
+"""The one loop: self-play, learning, evaluation. AlphaGo Zero (gated) and AlphaZero (continuous)
+are settings of it, Gumbel is another search in it.
 
-The loop is a generator of events and does no logging, saving or plotting. Every random draw is a function of (seed, iteration, dispatch or step), so a run
-continued from a checkpoint repeats exactly what an unbroken run does.
+The loop is a generator of events and does no logging, saving or plotting. Every random draw is a
+function of (seed, iteration, dispatch or step), so a run continued from a checkpoint repeats
+exactly what an unbroken run does.
 """
 
 from __future__ import annotations
@@ -33,12 +35,22 @@ from azero.selfplay.selfplay import Carry, to_host
 from azero.selfplay.targets import policy_room
 from azero.selfplay.trajectory import NO_NETWORK, Assembler, Games
 from azero.settings import Config
-from azero.train.events import Evaluated, Event, IterationDone, MatchSkipped, Phase, Played, SampleGame, Trained
+from azero.train.events import (
+    Evaluated,
+    Event,
+    IterationDone,
+    MatchSkipped,
+    Phase,
+    Played,
+    SampleGame,
+    Trained,
+)
 from azero.train.programs import PLAY, START, Programs, iteration_key
 from azero.types import PyTree
 
 START_POSITIONS = "start_positions.txt"
-"""In a run's directory: its own copy of the file of start positions, so that it is continued as it was begun."""
+"""In a run's directory: its own copy of the file of start positions, so that it is continued as it
+was begun."""
 REPLAY = "replay"
 """In a run's directory: the games of the window."""
 SAMPLE_GAMES = 2
@@ -51,9 +63,11 @@ class RunState:
 
     train: TrainState
     best: PyTree
-    """Variables of the player that self-play uses under the gate; None without a gate (self-play then uses the newest)."""
+    """Variables of the player that self-play uses under the gate; None without a gate (self-play
+    then uses the newest)."""
     rival: PyTree
-    """Variables of the player of the previous evaluation; None where evaluations meet the best player."""
+    """Variables of the player of the previous evaluation; None where evaluations meet the best
+    player."""
     carry: Carry
     assembler: Assembler
     replay: Replay
@@ -71,7 +85,8 @@ class RunState:
 
     @property
     def player(self) -> PyTree:
-        """The variables that self-play uses: those of the best player under the gate, else the newest."""
+        """The variables that self-play uses: those of the best player under the gate, else the
+        newest."""
         return self.train.variables if self.best is None else self.best
 
     @property
@@ -81,7 +96,8 @@ class RunState:
 
 
 class Challenge(NamedTuple):
-    """A match that is due: the current player against the best one (AGZ's gate), or against the player of the previous evaluation."""
+    """A match that is due: the current player against the best one (AGZ's gate), or against the
+    player of the previous evaluation."""
 
     iteration: int
     current: PyTree
@@ -118,8 +134,13 @@ class Tally:
 
     def add_other_hosts(self) -> None:
         """Add the games of the other hosts; `positions` already are those of all."""
-        counts = np.asarray([self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages], np.int32)
-        self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages = map(int, mesh_lib.gather(counts).sum(axis=0, dtype=np.int64))
+        counts = np.asarray(
+            [self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages],
+            np.int32,
+        )
+        self.games, self.first_wins, self.draws, self.resigned, self.plies, self.ages = map(
+            int, mesh_lib.gather(counts).sum(axis=0, dtype=np.int64)
+        )
 
 
 class Loop:
@@ -136,8 +157,16 @@ class Loop:
         self.workdir = workdir
         mesh_lib.check_divides(config.learner.batch_size, mesh, "learner.batch-size")
         self.programs = Programs(config, mesh)
-        self.game, self.network, self.selfplay = self.programs.game, self.programs.network, self.programs.selfplay
-        self.start_states = None if config.game.start_positions is None else self._read_starts(Path(config.game.start_positions))
+        self.game, self.network, self.selfplay = (
+            self.programs.game,
+            self.programs.network,
+            self.programs.selfplay,
+        )
+        self.start_states = (
+            None
+            if config.game.start_positions is None
+            else self._read_starts(Path(config.game.start_positions))
+        )
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
 
     def _read_starts(self, path: Path) -> PyTree:
@@ -151,24 +180,41 @@ class Loop:
 
     @functools.cached_property
     def starts(self) -> PyTree:
-        """The states[P] that self-play begins with, on every device; None is the game's own beginning."""
-        return None if self.start_states is None else mesh_lib.put(self.start_states, mesh_lib.replicated(self.mesh))
+        """The states[P] that self-play begins with, on every device; None is the game's own
+        beginning."""
+        return (
+            None
+            if self.start_states is None
+            else mesh_lib.put(self.start_states, mesh_lib.replicated(self.mesh))
+        )
 
     def fresh_arrays(self) -> dict[str, PyTree]:
-        """Return the arrays of a run before its first iteration, as `RunState.arrays` names them."""
+        """Return the arrays of a run before its first iteration, as `RunState.arrays` names
+        them."""
         evaluation = self.config.evaluation
-        learner_key, games_key = jax.random.split(jax.random.fold_in(jax.random.key(self.config.run.seed), START))
+        learner_key, games_key = jax.random.split(
+            jax.random.fold_in(jax.random.key(self.config.run.seed), START)
+        )
         train = self.learner.init(learner_key)
-        arrays: dict[str, PyTree] = {"train": train, "carry": self.selfplay.init(games_key, self.starts)}
+        arrays: dict[str, PyTree] = {
+            "train": train,
+            "carry": self.selfplay.init(games_key, self.starts),
+        }
         if evaluation.gate:
             arrays["best"] = self.copy_variables(train)
         elif evaluation.games > 0:
             arrays["rival"] = self.copy_variables(train)
         return arrays
 
-    def state(self, arrays: dict[str, PyTree], cursor: dict[str, int] | None = None, inherited: Sequence[ShardName] = ()) -> RunState:
-        """Return the state of a run with `arrays`; the games of the window are those of the replay's `cursor` and, where the number of processes has changed,
-        of the shards that this one has inherited.
+    def state(
+        self,
+        arrays: dict[str, PyTree],
+        cursor: dict[str, int] | None = None,
+        inherited: Sequence[ShardName] = (),
+    ) -> RunState:
+        """Return the state of a run with `arrays`; the games of the window are those of the
+        replay's `cursor` and, where the number of processes has changed, of the shards that this
+        one has inherited.
 
         Raises:
           StorageError: the working directory cannot be written to.
@@ -190,7 +236,9 @@ class Loop:
             carry=arrays["carry"],
             assembler=Assembler(config.selfplay.num_games // jax.process_count()),
             replay=replay,
-            resign=ResignCalibration(config.selfplay.resign_false_positives, config.selfplay.resign_min_games),
+            resign=ResignCalibration(
+                config.selfplay.resign_false_positives, config.selfplay.resign_min_games
+            ),
         )
 
     @property
@@ -217,11 +265,13 @@ class Loop:
         return jax.eval_shape(lambda packed: unpack(self.game, packed), self.sample_shapes())
 
     def copy_variables(self, train: TrainState) -> PyTree:
-        """Return the variables of the current player as arrays of their own (the learner donates its state)."""
+        """Return the variables of the current player as arrays of their own (the learner donates
+        its state)."""
         return jax.tree.map(lambda leaf: leaf.copy(), train.variables)
 
     def iterate(self, state: RunState) -> Iterator[Event]:
-        """Run one iteration on `state`, in place. The state is whole, and may be saved, when `IterationDone` has come."""
+        """Run one iteration on `state`, in place. The state is whole, and may be saved, when
+        `IterationDone` has come."""
         tally = Tally()
         started = time.monotonic()
         yield from self._play(state, tally)
@@ -239,7 +289,9 @@ class Loop:
         yield Phase("self-play")
         for dispatch in range(config.dispatches_per_iteration):
             threshold = jnp.float32(state.resign.threshold if config.resign else NEVER)
-            state.carry, chunk = self.selfplay.play(params, state.carry, jax.random.fold_in(key, dispatch), threshold, self.starts)
+            state.carry, chunk = self.selfplay.play(
+                params, state.carry, jax.random.fold_in(key, dispatch), threshold, self.starts
+            )
             games = state.assembler.add(to_host(chunk), state.player_iteration)
             yield self.take_in(state, tally, games, positions)
         tally.add_other_hosts()
@@ -247,7 +299,8 @@ class Loop:
         state.positions += tally.positions
 
     def take_in(self, state: RunState, tally: Tally, games: Games, positions: int) -> Played:
-        """Add finished games to the replay, the calibration and the tally; `positions` were played for them."""
+        """Add finished games to the replay, the calibration and the tally; `positions` were played
+        for them."""
         state.replay.add(games)
         state.resign.add(mesh_lib.gather_rows(_lowest_points(games)))
         tally.add(games, positions, state.iteration)
@@ -261,16 +314,25 @@ class Loop:
         yield Phase("learning")
         collected = StepMetrics(int(state.train.step), self.game.num_actions)
         size = config.batch_size // jax.process_count()
-        with state.replay.stream(self.config.run.seed, int(state.train.step), steps, size, functools.partial(place_samples, self.mesh)) as batches:
+        with state.replay.stream(
+            self.config.run.seed,
+            int(state.train.step),
+            steps,
+            size,
+            functools.partial(place_samples, self.mesh),
+        ) as batches:
             for samples in batches:
-                state.train, metrics = self.learner.train_step(state.train, unpack(self.game, samples))
+                state.train, metrics = self.learner.train_step(
+                    state.train, unpack(self.game, samples)
+                )
                 collected.add(metrics)
             wait = batches.waited_s
         yield Trained(steps=steps, metrics=collected.means())
         return wait
 
     def learning_steps(self, state: RunState, new_positions: int) -> int:
-        """Return how many steps are taken for new positions: an iteration's share, none before the window is filled, fewer where positions would be seen too often."""
+        """Return how many steps are taken for new positions: an iteration's share, none before the
+        window is filled, fewer where positions would be seen too often."""
         config = self.config.learner
         if mesh_lib.smallest(int(state.replay.is_ready)) == 0:
             return 0
@@ -288,16 +350,30 @@ class Loop:
             yield challenge
             return
         yield Phase(f"match of {self.programs.match_games} games")
-        yield self.judge(state, challenge, self.programs.match(challenge.current, challenge.opponent, challenge.iteration))
+        yield self.judge(
+            state,
+            challenge,
+            self.programs.match(challenge.current, challenge.opponent, challenge.iteration),
+        )
 
     def match_is_due(self, state: RunState) -> bool:
-        """Return whether this iteration ends with a match; the first iteration never does, for nothing has been saved before it."""
+        """Return whether this iteration ends with a match; the first iteration never does, for
+        nothing has been saved before it."""
         number = state.iteration + 1
-        return self.programs.plays_matches and number > 1 and number % self.config.evaluation.every == 0
+        return (
+            self.programs.plays_matches
+            and number > 1
+            and number % self.config.evaluation.every == 0
+        )
 
     def challenge(self, state: RunState) -> Challenge | MatchSkipped:
-        """Return the match between the player of this iteration and its opponent, or why there is none: nothing is learned from one network against itself."""
-        opponent = (state.best_iteration, state.best) if self.config.evaluation.gate else (state.rival_iteration, state.rival)
+        """Return the match between the player of this iteration and its opponent, or why there is
+        none: nothing is learned from one network against itself."""
+        opponent = (
+            (state.best_iteration, state.best)
+            if self.config.evaluation.gate
+            else (state.rival_iteration, state.rival)
+        )
         challenge = Challenge(state.iteration + 1, self.copy_variables(state.train), *opponent)
         if int(state.train.step) == 0:
             return MatchSkipped(*_numbers(challenge), "nothing has been learned yet")
@@ -316,10 +392,19 @@ class Loop:
                 state.best, state.best_iteration = challenge.current, challenge.iteration
         return Evaluated(challenge.iteration, challenge.opponent_iteration, result, promoted)
 
-    def finish(self, state: RunState, tally: Tally, selfplay_seconds: float, learner_seconds: float, wait: float) -> IterationDone:
+    def finish(
+        self,
+        state: RunState,
+        tally: Tally,
+        selfplay_seconds: float,
+        learner_seconds: float,
+        wait: float,
+    ) -> IterationDone:
         """Count the iteration and say what it was."""
         state.iteration += 1
-        window = mesh_lib.gather(np.asarray([state.replay.num_window_games, state.replay.num_positions], np.int32)).sum(axis=0, dtype=np.int64)
+        window = mesh_lib.gather(
+            np.asarray([state.replay.num_window_games, state.replay.num_positions], np.int32)
+        ).sum(axis=0, dtype=np.int64)
         return IterationDone(
             iteration=state.iteration,
             games=state.games,
@@ -349,26 +434,48 @@ def _numbers(challenge: Challenge) -> tuple[int, int]:
 
 
 def _share_of(config: ReplayConfig, hosts: int) -> ReplayConfig:
-    """Return the settings of one host's window, so that those of all together are the window that `config` names."""
-    return dataclasses.replace(config, window_games=-(-config.window_games // hosts), min_positions=-(-config.min_positions // hosts))
+    """Return the settings of one host's window, so that those of all together are the window that
+    `config` names."""
+    return dataclasses.replace(
+        config,
+        window_games=-(-config.window_games // hosts),
+        min_positions=-(-config.min_positions // hosts),
+    )
 
 
 def _lowest_points(games: Games) -> np.ndarray:
-    """Return the lowest points of the games that were played to the end, for the calibration of the resign threshold."""
+    """Return the lowest points of the games that were played to the end, for the calibration of the
+    resign threshold."""
     played_out = np.flatnonzero(~games.can_resign)
     lengths, starts = games.length[played_out], games.starts[played_out]
     plies = np.arange(int(lengths.max(initial=0)))
     rows = starts[:, None] + np.minimum(plies[None, :], lengths[:, None] - 1)
-    values, best, to_play = (column[rows] for column in (games.root_value, games.best_child_value, games.to_play))
-    return lowest_points(games.result[played_out], values.astype(np.float32), best.astype(np.float32), to_play.astype(np.int64), lengths)
+    values, best, to_play = (
+        column[rows] for column in (games.root_value, games.best_child_value, games.to_play)
+    )
+    return lowest_points(
+        games.result[played_out],
+        values.astype(np.float32),
+        best.astype(np.float32),
+        to_play.astype(np.int64),
+        lengths,
+    )
 
 
 def _sample_games(games: Games, count: int) -> list[SampleGame]:
     samples = []
-    for start, length, result, resigned in list(zip(games.starts, games.length, games.result, games.resigned, strict=True))[:count]:
+    for start, length, result, resigned in list(
+        zip(games.starts, games.length, games.result, games.resigned, strict=True)
+    )[:count]:
         actions = games.action[start : start + length - int(resigned)]
         values = games.root_value[start : start + length]
         samples.append(
-            SampleGame(games.frame[start].tolist(), actions.tolist(), [round(float(value), 3) for value in values], float(result[0]), bool(resigned))
+            SampleGame(
+                games.frame[start].tolist(),
+                actions.tolist(),
+                [round(float(value), 3) for value in values],
+                float(result[0]),
+                bool(resigned),
+            )
         )
     return samples

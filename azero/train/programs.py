@@ -1,4 +1,5 @@
-"""The compiled programs that play: self-play and matches of one configuration on the devices of one mesh. The loop has them, and every worker of a cluster."""
+"""The compiled programs that play: self-play and matches of one configuration on the devices of one
+mesh. The loop has them, and every worker of a cluster."""
 
 from __future__ import annotations
 
@@ -17,14 +18,16 @@ from azero.selfplay.selfplay import make_selfplay
 from azero.settings import Config
 from azero.types import Array, PyTree
 
-# What keys are folded with, so that the draws of different parts never coincide: an iteration's key with one of the first two,
+# What keys are folded with, so that the draws of different parts never coincide: an iteration's key
+# with one of the first two,
 PLAY, MATCH = 0, 2
 # the seed's key with one of these; iterations come behind them.
 START, WORKER, FIRST_ITERATION = 3, 4, 16
 
 
 class Programs:
-    """Self-play and matches of one configuration. Making it compiles nothing yet; matches that the settings do not allow are refused here."""
+    """Self-play and matches of one configuration. Making it compiles nothing yet; matches that the
+    settings do not allow are refused here."""
 
     def __init__(self, config: Config, mesh: Mesh):
         """Build the programs.
@@ -42,7 +45,9 @@ class Programs:
         fast = config.selfplay.fast_simulations
         fast_search = None if fast is None else config.search.fast(fast).build(self.game, leaf)
         most_visits = config.search.num_simulations if config.search.TEACHES_VISITS else None
-        self.selfplay = make_selfplay(config.selfplay, self.game, search, fast_search, mesh, most_visits)
+        self.selfplay = make_selfplay(
+            config.selfplay, self.game, search, fast_search, mesh, most_visits
+        )
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
         self._match = self._make_match() if self.plays_matches else None
         self._are_equal = jax.jit(_are_equal, out_shardings=mesh_lib.replicated(mesh))
@@ -65,15 +70,34 @@ class Programs:
           ValueError: all its games would be the same.
         """
         evaluation, game = self.config.evaluation, self.game
-        turns = self.config.search.random_symmetry and not evaluation.average_symmetries and game.num_symmetries > 1
+        turns = (
+            self.config.search.random_symmetry
+            and not evaluation.average_symmetries
+            and game.num_symmetries > 1
+        )
         if evaluation.temperature_moves == 0 and not turns:
-            why = "evaluation.average-symmetries" if evaluation.average_symmetries else f"{game.name} without random symmetries"
-            raise ValueError(
-                f"with {why} and evaluation.temperature-moves 0 a match would be one game, played {self.match_games} times; "
-                "draw the first moves (--evaluation.temperature-moves 8), or play none (--evaluation.every 0)"
+            why = (
+                "evaluation.average-symmetries"
+                if evaluation.average_symmetries
+                else f"{game.name} without random symmetries"
             )
-        search = match_settings(self.config).build(game, match_leaf(self.config, game, self.network))
-        return make_match(game, search, search, self.match_games, temperature_moves=evaluation.temperature_moves, mesh=self.mesh)
+            raise ValueError(
+                f"with {why} and evaluation.temperature-moves 0 a match would be one "
+                f"game, played {self.match_games} times; "
+                "draw the first moves (--evaluation.temperature-moves 8), or play none "
+                "(--evaluation.every 0)"
+            )
+        search = match_settings(self.config).build(
+            game, match_leaf(self.config, game, self.network)
+        )
+        return make_match(
+            game,
+            search,
+            search,
+            self.match_games,
+            temperature_moves=evaluation.temperature_moves,
+            mesh=self.mesh,
+        )
 
     def trace_match(self) -> Any:
         """Trace the matches of the run, so that what is wrong with them shows before they are due.
@@ -87,7 +111,8 @@ class Programs:
         return self._match.trace(params, params)
 
     def match(self, current: PyTree, opponent: PyTree, iteration: int) -> MatchResult:
-        """Play the match between the variables of two players that is due after `iteration` iterations; return the result of `current`."""
+        """Play the match between the variables of two players that is due after `iteration`
+        iterations; return the result of `current`."""
         assert self._match is not None, "the run has no matches"
         key = jax.random.fold_in(iteration_key(self.config, iteration - 1), MATCH)
         return self._match(self.fold(current), self.fold(opponent), key).result

@@ -1,6 +1,7 @@
 """Settings of a run and its checkpoints.
 
-Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
+Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its
+pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class RunConfig:
     coordinator: str | None = None
     """Several hosts that JAX does not find by itself: HOST:PORT of process 0, a free port of it."""
     coordinator_bind: str | None = None
-    """Address that process 0 listens on where it is not HOST, as behind a router that changes addresses; never more than what is named."""
+    """Address that process 0 listens on where it is not HOST, as behind a router that changes
+    addresses; never more than what is named."""
     num_processes: int | None = None
     """With coordinator: how many processes there are; None is what Slurm or Open MPI says."""
     process_id: int | None = None

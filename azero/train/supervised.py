@@ -1,7 +1,9 @@
-"""Learning from recorded games: the learner of self-play on positions of a data set (AGZ, 'Supervised learning from human data').
+"""Learning from recorded games: the learner of self-play on positions of a data set (AGZ,
+'Supervised learning from human data').
 
-A generator of events without input or output of its own, like the loop of self-play. Every batch is a function of (seed, step), so a run that is continued
-repeats what an unbroken one does, and one on several hosts, each of which takes its rows of every batch, what one host does.
+A generator of events without input or output of its own, like the loop of self-play. Every batch is
+a function of (seed, step), so a run that is continued repeats what an unbroken one does, and one on
+several hosts, each of which takes its rows of every batch, what one host does.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class Supervised:
         """Build the programs and open the data; nothing is compiled yet.
 
         Raises:
-          ValueError: settings do not fit each other, the devices or the data; the data set has no games for training.
+          ValueError: settings do not fit each other, the devices or the data; the data set has no
+            games for training.
         """
         self.config = config
         self.mesh = mesh
@@ -57,27 +60,43 @@ class Supervised:
         return SupervisedState(self.learner.init(jax.random.key(self.config.run.seed)))
 
     def iterate(self, state: SupervisedState) -> Iterator[SupervisedEvent]:
-        """Run one iteration on `state`, in place. The state is whole, and may be saved, when `LearnedFromRecords` has come."""
+        """Run one iteration on `state`, in place. The state is whole, and may be saved, when
+        `LearnedFromRecords` has come."""
         started = time.monotonic()
         wait = yield from self._learn(state)
         seconds = time.monotonic() - started
         state.iteration += 1
         every = self.config.evaluation.every
-        if every and (state.iteration % every == 0 or state.iteration == self.config.run.iterations):
+        if every and (
+            state.iteration % every == 0 or state.iteration == self.config.run.iterations
+        ):
             yield from self._validate(state)
         steps = int(state.train.step)
-        yield LearnedFromRecords(state.iteration, steps, steps * self.config.learner.batch_size, self.replay.num_games, seconds, wait)
+        yield LearnedFromRecords(
+            state.iteration,
+            steps,
+            steps * self.config.learner.batch_size,
+            self.replay.num_games,
+            seconds,
+            wait,
+        )
 
     def _learn(self, state: SupervisedState) -> Generator[SupervisedEvent, None, float]:
         config = self.config.learner
         yield Phase("learning")
         first = int(state.train.step)
-        collected = StepMetrics(first, None if self.config.network.name == "value2016" else self.game.num_actions)
+        collected = StepMetrics(
+            first, None if self.config.network.name == "value2016" else self.game.num_actions
+        )
         place = functools.partial(place_samples, self.mesh)
         share = mesh_lib.share(config.batch_size)
-        with self.replay.stream(self.config.run.seed, first, config.steps_per_iteration, config.batch_size, place, share) as batches:
+        with self.replay.stream(
+            self.config.run.seed, first, config.steps_per_iteration, config.batch_size, place, share
+        ) as batches:
             for samples in batches:
-                state.train, metrics = self.learner.train_step(state.train, unpack(self.game, samples))
+                state.train, metrics = self.learner.train_step(
+                    state.train, unpack(self.game, samples)
+                )
                 collected.add(metrics)
             wait = batches.waited_s
         yield Trained(config.steps_per_iteration, collected.means())
@@ -90,5 +109,13 @@ class Supervised:
         rows, positions = self._held_out, self._dataset.positions(self._held_out)
         count = min(len(positions), self.config.evaluation.validation_positions)
         position = positions[np.linspace(0, len(positions) - 1, count).astype(np.int64)]
-        outcomes = score_positions(self._score, self.fold(state.train.variables), self.game, self.mesh, rows, position, self.config.learner.batch_size)
+        outcomes = score_positions(
+            self._score,
+            self.fold(state.train.variables),
+            self.game,
+            self.mesh,
+            rows,
+            position,
+            self.config.learner.batch_size,
+        )
         yield Validated(summarise(outcomes))

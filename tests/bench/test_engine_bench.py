@@ -1,4 +1,5 @@
-"""The engine's benchmark on the smallest nets: its numbers are of the right kind, and the match of wide against narrow batches is played."""
+"""The engine's benchmark on the smallest nets: its numbers are of the right kind, and the match of
+wide against narrow batches is played."""
 
 from __future__ import annotations
 

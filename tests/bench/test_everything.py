@@ -1,4 +1,5 @@
-"""`azero bench all`: records are kept as they come and not made twice, a part that fails is named, and the table has the command beside each number."""
+"""`azero bench all`: records are kept as they come and not made twice, a part that fails is named,
+and the table has the command beside each number."""
 
 import dataclasses
 import io
@@ -10,7 +11,14 @@ from rich.console import Console
 from azero.bench import everything, run_bench
 from azero.bench.parts import PARTS, Figure, Record, installed
 
-DONE = Record("train", "done", "1 x abacus", True, 1.5, [Figure("train step", "12 positions/s", "azero bench train")])
+DONE = Record(
+    "train",
+    "done",
+    "1 x abacus",
+    True,
+    1.5,
+    [Figure("train step", "12 positions/s", "azero bench train")],
+)
 FAILED = Record("games", "failed", "1 x abacus", True, 2.0, reason="no beads")
 
 
@@ -21,7 +29,9 @@ def stubbed(monkeypatch):
 
     def measure(name, device, quick):
         measured.append(name)
-        return dataclasses.replace(FAILED if name == "games" else DONE, part=name, device=device, quick=quick)
+        return dataclasses.replace(
+            FAILED if name == "games" else DONE, part=name, device=device, quick=quick
+        )
 
     monkeypatch.setattr(everything, "_child", lambda *arguments: "1 x abacus")
     monkeypatch.setattr(everything, "measure", measure)
@@ -52,7 +62,9 @@ def test_a_line_that_was_cut_off_costs_only_itself(tmp_path):
 
 
 def test_the_table_names_the_command_and_what_is_missing():
-    text = everything.markdown([DONE, FAILED, dataclasses.replace(DONE, device="8 x other", quick=False)])
+    text = everything.markdown(
+        [DONE, FAILED, dataclasses.replace(DONE, device="8 x other", quick=False)]
+    )
     assert "| train step | 12 positions/s | `azero bench train` |" in text
     assert "- games (failed): no beads" in text
     assert text.count("### ") == 2 and "### 1 x abacus, shortened by --quick" in text

@@ -1,4 +1,5 @@
-"""The measurements of speed on tiny settings: results of the right shape, figures that cannot be wrong, tables with the command beside the number."""
+"""The measurements of speed on tiny settings: results of the right shape, figures that cannot be
+wrong, tables with the command beside the number."""
 
 import dataclasses
 
@@ -31,9 +32,18 @@ def tiny():
         dataclasses.replace(
             config,
             game=TicTacToeConfig(),
-            network=ResNetConfig(blocks=1, filters=8, value_hidden=8, train_dtype="float32", inference_dtype="float32", convolution="dots"),
+            network=ResNetConfig(
+                blocks=1,
+                filters=8,
+                value_hidden=8,
+                train_dtype="float32",
+                inference_dtype="float32",
+                convolution="dots",
+            ),
             search=GumbelConfig(num_simulations=4, max_considered=4),
-            selfplay=SelfplayConfig(num_games=8, moves_per_dispatch=2, dispatches_per_iteration=1, resign=False),
+            selfplay=SelfplayConfig(
+                num_games=8, moves_per_dispatch=2, dispatches_per_iteration=1, resign=False
+            ),
             learner=LearnerConfig(batch_size=16, optimiser="adamw", learning_rate=((0, 1e-3),)),
         )
     )
@@ -80,15 +90,23 @@ def test_self_play_on_eight_devices_does_the_work_of_one(tiny):
 
 def test_operations_of_a_training_step_are_those_of_the_layers():
     blocks, filters, points, moves = 3, 8, 9, 10
-    network = ResNetConfig(blocks=blocks, filters=filters, value_hidden=4, convolution="dots").build(Inputs((3, 3), 17, moves))
+    network = ResNetConfig(
+        blocks=blocks, filters=filters, value_hidden=4, convolution="dots"
+    ).build(Inputs((3, 3), 17, moves))
     stem, tower = 9 * 17 * filters * points, 9 * filters * filters * 2 * (blocks - 1) * points
     heads = filters * 3 * points + 2 * points * moves + points * 4 + 4
-    assert train.step_flops(network, GAME) == pytest.approx(2 * (2 * stem + 3 * (tower + heads)), rel=0.02)
+    assert train.step_flops(network, GAME) == pytest.approx(
+        2 * (2 * stem + 3 * (tower + heads)), rel=0.02
+    )
 
 
 def test_the_training_step_is_timed():
-    alone, unpacked = train.run(train.Arguments(size=3, blocks=1, filters=8, batch=16, steps=2, repeats=1))
-    assert alone.batch == 16 and alone.positions_per_second == pytest.approx(16 / alone.step_seconds)
+    alone, unpacked = train.run(
+        train.Arguments(size=3, blocks=1, filters=8, batch=16, steps=2, repeats=1)
+    )
+    assert alone.batch == 16 and alone.positions_per_second == pytest.approx(
+        16 / alone.step_seconds
+    )
     assert alone.peak is None and alone.product > 0 and unpacked.flops > 0
     known = dataclasses.replace(alone, peak=4 * alone.flops)
     assert list(train.table([known], "title").columns[5].cells) == ["25%"]
@@ -116,4 +134,7 @@ def test_peaks_of_devices():
 
 
 def test_what_all_devices_make_of_a_product():
-    assert train.product_flops(mesh_lib.make_mesh(jax.devices()[:1]), str(jnp.dtype(jnp.float32))) > 1e8
+    assert (
+        train.product_flops(mesh_lib.make_mesh(jax.devices()[:1]), str(jnp.dtype(jnp.float32)))
+        > 1e8
+    )

@@ -1,4 +1,5 @@
-"""Run as a program: save checkpoint after checkpoint in the directory that is the argument, until it is killed. Says "begins N" and "done N"."""
+"""Run as a program: save checkpoint after checkpoint in the directory that is the argument, until
+it is killed. Says "begins N" and "done N"."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ CONFIG = from_dict({"checkpoint": {"keep": 2}})
 
 def make_arrays(iteration: int) -> dict[str, dict[str, np.ndarray]]:
     """Return arrays that tell which iteration they are of."""
-    return {"train": {"a": np.full((300, 1000), iteration, np.float32), "b": np.arange(1000) * iteration}}
+    return {
+        "train": {
+            "a": np.full((300, 1000), iteration, np.float32),
+            "b": np.arange(1000) * iteration,
+        }
+    }
 
 
 def main() -> None:
@@ -26,7 +32,13 @@ def main() -> None:
     while True:
         iteration += 1
         print(f"begins {iteration}", flush=True)
-        checkpointer.save(iteration, make_arrays(iteration), {"games": iteration}, {"x": np.full(1000, iteration)}, {"first_shard": iteration})
+        checkpointer.save(
+            iteration,
+            make_arrays(iteration),
+            {"games": iteration},
+            {"x": np.full(1000, iteration)},
+            {"first_shard": iteration},
+        )
         checkpointer.wait()
         print(f"done {iteration}", flush=True)
 

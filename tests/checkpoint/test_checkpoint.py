@@ -1,4 +1,5 @@
-"""What is saved comes back whole, on any number of devices, or is refused or passed over with a clear reason."""
+"""What is saved comes back whole, on any number of devices, or is refused or passed over with a
+clear reason."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ from azero.checkpoint import Checkpointer, CheckpointError, list_checkpoints, lo
 from azero.mesh import batch_sharded, make_mesh, replicated
 from azero.settings import Config, from_dict
 
-CONFIG = from_dict({"checkpoint": {"keep": 2}, "selfplay": {"num_games": 16}, "network": {"blocks": 2, "filters": 8}})
+CONFIG = from_dict(
+    {
+        "checkpoint": {"keep": 2},
+        "selfplay": {"num_games": 16},
+        "network": {"blocks": 2, "filters": 8},
+    }
+)
 
 
 @struct.dataclass
@@ -41,10 +48,19 @@ def make_state(devices: int, seed: int = 0, best: bool = True) -> dict[str, Any]
 
     params = {"Conv_0": {"kernel": everywhere(3, 3, 17, 64)}, "Dense_0": {"bias": everywhere(64)}}
     return {
-        "train": Train(params, {"mean": everywhere(64)}, {"trace": everywhere(64, 3, dtype=jnp.bfloat16)}, jax.device_put(jnp.int32(seed), replicated(mesh))),
-        "best": {"params": {"a": everywhere(3)}, "batch_stats": {"b": everywhere(2)}} if best else None,
+        "train": Train(
+            params,
+            {"mean": everywhere(64)},
+            {"trace": everywhere(64, 3, dtype=jnp.bfloat16)},
+            jax.device_put(jnp.int32(seed), replicated(mesh)),
+        ),
+        "best": {"params": {"a": everywhere(3)}, "batch_stats": {"b": everywhere(2)}}
+        if best
+        else None,
         "games": {
-            "board": jax.device_put(random.integers(0, 2**32, (16, 25), np.uint32), batch_sharded(mesh)),
+            "board": jax.device_put(
+                random.integers(0, 2**32, (16, 25), np.uint32), batch_sharded(mesh)
+            ),
             "done": jax.device_put(random.random(16) < 0.5, batch_sharded(mesh)),
             "key": jax.device_put(jax.random.split(jax.random.key(seed), 16), batch_sharded(mesh)),
             "empty": jax.device_put(np.zeros((16, 0), np.float32), batch_sharded(mesh)),
@@ -54,16 +70,22 @@ def make_state(devices: int, seed: int = 0, best: bool = True) -> dict[str, Any]
 
 
 def abstract(state: Any) -> Any:
-    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding), state)
+    return jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding), state
+    )
 
 
 def raw(leaf: Any) -> np.ndarray:
-    return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
+    return np.asarray(
+        jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+    )
 
 
 def assert_same(state: Any, other: Any) -> None:
     assert jax.tree.structure(state) == jax.tree.structure(other)
-    for (path, one), two in zip(jax.tree_util.tree_leaves_with_path(state), jax.tree.leaves(other), strict=True):
+    for (path, one), two in zip(
+        jax.tree_util.tree_leaves_with_path(state), jax.tree.leaves(other), strict=True
+    ):
         assert one.dtype == two.dtype, path
         np.testing.assert_array_equal(raw(one), raw(two), err_msg=str(path))
 
@@ -73,12 +95,17 @@ def save(workdir: Path, *iterations: int, config: Config = CONFIG, devices: int 
     for iteration in iterations:
         meta = {"games": 10 * iteration, "steps": iteration, "threshold": -0.9}
         host = {"points": np.arange(iteration, dtype=np.float32), "ply": np.zeros((0, 2), np.int8)}
-        checkpointer.save(iteration, make_state(devices, iteration), meta, host, {"first_shard": iteration // 2})
+        checkpointer.save(
+            iteration, make_state(devices, iteration), meta, host, {"first_shard": iteration // 2}
+        )
     checkpointer.close()
 
 
 def largest_file(directory: Path) -> Path:
-    return max((path for path in directory.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+    return max(
+        (path for path in directory.rglob("*") if path.is_file()),
+        key=lambda path: path.stat().st_size,
+    )
 
 
 def flip(path: Path, at: int | None = None) -> None:
@@ -88,7 +115,9 @@ def flip(path: Path, at: int | None = None) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(8, 8), (8, 2), (1, 4)])
-def test_everything_comes_back_on_any_number_of_devices(tmp_path: Path, before: int, after: int) -> None:
+def test_everything_comes_back_on_any_number_of_devices(
+    tmp_path: Path, before: int, after: int
+) -> None:
     save(tmp_path, 3, devices=before)
     target = make_state(after, seed=9)
     checkpointer = Checkpointer(tmp_path, CONFIG)
@@ -97,7 +126,11 @@ def test_everything_comes_back_on_any_number_of_devices(tmp_path: Path, before: 
     assert_same(restored.arrays, make_state(after, seed=3))
     for one, other in zip(jax.tree.leaves(restored.arrays), jax.tree.leaves(target), strict=True):
         assert one.sharding.is_equivalent_to(other.sharding, one.ndim)
-    assert (restored.iteration, restored.meta, restored.cursor) == (3, {"games": 30, "steps": 3, "threshold": -0.9}, {"first_shard": 1})
+    assert (restored.iteration, restored.meta, restored.cursor) == (
+        3,
+        {"games": 30, "steps": 3, "threshold": -0.9},
+        {"first_shard": 1},
+    )
     assert restored.host["points"].tolist() == [0, 1, 2] and restored.host["ply"].shape == (0, 2)
 
 
@@ -121,7 +154,9 @@ def test_saved_values_are_those_of_the_call(tmp_path: Path) -> None:
 
 
 def test_rolling_set_and_those_kept_for_good(tmp_path: Path) -> None:
-    config = dataclasses.replace(CONFIG, checkpoint=dataclasses.replace(CONFIG.checkpoint, keep_every=3))
+    config = dataclasses.replace(
+        CONFIG, checkpoint=dataclasses.replace(CONFIG.checkpoint, keep_every=3)
+    )
     save(tmp_path, 1, 2, 3, 4, 5, 6, 7, config=config)
     assert [row.iteration for row in list_checkpoints(tmp_path)] == [3, 6, 7]
     assert Checkpointer(tmp_path, config).cursors() == [{"first_shard": 3}, {"first_shard": 3}]
@@ -132,7 +167,9 @@ def test_rolling_set_and_those_kept_for_good(tmp_path: Path) -> None:
 def test_iterations_only_go_up(tmp_path: Path) -> None:
     save(tmp_path, 4)
     checkpointer = Checkpointer(tmp_path, CONFIG)
-    with pytest.raises(CheckpointError, match=r"cannot save checkpoint 4: .* already has checkpoint 4"):
+    with pytest.raises(
+        CheckpointError, match=r"cannot save checkpoint 4: .* already has checkpoint 4"
+    ):
         checkpointer.save(4, make_state(1), {})
 
 
@@ -143,7 +180,9 @@ DAMAGES = {
     "flipped byte in the record": lambda root: flip(root / "steps" / "2" / "record" / "metadata"),
     "flipped byte in a process's state": lambda root: flip(root / "hosts" / "2.p000.host", -20),
     "missing process's state": lambda root: (root / "hosts" / "2.p000.host").unlink(),
-    "process's state of another time": lambda root: shutil.copy(root / "hosts" / "1.p000.host", root / "hosts" / "2.p000.host"),
+    "process's state of another time": lambda root: shutil.copy(
+        root / "hosts" / "1.p000.host", root / "hosts" / "2.p000.host"
+    ),
 }
 
 
@@ -157,7 +196,10 @@ def test_damaged_checkpoint_is_named_and_the_one_before_taken(tmp_path: Path, da
     assert_same(restored.arrays, make_state(8, seed=1))
     warnings = checkpointer.take_warnings()
     assert all("\n" not in warning for warning in warnings)
-    assert re.search(r"checkpoint 2 is damaged: .*(train|record|host).*; going back to checkpoint 1", warnings[-1]), warnings
+    assert re.search(
+        r"checkpoint 2 is damaged: .*(train|record|host).*; going back to checkpoint 1",
+        warnings[-1],
+    ), warnings
     checkpointer.save(2, make_state(8, seed=2), {})
     checkpointer.wait()
     again = checkpointer.restore(abstract(make_state(8)))
@@ -170,7 +212,11 @@ def test_flipped_byte_names_the_leaf(tmp_path: Path) -> None:
     size = stored.stat().st_size
     for at in (size // 4, size // 2, 3 * size // 4):
         flip(stored, at)
-        with pytest.raises(CheckpointError, match=r"no checkpoint in .* is whole: checkpoint 1 is damaged: the digest of train/params/Conv_0/kernel"):
+        with pytest.raises(
+            CheckpointError,
+            match=r"no checkpoint in .* is whole: checkpoint 1 is damaged: the digest of "
+            r"train/params/Conv_0/kernel",
+        ):
             Checkpointer(tmp_path, CONFIG).restore(abstract(make_state(8)))
         flip(stored, at)
     assert Checkpointer(tmp_path, CONFIG).restore(abstract(make_state(8))) is not None
@@ -181,12 +227,17 @@ REFUSED = [
     ({"game": {"komi": 0.5}}, "game.komi = 7.5 in the checkpoint, now 0.5"),
     ({"game": {"size": [9]}}, "game.size = [19] in the checkpoint, now [9]"),
     ({"selfplay": {"num_games": 32}}, "selfplay.num-games = 16 in the checkpoint, now 32"),
-    ({"learner": {"optimiser": "adamw"}}, "learner.optimiser = momentum in the checkpoint, now adamw"),
+    (
+        {"learner": {"optimiser": "adamw"}},
+        "learner.optimiser = momentum in the checkpoint, now adamw",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("change", "words"), REFUSED)
-def test_settings_that_do_not_fit_are_refused(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+def test_settings_that_do_not_fit_are_refused(
+    tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
     save(tmp_path, 1)
     with pytest.raises(CheckpointError, match=re.escape(words)):
         Checkpointer(tmp_path, from_dict(change, CONFIG)).restore(abstract(make_state(8)))
@@ -194,12 +245,21 @@ def test_settings_that_do_not_fit_are_refused(tmp_path: Path, change: dict[str, 
 
 def test_settings_that_may_change_are_reported(tmp_path: Path) -> None:
     save(tmp_path, 1)
-    config = from_dict({"run": {"iterations": 5}, "learner": {"learning_rate": [[0, 0.5]]}, "game": {"margin_weight": 0.5}}, CONFIG)
+    config = from_dict(
+        {
+            "run": {"iterations": 5},
+            "learner": {"learning_rate": [[0, 0.5]]},
+            "game": {"margin_weight": 0.5},
+        },
+        CONFIG,
+    )
     checkpointer = Checkpointer(tmp_path, config)
     assert checkpointer.restore(abstract(make_state(8))) is not None
     assert checkpointer.take_warnings() == [
-        "settings that differ from those of the checkpoint: game.margin-weight = 0.0 in the checkpoint, now 0.5; "
-        "learner.learning-rate = [[0, 0.01], [400000, 0.001], [600000, 0.0001]] in the checkpoint, now [[0, 0.5]]; "
+        "settings that differ from those of the checkpoint: game.margin-weight = 0.0 in "
+        "the checkpoint, now 0.5; "
+        "learner.learning-rate = [[0, 0.01], [400000, 0.001], [600000, 0.0001]] in the "
+        "checkpoint, now [[0, 0.5]]; "
         "run.iterations = 7000 in the checkpoint, now 5"
     ]
 
@@ -207,9 +267,18 @@ def test_settings_that_may_change_are_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda state: state["games"].update(board=jnp.zeros((16, 24), jnp.uint32)), "games/board is uint32[16, 25] in it, now uint32[16, 24]"),
-        (lambda state: state["games"].update(done=jnp.zeros(16, jnp.int8)), "games/done is bool[16] in it, now int8[16]"),
-        (lambda state: state.update(key=jax.random.key(0)), "values/key is key<rbg>[] in it, now key<fry>[]"),
+        (
+            lambda state: state["games"].update(board=jnp.zeros((16, 24), jnp.uint32)),
+            "games/board is uint32[16, 25] in it, now uint32[16, 24]",
+        ),
+        (
+            lambda state: state["games"].update(done=jnp.zeros(16, jnp.int8)),
+            "games/done is bool[16] in it, now int8[16]",
+        ),
+        (
+            lambda state: state.update(key=jax.random.key(0)),
+            "values/key is key<rbg>[] in it, now key<fry>[]",
+        ),
         (lambda state: state.update(best=None), "it has an unexpected best/batch_stats/b"),
         (lambda state: state.update(more={"x": jnp.zeros(2)}), "it has no more/x"),
     ],
@@ -243,9 +312,17 @@ def test_digest_covers_every_part(tmp_path: Path, part: str) -> None:
     digests = set()
     for value in (0, 1):
         checkpointer = Checkpointer(tmp_path / str(value), CONFIG)
-        changed = {name: value if name == part else 0 for name in ("host", "cursor", "meta", "arrays")}
+        changed = {
+            name: value if name == part else 0 for name in ("host", "cursor", "meta", "arrays")
+        }
         arrays = {"a": {"x": np.asarray(changed["arrays"])}}
-        checkpointer.save(1, arrays, {"m": changed["meta"]}, {"h": np.asarray(changed["host"])}, {"c": changed["cursor"]})
+        checkpointer.save(
+            1,
+            arrays,
+            {"m": changed["meta"]},
+            {"h": np.asarray(changed["host"])},
+            {"c": changed["cursor"]},
+        )
         checkpointer.close()
         digests |= {row.digest for row in list_checkpoints(tmp_path / str(value))}
     assert len(digests) == 2
@@ -258,7 +335,9 @@ def test_load_variables_for_players(tmp_path: Path) -> None:
     assert_same(variables, state["best"])
     assert config == CONFIG
     variables, _ = load_variables(tmp_path, part="train")
-    assert_same(variables, {"params": state["train"].params, "batch_stats": state["train"].batch_stats})
+    assert_same(
+        variables, {"params": state["train"].params, "batch_stats": state["train"].batch_stats}
+    )
     older, _ = load_variables(tmp_path, iteration=1)
     assert_same(older, make_state(1, seed=1)["best"])
     with pytest.raises(CheckpointError, match="no checkpoint 7; it has 1, 2"):
@@ -267,7 +346,9 @@ def test_load_variables_for_players(tmp_path: Path) -> None:
         load_variables(tmp_path, part="worst")
 
 
-def test_load_variables_passes_over_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_load_variables_passes_over_damage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     save(tmp_path, 1, 2)
     flip(tmp_path / "checkpoints" / "steps" / "2" / "record" / "metadata")
     variables, _ = load_variables(tmp_path)

@@ -24,7 +24,11 @@ HERE = Path(__file__).parent
 def test_killed_while_saving(tmp_path: Path, seed: int) -> None:
     """Whatever the moment, the last checkpoint that was reported done, or a later one, is whole."""
     for round_number in range(2):
-        process = subprocess.Popen([sys.executable, str(HERE / "saver.py"), str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, str(HERE / "saver.py"), str(tmp_path)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert process.stdout is not None
         lines: list[str] = []
         while len(lines) < 5:
@@ -39,15 +43,27 @@ def test_killed_while_saving(tmp_path: Path, seed: int) -> None:
         restored = checkpointer.restore(saver.make_arrays(0))
         assert restored is not None and restored.iteration in (done, done + 1)
         assert checkpointer.take_warnings() == []
-        np.testing.assert_array_equal(restored.arrays["train"]["a"], saver.make_arrays(restored.iteration)["train"]["a"])
-        assert (restored.host["x"][0], restored.cursor["first_shard"]) == (restored.iteration, restored.iteration)
-        leftovers = [path.name for path in (tmp_path / "checkpoints" / "steps").iterdir() if not path.name.isdecimal()]
+        np.testing.assert_array_equal(
+            restored.arrays["train"]["a"], saver.make_arrays(restored.iteration)["train"]["a"]
+        )
+        assert (restored.host["x"][0], restored.cursor["first_shard"]) == (
+            restored.iteration,
+            restored.iteration,
+        )
+        leftovers = [
+            path.name
+            for path in (tmp_path / "checkpoints" / "steps").iterdir()
+            if not path.name.isdecimal()
+        ]
         assert leftovers == []
 
 
 def test_full_disk(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A tiny file system of memory has room for one checkpoint, not for two."""
-    if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=6m tmpfs {tmp_path} 2>/dev/null") != 0:
+    if (
+        os.geteuid() != 0
+        or os.system(f"mount -t tmpfs -o size=6m tmpfs {tmp_path} 2>/dev/null") != 0
+    ):
         not_here("mounting a small file system needs root")
     try:
         noise = np.random.default_rng(0).integers(0, 256, 4_000_000, np.uint8)
@@ -55,7 +71,11 @@ def test_full_disk(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         checkpointer.save(1, {"train": {"a": noise}}, {})
         checkpointer.wait()
         checkpointer.save(2, {"train": {"a": noise}}, {})
-        with pytest.raises(CheckpointError, match=r"cannot save checkpoint 2 in .*: No space left on device; what was saved before is untouched"):
+        with pytest.raises(
+            CheckpointError,
+            match=r"cannot save checkpoint 2 in .*: No space left on device; what was saved "
+            r"before is untouched",
+        ):
             checkpointer.wait()
         assert "Traceback" not in capfd.readouterr().err
         assert [row.iteration for row in list_checkpoints(tmp_path)] == [1]
@@ -71,14 +91,30 @@ def test_full_disk(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(("options", "iteration"), [([], 2), (["damage"], 1)])
 def test_two_processes(tmp_path: Path, options: list[str], iteration: int) -> None:
-    """Each process gets its own state back; if one cannot, both go back to the checkpoint before."""
+    """Each process gets its own state back; if one cannot, both go back to the checkpoint
+    before."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    commands = [[sys.executable, str(HERE / "two_processes.py"), str(process), str(port), str(tmp_path), *options] for process in range(2)]
-    programs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands]
+    commands = [
+        [
+            sys.executable,
+            str(HERE / "two_processes.py"),
+            str(process),
+            str(port),
+            str(tmp_path),
+            *options,
+        ]
+        for process in range(2)
+    ]
+    programs = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for command in commands
+    ]
     for process, program in enumerate(programs):
         out, err = program.communicate(timeout=120)
         assert program.returncode == 0, err
         [line] = [line for line in out.splitlines() if "RESULT" in line]
-        assert line.endswith(f"RESULT {iteration} {[10 * process + iteration] * 3} {{'shard': {process}}}")
+        assert line.endswith(
+            f"RESULT {iteration} {[10 * process + iteration] * 3} {{'shard': {process}}}"
+        )

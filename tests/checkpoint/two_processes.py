@@ -1,4 +1,5 @@
-"""Run as a program, once per process: PROCESS PORT WORKDIR. Saves what each of two processes knows and restores it."""
+"""Run as a program, once per process: PROCESS PORT WORKDIR. Saves what each of two processes knows
+and restores it."""
 
 from __future__ import annotations
 
@@ -20,15 +21,31 @@ def main() -> None:
     mesh = make_mesh()
     games = np.arange(12, dtype=np.float32).reshape(4, 3)
     state = {
-        "games": {"x": jax.make_array_from_callback((4, 3), batch_sharded(mesh), lambda index: games[index])},
-        "train": {"w": jax.make_array_from_callback((3,), replicated(mesh), lambda index: games[0][index])},
+        "games": {
+            "x": jax.make_array_from_callback(
+                (4, 3), batch_sharded(mesh), lambda index: games[index]
+            )
+        },
+        "train": {
+            "w": jax.make_array_from_callback((3,), replicated(mesh), lambda index: games[0][index])
+        },
     }
-    target = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding), state)
+    target = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding), state
+    )
     checkpointer = Checkpointer(WORKDIR, Config())
     increment = jax.jit(lambda tree: jax.tree.map(lambda leaf: leaf + 1, tree))
     for iteration in (1, 2):
-        checkpointer.save(iteration, state, {"games": 7}, {"mine": np.full(3, 10 * PROCESS + iteration)}, {"shard": PROCESS})
-        state = increment(state)  # A program with devices of both processes runs while the save does.
+        checkpointer.save(
+            iteration,
+            state,
+            {"games": 7},
+            {"mine": np.full(3, 10 * PROCESS + iteration)},
+            {"shard": PROCESS},
+        )
+        state = increment(
+            state
+        )  # A program with devices of both processes runs while the save does.
     checkpointer.wait()
     if sys.argv[4:] == ["damage"] and PROCESS == 1:
         (WORKDIR / "checkpoints" / "hosts" / "2.p001.host").unlink()
@@ -45,5 +62,7 @@ def main() -> None:
 if __name__ == "__main__":
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 2)
-    jax.distributed.initialize(f"127.0.0.1:{PORT}", 2, PROCESS, coordinator_bind_address=f"127.0.0.1:{PORT}")
+    jax.distributed.initialize(
+        f"127.0.0.1:{PORT}", 2, PROCESS, coordinator_bind_address=f"127.0.0.1:{PORT}"
+    )
     main()

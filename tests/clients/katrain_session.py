@@ -1,6 +1,8 @@
-"""Drives KaTrain's engine and game classes over `azero analysis`, without a window: `python katrain_session.py COMMAND...`, in KaTrain's own environment.
+"""Drives KaTrain's engine and game classes over `azero analysis`, without a window: `python
+katrain_session.py COMMAND...`, in KaTrain's own environment.
 
-It prints one JSON object of what came of it, and ends with an error where KaTrain's code raises one.
+It prints one JSON object of what came of it, and ends with an error where KaTrain's code raises
+one.
 """
 
 import json
@@ -10,7 +12,9 @@ import sys
 import tempfile
 import time
 
-os.environ.update(KIVY_NO_ARGS="1", KIVY_LOG_MODE="PYTHON", KIVY_HOME=tempfile.mkdtemp(), HOME=tempfile.mkdtemp())
+os.environ.update(
+    KIVY_NO_ARGS="1", KIVY_LOG_MODE="PYTHON", KIVY_HOME=tempfile.mkdtemp(), HOME=tempfile.mkdtemp()
+)
 COMMAND = sys.argv[1:]
 sys.argv = sys.argv[:1]
 
@@ -70,7 +74,13 @@ def wait(engine, seconds: float = 600.0) -> None:
 
 def main() -> None:
     katrain = KaTrain()
-    settings = {**katrain.config("engine"), "altcommand": shlex.join(COMMAND), "backend": "custom", "max_visits": 8, "fast_visits": 4}
+    settings = {
+        **katrain.config("engine"),
+        "altcommand": shlex.join(COMMAND),
+        "backend": "custom",
+        "max_visits": 8,
+        "fast_visits": 4,
+    }
     katrain._config["engine"] = settings
     engine = KataGoEngine(katrain, settings)
     seen: dict[str, object] = {"rules": [], "ais": []}
@@ -80,7 +90,9 @@ def main() -> None:
         assert game.root.analysis_complete and game.root.score is not None, rules
         seen["rules"].append(rules)
 
-    game = katrain.game = Game(katrain, engine, game_properties={"SZ": SIZE, "KM": 0.5, "RU": "chinese"})
+    game = katrain.game = Game(
+        katrain, engine, game_properties={"SZ": SIZE, "KM": 0.5, "RU": "chinese"}
+    )
     for vertex in ("C3", "D4", "C4", "D3", "C2", "D2"):
         game.play(Move.from_gtp(vertex, player=game.current_node.next_player))
     wait(engine)
@@ -88,11 +100,16 @@ def main() -> None:
     wait(engine)
     nodes = game.current_node.nodes_from_root
     # The graph, the candidate moves and the comment of every position.
-    seen["scores"], seen["winrates"] = [node.score for node in nodes], [node.winrate for node in nodes]
+    seen["scores"], seen["winrates"] = (
+        [node.score for node in nodes],
+        [node.winrate for node in nodes],
+    )
     seen["losses"] = [node.points_lost for node in nodes[1:]]
     seen["ownership"] = [len(node.ownership) for node in nodes]
     for node in nodes:
-        assert node.candidate_moves and all(move["pointsLost"] is not None and move["pv"] for move in node.candidate_moves)
+        assert node.candidate_moves and all(
+            move["pointsLost"] is not None and move["pv"] for move in node.candidate_moves
+        )
         for details in (False, True):
             node.comment(sgf=True, teach=True, details=details)
         assert node.policy_ranking and node.format_score() and node.format_winrate()
@@ -114,10 +131,21 @@ def main() -> None:
         game.undo(1)
         wait(engine)
     summary, histogram, losses = game_report(game, THRESHOLDS)
-    seen["report"] = {"moves": {colour: len(values) for colour, values in losses.items()}, "accuracy": {c: summary[c].get("accuracy") for c in "BW"}}
+    seen["report"] = {
+        "moves": {colour: len(values) for colour, values in losses.items()},
+        "accuracy": {c: summary[c].get("accuracy") for c in "BW"},
+    }
     assert len(histogram) == len(THRESHOLDS)
     path = os.path.join(tempfile.mkdtemp(), "game.sgf")
-    game.write_sgf(path, {**katrain.config("trainer"), "save_feedback": [True] * 6, "save_analysis": True, "save_marks": True})
+    game.write_sgf(
+        path,
+        {
+            **katrain.config("trainer"),
+            "save_feedback": [True] * 6,
+            "save_analysis": True,
+            "save_marks": True,
+        },
+    )
     again = Game(katrain, engine, move_tree=KaTrainSGF.parse_file(path))
     wait(engine)
     seen["saved"] = os.path.getsize(path)

@@ -1,4 +1,5 @@
-"""What `azero tpu setup` does with disks: image files and stand-ins of the system's programs everywhere, real loop devices where root may make them."""
+"""What `azero tpu setup` does with disks: image files and stand-ins of the system's programs
+everywhere, real loop devices where root may make them."""
 
 import os
 import shlex
@@ -15,7 +16,8 @@ MIB = 1 << 20
 
 
 class Machine:
-    """A machine with disks: programs of the same name stand before the system's own, and write down that they were called."""
+    """A machine with disks: programs of the same name stand before the system's own, and write down
+    that they were called."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -31,7 +33,9 @@ class Machine:
 
     def program(self, name: str, script: str) -> None:
         path = self.folder / "bin" / name
-        path.write_text(f'#!/bin/bash\necho "{name} $*" >> {shlex.quote(str(self.folder))}/calls\n{script}\n')
+        path.write_text(
+            f'#!/bin/bash\necho "{name} $*" >> {shlex.quote(str(self.folder))}/calls\n{script}\n'
+        )
         path.chmod(0o755)
 
     def disk(self, content: bytes = b"", name: str = "google-runs") -> Path:
@@ -44,15 +48,30 @@ class Machine:
         return path
 
     def setup(self, storage: Storage) -> tuple[int, str]:
-        """Run the part of the script that concerns the disk; return its exit status and what it said."""
+        """Run the part of the script that concerns the disk; return its exit status and what it
+        said."""
         script = scripts.setup(storage).partition("mkdir -p ~/azero ")[0]
-        script = script.replace("/dev/disk/by-id", str(self.folder / "by-id")).replace(scripts.RUNS, str(self.folder / "runs"))
-        environment = {**os.environ, "PATH": f"{self.folder / 'bin'}{os.pathsep}/usr/sbin{os.pathsep}/sbin{os.pathsep}{os.environ['PATH']}"}
-        done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False)
+        script = script.replace("/dev/disk/by-id", str(self.folder / "by-id")).replace(
+            scripts.RUNS, str(self.folder / "runs")
+        )
+        environment = {
+            **os.environ,
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}/usr/sbin{os.pathsep}/sbin{os.pathsep}{os.environ['PATH']}",
+        }
+        done = subprocess.run(
+            ["bash", "-c", script],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         return done.returncode, done.stderr
 
     def called(self, name: str) -> bool:
-        return any(line.startswith(f"{name} ") for line in (self.folder / "calls").read_text().splitlines())
+        return any(
+            line.startswith(f"{name} ") for line in (self.folder / "calls").read_text().splitlines()
+        )
 
 
 @pytest.fixture
@@ -70,14 +89,25 @@ def test_a_disk_that_blkid_cannot_tell_of_is_not_formatted(machine, storage, sta
     machine.program("blkid", f"exit {status}")
     code, said = machine.setup(storage)
     assert not machine.called("mkfs.ext4") and not machine.called("mount")
-    assert code == 1 and f"blkid cannot tell what is on {machine.folder}/disk (status {status})" in said and said.startswith("ERROR: ")
+    assert (
+        code == 1
+        and f"blkid cannot tell what is on {machine.folder}/disk (status {status})" in said
+        and said.startswith("ERROR: ")
+    )
 
 
 def test_a_disk_is_found_by_its_name_alone(machine):
     machine.disk(name="google-somebody-elses")
     code, said = machine.setup(BLANK)
-    assert code == 1 and "no disk is attached as runs or persistent-disk-1 (google-somebody-elses )" in said and not machine.called("mkfs.ext4")
-    assert machine.setup(Storage(disk="runs", device_name="somebody-elses", format_disk=True)) == (0, "")
+    assert (
+        code == 1
+        and "no disk is attached as runs or persistent-disk-1 (google-somebody-elses )" in said
+        and not machine.called("mkfs.ext4")
+    )
+    assert machine.setup(Storage(disk="runs", device_name="somebody-elses", format_disk=True)) == (
+        0,
+        "",
+    )
 
 
 @pytest.mark.parametrize("name", ["google-runs", "google-persistent-disk-1"])
@@ -85,7 +115,9 @@ def test_a_blank_disk_is_formatted_where_that_is_asked_for(machine, name):
     machine.disk(name=name)
     code, said = machine.setup(Storage(disk="runs"))
     assert code == 1 and "--format-disk" in said and not machine.called("mkfs.ext4")
-    assert machine.setup(BLANK) == (0, "") and machine.called("mkfs.ext4") and machine.called("mount")
+    assert (
+        machine.setup(BLANK) == (0, "") and machine.called("mkfs.ext4") and machine.called("mount")
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,21 +142,33 @@ def test_a_disk_with_anything_on_it_is_never_formatted(machine, program, script,
 def test_a_file_system_is_mounted_as_it_is(machine):
     machine.disk(b"ext4")
     machine.program("blkid", 'echo TYPE="ext4"')
-    assert machine.setup(BLANK) == (0, "") and machine.called("mount") and not machine.called("mkfs.ext4")
+    assert (
+        machine.setup(BLANK) == (0, "")
+        and machine.called("mount")
+        and not machine.called("mkfs.ext4")
+    )
 
 
 def _loop_devices() -> bool:
-    return os.geteuid() == 0 and subprocess.run(["losetup", "--find"], capture_output=True, check=False).returncode == 0
+    return (
+        os.geteuid() == 0
+        and subprocess.run(["losetup", "--find"], capture_output=True, check=False).returncode == 0
+    )
 
 
-@pytest.mark.skipif(not _loop_devices(), reason=f"{NOT_HERE}loop devices need root and the kernel's module")
+@pytest.mark.skipif(
+    not _loop_devices(), reason=f"{NOT_HERE}loop devices need root and the kernel's module"
+)
 def test_real_block_devices(machine):
-    """A loop device is formatted once, mounted with what is on it from then on, and left alone where its file system is unknown."""
+    """A loop device is formatted once, mounted with what is on it from then on, and left alone
+    where its file system is unknown."""
     image = machine.disk()
     for name in ("blkid", "wipefs", "mkfs.ext4", "mount", "lsblk", "mountpoint"):
         (machine.folder / "bin" / name).unlink()
     runs = machine.folder / "runs"
-    attached = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=False)
+    attached = subprocess.run(
+        ["losetup", "--find", "--show", image], capture_output=True, text=True, check=False
+    )
     if attached.returncode:
         not_here(f"no loop device: {attached.stderr.strip()}")
     device = attached.stdout.strip()
@@ -141,7 +185,11 @@ def test_real_block_devices(machine):
         subprocess.run(["umount", runs], check=True)
         assert machine.setup(BLANK) == (0, "") and (runs / "checkpoint").read_text() == "of a year"
         subprocess.run(["umount", runs], check=True)
-        subprocess.run(["dd", "if=/dev/urandom", f"of={device}", "bs=1M", "count=1", "conv=notrunc"], check=True, capture_output=True)
+        subprocess.run(
+            ["dd", "if=/dev/urandom", f"of={device}", "bs=1M", "count=1", "conv=notrunc"],
+            check=True,
+            capture_output=True,
+        )
         code, said = machine.setup(BLANK)
         assert code == 1 and "is not" in said and "formatted" in said
     finally:

@@ -1,4 +1,5 @@
-"""`azero tpu` against a gcloud that only writes down what it is asked: commands, states of the queue, errors in one line, the scripts themselves."""
+"""`azero tpu` against a gcloud that only writes down what it is asked: commands, states of the
+queue, errors in one line, the scripts themselves."""
 
 import json
 import os
@@ -20,7 +21,10 @@ STATUS = r"azero-status"
 CREATE = r"queued-resources create"
 INSTALL = r"uv pip install"
 LAUNCH = r"setsid"
-MISSING = "ERROR: (gcloud.compute.tpus.queued-resources.describe) NOT_FOUND: Resource 'my-go9' was not found"
+MISSING = (
+    "ERROR: (gcloud.compute.tpus.queued-resources.describe) NOT_FOUND: Resource 'my-go9' was not "
+    "found"
+)
 
 
 class Fake:
@@ -40,11 +44,29 @@ class Fake:
 
     def story(self) -> list[str]:
         """The calls in a word each."""
-        words = {REQUEST: "request", MACHINE: "machine", STATUS: "status", CREATE: "create", "scp": "copy", INSTALL: "install", LAUNCH: "launch"}
+        words = {
+            REQUEST: "request",
+            MACHINE: "machine",
+            STATUS: "status",
+            CREATE: "create",
+            "scp": "copy",
+            INSTALL: "install",
+            LAUNCH: "launch",
+        }
         words |= {"queued-resources delete": "delete", "tail -n": "logs"}
         # A script of launching tells its status, too, so the order matters.
         lines = [" ".join(call) for call in self.calls]
-        order = [REQUEST, MACHINE, CREATE, "queued-resources delete", "scp", INSTALL, LAUNCH, STATUS, "tail -n"]
+        order = [
+            REQUEST,
+            MACHINE,
+            CREATE,
+            "queued-resources delete",
+            "scp",
+            INSTALL,
+            LAUNCH,
+            STATUS,
+            "tail -n",
+        ]
         return [next(words[pattern] for pattern in order if pattern in line) for line in lines]
 
 
@@ -56,7 +78,8 @@ def gcloud(tmp_path, monkeypatch) -> Fake:
 
 
 def azero_tpu(capsys, monkeypatch, line: str) -> tuple[int, str, str]:
-    """Run `azero tpu LINE` and return status, output and errors, without line breaks that the width of a terminal made."""
+    """Run `azero tpu LINE` and return status, output and errors, without line breaks that the width
+    of a terminal made."""
     monkeypatch.setattr("sys.argv", ["azero", "tpu", *shlex.split(line)])
     with pytest.raises(SystemExit) as end:
         cli.main()
@@ -78,22 +101,45 @@ def test_a_dry_run_prints_commands_that_a_shell_reads_back(capsys, monkeypatch, 
         "--accelerator-type=v5litepod-8", "--runtime-version=v2-alpha-tpuv5-lite", "--spot",
         "--data-disk=source=projects/my-project/zones/us-west4-a/disks/runs,mode=read-write",
     ]  # fmt: skip
-    status, out, _ = azero_tpu(capsys, monkeypatch, "launch my-go9 go9 --dry-run -- --search.num-simulations 64")
+    status, out, _ = azero_tpu(
+        capsys, monkeypatch, "launch my-go9 go9 --dry-run -- --search.num-simulations 64"
+    )
     command = shlex.split(out.partition("\n")[2])
-    assert command[:6] == ["gcloud", "compute", "tpus", "tpu-vm", "ssh", "my-go9"] and "--worker=all" in command
-    assert "--workdir /mnt/azero/go9 --search.num-simulations 64" in next(word for word in command if word.startswith("--command="))
+    assert (
+        command[:6] == ["gcloud", "compute", "tpus", "tpu-vm", "ssh", "my-go9"]
+        and "--worker=all" in command
+    )
+    assert "--workdir /mnt/azero/go9 --search.num-simulations 64" in next(
+        word for word in command if word.startswith("--command=")
+    )
 
 
 def test_a_watch_shows_its_whole_plan(capsys, monkeypatch):
     status, out, _ = azero_tpu(capsys, monkeypatch, f"{WATCH} --delete-when-done --dry-run")
     assert status == 0
-    for word in ("queued-resources describe", "queued-resources create", "tar --create", "scp", "uv venv", "setsid nohup", "queued-resources delete"):
+    for word in (
+        "queued-resources describe",
+        "queued-resources create",
+        "tar --create",
+        "scp",
+        "uv venv",
+        "setsid nohup",
+        "queued-resources delete",
+    ):
         assert word in out
-    assert out.index("queued-resources create") < out.index("tar --create") < out.index("scp") < out.index("setsid") < out.index("queued-resources delete")
+    assert (
+        out.index("queued-resources create")
+        < out.index("tar --create")
+        < out.index("scp")
+        < out.index("setsid")
+        < out.index("queued-resources delete")
+    )
 
 
 def test_create_waits_in_the_queue(capsys, monkeypatch, gcloud):
-    gcloud.answer((REQUEST, 0, "WAITING_FOR_RESOURCES"), (REQUEST, 0, "PROVISIONING"), (REQUEST, 0, "ACTIVE"))
+    gcloud.answer(
+        (REQUEST, 0, "WAITING_FOR_RESOURCES"), (REQUEST, 0, "PROVISIONING"), (REQUEST, 0, "ACTIVE")
+    )
     status, out, _ = azero_tpu(capsys, monkeypatch, f"create my-go9 {SPOT} --poll-seconds 0.001")
     assert status == 0 and gcloud.story() == ["create", "request", "request", "request"]
     assert "WAITING_FOR_RESOURCES" in out and "PROVISIONING" in out and "my-go9 is there" in out
@@ -102,7 +148,9 @@ def test_create_waits_in_the_queue(capsys, monkeypatch, gcloud):
 def test_create_tells_why_a_request_failed(capsys, monkeypatch, gcloud):
     gcloud.answer((REQUEST, 0, "FAILED\tno more capacity in the zone"))
     status, _, err = azero_tpu(capsys, monkeypatch, f"create my-go9 {SPOT}")
-    assert status == 2 and "no more capacity in the zone" in err and "azero tpu delete my-go9" in err
+    assert (
+        status == 2 and "no more capacity in the zone" in err and "azero tpu delete my-go9" in err
+    )
 
 
 def test_watch_brings_a_run_through_a_preemption(capsys, monkeypatch, gcloud):
@@ -119,13 +167,30 @@ def test_watch_brings_a_run_through_a_preemption(capsys, monkeypatch, gcloud):
     assert gcloud.story() == [
         "request", "create", "request", *look, *begin, *look, "request", "request", "delete", "create", *look, *begin, *look, "delete"
     ]  # fmt: skip
-    assert status == 0 and "was taken away (SUSPENDED)" in out and "[ 3/1000]" in out and "is finished" in out
+    assert (
+        status == 0
+        and "was taken away (SUSPENDED)" in out
+        and "[ 3/1000]" in out
+        and "is finished" in out
+    )
 
 
-def test_watch_recreates_a_machine_that_is_preempted_while_its_request_is_active(capsys, monkeypatch, gcloud):
-    gcloud.answer((REQUEST, 0, "ACTIVE"), (MACHINE, 0, "PREEMPTED"), (MACHINE, 0, "READY"), (LAUNCH, 0, ""), (STATUS, 0, "azero-status: ended 0"))
+def test_watch_recreates_a_machine_that_is_preempted_while_its_request_is_active(
+    capsys, monkeypatch, gcloud
+):
+    gcloud.answer(
+        (REQUEST, 0, "ACTIVE"),
+        (MACHINE, 0, "PREEMPTED"),
+        (MACHINE, 0, "READY"),
+        (LAUNCH, 0, ""),
+        (STATUS, 0, "azero-status: ended 0"),
+    )
     status, out, _ = azero_tpu(capsys, monkeypatch, WATCH)
-    assert status == 0 and gcloud.story()[:4] == ["request", "machine", "delete", "create"] and "goes on costing money" in out
+    assert (
+        status == 0
+        and gcloud.story()[:4] == ["request", "machine", "delete", "create"]
+        and "goes on costing money" in out
+    )
 
 
 def test_watch_stops_where_a_person_is_needed(capsys, monkeypatch, gcloud):
@@ -138,10 +203,17 @@ def test_watch_stops_where_a_person_is_needed(capsys, monkeypatch, gcloud):
     assert gcloud.story()[-1] == "logs" and "--worker=all" in gcloud.calls[-1]
 
 
-def test_watch_outlives_a_network_that_fails_but_not_a_mistake_at_the_beginning(capsys, monkeypatch, gcloud):
+def test_watch_outlives_a_network_that_fails_but_not_a_mistake_at_the_beginning(
+    capsys, monkeypatch, gcloud
+):
     lost = (REQUEST, 1, "ERROR: (gcloud.x) network is unreachable")
     gcloud.answer(
-        (REQUEST, 0, "PROVISIONING"), *[lost] * 4, (REQUEST, 0, "ACTIVE"), (MACHINE, 0, "READY"), (LAUNCH, 0, ""), (STATUS, 0, "azero-status: ended 0")
+        (REQUEST, 0, "PROVISIONING"),
+        *[lost] * 4,
+        (REQUEST, 0, "ACTIVE"),
+        (MACHINE, 0, "READY"),
+        (LAUNCH, 0, ""),
+        (STATUS, 0, "azero-status: ended 0"),
     )
     status, out, _ = azero_tpu(capsys, monkeypatch, WATCH)
     assert status == 0 and out.count("network is unreachable") == 4
@@ -152,20 +224,46 @@ def test_watch_outlives_a_network_that_fails_but_not_a_mistake_at_the_beginning(
 def test_watch_gives_up_requests_that_fail_one_after_another(capsys, monkeypatch, gcloud):
     gcloud.answer((REQUEST, 0, "FAILED\tQuota limit 'TPUV5s' has been exceeded"))
     status, _, err = azero_tpu(capsys, monkeypatch, WATCH)
-    assert status == 2 and "5 times one after another" in err and "TPUV5s" in err and gcloud.story().count("create") == 4
+    assert (
+        status == 2
+        and "5 times one after another" in err
+        and "TPUV5s" in err
+        and gcloud.story().count("create") == 4
+    )
 
 
 @pytest.mark.parametrize(
     ("said", "line"),
     [
-        ("ERROR: (gcloud.x) You do not currently have an active account selected.", "gcloud auth login"),
-        ("ERROR: (gcloud.x) The required property [project] is not currently set.", "--project PROJECT"),
-        ("ERROR: (gcloud.x) Error parsing [queued_resource].\nFailed to find attribute [zone].", "--zone ZONE"),
-        ("ERROR: (gcloud.x) RESOURCE_EXHAUSTED: Quota limit 'TPUV5sPreemptible' has been exceeded. Limit: 0", "no quota left"),
-        ("ERROR: (gcloud.x) PERMISSION_DENIED: Cloud TPU API has not been used in project 1 before", "gcloud services enable tpu.googleapis.com"),
+        (
+            "ERROR: (gcloud.x) You do not currently have an active account selected.",
+            "gcloud auth login",
+        ),
+        (
+            "ERROR: (gcloud.x) The required property [project] is not currently set.",
+            "--project PROJECT",
+        ),
+        (
+            "ERROR: (gcloud.x) Error parsing [queued_resource].\nFailed to find attribute [zone].",
+            "--zone ZONE",
+        ),
+        (
+            "ERROR: (gcloud.x) RESOURCE_EXHAUSTED: Quota limit 'TPUV5sPreemptible' has "
+            "been exceeded. Limit: 0",
+            "no quota left",
+        ),
+        (
+            "ERROR: (gcloud.x) PERMISSION_DENIED: Cloud TPU API has not been used in "
+            "project 1 before",
+            "gcloud services enable tpu.googleapis.com",
+        ),
         ("ERROR: (gcloud.x) PERMISSION_DENIED: Permission tpu.nodes.create denied", "TPU Admin"),
         ("ERROR: (gcloud.x) ALREADY_EXISTS: Resource already exists", "azero tpu delete"),
-        ("ERROR: (gcloud.x) INVALID_ARGUMENT: the accelerator v5litepod-8 was not found in zone us-west4-a", "accelerator-types list"),
+        (
+            "ERROR: (gcloud.x) INVALID_ARGUMENT: the accelerator v5litepod-8 was not "
+            "found in zone us-west4-a",
+            "accelerator-types list",
+        ),
         ("ERROR: (gcloud.x) There is no more capacity in the zone", "another zone"),
         ("ERROR: (gcloud.x) something new", "something new"),
     ],
@@ -173,15 +271,30 @@ def test_watch_gives_up_requests_that_fail_one_after_another(capsys, monkeypatch
 def test_errors_say_what_to_do(capsys, monkeypatch, gcloud, said, line):
     gcloud.answer((CREATE, 1, said))
     status, _, err = azero_tpu(capsys, monkeypatch, f"create my-go9 {SPOT}")
-    assert status == 2 and line in err and err.startswith("azero: asking for my-go9: ") and len(err.strip().splitlines()) == 1
+    assert (
+        status == 2
+        and line in err
+        and err.startswith("azero: asking for my-go9: ")
+        and len(err.strip().splitlines()) == 1
+    )
 
 
 def test_what_a_script_says_on_the_machine_is_not_lost(capsys, monkeypatch, gcloud):
     gcloud.answer(
-        (LAUNCH, 1, "ERROR: azero is not installed on w-0; azero tpu setup installs it\nERROR: (gcloud.x) [/usr/bin/ssh] exited with return code [1].")
+        (
+            LAUNCH,
+            1,
+            "ERROR: azero is not installed on w-0; azero tpu setup installs it\nERROR: "
+            "(gcloud.x) [/usr/bin/ssh] exited with return code [1].",
+        )
     )
     status, _, err = azero_tpu(capsys, monkeypatch, "launch my-go9 go9")
-    assert status == 2 and err.strip() == "azero: starting go9 on my-go9: azero is not installed on w-0; azero tpu setup installs it"
+    assert (
+        status == 2
+        and err.strip()
+        == "azero: starting go9 on my-go9: azero is not installed on w-0; azero tpu setup "
+        "installs it"
+    )
 
 
 def test_without_gcloud_there_is_one_line(capsys, monkeypatch, tmp_path):
@@ -196,15 +309,23 @@ def test_delete_asks_first(capsys, monkeypatch, gcloud):
     assert azero_tpu(capsys, monkeypatch, "delete my-go9")[0] == 1 and not gcloud.calls
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     assert "--yes" in azero_tpu(capsys, monkeypatch, "delete my-go9")[2] and not gcloud.calls
-    assert azero_tpu(capsys, monkeypatch, "delete my-go9 --yes")[0] == 0 and gcloud.story() == ["delete"]
+    assert azero_tpu(capsys, monkeypatch, "delete my-go9 --yes")[0] == 0 and gcloud.story() == [
+        "delete"
+    ]
 
 
 def test_logs_hands_the_terminal_over(capfd, monkeypatch, gcloud):
     gcloud.answer(("tail -n 5 -F", 0, "[ 3/1000] games 4,096"))
-    monkeypatch.setattr("sys.argv", ["azero", "tpu", "logs", "my-go9", "--lines", "5", "--worker", "2"])
+    monkeypatch.setattr(
+        "sys.argv", ["azero", "tpu", "logs", "my-go9", "--lines", "5", "--worker", "2"]
+    )
     with pytest.raises(SystemExit) as end:
         cli.main()
-    assert not end.value.code and "[ 3/1000] games" in capfd.readouterr().out and "--worker=2" in gcloud.calls[0]
+    assert (
+        not end.value.code
+        and "[ 3/1000] games" in capfd.readouterr().out
+        and "--worker=2" in gcloud.calls[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -213,7 +334,10 @@ def test_logs_hands_the_terminal_over(capfd, monkeypatch, gcloud):
         ("create My_Go9 --accelerator v5litepod-8", "cannot be the name of a machine"),
         ("create my-go9 --accelerator v5e-8", "so v5litepod-8"),
         ("create my-go9 --accelerator v9-8", "--runtime-version"),
-        ("create my-go9 --accelerator v5litepod-64 --disk runs --zone z --project p", "use --bucket"),
+        (
+            "create my-go9 --accelerator v5litepod-64 --disk runs --zone z --project p",
+            "use --bucket",
+        ),
         ("create my-go9 --accelerator v5litepod-8 --disk runs", "--project and --zone"),
         ("setup my-go9 --disk a --bucket b", "name one"),
         ("watch my-go9 go9 --accelerator v5litepod-8 --bucket gs://b", "without gs://"),
@@ -232,11 +356,20 @@ def test_what_a_look_leads_to():
     def after(*workers: str, launched: bool = True) -> Do:
         return decide(Seen("ACTIVE", machine="READY", workers=workers), launched)
 
-    assert after("ended 143", "ended 75") is Do.LAUNCH, "SIGTERM ended one of them while Python was starting"
+    assert after("ended 143", "ended 75") is Do.LAUNCH, (
+        "SIGTERM ended one of them while Python was starting"
+    )
     assert after("ended 2", launched=False) is Do.LAUNCH, "how an earlier run ended is no news"
     assert after("running", "ended 75") is Do.WAIT and after() is Do.WAIT
-    assert after("ended 75", "started") is Do.LAUNCH and after("ended 0", "ended 0") is Do.DONE and after("ended 137") is Do.STOP
-    assert decide(Seen("ACTIVE", machine="CREATING"), False) is Do.WAIT and decide(Seen("DELETING"), True) is Do.WAIT
+    assert (
+        after("ended 75", "started") is Do.LAUNCH
+        and after("ended 0", "ended 0") is Do.DONE
+        and after("ended 137") is Do.STOP
+    )
+    assert (
+        decide(Seen("ACTIVE", machine="CREATING"), False) is Do.WAIT
+        and decide(Seen("DELETING"), True) is Do.WAIT
+    )
 
 
 def test_the_scripts_do_on_a_machine_what_they_say(tmp_path):
@@ -245,7 +378,14 @@ def test_the_scripts_do_on_a_machine_what_they_say(tmp_path):
 
     def bash(script: str) -> str:
         environment = {**os.environ, "HOME": str(tmp_path)}
-        return subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, timeout=20, check=False).stdout
+        return subprocess.run(
+            ["bash", "-c", script],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        ).stdout
 
     def says(expected: str) -> bool:
         return any(expected in bash(scripts.status()) or bash("sleep 0.05") for _ in range(100))
@@ -253,30 +393,50 @@ def test_the_scripts_do_on_a_machine_what_they_say(tmp_path):
     assert bash(scripts.status()).strip() == "azero-status: absent"
     python.parent.mkdir(parents=True)
     (tmp_path / "azero-run").mkdir()
-    python.write_text('#!/bin/sh\necho "$@"\ncat "$4"\nwhile [ ! -e go ]; do sleep 0.02; done\nexit 7\n')
+    python.write_text(
+        '#!/bin/sh\necho "$@"\ncat "$4"\nwhile [ ! -e go ]; do sleep 0.02; done\nexit 7\n'
+    )
     python.chmod(0o755)
-    start = scripts.launch("go9", ["--run.seed", "it's 3"], "/mnt/azero/go9", "[run]\nseed = 3 # $HOME `date`\n")
+    start = scripts.launch(
+        "go9", ["--run.seed", "it's 3"], "/mnt/azero/go9", "[run]\nseed = 3 # $HOME `date`\n"
+    )
     assert "started" in bash(start) and says("running") and "going on already" in bash(start)
     (tmp_path / "azero" / "go").touch()
     assert says("azero-status: ended 7")
     log = bash(scripts.logs(10, follow=False))
     assert (
-        f"-m azero.experiments.go9 --config {tmp_path}/azero-run/overlay.toml --workdir /mnt/azero/go9 --run.seed it's 3" in log
+        f"-m azero.experiments.go9 --config {tmp_path}/azero-run/overlay.toml --workdir "
+        f"/mnt/azero/go9 --run.seed it's 3"
+        in log
         and "seed = 3 # $HOME `date`" in log
     )
 
 
 @pytest.mark.parametrize("storage", [Storage(), Storage(disk="runs"), Storage(bucket="my-bucket")])
 def test_the_scripts_are_bash(storage):
-    for script in (scripts.setup(storage), scripts.launch("go9", [], "/mnt/azero/go9", None), scripts.status(), scripts.logs(5, True)):
+    for script in (
+        scripts.setup(storage),
+        scripts.launch("go9", [], "/mnt/azero/go9", None),
+        scripts.status(),
+        scripts.logs(5, True),
+    ):
         assert subprocess.run(["bash", "-n", "-c", script], check=False).returncode == 0
 
 
 def test_what_is_copied_can_be_installed(tmp_path):
     archive = tmp_path / "code.tar.gz"
     subprocess.run(commands.pack(None, archive).arguments, check=True)
-    names = subprocess.run(["tar", "-tzf", archive], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert {"pyproject.toml", "README.md", "constraints.txt", "azero/commands/main.py", "azero/report/page.html.j2", "configs/v5e_8.toml"} <= set(names)
+    names = subprocess.run(
+        ["tar", "-tzf", archive], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert {
+        "pyproject.toml",
+        "README.md",
+        "constraints.txt",
+        "azero/commands/main.py",
+        "azero/report/page.html.j2",
+        "configs/v5e_8.toml",
+    } <= set(names)
     assert not any("__pycache__" in name for name in names) and archive.stat().st_size < 2**20
 
 

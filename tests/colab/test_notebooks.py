@@ -1,4 +1,5 @@
-"""The notebooks are what their sources generate, and run from the first cell to the last: learn, show, continue, play."""
+"""The notebooks are what their sources generate, and run from the first cell to the last: learn,
+show, continue, play."""
 
 import importlib.util
 import json
@@ -22,22 +23,42 @@ assert "I play" in board.said or "I resign" in board.said, board.said  # a netwo
 
 
 def test_every_notebook_is_what_its_source_generates():
-    assert {path.with_suffix(".py") for path in COLAB.glob("*.ipynb")} == set(GENERATE.SOURCES) and len(GENERATE.SOURCES) == 2
+    assert {path.with_suffix(".py") for path in COLAB.glob("*.ipynb")} == set(
+        GENERATE.SOURCES
+    ) and len(GENERATE.SOURCES) == 2
     for source in GENERATE.SOURCES:
-        assert source.with_suffix(".ipynb").read_text() == GENERATE.generate(source), f"{source.name} was changed: make notebooks"
+        assert source.with_suffix(".ipynb").read_text() == GENERATE.generate(source), (
+            f"{source.name} was changed: make notebooks"
+        )
 
 
 @pytest.mark.parametrize("source", GENERATE.SOURCES, ids=lambda path: path.stem)
 def test_a_notebook_runs(source, tmp_path, monkeypatch):
-    for name, value in {"AZERO_SMOKE": "1", "AZERO_RUNS": str(tmp_path), "JAX_NUM_CPU_DEVICES": "1", "JAX_PLATFORMS": "cpu"}.items():
+    for name, value in {
+        "AZERO_SMOKE": "1",
+        "AZERO_RUNS": str(tmp_path),
+        "JAX_NUM_CPU_DEVICES": "1",
+        "JAX_PLATFORMS": "cpu",
+    }.items():
         monkeypatch.setenv(name, value)
     notebook = nbformat.reads(GENERATE.generate(source), as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell(CONTINUES))
-    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(COLAB)}})
+    client = nbclient.NotebookClient(
+        notebook, timeout=300, resources={"metadata": {"path": str(COLAB)}}
+    )
     client.execute()
-    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    outputs = [
+        output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
+    ]
     pages = [output.data.get("text/html", "") for output in outputs if "data" in output]
-    assert any("Policy loss" in page and "Elo of the checkpoints" in page and 'class="board"' in page for page in pages)
-    assert any("application/vnd.jupyter.widget-view+json" in output.data for output in outputs if "data" in output), "the board to click on"
+    assert any(
+        "Policy loss" in page and "Elo of the checkpoints" in page and 'class="board"' in page
+        for page in pages
+    )
+    assert any(
+        "application/vnd.jupyter.widget-view+json" in output.data
+        for output in outputs
+        if "data" in output
+    ), "the board to click on"
     rows = (tmp_path / "tictactoe" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(row)["iteration"] for row in rows] == [1, 2, 3]

@@ -1,4 +1,5 @@
-"""A run as a notebook has it: in a process of its own, shown while it goes on, stopped, continued, one at a time; and the game against it."""
+"""A run as a notebook has it: in a process of its own, shown while it goes on, stopped, continued,
+one at a time; and the game against it."""
 
 import time
 from pathlib import Path
@@ -25,7 +26,8 @@ def iterations(workdir) -> list[int]:
 
 
 def wait_for_iteration(iteration: int, training: notebook.Training) -> None:
-    """Wait until a run has finished an iteration; before its first one it may not have learned to stop when asked."""
+    """Wait until a run has finished an iteration; before its first one it may not have learned to
+    stop when asked."""
     while training.is_running and iteration not in iterations(training.workdir):
         time.sleep(0.1)
     assert training.is_running, training.log
@@ -33,12 +35,19 @@ def wait_for_iteration(iteration: int, training: notebook.Training) -> None:
 
 def test_a_run_is_shown_stopped_and_continued(tmp_path, monkeypatch, capsys):
     workdir = tmp_path / "run"
-    first = notebook.Training("tictactoe", workdir, *SMALL, "--run.iterations", "100000", "--checkpoint.every", "100000")
+    first = notebook.Training(
+        "tictactoe", workdir, *SMALL, "--run.iterations", "100000", "--checkpoint.every", "100000"
+    )
     with pytest.raises(ValueError, match=r"goes on already; to stop it, saved: !kill \d+"):
         notebook.Training("tictactoe", workdir, *SMALL)
     wait_for_iteration(1, first)
-    assert first.follow(seconds=1.0) == EXIT_INTERRUPTED and "stopped and saved" in capsys.readouterr().out
-    second = notebook.Training("tictactoe", workdir, *SMALL, "--run.iterations", "100000", "--checkpoint.every", "100000")
+    assert (
+        first.follow(seconds=1.0) == EXIT_INTERRUPTED
+        and "stopped and saved" in capsys.readouterr().out
+    )
+    second = notebook.Training(
+        "tictactoe", workdir, *SMALL, "--run.iterations", "100000", "--checkpoint.every", "100000"
+    )
     wait_for_iteration(iterations(workdir)[-1] + 1, second)
     # The button that stops a cell raises this in whatever is being waited for.
     monkeypatch.setattr(second._process, "wait", interrupted_once(second._process.wait))
@@ -48,10 +57,16 @@ def test_a_run_is_shown_stopped_and_continued(tmp_path, monkeypatch, capsys):
     assert again.follow() == 0 and "finished" in capsys.readouterr().out
     assert iterations(workdir) == list(range(1, done + 2))
     page = live_view(workdir)
-    assert "Policy loss" in page and f"finished: {done + 1:,} iterations" in page and 'class="board"' in page
+    assert (
+        "Policy loss" in page
+        and f"finished: {done + 1:,} iterations" in page
+        and 'class="board"' in page
+    )
     board = notebook.play(workdir, visits=2)
     board.points[4].click()
-    assert board.points[4].description and ("I play" in board.said or "I resign" in board.said), board.said
+    assert board.points[4].description and ("I play" in board.said or "I resign" in board.said), (
+        board.said
+    )
     typed = iter(["b2"])
     monkeypatch.setattr(notebook, "_widgets", lambda: None)
     monkeypatch.setattr("builtins.input", lambda prompt="": next(typed, "quit"))

@@ -28,7 +28,8 @@ def test_every_console_is_made_in_one_place() -> None:
         f"{path.relative_to(root)}:{node.lineno}"
         for path in sorted(root.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "Console"
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", getattr(node.func, "attr", "")) == "Console"
     ]
     assert [maker.rpartition(":")[0] for maker in makers] == ["console.py"], makers
 
@@ -55,13 +56,17 @@ def test_names_are_shown_as_they_are(name: str, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("name", ["[/x]", "[red]"])
-def test_directories_and_records_in_brackets(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directories_and_records_in_brackets(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "400")
     folder = tmp_path / f"a{name}"
     folder.mkdir(parents=True)
     print_checkpoints(folder)
     assert f"a{name} has no checkpoint yet" in capsys.readouterr().out
-    (folder / "[b].sgf").write_text("(;SZ[9]PB[a]PW[\\[/x\\]]RE[B+R];B[ee];W[cc])(;SZ[9]RE[B+R];B[zz])")
+    (folder / "[b].sgf").write_text(
+        "(;SZ[9]PB[a]PW[\\[/x\\]]RE[B+R];B[ee];W[cc])(;SZ[9]RE[B+R];B[zz])"
+    )
     run_import(ImportRequest((folder,), folder / "set", Filters(size=(9,)), Fractions(0.0, 0.0)))
     assert "[b].sgf game 2: not readable: [zz] is no point" in capsys.readouterr().out
     show(ShowRequest(folder / "set", positions=1))

@@ -20,7 +20,9 @@ FILTERS = Filters(size=(9,), suicide=True)
 HALVES = Fractions(validation=0.25, test=0.25)
 
 
-def import_to(directory: Path, *paths: Path, filters: Filters = FILTERS, fractions: Fractions = HALVES) -> tuple[Dataset, Tally]:
+def import_to(
+    directory: Path, *paths: Path, filters: Filters = FILTERS, fractions: Fractions = HALVES
+) -> tuple[Dataset, Tally]:
     """Import all of `paths`."""
     dataset, tally = Dataset.create(directory, filters, fractions), Tally()
     for _ in import_games(find_records(paths, tally), dataset, tally):

@@ -1,4 +1,5 @@
-"""A small game with real frames, and random finished games of any layout, for the tests of the replay."""
+"""A small game with real frames, and random finished games of any layout, for the tests of the
+replay."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from azero.selfplay.trajectory import Games, Step
 
 @dataclass(frozen=True)
 class Strip:
-    """A strip of cells that both sides fill; a frame has one word, its cells as bits, and bit 31 so that the empty strip is not the frame before the game."""
+    """A strip of cells that both sides fill; a frame has one word, its cells as bits, and bit 31 so
+    that the empty strip is not the frame before the game."""
 
     cells: int = 5
     frame_words: int = 1
@@ -36,11 +38,23 @@ class Strip:
         return jnp.where(symmetry == 1, planes[:, ::-1], planes)
 
     def transform_policy(self, policy: Any, symmetry: Any) -> Any:
-        return jnp.where(symmetry == 1, jnp.concatenate([policy[: self.cells][::-1], policy[self.cells :]]), policy)
+        return jnp.where(
+            symmetry == 1,
+            jnp.concatenate([policy[: self.cells][::-1], policy[self.cells :]]),
+            policy,
+        )
 
 
-def random_games(random: np.random.Generator, lengths: list[int], frame_words: int = 1, actions: int = 6, slots: int = 6, first_number: int = 0) -> Games:
-    """Make finished games whose frames say where they are from: the first word of a frame is 1000 * (number + 1) + ply."""
+def random_games(
+    random: np.random.Generator,
+    lengths: list[int],
+    frame_words: int = 1,
+    actions: int = 6,
+    slots: int = 6,
+    first_number: int = 0,
+) -> Games:
+    """Make finished games whose frames say where they are from: the first word of a frame is 1000 *
+    (number + 1) + ply."""
     length = np.asarray(lengths, np.int32)
     total = int(length.sum())
     number = first_number + np.arange(len(length), dtype=np.int64)
@@ -48,7 +62,9 @@ def random_games(random: np.random.Generator, lengths: list[int], frame_words: i
     frame = random.integers(0, 2**32, (total, frame_words), np.uint32)
     frame[:, 0] = 1000 * (np.repeat(number, length) + 1) + ply
     is_target = random.random(total) < 0.5
-    count = np.where(is_target, random.integers(1, min(slots, actions) + 1, total), 0).astype(np.int32)
+    count = np.where(is_target, random.integers(1, min(slots, actions) + 1, total), 0).astype(
+        np.int32
+    )
     index = np.argsort(random.random((total, actions)), axis=1).astype(np.int16)
     chosen = np.arange(actions) < count[:, None]
     winner = random.integers(0, 2, len(length))
@@ -72,11 +88,23 @@ def random_games(random: np.random.Generator, lengths: list[int], frame_words: i
 
 def random_words(random: np.random.Generator, action: np.ndarray) -> np.ndarray:
     """Make words with these actions: some with visits, some with shares."""
-    visits, shares = random.integers(1, 1 << 16, action.shape, np.uint16), random.uniform(0.01, 1, action.shape).astype(np.float16)
-    return np.where(random.random(action.shape) < 0.5, words_of(action, visits), words_of(action, shares))
+    visits, shares = (
+        random.integers(1, 1 << 16, action.shape, np.uint16),
+        random.uniform(0.01, 1, action.shape).astype(np.float16),
+    )
+    return np.where(
+        random.random(action.shape) < 0.5, words_of(action, visits), words_of(action, shares)
+    )
 
 
-def random_chunk(random: np.random.Generator, moves: int, slots: int, finish: float, frame_words: int = 1, policy_slots: int = 6) -> Step:
+def random_chunk(
+    random: np.random.Generator,
+    moves: int,
+    slots: int,
+    finish: float,
+    frame_words: int = 1,
+    policy_slots: int = 6,
+) -> Step:
     """Make a chunk of moves of many games, each ending at every move with probability `finish`."""
     shape = (moves, slots)
     return Step(
@@ -97,15 +125,33 @@ def random_chunk(random: np.random.Generator, moves: int, slots: int, finish: fl
 GAME: Any = Strip()
 
 
-def open_replay(directory: Path, state: dict[str, int] | None = None, window: int = 1000, memory: int = 1 << 26, **options: Any) -> Replay:
-    return Replay.open(directory, GAME, ReplayConfig(window_games=window, min_positions=1, **options), slots=6, state=state, memory=memory)
+def open_replay(
+    directory: Path,
+    state: dict[str, int] | None = None,
+    window: int = 1000,
+    memory: int = 1 << 26,
+    **options: Any,
+) -> Replay:
+    return Replay.open(
+        directory,
+        GAME,
+        ReplayConfig(window_games=window, min_positions=1, **options),
+        slots=6,
+        state=state,
+        memory=memory,
+    )
 
 
 def fill(replay: Replay, shards: int, games: int = 10, seed: int = 0) -> None:
-    """Add shards of games of 1 to 20 moves, the same for the same seed and shard, and wait until they are on disk."""
+    """Add shards of games of 1 to 20 moves, the same for the same seed and shard, and wait until
+    they are on disk."""
     for _ in range(shards):
         random = np.random.default_rng([seed, replay.state_dict()["next_shard"]])
-        replay.add(random_games(random, random.integers(1, 21, games).tolist(), first_number=replay.num_games))
+        replay.add(
+            random_games(
+                random, random.integers(1, 21, games).tolist(), first_number=replay.num_games
+            )
+        )
     replay.state_dict()  # waits until they are on disk
 
 

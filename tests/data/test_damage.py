@@ -28,8 +28,14 @@ def tear(path: Path, keep: int) -> None:
 
 DAMAGES = {
     "flipped in the rows": (lambda path: flip(path, 2000), "checksum of 'rows'"),
-    "flipped in the policies": (lambda path: flip(path, path.stat().st_size - 400), "checksum of 'policy'"),
-    "flipped in the games": (lambda path: flip(path, path.stat().st_size - 80), "checksum of 'games'"),
+    "flipped in the policies": (
+        lambda path: flip(path, path.stat().st_size - 400),
+        "checksum of 'policy'",
+    ),
+    "flipped in the games": (
+        lambda path: flip(path, path.stat().st_size - 80),
+        "checksum of 'games'",
+    ),
     "flipped in the header": (lambda path: flip(path, 60), "checksum of its header"),
     "flipped in the magic": (lambda path: flip(path, 0), "begins with"),
     "flipped in the header's length": (lambda path: flip(path, 9), "checksum of its header"),
@@ -88,11 +94,18 @@ def full_disk(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_full_disk_is_one_clear_error_and_loses_nothing(tmp_path: Path, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_one_clear_error_and_loses_nothing(
+    tmp_path: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     replay = open_replay(tmp_path)
     fill(replay, 2)
     state, files = replay.state_dict(), sorted(tmp_path.iterdir())
-    with monkeypatch.context() as patched, pytest.raises(StorageError, match=r"cannot write .*00000002.shard: No space left on device"):
+    with (
+        monkeypatch.context() as patched,
+        pytest.raises(
+            StorageError, match=r"cannot write .*00000002.shard: No space left on device"
+        ),
+    ):
         full_disk(patched, call)
         fill(replay, 1)
     assert replay.state_dict() == state
@@ -101,7 +114,9 @@ def test_full_disk_is_one_clear_error_and_loses_nothing(tmp_path: Path, call: st
     assert open_replay(tmp_path, replay.state_dict()).take_warnings() == []
 
 
-def test_disk_full_at_the_manifest_takes_the_shard_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_full_at_the_manifest_takes_the_shard_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     replay = open_replay(tmp_path)
     fill(replay, 1)
     real, calls = os.fsync, []
@@ -112,7 +127,10 @@ def test_disk_full_at_the_manifest_takes_the_shard_back(tmp_path: Path, monkeypa
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real(descriptor)
 
-    with monkeypatch.context() as patched, pytest.raises(StorageError, match=r"cannot write .*manifest-p000.jsonl: No space left"):
+    with (
+        monkeypatch.context() as patched,
+        pytest.raises(StorageError, match=r"cannot write .*manifest-p000.jsonl: No space left"),
+    ):
         patched.setattr(os, "fsync", refuse_third)
         fill(replay, 1)
     assert len(list(tmp_path.glob("games*"))) == 1
@@ -124,7 +142,10 @@ def test_disk_full_at_the_manifest_takes_the_shard_back(tmp_path: Path, monkeypa
 
 def test_really_full_disk(tmp_path: Path) -> None:
     """A tiny file system of memory fills up while a shard is written."""
-    if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=256k tmpfs {tmp_path} 2>/dev/null") != 0:
+    if (
+        os.geteuid() != 0
+        or os.system(f"mount -t tmpfs -o size=256k tmpfs {tmp_path} 2>/dev/null") != 0
+    ):
         not_here("mounting a small file system needs root")
     try:
         replay = open_replay(tmp_path)
@@ -132,7 +153,10 @@ def test_really_full_disk(tmp_path: Path) -> None:
         with pytest.raises(StorageError, match="No space left on device"):
             replay.add(random_games(np.random.default_rng(0), [20] * 1000))
             replay.state_dict()
-        assert [path.name for path in sorted(tmp_path.iterdir())] == ["games-p000-00000000.shard", "manifest-p000.jsonl"]
+        assert [path.name for path in sorted(tmp_path.iterdir())] == [
+            "games-p000-00000000.shard",
+            "manifest-p000.jsonl",
+        ]
         assert open_replay(tmp_path, replay.state_dict()).take_warnings() == []
     finally:
         os.system(f"umount {tmp_path}")

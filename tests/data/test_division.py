@@ -1,4 +1,5 @@
-"""What the processes of a run keep for themselves is divided anew among another number of them: nothing is lost, nothing is there twice."""
+"""What the processes of a run keep for themselves is divided anew among another number of them:
+nothing is lost, nothing is there twice."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from azero.data.replay import Replay
 from azero.data.settings import ReplayConfig
 from azero.selfplay.trajectory import Assembler, Games, Step
 
-GAME: Any = SimpleNamespace(name="toy", frame_words=1, num_frames=2, num_actions=3, num_symmetries=1)
+GAME: Any = SimpleNamespace(
+    name="toy", frame_words=1, num_frames=2, num_actions=3, num_symmetries=1
+)
 
 
 def games(first: int, count: int) -> Games:
@@ -40,7 +43,15 @@ def games(first: int, count: int) -> Games:
 
 
 def open_replay(directory: Path, process: int, **options: Any) -> Replay:
-    return Replay.open(directory, GAME, ReplayConfig(min_positions=1), 3, process_index=process, memory=1 << 20, **options)
+    return Replay.open(
+        directory,
+        GAME,
+        ReplayConfig(min_positions=1),
+        3,
+        process_index=process,
+        memory=1 << 20,
+        **options,
+    )
 
 
 def numbers(replay: Replay) -> list[int]:
@@ -49,7 +60,9 @@ def numbers(replay: Replay) -> list[int]:
 
 
 @pytest.mark.parametrize(("before", "now"), [(2, 1), (1, 2), (2, 4), (4, 3)])
-def test_every_shard_goes_to_one_process_and_old_ones_stay_until_they_are_forgotten(before: int, now: int, tmp_path: Path) -> None:
+def test_every_shard_goes_to_one_process_and_old_ones_stay_until_they_are_forgotten(
+    before: int, now: int, tmp_path: Path
+) -> None:
     cursors = []
     for process in range(before):
         replay = open_replay(tmp_path, process)
@@ -57,7 +70,12 @@ def test_every_shard_goes_to_one_process_and_old_ones_stay_until_they_are_forgot
             replay.add(games(1000 * process + 10 * shard, 3))
         cursors.append(replay.state_dict())
     old = {path.name for path in tmp_path.glob("*.shard")}
-    everything = [1000 * process + 10 * shard + game for process in range(before) for shard in range(5 + process) for game in range(3)]
+    everything = [
+        1000 * process + 10 * shard + game
+        for process in range(before)
+        for shard in range(5 + process)
+        for game in range(3)
+    ]
 
     found, total = [], 0
     for process in range(now):
@@ -69,7 +87,9 @@ def test_every_shard_goes_to_one_process_and_old_ones_stay_until_they_are_forgot
         again = open_replay(tmp_path, process, state=replay.state_dict())
         assert numbers(again) == numbers(replay), "its cursor alone brings everything back"
     assert sorted(found) == everything and total == len(everything)
-    assert {path.name for path in tmp_path.glob("*.shard")} >= old, "the checkpoints of before still need them"
+    assert {path.name for path in tmp_path.glob("*.shard")} >= old, (
+        "the checkpoints of before still need them"
+    )
 
     forget_processes(tmp_path, now)
     assert {int(path.name[7:10]) for path in tmp_path.glob("*.shard")} == set(range(now))
@@ -77,7 +97,8 @@ def test_every_shard_goes_to_one_process_and_old_ones_stay_until_they_are_forgot
 
 
 def test_a_second_try_after_a_crash_finds_the_same(tmp_path: Path) -> None:
-    """The first process that went on alone was killed before it saved; the run goes on from the same checkpoint, as before and then alone."""
+    """The first process that went on alone was killed before it saved; the run goes on from the
+    same checkpoint, as before and then alone."""
     replays = [open_replay(tmp_path, process) for process in range(2)]
     for shard in range(3):
         for process, replay in enumerate(replays):
@@ -85,7 +106,9 @@ def test_a_second_try_after_a_crash_finds_the_same(tmp_path: Path) -> None:
     cursors = [replay.state_dict() for replay in replays]
     cursor, inherited = deal_shards(cursors, 0, 1)
     first = numbers(open_replay(tmp_path, 0, state=cursor, inherited=inherited))
-    restore_side = [numbers(open_replay(tmp_path, process, state=cursors[process])) for process in range(2)]
+    restore_side = [
+        numbers(open_replay(tmp_path, process, state=cursors[process])) for process in range(2)
+    ]
     assert sorted(restore_side[0] + restore_side[1]) == first
     assert numbers(open_replay(tmp_path, 0, state=cursor, inherited=inherited)) == first
 
@@ -104,9 +127,12 @@ def test_a_damaged_shard_is_named_and_left_out(tmp_path: Path) -> None:
 
 
 def chunk(slots: range, moves: int, time: int, finished: bool) -> Step:
-    """Make a chunk in which a frame says its slot and time; with `finished` all games end in the last move."""
+    """Make a chunk in which a frame says its slot and time; with `finished` all games end in the
+    last move."""
     shape = (moves, len(slots))
-    frame = np.asarray([[[100 * slot + time + move] for slot in slots] for move in range(moves)], np.uint32)
+    frame = np.asarray(
+        [[[100 * slot + time + move] for slot in slots] for move in range(moves)], np.uint32
+    )
     ends = np.zeros(shape, bool)
     ends[-1] = finished
     zeros = np.zeros(shape, np.float16)
@@ -134,7 +160,9 @@ def test_games_in_flight_end_as_they_would_have(before: int, now: int) -> None:
         mine = range(process * slots // before, (process + 1) * slots // before)
         assembler = Assembler(len(mine))
         first = chunk(mine, 3, 0, False)
-        first.finished[1, 0] = True  # the first slot of each process is one move into its second game
+        first.finished[1, 0] = (
+            True  # the first slot of each process is one move into its second game
+        )
         assembler.add(first, 5 + process)
         states.append(assembler.state_dict())
     ended: list[list[int]] = []
@@ -147,7 +175,12 @@ def test_games_in_flight_end_as_they_would_have(before: int, now: int) -> None:
         assert done.policy_count.tolist() == (1 + done.frame[:, 0] % 3).tolist()
         assert done.policy.tolist() == np.repeat(done.frame[:, 0] + 1, done.policy_count).tolist()
         began = [5 + slot * before // slots for slot in mine]
-        assert sorted(done.network.tolist()) == sorted([network, 9] for network in began), "who played the first move of each game is known"
+        assert sorted(done.network.tolist()) == sorted([network, 9] for network in began), (
+            "who played the first move of each game is known"
+        )
         assert done.number.min() == 1, "each process of before has finished one game, number 0"
     begun_again = {process * slots // before for process in range(before)}
-    assert sorted(ended) == [[100 * slot + time for time in range(2 if slot in begun_again else 0, 5)] for slot in range(slots)]
+    assert sorted(ended) == [
+        [100 * slot + time for time in range(2 if slot in begun_again else 0, 5)]
+        for slot in range(slots)
+    ]

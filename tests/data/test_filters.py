@@ -11,11 +11,31 @@ from azero.data.records.filters import Filters, Fractions, parse_rank
 from azero.data.records.identity import game_key
 from azero.games.go.sgf import GameRecord, parse_games
 
-RECORD = GameRecord("game", (19, 19), 6.5, ((0, 3), (1, 300), (0, 17)), result="B+R", rules="Japanese", ranks=("9d", "2d"))
+RECORD = GameRecord(
+    "game",
+    (19, 19),
+    6.5,
+    ((0, 3), (1, 300), (0, 17)),
+    result="B+R",
+    rules="Japanese",
+    ranks=("9d", "2d"),
+)
 
 
 @pytest.mark.parametrize(
-    ("text", "rank"), [("9d", 9), ("1 dan", 1), ("1k", 0), ("30k", -29), ("9p", 18), ("1P", 10), ("9段", 9), (" 6D?", 6), ("", None), ("strong", None)]
+    ("text", "rank"),
+    [
+        ("9d", 9),
+        ("1 dan", 1),
+        ("1k", 0),
+        ("30k", -29),
+        ("9p", 18),
+        ("1P", 10),
+        ("9段", 9),
+        (" 6D?", 6),
+        ("", None),
+        ("strong", None),
+    ],
 )
 def test_ranks(text, rank):
     assert parse_rank(text) == rank
@@ -44,9 +64,16 @@ def test_reasons_to_leave_a_game_out(filters, reason):
 def test_unknown_winners_ranks_and_handicaps():
     assert Filters().objection(dataclasses.replace(RECORD, result="")) == "winner not known"
     assert Filters(results="any").objection(dataclasses.replace(RECORD, result="?")) == ""
-    assert Filters(min_rank="1k").objection(dataclasses.replace(RECORD, ranks=("", "9d"))) == "a player's rank is not known"
+    assert (
+        Filters(min_rank="1k").objection(dataclasses.replace(RECORD, ranks=("", "9d")))
+        == "a player's rank is not known"
+    )
     (placed,) = parse_games(b"(;SZ[19]HA[3]RE[W+R];B[dd];B[pp];B[pd];W[dp])", "game")
-    assert placed.handicap == 3 and Filters(max_handicap=2).objection(placed) == "handicap above 2" and Filters(max_handicap=3).objection(placed) == ""
+    assert (
+        placed.handicap == 3
+        and Filters(max_handicap=2).objection(placed) == "handicap above 2"
+        and Filters(max_handicap=3).objection(placed) == ""
+    )
     (set_up,) = parse_games(b"(;SZ[19]AB[dd][pp]RE[W+R];W[dp])", "game")
     assert set_up.handicap == 2 and Filters(max_handicap=0).objection(set_up)
     assert Filters().objection(dataclasses.replace(RECORD, moves=())) == "fewer than 1 moves"
@@ -68,7 +95,9 @@ def turn(record: GameRecord, symmetry: int) -> GameRecord:
     place = [*board.reshape(-1).tolist(), 361]
     moves = tuple((colour, place[action]) for colour, action in record.moves)
     stones = tuple(place[point] for point in record.black_points)
-    return dataclasses.replace(record, moves=moves, black_points=stones, result="W+R", name="turned")
+    return dataclasses.replace(
+        record, moves=moves, black_points=stones, result="W+R", name="turned"
+    )
 
 
 @pytest.mark.parametrize("symmetry", range(8))
@@ -79,7 +108,9 @@ def test_a_turned_game_is_the_same_game(symmetry):
 
 def test_what_makes_another_game():
     key = game_key(RECORD)
-    assert game_key(dataclasses.replace(RECORD, moves=(*RECORD.moves, (1, 361), (0, 361)))) == key, "passes at the end"
+    assert (
+        game_key(dataclasses.replace(RECORD, moves=(*RECORD.moves, (1, 361), (0, 361)))) == key
+    ), "passes at the end"
     others = [
         dataclasses.replace(RECORD, moves=RECORD.moves[:2]),
         dataclasses.replace(RECORD, moves=((1, 3), (0, 300), (1, 17))),
@@ -91,8 +122,14 @@ def test_what_makes_another_game():
 
 
 def test_splits_have_the_shares_asked_for_and_depend_on_the_moves_alone():
-    keys = [game_key(dataclasses.replace(RECORD, moves=((0, first), (1, second)))) for first in range(40) for second in range(100, 150)]
+    keys = [
+        game_key(dataclasses.replace(RECORD, moves=((0, first), (1, second))))
+        for first in range(40)
+        for second in range(100, 150)
+    ]
     splits = [Fractions(validation=0.2, test=0.1).split_of(key) for key in keys]
     share = {name: splits.count(name) / len(keys) for name in ("train", "validation", "test")}
-    assert share["validation"] == pytest.approx(0.2, abs=0.04) and share["test"] == pytest.approx(0.1, abs=0.03)
+    assert share["validation"] == pytest.approx(0.2, abs=0.04) and share["test"] == pytest.approx(
+        0.1, abs=0.03
+    )
     assert splits == [Fractions(validation=0.2, test=0.1).split_of(key) for key in keys]

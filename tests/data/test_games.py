@@ -1,4 +1,5 @@
-"""What the learner gets from the replay is what the game itself shows, in every position of real games and in every symmetry."""
+"""What the learner gets from the replay is what the game itself shows, in every position of real
+games and in every symmetry."""
 
 from __future__ import annotations
 
@@ -18,9 +19,12 @@ from azero.selfplay.trajectory import Games
 
 
 def play(game: Any, seed: int, max_plies: int) -> tuple[Games, Any]:
-    """Play a random game; returns it as the assembler would, and its states stacked. It may be cut short: the planes do not depend on the end."""
+    """Play a random game; returns it as the assembler would, and its states stacked. It may be cut
+    short: the planes do not depend on the end."""
     random = np.random.default_rng(seed)
-    step, mask, pack, to_play = (jax.jit(call) for call in (game.step, game.legal_action_mask, game.pack_frame, game.to_play))
+    step, mask, pack, to_play = (
+        jax.jit(call) for call in (game.step, game.legal_action_mask, game.pack_frame, game.to_play)
+    )
     states, actions = [game.init()], []
     while len(actions) < max_plies and not game.is_terminal(states[-1]):
         actions.append(random.choice(np.flatnonzero(mask(states[-1]))))
@@ -46,7 +50,9 @@ def play(game: Any, seed: int, max_plies: int) -> tuple[Games, Any]:
     return games, jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
-@pytest.mark.parametrize("options", [{"name": "go", "size": 5}, {"name": "tictactoe"}], ids=["go5", "tictactoe"])
+@pytest.mark.parametrize(
+    "options", [{"name": "go", "size": 5}, {"name": "tictactoe"}], ids=["go5", "tictactoe"]
+)
 def test_batches_show_the_positions_of_the_games(tmp_path: Any, options: dict[str, Any]) -> None:
     game: Any = make(**options)
     replay = Replay.open(tmp_path, game, ReplayConfig(min_positions=1), slots=1)
@@ -55,16 +61,26 @@ def test_batches_show_the_positions_of_the_games(tmp_path: Any, options: dict[st
         replay.add(games)
     samples = replay.sample(0, 0, 400)
     batch = unpack(game, samples)
-    everything = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *(states for _, states in played))
+    everything = jax.tree.map(
+        lambda *leaves: jnp.concatenate(leaves), *(states for _, states in played)
+    )
     # The same board may come up twice; with the same history, the planes are the same too.
     histories = np.concatenate([_histories(games.frame, game.num_frames) for games, _ in played])
-    row = np.asarray([np.flatnonzero((histories == history).all(axis=(1, 2)))[0] for history in samples.frames])
+    row = np.asarray(
+        [np.flatnonzero((histories == history).all(axis=(1, 2)))[0] for history in samples.frames]
+    )
     assert len(np.unique(row)) > len(np.unique(histories, axis=0)) / 2
     here = jax.tree.map(lambda leaf: leaf[row], everything)
     symmetry = samples.symmetry.astype(np.int32)
-    planes = jax.vmap(lambda state, which: game.transform_planes(game.observe(state), which))(here, symmetry)
-    np.testing.assert_array_equal(np.asarray(batch.planes, np.float32), np.asarray(planes, np.float32))
-    policy = jax.vmap(game.transform_policy)(jax.nn.one_hot(split_words(samples.policy)[0][:, 0], game.num_actions), symmetry)
+    planes = jax.vmap(lambda state, which: game.transform_planes(game.observe(state), which))(
+        here, symmetry
+    )
+    np.testing.assert_array_equal(
+        np.asarray(batch.planes, np.float32), np.asarray(planes, np.float32)
+    )
+    policy = jax.vmap(game.transform_policy)(
+        jax.nn.one_hot(split_words(samples.policy)[0][:, 0], game.num_actions), symmetry
+    )
     np.testing.assert_array_equal(batch.weights, policy)
     np.testing.assert_array_equal(batch.value, np.where(samples.to_play == 0, 1.0, -1.0))
     assert len(np.unique(symmetry)) == game.num_symmetries
@@ -72,4 +88,6 @@ def test_batches_show_the_positions_of_the_games(tmp_path: Any, options: dict[st
 
 def _histories(frames: np.ndarray, length: int) -> np.ndarray:
     padded = np.concatenate([np.zeros((length - 1, frames.shape[1]), frames.dtype), frames])
-    return np.stack([padded[np.arange(ply + length - 1, ply - 1, -1)] for ply in range(len(frames))])
+    return np.stack(
+        [padded[np.arange(ply + length - 1, ply - 1, -1)] for ply in range(len(frames))]
+    )

@@ -35,8 +35,14 @@ NO_LOCKS = [errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS]
 
 
 def start_holder(directory, number):
-    """Start a process that holds `directory`, and whose locks fail with error `number` (0: they work); returns it and its first line."""
-    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(directory), str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    """Start a process that holds `directory`, and whose locks fail with error `number` (0: they
+    work); returns it and its first line."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(directory), str(number)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     return process, process.stdout.readline().strip()
 
 
@@ -63,7 +69,14 @@ def test_without_locks_a_second_process_of_the_machine_is_refused(number, tmp_pa
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     monkeypatch.setattr(holding, "_LOOK_SECONDS", 0.01)
-    with hold(tmp_path), pytest.raises(ValueError, match=rf"is in use by process {os.getpid()} on .*; two at once would overwrite"), hold(tmp_path):
+    with (
+        hold(tmp_path),
+        pytest.raises(
+            ValueError,
+            match=rf"is in use by process {os.getpid()} on .*; two at once would overwrite",
+        ),
+        hold(tmp_path),
+    ):
         pass
     with hold(tmp_path):
         pass
@@ -81,7 +94,11 @@ def test_two_processes_without_locks_and_a_third_after_a_kill(tmp_path, no_locks
     notes = []
     with hold(tmp_path, notes.append):
         pass
-    assert len(notes) == 1 and f"was held by process {first.pid}" in notes[0] and "taken over" in notes[0]
+    assert (
+        len(notes) == 1
+        and f"was held by process {first.pid}" in notes[0]
+        and "taken over" in notes[0]
+    )
 
 
 def test_a_killed_process_that_had_the_lock_is_taken_over_with_a_note(tmp_path):
@@ -125,7 +142,9 @@ def write_and_name(directory):
 
 
 @pytest.mark.parametrize("locks", [False, True])
-def test_an_owner_on_another_machine_that_beats_is_refused_whatever_the_lock_says(locks, tmp_path, monkeypatch, request):
+def test_an_owner_on_another_machine_that_beats_is_refused_whatever_the_lock_says(
+    locks, tmp_path, monkeypatch, request
+):
     if not locks:
         request.getfixturevalue("no_locks")
     monkeypatch.setattr(holding, "_LOOK_SECONDS", 0.01)

@@ -46,15 +46,26 @@ def test_every_game_is_in_one_split(mixed):
     assert (tally.read, tally.games.total(), tally.unreadable) == (24, 24, [])
     assert all(tally.games[split] for split in SPLITS)
     assert tally.positions.total() == sum(len(record.moves) for record in read_games(EXPERT))
-    names = [name for split in SPLITS for shard in dataset.shards(split) for name in dataset.sources(split, shard.shard)]
-    assert len(set(names)) == 24 and "b.zip:inner/2.sgf" in names and "c.tar.gz:rest.sgf game 10" in names
+    names = [
+        name
+        for split in SPLITS
+        for shard in dataset.shards(split)
+        for name in dataset.sources(split, shard.shard)
+    ]
+    assert (
+        len(set(names)) == 24
+        and "b.zip:inner/2.sgf" in names
+        and "c.tar.gz:rest.sgf game 10" in names
+    )
 
 
 def test_positions_are_those_of_another_program(mixed):
     boards = require_module("sgfmill.boards")
     dataset, _ = mixed
     rows = dataset.rows("train")
-    by_moves = {tuple(action for _, action in record.moves): record for record in read_games(EXPERT)}
+    by_moves = {
+        tuple(action for _, action in record.moves): record for record in read_games(EXPERT)
+    }
     starts = np.flatnonzero(rows["ply"] == 0)
     assert len(starts) == sum(shard.games for shard in dataset.shards("train"))
     for first, end in zip(starts, [*starts[1:], len(rows)], strict=True):
@@ -63,7 +74,11 @@ def test_positions_are_those_of_another_program(mixed):
         for row, (colour, action) in zip(rows[first:end], record.moves, strict=True):
             theirs = [{"b": 1, "w": -1, None: 0}[cell] for line in board.board for cell in line]
             assert boards_of(row["frame"], 81).tolist() == theirs
-            assert (row["to_play"], row["action"], row["value"]) == (colour, action, winner if colour == 0 else -winner)
+            assert (row["to_play"], row["action"], row["value"]) == (
+                colour,
+                action,
+                winner if colour == 0 else -winner,
+            )
             if action < 81:
                 board.play(*divmod(action, 9), "bw"[colour])
 
@@ -71,11 +86,20 @@ def test_positions_are_those_of_another_program(mixed):
 def test_the_learner_samples_a_split(mixed):
     dataset, tally = mixed
     replay = dataset.open_split("train", dataset.game(), ReplayConfig())
-    assert (replay.num_games, replay.num_positions) == (tally.games["train"], tally.positions["train"])
+    assert (replay.num_games, replay.num_positions) == (
+        tally.games["train"],
+        tally.positions["train"],
+    )
     samples = replay.sample(0, 0, 16)
-    assert samples.policy.shape == (16, 1) and (split_words(samples.policy)[1] == 1).all() and samples.is_target.all()
+    assert (
+        samples.policy.shape == (16, 1)
+        and (split_words(samples.policy)[1] == 1).all()
+        and samples.is_target.all()
+    )
     with pytest.raises(ValueError, match="holds games on"):
-        dataset.open_split("train", Dataset(dataset.directory, Filters(size=(5,)), HALVES).game(), ReplayConfig())
+        dataset.open_split(
+            "train", Dataset(dataset.directory, Filters(size=(5,)), HALVES).game(), ReplayConfig()
+        )
 
 
 def test_the_same_import_again_adds_nothing(mixed):
@@ -96,13 +120,16 @@ def test_an_import_that_was_killed_ends_like_one_that_was_not(tmp_path, monkeypa
         for _ in range(count):
             next(steps)
         steps.close()
-        # What a killed process leaves: a file half written, and a shard that the manifest does not know yet.
+        # What a killed process leaves: a file half written, and a shard that the manifest does not
+        # know yet.
         train = killed.directory / "train"
         (train / "games-p000-00000077.shard.tmp").write_bytes(b"half")
         if known := sorted(train.glob("*.shard")):
             (train / "games-p000-00000078.shard").write_bytes(known[0].read_bytes())
     _, tally = import_to(tmp_path / "killed", EXPERT)
-    assert tally.already > 0 and tally.games.total() > 0 and tally.already + tally.games.total() == 24
+    assert (
+        tally.already > 0 and tally.games.total() > 0 and tally.already + tally.games.total() == 24
+    )
     assert not list((killed.directory / "train").glob("*0000007*"))
     for split, rows in all_rows(killed).items():
         np.testing.assert_array_equal(rows, calm.rows(split))
@@ -117,34 +144,70 @@ def test_ctrl_c_is_one_line_and_the_same_command_goes_on(tmp_path, monkeypatch, 
             raise KeyboardInterrupt
         pools.append(write(*arguments))
 
-    command = ["azero", "data", "import", str(EXPERT), "--out", str(tmp_path / "set"), "--size", "9", "--suicide"]
+    command = [
+        "azero",
+        "data",
+        "import",
+        str(EXPERT),
+        "--out",
+        str(tmp_path / "set"),
+        "--size",
+        "9",
+        "--suicide",
+    ]
     monkeypatch.setattr(sys, "argv", command)
     monkeypatch.setattr(human, "_write_pool", interrupted)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 130
-    assert capsys.readouterr().err.endswith(f"azero: stopped; 10 games are in {tmp_path / 'set'}, and the same command goes on from there\n")
+    assert capsys.readouterr().err.endswith(
+        f"azero: stopped; 10 games are in {tmp_path / 'set'}, and the same command goes "
+        f"on from there\n"
+    )
     monkeypatch.setattr(human, "_write_pool", write)
     cli.main()
     assert "10 games were there before" in " ".join(capsys.readouterr().out.split())
 
 
 def test_duplicates_also_turned_ones_are_left_out(tmp_path):
-    turned = GAME.replace("ee", "ee").replace("B[gg]", "B[cg]").replace("W[cc]", "W[gc]").replace("W[gc])", "W[cc])")
-    (tmp_path / "twice.sgf").write_text("\n".join([GAME, GAME.replace("9d", "1k"), turned, GAME.replace("W[gc])", "W[gc];B[])"), GAME.replace("gg", "gf")]))
+    turned = (
+        GAME.replace("ee", "ee")
+        .replace("B[gg]", "B[cg]")
+        .replace("W[cc]", "W[gc]")
+        .replace("W[gc])", "W[cc])")
+    )
+    (tmp_path / "twice.sgf").write_text(
+        "\n".join(
+            [
+                GAME,
+                GAME.replace("9d", "1k"),
+                turned,
+                GAME.replace("W[gc])", "W[gc];B[])"),
+                GAME.replace("gg", "gf"),
+            ]
+        )
+    )
     _, tally = import_to(tmp_path / "set", tmp_path / "twice.sgf")
     assert tally.left_out == {"duplicate": 3} and tally.games.total() == 2
 
 
 def test_handicap_and_set_up_stones_are_on_the_first_board(tmp_path):
-    games = ["(;SZ[9]HA[2]AB[cg][gc]RE[W+R];W[ee];B[cc])", "(;SZ[9]AB[aa:ba]AW[ab]PL[W]RE[B+1];W[bb];B[ii];W[ca])", "(;SZ[9]HA[2]RE[B+R];B[cc];B[gg];W[ee])"]
+    games = [
+        "(;SZ[9]HA[2]AB[cg][gc]RE[W+R];W[ee];B[cc])",
+        "(;SZ[9]AB[aa:ba]AW[ab]PL[W]RE[B+1];W[bb];B[ii];W[ca])",
+        "(;SZ[9]HA[2]RE[B+R];B[cc];B[gg];W[ee])",
+    ]
     (tmp_path / "set-up.sgf").write_text("\n".join(games))
     dataset, _ = import_to(tmp_path / "set", tmp_path / "set-up.sgf", fractions=Fractions(0.0, 0.0))
     rows = dataset.rows("train")
     boards = boards_of(rows["frame"], 81)
     assert rows["to_play"].tolist() == [1, 0, 1, 0, 1, 0, 0, 1]
     assert rows["ply"].tolist() == [0, 1, 0, 1, 2, 0, 1, 2]
-    assert np.flatnonzero(boards[0]).tolist() == [24, 56] and np.flatnonzero(boards[2]).tolist() == [0, 1, 9] and not boards[5].any()
+    assert (
+        np.flatnonzero(boards[0]).tolist() == [24, 56]
+        and np.flatnonzero(boards[2]).tolist() == [0, 1, 9]
+        and not boards[5].any()
+    )
     assert rows["value"].tolist() == [1, -1, -1, 1, -1, 1, 1, -1]
 
 
@@ -158,7 +221,9 @@ def bad(tmp_path_factory):
     with zipfile.ZipFile(whole, "w") as archive:
         archive.writestr("one.sgf", GAME)
     (files / "broken.zip").write_bytes(whole.getvalue()[:-30])
-    (files / "broken.sgf.gz").write_bytes(gzip.compress(GAME.replace("gg", "hh").encode() * 50)[:-20])
+    (files / "broken.sgf.gz").write_bytes(
+        gzip.compress(GAME.replace("gg", "hh").encode() * 50)[:-20]
+    )
     (files / "notes.sgf").write_text("no game in here")
     (files / "odd.sgf").write_text(
         "\n".join(
@@ -174,7 +239,9 @@ def bad(tmp_path_factory):
     )
     console = Console(record=True, width=200, file=io.StringIO())
     paths = (files, files / "empty", files / "nowhere")
-    tally = run_import(ImportRequest(paths, files / "set", Filters(size=(9,)), Fractions(0.0, 0.0)), console)
+    tally = run_import(
+        ImportRequest(paths, files / "set", Filters(size=(9,)), Fractions(0.0, 0.0)), console
+    )
     return files, tally, console.export_text()
 
 
@@ -193,25 +260,48 @@ def test_bad_input_is_named_line_by_line_and_the_rest_is_imported(bad):
         f"{files / 'nowhere'}: there is no such file or directory",
     ):
         assert any(wanted in line for line in output.splitlines()), wanted
-    assert tally.left_out["board of 19x19, not 9x9"] == 1 and tally.left_out["winner not known"] == 1
+    assert (
+        tally.left_out["board of 19x19, not 9x9"] == 1 and tally.left_out["winner not known"] == 1
+    )
     listed = (files / "set" / "left-out.tsv").read_text().splitlines()
-    assert len(listed) == tally.left_out.total() == 9 and "odd.sgf game 4\tboard of 19x19, not 9x9" in listed
+    assert (
+        len(listed) == tally.left_out.total() == 9
+        and "odd.sgf game 4\tboard of 19x19, not 9x9" in listed
+    )
 
 
 def test_other_settings_need_another_directory(bad):
     files, _, _ = bad
     with pytest.raises(ValueError, match=r"other settings: min_moves = 1 there, 10 now"):
-        run_import(ImportRequest((files / "good.sgf",), files / "set", Filters(size=(9,), min_moves=10), Fractions(0.0, 0.0)), Console(quiet=True))
+        run_import(
+            ImportRequest(
+                (files / "good.sgf",),
+                files / "set",
+                Filters(size=(9,), min_moves=10),
+                Fractions(0.0, 0.0),
+            ),
+            Console(quiet=True),
+        )
 
 
 def test_settings_that_no_board_fits_leave_nothing_behind(bad, tmp_path):
     files, _, _ = bad
     for filters in (Filters(size=(0,)), Filters(size=(9, 99)), Filters(size=(9,), max_moves=0)):
         with pytest.raises(ValueError, match=r"size|max_moves"):
-            run_import(ImportRequest((files / "good.sgf",), tmp_path / "set", filters), Console(quiet=True))
+            run_import(
+                ImportRequest((files / "good.sgf",), tmp_path / "set", filters), Console(quiet=True)
+            )
     assert not (tmp_path / "set").exists()
     with pytest.raises(ValueError, match="shares of nan"):
-        run_import(ImportRequest((files / "good.sgf",), tmp_path / "set", Filters(size=(9,)), Fractions(validation=float("nan"))), Console(quiet=True))
+        run_import(
+            ImportRequest(
+                (files / "good.sgf",),
+                tmp_path / "set",
+                Filters(size=(9,)),
+                Fractions(validation=float("nan")),
+            ),
+            Console(quiet=True),
+        )
     assert not (tmp_path / "set").exists()
 
 
@@ -227,7 +317,9 @@ def test_a_large_file_without_games_is_one_line(tmp_path):
     (tmp_path / "large.sgf").write_bytes(os.urandom(1 << 16) * 32)
     (tmp_path / "zeros.sgf.gz").write_bytes(gzip.compress(bytes(1 << 24)))
     _, tally = import_to(tmp_path / "set", tmp_path / "large.sgf", tmp_path / "zeros.sgf.gz")
-    assert tally.read == 0 and any("zeros.sgf.gz: not readable: no SGF data" in line for line in tally.unreadable)
+    assert tally.read == 0 and any(
+        "zeros.sgf.gz: not readable: no SGF data" in line for line in tally.unreadable
+    )
 
 
 def test_show_draws_positions_and_says_where_they_are_from(mixed):
@@ -235,7 +327,12 @@ def test_show_draws_positions_and_says_where_they_are_from(mixed):
     console = Console(record=True, width=160, file=io.StringIO())
     show(ShowRequest(dataset.directory, positions=2, seed=1), console)
     output = console.export_text()
-    assert "train" in output and output.count(" 9 ") >= 2 and output.count("as move") == 2 and "game" in output
+    assert (
+        "train" in output
+        and output.count(" 9 ") >= 2
+        and output.count("as move") == 2
+        and "game" in output
+    )
     with pytest.raises(ValueError, match="is no data set"):
         show(ShowRequest(Path(dataset.directory / "train")), console)
 
@@ -255,26 +352,37 @@ def test_a_manifest_with_a_damaged_line_loses_no_shard(tmp_path, monkeypatch):
     manifest.write_bytes(content)
     np.testing.assert_array_equal(dataset.rows("train"), before)
     replay = dataset.open_split("train", dataset.game(), ReplayConfig())
-    assert (replay.num_games, replay.num_positions, sorted((tmp_path / "set" / "train").glob("*.shard"))) == (24, len(before), files)
+    assert (
+        replay.num_games,
+        replay.num_positions,
+        sorted((tmp_path / "set" / "train").glob("*.shard")),
+    ) == (24, len(before), files)
     _, again = import_to(tmp_path / "set", EXPERT, fractions=Fractions(0.0, 0.0))
     assert (again.already, again.games.total()) == (24, 0)
 
 
 @pytest.mark.parametrize("damage", ["gone", "torn"])
-def test_a_damaged_shard_is_set_aside_and_its_games_are_imported_again(tmp_path, damage, monkeypatch):
+def test_a_damaged_shard_is_set_aside_and_its_games_are_imported_again(
+    tmp_path, damage, monkeypatch
+):
     monkeypatch.setattr(human, "_POOL", 8)
     import_to(tmp_path / "set", EXPERT, fractions=Fractions(0.0, 0.0))
     path = sorted((tmp_path / "set" / "train").glob("*.shard"))[1]
     path.unlink() if damage == "gone" else os.truncate(path, 1000)
     dataset, tally = import_to(tmp_path / "set", EXPERT, fractions=Fractions(0.0, 0.0))
     assert (tally.already, tally.games.total()) == (16, 8)
-    assert path.name in tally.unreadable[0] and "its 8 games are imported again" in tally.unreadable[0]
+    assert (
+        path.name in tally.unreadable[0] and "its 8 games are imported again" in tally.unreadable[0]
+    )
     assert len(dataset.rows("train")) == sum(len(record.moves) for record in read_games(EXPERT))
 
 
 def test_two_imports_into_one_data_set_at_once_are_refused(tmp_path):
     Dataset.create(tmp_path / "set", FILTERS, HALVES)
-    with hold(tmp_path / "set"), pytest.raises(ValueError, match=rf"set is in use by process {os.getpid()}"):
+    with (
+        hold(tmp_path / "set"),
+        pytest.raises(ValueError, match=rf"set is in use by process {os.getpid()}"),
+    ):
         run_import(ImportRequest((EXPERT,), tmp_path / "set", FILTERS, HALVES), Console(quiet=True))
 
 
@@ -303,8 +411,14 @@ def test_find_records_takes_directories_in_order(tmp_path):
         (["--test", "2"], "azero: --validation and --test: shares of 0.02 and 2.0"),
     ],
 )
-def test_a_wrong_value_is_one_line_that_names_its_flag(flags, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["azero", "data", "import", str(EXPERT), "--out", str(tmp_path / "set"), *flags])
+def test_a_wrong_value_is_one_line_that_names_its_flag(
+    flags, message, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["azero", "data", "import", str(EXPERT), "--out", str(tmp_path / "set"), *flags],
+    )
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 2 and not (tmp_path / "set").exists()

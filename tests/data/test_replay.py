@@ -1,4 +1,5 @@
-"""The window of games: uniform, deterministic, right at the borders of games, and whole after a restart."""
+"""The window of games: uniform, deterministic, right at the borders of games, and whole after a
+restart."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def test_uniform_over_positions(tmp_path: Path) -> None:
     drawn = np.concatenate([replay.sample(7, step, 1000).frames[:, 0, 0] for step in range(20)])
     names, counts = np.unique(drawn, return_counts=True)
     assert set(names) == set(games.frame[:, 0])
-    # Chi-square with 99 degrees of freedom: mean 99, standard deviation 14; a longer game must not be drawn more often per position.
+    # Chi-square with 99 degrees of freedom: mean 99, standard deviation 14; a longer game must not
+    # be drawn more often per position.
     assert ((counts - 200) ** 2 / 200).sum() < 99 + 5 * 14
     by_game = [counts[names // 1000 == number].sum() for number in (1, 2, 3, 4)]
     np.testing.assert_allclose(by_game, np.asarray([1, 40, 3, 56]) * 200, rtol=0.2)
@@ -39,17 +41,26 @@ def test_symmetries_are_uniform_or_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("memory", [0, 1 << 26])
-def test_history_targets_and_borders(tmp_path: Path, memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_targets_and_borders(
+    tmp_path: Path, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("azero.data.window._FIRST_CAPACITY", 64)
     replay = open_replay(tmp_path, memory=memory)
     expected = {}
     for shard in range(5):
-        games = random_games(np.random.default_rng(shard), [1, 30, 2, 9], first_number=replay.num_games)
+        games = random_games(
+            np.random.default_rng(shard), [1, 30, 2, 9], first_number=replay.num_games
+        )
         replay.add(games)
         for game, start in enumerate(games.starts):
             for ply in range(games.length[game]):
                 row = start + ply
-                expected[int(games.frame[row, 0])] = (ply, games, row, games.result[game, games.to_play[row]])
+                expected[int(games.frame[row, 0])] = (
+                    ply,
+                    games,
+                    row,
+                    games.result[game, games.to_play[row]],
+                )
     samples = replay.sample(1, 1, 4000)
     assert len(np.unique(samples.frames[:, 0])) > 150
     for at in range(4000):
@@ -64,10 +75,15 @@ def test_history_targets_and_borders(tmp_path: Path, memory: int, monkeypatch: p
             np.testing.assert_array_equal(getattr(samples, name)[at], getattr(games, name)[row])
 
 
-def test_memory_does_not_show_in_the_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_show_in_the_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("azero.data.window._FIRST_CAPACITY", 64)
     monkeypatch.setattr("azero.data.window._MAX_MAPS", 3)
-    replays = [open_replay(tmp_path / str(memory), window=75, memory=memory) for memory in (0, 6000, 1 << 20)]
+    replays = [
+        open_replay(tmp_path / str(memory), window=75, memory=memory)
+        for memory in (0, 6000, 1 << 20)
+    ]
     for step in range(30):
         for replay in replays:
             fill(replay, 1)
@@ -75,7 +91,9 @@ def test_memory_does_not_show_in_the_samples(tmp_path: Path, monkeypatch: pytest
             assert_equal(replay.sample(3, step, 300), replays[0].sample(3, step, 300))
     rings = [replay._window for replay in replays]
     assert rings[0]._rows.capacity == 64 < rings[1]._rows.capacity < rings[2]._rows.capacity < 2048
-    assert rings[0]._words.capacity == 64 < rings[1]._words.capacity < rings[2]._words.capacity < 4096
+    assert (
+        rings[0]._words.capacity == 64 < rings[1]._words.capacity < rings[2]._words.capacity < 4096
+    )
 
 
 def test_window_is_counted_in_games(tmp_path: Path) -> None:
@@ -112,7 +130,10 @@ def test_stream_is_ordered_and_keeps_its_window(tmp_path: Path) -> None:
 
 
 def test_stream_raises_what_its_threads_raise(tmp_path: Path) -> None:
-    with open_replay(tmp_path).stream(0, 0, 3, 8, place=lambda samples: samples) as stream, pytest.raises(ValueError, match="replay is empty"):
+    with (
+        open_replay(tmp_path).stream(0, 0, 3, 8, place=lambda samples: samples) as stream,
+        pytest.raises(ValueError, match="replay is empty"),
+    ):
         next(stream)
 
 
@@ -122,7 +143,14 @@ def test_reopened_replay_is_the_same(tmp_path: Path) -> None:
     state = replay.state_dict()
     assert all(type(value) is int for value in state.values())
     seen = []
-    again = Replay.open(tmp_path, GAME, ReplayConfig(window_games=42, min_positions=1), 6, state, progress=lambda done, total: seen.append((done, total)))
+    again = Replay.open(
+        tmp_path,
+        GAME,
+        ReplayConfig(window_games=42, min_positions=1),
+        6,
+        state,
+        progress=lambda done, total: seen.append((done, total)),
+    )
     assert again.take_warnings() == []
     assert seen[-1] == (5, 5)
     assert again.state_dict() == state
@@ -143,7 +171,12 @@ def test_reopening_drops_what_is_newer_than_the_checkpoint(tmp_path: Path) -> No
     again = open_replay(tmp_path, state)
     assert_equal(again.sample(0, 0, 64), expected)
     names = sorted(path.name for path in tmp_path.glob("games*"))
-    assert names == ["games-p000-00000000.shard", "games-p000-00000001.shard", "games-p000-00000002.shard", "games-p001-00000004.shard"]
+    assert names == [
+        "games-p000-00000000.shard",
+        "games-p000-00000001.shard",
+        "games-p000-00000002.shard",
+        "games-p001-00000004.shard",
+    ]
     assert sorted(again._manifest.records) == [0, 1, 2]
 
 
@@ -159,16 +192,26 @@ def test_prune_keeps_the_window_and_what_a_checkpoint_needs(tmp_path: Path) -> N
 
 
 def test_processes_share_a_directory(tmp_path: Path) -> None:
-    replays = [Replay.open(tmp_path, GAME, ReplayConfig(min_positions=1), 6, process_index=process) for process in range(2)]
+    replays = [
+        Replay.open(tmp_path, GAME, ReplayConfig(min_positions=1), 6, process_index=process)
+        for process in range(2)
+    ]
     for replay in replays:
         fill(replay, 2, seed=replay._process)
-    again = [Replay.open(tmp_path, GAME, ReplayConfig(min_positions=1), 6, replay.state_dict(), replay._process) for replay in replays]
+    again = [
+        Replay.open(
+            tmp_path, GAME, ReplayConfig(min_positions=1), 6, replay.state_dict(), replay._process
+        )
+        for replay in replays
+    ]
     for one, other in zip(again, replays, strict=True):
         assert_equal(one.sample(0, 0, 30), other.sample(0, 0, 30))
     assert (again[0].sample(0, 0, 30).frames != again[1].sample(0, 0, 30).frames).any()
 
 
-def test_position_of_a_19x19_board_takes_112_bytes_and_4_for_each_move_visited(tmp_path: Path) -> None:
+def test_position_of_a_19x19_board_takes_112_bytes_and_4_for_each_move_visited(
+    tmp_path: Path,
+) -> None:
     game: Any = Strip(frame_words=24, num_actions=362)
     replay = Replay.open(tmp_path, game, ReplayConfig(), slots=362)
     games = random_games(np.random.default_rng(0), [200] * 10, 24, 362, 362)
@@ -192,7 +235,9 @@ def test_other_layout_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="boards of 8 bytes do not fit a replay of 4-byte boards"):
         replay.add(random_games(np.random.default_rng(0), [3], frame_words=2))
     replay.add(random_games(np.random.default_rng(0), [40], actions=9, slots=9))
-    with pytest.raises(ValueError, match="a policy target of 9 moves does not fit a replay of targets of up to 6"):
+    with pytest.raises(
+        ValueError, match="a policy target of 9 moves does not fit a replay of targets of up to 6"
+    ):
         replay.state_dict()
 
 
@@ -219,7 +264,11 @@ def test_unpack_leaves_out_empty_slots(tmp_path: Path) -> None:
     replay = open_replay(tmp_path)
     games = random_games(np.random.default_rng(0), [1])
     words = words_of(np.asarray([4, 1]), np.asarray([0.6, 0.2], np.float16))
-    replay.add(games._replace(policy=words, policy_count=np.asarray([2], np.int32), is_target=np.ones(1, bool)))
+    replay.add(
+        games._replace(
+            policy=words, policy_count=np.asarray([2], np.int32), is_target=np.ones(1, bool)
+        )
+    )
     samples = replay.sample(0, 0, 1)._replace(symmetry=np.zeros(1, np.uint8))
     np.testing.assert_allclose(unpack(GAME, samples).weights, [[0, 0.25, 0, 0, 0.75, 0]], atol=1e-3)
     nothing = samples._replace(policy=np.zeros((1, 6), np.uint32))

@@ -25,14 +25,28 @@ class SlowAssembler:
         done = []
         for move in range(chunk.finished.shape[0]):
             for slot, plies in enumerate(self.open):
-                ply = {name: getattr(chunk, name)[move, slot] for name in COLUMNS if name != "policy_count"}
+                ply = {
+                    name: getattr(chunk, name)[move, slot]
+                    for name in COLUMNS
+                    if name != "policy_count"
+                }
                 words = chunk.policy[move, slot]
                 words = words[words != 0] if ply["is_target"] else words[:0]
                 plies.append(ply | {"policy": words, "policy_count": len(words)})
                 self.networks[slot].append(network)
                 if chunk.finished[move, slot]:
                     span = (self.networks[slot][0], self.networks[slot][-1])
-                    done.append((list(plies), (chunk.rewards[move, slot], chunk.resigned[move, slot], chunk.can_resign[move, slot], span)))
+                    done.append(
+                        (
+                            list(plies),
+                            (
+                                chunk.rewards[move, slot],
+                                chunk.resigned[move, slot],
+                                chunk.can_resign[move, slot],
+                                span,
+                            ),
+                        )
+                    )
                     plies.clear()
                     self.networks[slot].clear()
         return done
@@ -44,7 +58,9 @@ def assert_same(games: Games, expected: list[tuple[list[dict[str, Any]], Any]]) 
         plies, (result, resigned, can_resign, span) = expected[game]
         for name in COLUMNS:
             rows = getattr(games, name)[start : start + len(plies)]
-            np.testing.assert_array_equal(rows, np.stack([ply[name] for ply in plies]), err_msg=name)
+            np.testing.assert_array_equal(
+                rows, np.stack([ply[name] for ply in plies]), err_msg=name
+            )
         words = [word for ply in plies for word in ply["policy"]]
         end = int(games.policy_count[: start + len(plies)].sum())
         assert games.policy[end - len(words) : end].tolist() == words
@@ -82,7 +98,9 @@ def test_state_continues_the_same_games() -> None:
     resumed = Assembler(4)
     resumed.load_state_dict(state)
     for network, chunk in enumerate(chunks[10:], 10):
-        for mine, theirs in zip(resumed.add(chunk, network), whole.add(chunk, network), strict=True):
+        for mine, theirs in zip(
+            resumed.add(chunk, network), whole.add(chunk, network), strict=True
+        ):
             np.testing.assert_array_equal(mine, theirs)
             assert mine.dtype == theirs.dtype
     for name, value in whole.state_dict().items():
@@ -92,7 +110,9 @@ def test_state_continues_the_same_games() -> None:
 def test_state_before_the_first_chunk() -> None:
     resumed = Assembler(3)
     resumed.load_state_dict(Assembler(3).state_dict())
-    assert len(resumed.add(random_chunk(np.random.default_rng(0), 2, 3, 1.0), network=0).length) == 6
+    assert (
+        len(resumed.add(random_chunk(np.random.default_rng(0), 2, 3, 1.0), network=0).length) == 6
+    )
 
 
 def test_state_that_does_not_say_which_network_began_a_game() -> None:
@@ -102,7 +122,10 @@ def test_state_that_does_not_say_which_network_began_a_game() -> None:
     state = assembler.state_dict()
     del state["network"]
     resumed.load_state_dict(state)
-    assert resumed.add(chunk._replace(finished=np.ones((3, 2), bool)), network=5).network.tolist() == [[NO_NETWORK, 5]] * 2 + [[5, 5]] * 4
+    assert (
+        resumed.add(chunk._replace(finished=np.ones((3, 2), bool)), network=5).network.tolist()
+        == [[NO_NETWORK, 5]] * 2 + [[5, 5]] * 4
+    )
 
 
 def test_state_of_other_slots_is_refused() -> None:
@@ -113,19 +136,30 @@ def test_state_of_other_slots_is_refused() -> None:
 def test_memory_follows_the_longest_unfinished_game() -> None:
     assembler = Assembler(8)
     for _ in range(200):
-        assembler.add(random_chunk(np.random.default_rng(1), 4, 8, 0.0)._replace(finished=np.ones((4, 8), bool)), network=0)
+        assembler.add(
+            random_chunk(np.random.default_rng(1), 4, 8, 0.0)._replace(
+                finished=np.ones((4, 8), bool)
+            ),
+            network=0,
+        )
     assert assembler._capacity <= 8
 
 
 def test_state_of_an_older_checkpoint_has_its_policies_as_words() -> None:
-    """Checkpoints of before have the most probable moves of every position, targets or not, in columns of their own."""
-    chunk = random_chunk(np.random.default_rng(5), 4, 3, 0.0)._replace(is_target=np.ones((4, 3), bool))
+    """Checkpoints of before have the most probable moves of every position, targets or not, in
+    columns of their own."""
+    chunk = random_chunk(np.random.default_rng(5), 4, 3, 0.0)._replace(
+        is_target=np.ones((4, 3), bool)
+    )
     assembler, resumed, divided = Assembler(3), Assembler(3), Assembler(3)
     assembler.add(chunk._replace(policy=words_of(*as_slots(chunk.policy))), network=1)
     state = assembler.state_dict()
     rows = state.pop("policy"), state.pop("column.policy_count")
     index, weight = np.full((12, 6), -1, np.int16), np.zeros((12, 6), np.float16)
-    place = np.repeat(np.arange(12), rows[1]), np.concatenate([np.arange(count) for count in rows[1]])
+    place = (
+        np.repeat(np.arange(12), rows[1]),
+        np.concatenate([np.arange(count) for count in rows[1]]),
+    )
     action, share = split_words(rows[0])
     index[place], weight[place] = action, share.astype(np.float16)
     older = state | {"column.policy_index": index, "column.policy_weight": weight}

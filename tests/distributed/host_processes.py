@@ -1,4 +1,5 @@
-"""Starts the processes of a run, each a program of its own with one CPU device, as the hosts of a cluster would be."""
+"""Starts the processes of a run, each a program of its own with one CPU device, as the hosts of a
+cluster would be."""
 
 from __future__ import annotations
 
@@ -45,13 +46,28 @@ def free_port() -> int:
 def command(workdir: Path, *extra: str, experiment: str = "tictactoe") -> list[str]:
     """Return the command of a small run; flags in `extra` come last, so they count."""
     flags = [word for name, value in FLAGS.items() for word in (f"--{name}", str(value))]
-    return [sys.executable, "-m", f"azero.experiments.{experiment}", "--workdir", str(workdir), *flags, *extra]
+    return [
+        sys.executable,
+        "-m",
+        f"azero.experiments.{experiment}",
+        "--workdir",
+        str(workdir),
+        *flags,
+        *extra,
+    ]
 
 
 def launch(program: Sequence[str], devices: int = 1, **environment: str) -> subprocess.Popen[str]:
     """Start a program with so many CPU devices; it is killed when its time is over."""
-    merged = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices), **environment}
-    process = subprocess.Popen(list(program), env=merged, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    merged = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "JAX_NUM_CPU_DEVICES": str(devices),
+        **environment,
+    }
+    process = subprocess.Popen(
+        list(program), env=merged, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     end = threading.Timer(LIFETIME_SECONDS, process.kill)
     end.daemon = True
     end.start()
@@ -60,12 +76,23 @@ def launch(program: Sequence[str], devices: int = 1, **environment: str) -> subp
 
 def launch_all(*programs: Sequence[str]) -> list[subprocess.Popen[str]]:
     """Start programs as the processes of one run."""
-    where = ["--run.coordinator", f"127.0.0.1:{free_port()}", "--run.num-processes", str(len(programs))]
-    return [launch([*program, *where, "--run.process-id", str(process)]) for process, program in enumerate(programs)]
+    where = [
+        "--run.coordinator",
+        f"127.0.0.1:{free_port()}",
+        "--run.num-processes",
+        str(len(programs)),
+    ]
+    return [
+        launch([*program, *where, "--run.process-id", str(process)])
+        for process, program in enumerate(programs)
+    ]
 
 
-def finish(processes: Sequence[subprocess.Popen[str]], seconds: float = 110.0) -> list[tuple[int, str, str]]:
-    """Wait for the processes; return exit status, output and error output of each. Those that do not end are killed."""
+def finish(
+    processes: Sequence[subprocess.Popen[str]], seconds: float = 110.0
+) -> list[tuple[int, str, str]]:
+    """Wait for the processes; return exit status, output and error output of each. Those that do
+    not end are killed."""
     end = time.monotonic() + seconds
     try:
         results = []
@@ -79,7 +106,9 @@ def finish(processes: Sequence[subprocess.Popen[str]], seconds: float = 110.0) -
                 process.send_signal(signal.SIGKILL)
 
 
-def wait_for(condition: Callable[[], bool], processes: Sequence[subprocess.Popen[str]], seconds: float = 90.0) -> None:
+def wait_for(
+    condition: Callable[[], bool], processes: Sequence[subprocess.Popen[str]], seconds: float = 90.0
+) -> None:
     """Wait until `condition` holds while the processes run."""
     end = time.monotonic() + seconds
     while not condition():

@@ -1,4 +1,5 @@
-"""Processes that are to meet and do not: each error is a line, after a bounded time. Threads stand for the processes."""
+"""Processes that are to meet and do not: each error is a line, after a bounded time. Threads stand
+for the processes."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ def lead(port: int, count: int, seconds: float = 20.0, token: str = TOKEN) -> Ca
     return lambda: rendezvous.gather(rendezvous.listen("127.0.0.1", port), count, seconds, token)
 
 
-def other(port: int, process: int, count: int, seconds: float = 20.0, token: str = TOKEN) -> Callable[[], Line]:
+def other(
+    port: int, process: int, count: int, seconds: float = 20.0, token: str = TOKEN
+) -> Callable[[], Line]:
     return lambda: rendezvous.meet([("127.0.0.1", port)], process, count, seconds, lambda: token)
 
 
@@ -51,7 +54,11 @@ def test_all_meet_in_any_order_and_hear_of_each_other(together: Any) -> None:
     late = [*together(other(port, 2, 3)), *together(lead(port, 3)), *together(other(port, 1, 3))]
     second, first, third = (future.result(timeout=20) for future in late)
     third.broadcast_failure("the disk is full", 2)
-    assert receive(first._connections[1], 5.0) == {"end": "the disk is full", "process": 1, "status": 2}
+    assert receive(first._connections[1], 5.0) == {
+        "end": "the disk is full",
+        "process": 1,
+        "status": 2,
+    }
     first.leave()
     assert receive(second._connections[0], 5.0) == {"bye": True}
 
@@ -66,14 +73,21 @@ def test_a_process_that_does_not_come_is_named(together: Any) -> None:
 
 def test_two_with_one_id_and_another_count_are_refused_and_the_rest_meets(together: Any) -> None:
     port = free_port()
-    first, wrong, one, again = together(lead(port, 3), other(port, 1, 2), other(port, 1, 3), other(port, 1, 3))
-    with pytest.raises(ValueError, match=re.escape("process 1 was told of 2 processes, process 0 of 3 (run.num-processes)")):
+    first, wrong, one, again = together(
+        lead(port, 3), other(port, 1, 2), other(port, 1, 3), other(port, 1, 3)
+    )
+    with pytest.raises(
+        ValueError,
+        match=re.escape("process 1 was told of 2 processes, process 0 of 3 (run.num-processes)"),
+    ):
         wrong.result(timeout=20)
     end = time.monotonic() + 20
     while not (one.done() or again.done()):
         assert time.monotonic() < end
         time.sleep(0.05)
-    with pytest.raises(ValueError, match=r"there are two processes with the id 1 \(run.process-id\)"):
+    with pytest.raises(
+        ValueError, match=r"there are two processes with the id 1 \(run.process-id\)"
+    ):
         (one if one.done() else again).result()
     [two] = together(other(port, 2, 3))
     assert two.result(timeout=20) is not None and first.result(timeout=20) is not None
@@ -81,9 +95,15 @@ def test_two_with_one_id_and_another_count_are_refused_and_the_rest_meets(togeth
 
 def test_an_address_where_nobody_or_somebody_else_listens(together: Any) -> None:
     began = time.monotonic()
-    with pytest.raises(ValueError, match=r"process 1 cannot reach process 0 at 127.0.0.1:\d+ within 1 s: Connection refused; is the address right"):
+    with pytest.raises(
+        ValueError,
+        match=r"process 1 cannot reach process 0 at 127.0.0.1:\d+ within 1 s: Connection "
+        r"refused; is the address right",
+    ):
         other(free_port(), 1, 2, 1.0)()
-    with pytest.raises(ValueError, match=r"process 1 cannot reach process 0 at no.such.host.invalid:7000"):
+    with pytest.raises(
+        ValueError, match=r"process 1 cannot reach process 0 at no.such.host.invalid:7000"
+    ):
         rendezvous.meet([("no.such.host.invalid", 7000)], 1, 2, 1.0, lambda: TOKEN)
     assert time.monotonic() - began < 20
     with socket.create_server(("127.0.0.1", 0)) as stranger:
@@ -96,7 +116,10 @@ def test_an_address_where_nobody_or_somebody_else_listens(together: Any) -> None
         together(greet)
         with pytest.raises(ValueError, match="is not process 0 of this run"):
             other(stranger.getsockname()[1], 1, 2)()
-        with pytest.raises(ValueError, match=r"process 0 cannot listen on port \d+ of 127\.0\.0\.1: .*; take another port"):
+        with pytest.raises(
+            ValueError,
+            match=r"process 0 cannot listen on port \d+ of 127\.0\.0\.1: .*; take another port",
+        ):
             rendezvous.listen("127.0.0.1", stranger.getsockname()[1])
 
 
@@ -104,22 +127,31 @@ def test_who_connects_and_says_nothing_sensible_is_passed_over(together: Any) ->
     listener = rendezvous.listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     [first] = together(lambda: rendezvous.gather(listener, 2, 20.0, TOKEN))
-    silent = [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(rendezvous.MOST_PENDING + 3)]
+    silent = [
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+        for _ in range(rendezvous.MOST_PENDING + 3)
+    ]
     for content in (b"GET / HTTP/1.1\r\n\r\n", b"[1, 2]\n", b'{"process": 1}\n', b""):
         with socket.create_connection(("127.0.0.1", port), timeout=5) as scanner:
             scanner.sendall(content)
     [one] = together(other(port, 1, 2))
-    assert one.result(timeout=4) is not None and first.result(timeout=4) is not None, "who says nothing does not keep the others waiting"
+    assert one.result(timeout=4) is not None and first.result(timeout=4) is not None, (
+        "who says nothing does not keep the others waiting"
+    )
     for connection in silent:
         connection.close()
 
 
 @pytest.mark.parametrize("wrong", ["", "another token"])
-def test_a_process_without_the_token_is_refused_in_one_line_and_the_rest_meets(wrong: str, together: Any) -> None:
+def test_a_process_without_the_token_is_refused_in_one_line_and_the_rest_meets(
+    wrong: str, together: Any
+) -> None:
     port = free_port()
     first, stranger = together(lead(port, 2), other(port, 1, 2, token=wrong))
     with pytest.raises(
-        ValueError, match="process 1 has no token, or another one than process 0: one working directory for all, or the same AZERO_TOKEN"
+        ValueError,
+        match="process 1 has no token, or another one than process 0: one working directory for "
+        "all, or the same AZERO_TOKEN",
     ) as error:
         stranger.result(timeout=20)
     assert "\n" not in str(error.value)
@@ -146,20 +178,33 @@ def test_a_lead_without_the_token_is_not_believed(together: Any) -> None:
 def test_only_the_named_address_is_listened_on() -> None:
     with rendezvous.listen("127.0.0.1", 0) as listener:
         assert listener.getsockname()[0] == "127.0.0.1"
-    with pytest.raises(ValueError, match=r"process 0 cannot listen on port \d+ of 192\.0\.2\.1: .*; name an address of this host in run\.coordinator-bind"):
+    with pytest.raises(
+        ValueError,
+        match=r"process 0 cannot listen on port \d+ of 192\.0\.2\.1: .*; name an address of "
+        r"this host in run\.coordinator-bind",
+    ):
         rendezvous.listen("192.0.2.1", free_port())
 
 
-def test_the_token_is_a_file_that_only_its_owner_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_is_a_file_that_only_its_owner_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("AZERO_TOKEN", raising=False)
     made = token.lead_token(tmp_path / "run")
     assert len(made) == 64 and (tmp_path / "run" / ".token").stat().st_mode & 0o777 == 0o600
     assert token.lead_token(tmp_path / "run") == made == token.other_token(tmp_path / "run", 1)
     monkeypatch.setattr(token, "_SEEN_SECONDS", 0.1)
-    with pytest.raises(ValueError, match=r"process 1 finds no token: .*elsewhere/\.token is not there; give a --workdir that all hosts share"):
+    with pytest.raises(
+        ValueError,
+        match=r"process 1 finds no token: .*elsewhere/\.token is not there; give a --workdir "
+        r"that all hosts share",
+    ):
         token.other_token(tmp_path / "elsewhere", 1)
     monkeypatch.setenv("AZERO_TOKEN", "said")
-    assert token.lead_token(tmp_path / "other") == "said" == token.other_token(tmp_path / "other", 1) and not (tmp_path / "other").exists()
+    assert (
+        token.lead_token(tmp_path / "other") == "said" == token.other_token(tmp_path / "other", 1)
+        and not (tmp_path / "other").exists()
+    )
 
 
 STOPPED = """
@@ -172,7 +217,9 @@ time.sleep(100)
 """
 
 
-def test_a_process_that_is_stopped_ends_the_run(together: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_process_that_is_stopped_ends_the_run(
+    together: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """SIGSTOP: its connection stays open, and only its beats are missing."""
     monkeypatch.setattr(line_module, "BEAT_SECONDS", 0.1)
     monkeypatch.setattr(line_module, "HUNG_SECONDS", 1.0)
@@ -192,7 +239,10 @@ def test_a_process_that_is_stopped_ends_the_run(together: Any, monkeypatch: pyte
         while not ended and time.monotonic() < end:
             time.sleep(0.05)
         assert ended == [line_module.EXIT_INTERRUPTED]
-        assert "process 1 (" in (said := capfd.readouterr().err) and "it has said nothing for 1 s, as if it were stopped" in said
+        assert (
+            "process 1 (" in (said := capfd.readouterr().err)
+            and "it has said nothing for 1 s, as if it were stopped" in said
+        )
     finally:
         process.kill()
 
@@ -200,8 +250,14 @@ def test_a_process_that_is_stopped_ends_the_run(together: Any, monkeypatch: pyte
 ERRORS = [
     ({"coordinator": "here"}, "run.coordinator = 'here' is not HOST:PORT"),
     ({"coordinator": "here:80000"}, "run.coordinator = 'here:80000' is not HOST:PORT"),
-    ({"coordinator": "here:80", "num_processes": 2}, "run.coordinator needs run.num-processes and run.process-id, too"),
-    ({"coordinator": "here:80", "num_processes": 2, "process_id": 2}, "run.process-id = 2 is not one of the 2 processes, which count from 0"),
+    (
+        {"coordinator": "here:80", "num_processes": 2},
+        "run.coordinator needs run.num-processes and run.process-id, too",
+    ),
+    (
+        {"coordinator": "here:80", "num_processes": 2, "process_id": 2},
+        "run.process-id = 2 is not one of the 2 processes, which count from 0",
+    ),
     ({"num_processes": 2}, "need run.coordinator, the HOST:PORT of process 0"),
     ({"distributed": "off", "process_id": 1}, "need run.distributed auto or on"),
 ]
@@ -215,10 +271,23 @@ def test_settings_that_do_not_fit(settings: dict[str, Any], words: str, tmp_path
 
 def test_a_process_alone_ends_with_a_line(tmp_path: Any) -> None:
     """The whole program: it says what it waits for, then what is wrong, and nothing else."""
-    where = ["--run.coordinator", f"127.0.0.1:{free_port()}", "--run.num-processes", "2", "--run.process-id", "1", "--run.join-seconds", "1"]
+    where = [
+        "--run.coordinator",
+        f"127.0.0.1:{free_port()}",
+        "--run.num-processes",
+        "2",
+        "--run.process-id",
+        "1",
+        "--run.join-seconds",
+        "1",
+    ]
     [(status, output, error)] = finish([launch(command(tmp_path, *where))], 60)
     assert status == 2 and output == ""
-    assert re.fullmatch(r"azero: process 1 cannot reach process 0 at \S+ within 1 s: Connection refused; is the address right, and does it run\?\n", error)
+    assert re.fullmatch(
+        r"azero: process 1 cannot reach process 0 at \S+ within 1 s: Connection refused; "
+        r"is the address right, and does it run\?\n",
+        error,
+    )
 
 
 @pytest.mark.parametrize(
@@ -241,7 +310,9 @@ def test_a_cluster_is_found_in_the_environment(environment: dict[str, str], seve
 def test_a_cloud_tpu_vm_asks_the_metadata_server(monkeypatch: pytest.MonkeyPatch) -> None:
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            ok = self.headers["Metadata-Flavor"] == "Google" and self.path.endswith("/attributes/worker-network-endpoints")
+            ok = self.headers["Metadata-Flavor"] == "Google" and self.path.endswith(
+                "/attributes/worker-network-endpoints"
+            )
             self.send_response(200 if ok else 404)
             self.end_headers()
             self.wfile.write(b"unused:0:10.0.0.1,unused:1:10.0.0.2" if ok else b"")
@@ -254,4 +325,6 @@ def test_a_cloud_tpu_vm_asks_the_metadata_server(monkeypatch: pytest.MonkeyPatch
         threading.Thread(target=server.serve_forever, daemon=True).start()
         assert in_cluster({"GCE_METADATA_IP": f"127.0.0.1:{server.server_port}"})
         server.shutdown()
-    assert not in_cluster({"GCE_METADATA_IP": f"127.0.0.1:{free_port()}"}), "no such server, no cluster"
+    assert not in_cluster({"GCE_METADATA_IP": f"127.0.0.1:{free_port()}"}), (
+        "no such server, no cluster"
+    )

@@ -1,4 +1,5 @@
-"""The threads that make batches ready start no program: two threads would start them in another order on every device, and a run would wait for ever."""
+"""The threads that make batches ready start no program: two threads would start them in another
+order on every device, and a run would wait for ever."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def tiny() -> Config:
     config = load("tictactoe").config
     return dataclasses.replace(
         config,
-        network=dataclasses.replace(config.network, blocks=1, filters=4, value_hidden=4, convolution="xla"),
+        network=dataclasses.replace(
+            config.network, blocks=1, filters=4, value_hidden=4, convolution="xla"
+        ),
         search=PuctConfig(num_simulations=2),
         selfplay=SelfplayConfig(num_games=16, moves_per_dispatch=6, dispatches_per_iteration=2),
         replay=ReplayConfig(min_positions=1),
@@ -37,7 +40,8 @@ def tiny() -> Config:
 
 
 class Programs(logging.Handler):
-    """Which threads had a program made ready: without anything compiled before, each program is, by the thread that starts it first."""
+    """Which threads had a program made ready: without anything compiled before, each program is, by
+    the thread that starts it first."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -53,17 +57,26 @@ def programs() -> Iterator[Programs]:
     logger = logging.getLogger("jax")
     logger.addHandler(handler)
     jax.clear_caches()
-    jax.config.update("jax_log_compiles", True)  # in all threads; the context manager of the same name is for one
+    jax.config.update(
+        "jax_log_compiles", True
+    )  # in all threads; the context manager of the same name is for one
     yield handler
     jax.config.update("jax_log_compiles", False)
     logger.removeHandler(handler)
 
 
 def of_replay(programs: Programs) -> list[str]:
-    return [text for name, texts in programs.threads.items() if name.startswith("replay") for text in texts]
+    return [
+        text
+        for name, texts in programs.threads.items()
+        if name.startswith("replay")
+        for text in texts
+    ]
 
 
-def test_an_iteration_starts_every_program_from_one_thread(programs: Programs, tmp_path: Path) -> None:
+def test_an_iteration_starts_every_program_from_one_thread(
+    programs: Programs, tmp_path: Path
+) -> None:
     loop = Loop(tiny(), mesh_lib.make_mesh(), tmp_path)
     state = loop.state(loop.fresh_arrays())
     for _ in loop.iterate(state):
@@ -75,6 +88,8 @@ def test_an_iteration_starts_every_program_from_one_thread(programs: Programs, t
     # What the threads once did is seen by the same look, so the test above cannot pass by accident.
     jax.clear_caches()
     place = functools.partial(place_samples, loop.mesh)
-    with state.replay.stream(0, 0, 2, 16, lambda samples: unpack(loop.game, place(samples))) as batches:
+    with state.replay.stream(
+        0, 0, 2, 16, lambda samples: unpack(loop.game, place(samples))
+    ) as batches:
         assert next(batches).value.shape == (16,)
     assert any("unpack" in text for text in of_replay(programs))

@@ -15,7 +15,9 @@ class Client:
     def __init__(self, **options: Any) -> None:
         self.said: list[dict[str, Any]] = []
         self.game = GoGame(lambda game: UniformThinker(game, **options), (5, 5))
-        self.engine = AnalysisEngine(self.game, lambda text: self.said.append(json.loads(text)), visits=12, name="net")
+        self.engine = AnalysisEngine(
+            self.game, lambda text: self.said.append(json.loads(text)), visits=12, name="net"
+        )
 
     def send(self, *queries: Any) -> None:
         for query in queries:

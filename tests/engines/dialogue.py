@@ -1,7 +1,9 @@
 """Written GTP dialogues: reading, running, and writing them anew.
 
-A dialogue is a text file. A line that begins with "> " is sent, with Python's backslash escapes for what cannot be printed; the lines after it, up to the
-next "> ", are the answer, where "<...>" stands for any text and a line "<nothing>" for no answer at all. Lines that begin with "## " are headings.
+A dialogue is a text file. A line that begins with "> " is sent, with Python's backslash escapes for
+what cannot be printed; the lines after it, up to the next "> ", are the answer, where "<...>"
+stands for any text and a line "<nothing>" for no answer at all. Lines that begin with "## " are
+headings.
 """
 
 import re
@@ -25,7 +27,9 @@ class Exchange(NamedTuple):
         if self.expected == NOTHING:
             return answer == ""
         pattern = ".*".join(re.escape(part) for part in self.expected.split("<...>"))
-        return re.fullmatch(pattern, answer.removesuffix("\n\n"), re.DOTALL) is not None and answer.endswith("\n\n")
+        return re.fullmatch(
+            pattern, answer.removesuffix("\n\n"), re.DOTALL
+        ) is not None and answer.endswith("\n\n")
 
 
 def read_dialogue(path: Path) -> list[Exchange]:

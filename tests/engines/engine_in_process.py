@@ -14,7 +14,9 @@ class InProcess:
     def __init__(self, size: int = 5, *, value: float = 0.0, any_shape: bool = True) -> None:
         self.said: list[str] = []
         self.thinkers: list[UniformThinker] = []
-        self.game = GoGame(self._make, (size, size), any_shape=any_shape, is_interrupted=lambda: True)
+        self.game = GoGame(
+            self._make, (size, size), any_shape=any_shape, is_interrupted=lambda: True
+        )
         self.value = value
         self.engine = GtpEngine(self.game, Settings(visits=30), self.said.append)
 

@@ -1,4 +1,5 @@
-"""The engines as other programs meet them: processes behind pipes, with a client that knows the protocol's pages only."""
+"""The engines as other programs meet them: processes behind pipes, with a client that knows the
+protocol's pages only."""
 
 import io
 import os
@@ -30,8 +31,12 @@ def client():
 def test_the_engine_says_at_once_that_it_starts_and_answers_before_it_is_ready(client) -> None:
     assert client.ask("protocol_version", timeout=240.0) == "2" and client.ask("name") == "azero"
     assert client.ask("boardsize 5") == "" and client.ask("kata-set-rules chinese") == ""
-    assert "starting" in client.complaints[0][1] and not any("ready after" in text for _, text in client.complaints)
-    assert {"lz-analyze", "kata-analyze", "genmove", "final_score", "loadsgf", "undo"} <= set(client.ask("list_commands").split("\n"))
+    assert "starting" in client.complaints[0][1] and not any(
+        "ready after" in text for _, text in client.complaints
+    )
+    assert {"lz-analyze", "kata-analyze", "genmove", "final_score", "loadsgf", "undo"} <= set(
+        client.ask("list_commands").split("\n")
+    )
     with pytest.raises(Refused, match="unacceptable size: the network plays 5x5 only"):
         client.ask("boardsize 19")
 
@@ -50,16 +55,27 @@ def test_analysis_has_the_forms_that_programs_read(client) -> None:
     reports, took = client.analyze("lz-analyze B 10", 3, "name")
     assert took < 2.0 and any("ready after" in text for _, text in client.complaints)
     moves = parse_lz(reports[-1])
-    assert [move["order"] for move in moves] == list(range(len(moves))) and all(0 <= move["winrate"] <= 10_000 for move in moves)
+    assert [move["order"] for move in moves] == list(range(len(moves))) and all(
+        0 <= move["winrate"] <= 10_000 for move in moves
+    )
     assert all(move["pv"][0] == move["move"] and move["visits"] > 0 for move in moves)
-    priors = sum(move["prior"] for move in moves)  # of the moves visited so far: on a busy machine not all
+    priors = sum(
+        move["prior"] for move in moves
+    )  # of the moves visited so far: on a busy machine not all
     assert 0 < priors < 10_500 and (priors > 9_500 or len(moves) < 26)
     totals = [sum(move["visits"] for move in parse_lz(report)) for report in reports]
     assert totals == sorted(totals) and totals[-1] > totals[0]
 
-    reports, took = client.analyze("kata-analyze W interval 10 maxmoves 3 rootInfo true", 2, "play W D4")
+    reports, took = client.analyze(
+        "kata-analyze W interval 10 maxmoves 3 rootInfo true", 2, "play W D4"
+    )
     moves, root = parse_kata(reports[-1])
-    assert took < 2.0 and 1 <= len(moves) <= 3 and 0 <= root["winrate"] <= 1 and root["visits"] >= sum(move["visits"] for move in moves)
+    assert (
+        took < 2.0
+        and 1 <= len(moves) <= 3
+        and 0 <= root["winrate"] <= 1
+        and root["visits"] >= sum(move["visits"] for move in moves)
+    )
     assert {"move", "visits", "winrate", "utility", "prior", "lcb", "order", "pv"} <= set(moves[0])
     assert client.ask("last_move") == "white D4", "what ends an analysis is carried out"
     *lines, last = client.ask("lz-genmove_analyze B 10").split("\n")
@@ -67,7 +83,9 @@ def test_analysis_has_the_forms_that_programs_read(client) -> None:
 
 
 def test_a_flood_of_commands_is_answered_in_order(client) -> None:
-    client.write(b"".join(f"{number} known_command name\n".encode() for number in range(9000, 9500)))
+    client.write(
+        b"".join(f"{number} known_command name\n".encode() for number in range(9000, 9500))
+    )
     assert all(client.answer(number) == "true" for number in range(9000, 9500))
     client.write(b"7777 lz-analyze 1\n7778 kata-analyze 1\n7779 name\n")
     for number in (7777, 7778):
@@ -81,8 +99,14 @@ def test_raw_network_output_is_a_distribution(client) -> None:
     client.ask("clear_board")
     words = client.ask("kata-raw-nn 0").split()
     values = dict(zip(words[:8:2], words[1:8:2], strict=True))
-    policy = [float(word) for word in words[words.index("policy") + 1 : words.index("policyPass")]] + [float(words[-1])]
-    assert float(values["whiteWin"]) + float(values["whiteLoss"]) == pytest.approx(1) and len(policy) == 26 and sum(policy) == pytest.approx(1, abs=1e-4)
+    policy = [
+        float(word) for word in words[words.index("policy") + 1 : words.index("policyPass")]
+    ] + [float(words[-1])]
+    assert (
+        float(values["whiteWin"]) + float(values["whiteLoss"]) == pytest.approx(1)
+        and len(policy) == 26
+        and sum(policy) == pytest.approx(1, abs=1e-4)
+    )
 
 
 def test_nothing_but_the_protocol_is_printed_and_quit_ends_it(client) -> None:
@@ -94,7 +118,13 @@ def test_nothing_but_the_protocol_is_printed_and_quit_ends_it(client) -> None:
 def test_the_analysis_engine_behind_pipes() -> None:
     client = AnalysisClient([*COMMAND, "analysis", *NETWORK, "--visits", "16"], _environment())
     try:
-        query = {"moves": [["B", "C3"]], "rules": "tromp-taylor", "komi": 0.5, "boardXSize": 5, "boardYSize": 5}
+        query = {
+            "moves": [["B", "C3"]],
+            "rules": "tromp-taylor",
+            "komi": 0.5,
+            "boardXSize": 5,
+            "boardYSize": 5,
+        }
         client.send(id="v", action="query_version")
         client.send(id="a", **query, analyzeTurns=[0, 1])
         client.send(id="b", **{**query, "boardXSize": 19})
@@ -103,16 +133,27 @@ def test_the_analysis_engine_behind_pipes() -> None:
         errors = [answer for answer in said if "error" in answer]
         assert len(errors) == 1 and errors[0]["field"] == "boardXSize"
         turns = {answer["turnNumber"]: answer for answer in said if "moveInfos" in answer}
-        assert set(turns) == {0, 1} and all(answer["rootInfo"]["visits"] >= 16 for answer in turns.values())
-        assert turns[1]["rootInfo"]["currentPlayer"] == "W" and "C3" not in {info["move"] for info in turns[1]["moveInfos"]}
+        assert set(turns) == {0, 1} and all(
+            answer["rootInfo"]["visits"] >= 16 for answer in turns.values()
+        )
+        assert turns[1]["rootInfo"]["currentPlayer"] == "W" and "C3" not in {
+            info["move"] for info in turns[1]["moveInfos"]
+        }
         client.send(id="long", **query, maxVisits=1_000_000)
         time.sleep(0.2)
         began = time.monotonic()
         client.send(id="t", action="terminate", terminateId="long")
-        assert {client.receive()["id"], client.receive()["id"]} == {"t", "long"} and time.monotonic() - began < 20.0
+        assert {client.receive()["id"], client.receive()["id"]} == {
+            "t",
+            "long",
+        } and time.monotonic() - began < 20.0
         client.send(id="last", **query)
         client.process.stdin.close()
-        assert client.receive()["id"] == "last" and client.process.wait(60.0) == 0 and client.nothing_more()
+        assert (
+            client.receive()["id"] == "last"
+            and client.process.wait(60.0) == 0
+            and client.nothing_more()
+        )
     finally:
         client.process.kill()
         client.close()
@@ -121,14 +162,30 @@ def test_the_analysis_engine_behind_pipes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["gtp"], "azero: name one network: --checkpoint DIRECTORY, or --random-net EXPERIMENT (go9, say) to try things out"),
+        (
+            ["gtp"],
+            "azero: name one network: --checkpoint DIRECTORY, or --random-net EXPERIMENT "
+            "(go9, say) to try things out",
+        ),
         (["gtp", "--checkpoint", "no-such-place"], "azero: there is no directory no-such-place"),
-        (["analysis", "--random-net", "go5", "--iteration", "3"], "azero: --iteration is that of a checkpoint; a random network has none"),
+        (
+            ["analysis", "--random-net", "go5", "--iteration", "3"],
+            "azero: --iteration is that of a checkpoint; a random network has none",
+        ),
         (["gtp", "--random-net", "go5", "--visits", "0"], "azero: --visits 0: at least 1"),
         (["uci", "--random-net", "go5"], "azero: random go5 plays go; uci is for chess"),
-        (["usi", "--random-net", "chess", "--visits", "3"], "azero: random chess plays chess; usi is for shogi"),
-        (["uci", "--random-net", "chess?block=3"], "azero: block=3 in 'random-net:chess?block=3' is not understood"),
-        (["play", "--random-net", "go5", "--colour", "green"], "azero: --colour green: allowed are first, second, black and white"),
+        (
+            ["usi", "--random-net", "chess", "--visits", "3"],
+            "azero: random chess plays chess; usi is for shogi",
+        ),
+        (
+            ["uci", "--random-net", "chess?block=3"],
+            "azero: block=3 in 'random-net:chess?block=3' is not understood",
+        ),
+        (
+            ["play", "--random-net", "go5", "--colour", "green"],
+            "azero: --colour green: allowed are first, second, black and white",
+        ),
     ],
 )
 def test_mistakes_are_one_line(arguments: list[str], message: str, monkeypatch, capsys) -> None:
@@ -138,4 +195,9 @@ def test_mistakes_are_one_line(arguments: list[str], message: str, monkeypatch, 
         main()
     said = capsys.readouterr()
     *before, last = said.err.splitlines()
-    assert ended.value.code == 2 and said.out == "" and last.startswith(message) and before in ([], ["azero: starting ..."])
+    assert (
+        ended.value.code == 2
+        and said.out == ""
+        and last.startswith(message)
+        and before in ([], ["azero: starting ..."])
+    )

@@ -1,4 +1,5 @@
-"""What an engine answers before its network is there: itself, rules and boards at once, a move when it is due, and an error in one line."""
+"""What an engine answers before its network is there: itself, rules and boards at once, a move when
+it is due, and an error in one line."""
 
 import io
 import os
@@ -26,7 +27,11 @@ from azero.engines.uci.usi import USI
 from azero.games.table import make
 from azero.players.thinking import Limits
 
-LIGHT = "azero.commands.main, azero.commands.engines, azero.engines.gtp.engine, azero.engines.kata.engine, azero.engines.uci.uci, azero.engines.uci.usi, azero.engines.uci.engine"
+LIGHT = (
+    "azero.commands.main, azero.commands.engines, azero.engines.gtp.engine, "
+    "azero.engines.kata.engine, azero.engines.uci.uci, azero.engines.uci.usi, "
+    "azero.engines.uci.engine"
+)
 
 
 @pytest.fixture
@@ -49,25 +54,43 @@ def failing(error: Exception) -> Background:
 
 
 def test_the_first_answers_need_no_jax() -> None:
-    """JAX, Flax and Orbax take seconds to import: none of them is loaded on the way to `name`, `uci` or `usi`."""
+    """JAX, Flax and Orbax take seconds to import: none of them is loaded on the way to `name`,
+    `uci` or `usi`."""
     heavy = "[name for name in ('jax', 'flax', 'orbax', 'optax') if name in sys.modules]"
-    said = subprocess.run([sys.executable, "-c", f"import sys, {LIGHT}; print({heavy})"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", f"import sys, {LIGHT}; print({heavy})"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert said == "[]\n"
 
 
 def test_gtp_answers_for_itself_while_the_game_is_in_the_making(gate) -> None:
     sink = io.BytesIO()
-    serve(lambda write, is_interrupted: GtpEngine(never(gate), Settings(), write), io.BytesIO(b"name\n1 protocol_version\nknown_command play\nquit\n"), sink)
+    serve(
+        lambda write, is_interrupted: GtpEngine(never(gate), Settings(), write),
+        io.BytesIO(b"name\n1 protocol_version\nknown_command play\nquit\n"),
+        sink,
+    )
     assert sink.getvalue() == b"= azero\n\n=1 2\n\n= true\n\n=\n\n"
 
 
 def test_the_unprefixed_commands_of_analysis_are_carried_out_and_not_listed() -> None:
-    """Sabaki takes the first of analyze, kata-analyze and lz-analyze that is listed, and shows 0% of the first."""
+    """Sabaki takes the first of analyze, kata-analyze and lz-analyze that is listed, and shows 0%
+    of the first."""
     game = GoGame(UniformThinker, (5, 5), is_interrupted=lambda: True)
     said: list[str] = []
     engine = GtpEngine(game, Settings(visits=3), said.append)
-    assert not {"analyze", "genmove_analyze"} & set(engine.known_commands()) and "kata-analyze" in engine.known_commands()
-    for line, begin in ((b"known_command analyze", "= false"), (b"analyze b 10", "=\ninfo move A5"), (b"genmove_analyze b 10", "=\ninfo move A5")):
+    assert (
+        not {"analyze", "genmove_analyze"} & set(engine.known_commands())
+        and "kata-analyze" in engine.known_commands()
+    )
+    for line, begin in (
+        (b"known_command analyze", "= false"),
+        (b"analyze b 10", "=\ninfo move A5"),
+        (b"genmove_analyze b 10", "=\ninfo move A5"),
+    ):
         said.clear()
         engine.handle(LineReader(io.BytesIO(line + b"\n")).take())
         assert "".join(said).startswith(begin)
@@ -77,7 +100,13 @@ def test_the_unprefixed_commands_of_analysis_are_carried_out_and_not_listed() ->
 def test_what_keeps_gtp_from_starting_is_raised_and_told(lines: bytes) -> None:
     sink = io.BytesIO()
     with pytest.raises(ValueError, match="there is no directory nowhere"):
-        serve(lambda write, _: GtpEngine(failing(ValueError("there is no directory nowhere")), Settings(), write), io.BytesIO(lines), sink)
+        serve(
+            lambda write, _: GtpEngine(
+                failing(ValueError("there is no directory nowhere")), Settings(), write
+            ),
+            io.BytesIO(lines),
+            sink,
+        )
     assert b"internal error" not in sink.getvalue() and sink.getvalue().count(b"?") <= 1
 
 
@@ -89,7 +118,11 @@ def test_a_network_that_cannot_be_loaded_answers_its_first_move_with_an_error_an
     game.session.begin_to_prepare(quietly=True)
     sink = io.BytesIO()
     with pytest.raises(OSError, match="the checkpoint is damaged"):
-        serve(lambda write, _: GtpEngine(game, Settings(), write), io.BytesIO(b"play b C3\ngenmove w\nname\n"), sink)
+        serve(
+            lambda write, _: GtpEngine(game, Settings(), write),
+            io.BytesIO(b"play b C3\ngenmove w\nname\n"),
+            sink,
+        )
     assert sink.getvalue() == b"=\n\n? cannot play: the checkpoint is damaged\n\n"
 
 
@@ -105,11 +138,16 @@ def test_thinking_waits_for_the_thinker_and_takes_the_wait_off_its_time(gate) ->
     session.begin_to_prepare(quietly=True)
     assert not session.can_think()
     idle = session.think(session.position, Limits(), is_endless=True)
-    assert not idle.moves and idle.raw_policy.shape == (26,), "input ends an analysis that has not begun"
+    assert not idle.moves and idle.raw_policy.shape == (26,), (
+        "input ends an analysis that has not begun"
+    )
     threading.Timer(0.3, gate.set).start()
     seen: list[float | None] = []
     think = thinker.think
-    thinker.think = lambda position, limits, **how: (seen.append(limits.seconds), think(position, limits, **how))[1]
+    thinker.think = lambda position, limits, **how: (
+        seen.append(limits.seconds),
+        think(position, limits, **how),
+    )[1]
     analysis = session.think(session.position, Limits(seconds=10.0, visits=2))
     assert seen[0] is not None and seen[0] < 9.8 and analysis.seconds >= 0.2 and analysis.moves
 
@@ -118,19 +156,34 @@ def test_work_goes_on_behind_the_thinker_that_is_given(gate) -> None:
     game = make("go", size=5)
     session, later = Session(game, UniformThinker), []
     session.begin_to_prepare(lambda: later.append(gate.wait(60.0)), quietly=True)
-    assert session.can_think(10.0) and session.think(session.position, Limits(visits=3)).moves and not later
+    assert (
+        session.can_think(10.0)
+        and session.think(session.position, Limits(visits=3)).moves
+        and not later
+    )
     gate.set()
     session.prepare(quietly=True)
     assert later == [True]
 
 
-@pytest.mark.parametrize(("dialect", "pattern"), [(UCI, "bestmove [a-h][1-8]"), (USI, "bestmove [1-9][a-i]")])
+@pytest.mark.parametrize(
+    ("dialect", "pattern"), [(UCI, "bestmove [a-h][1-8]"), (USI, "bestmove [1-9][a-i]")]
+)
 def test_uci_is_ready_at_once_and_moves_when_it_is_due(dialect, pattern: str, gate) -> None:
-    """python-chess waits ten seconds for readyok, and as long for a move beyond its time: a late answer breaks it."""
+    """python-chess waits ten seconds for readyok, and as long for a move beyond its time: a late
+    answer breaks it."""
     into, source = os.pipe()
     sink, began = io.BytesIO(), time.monotonic()
     engine = Engine(dialect, never(gate), LineReader(io.FileIO(into, "rb")), LineWriter(sink))
-    for line in (dialect.name, "isready", "position startpos", "go movetime 50", "position startpos moves nonsense", "go movetime 1", "position startpos"):
+    for line in (
+        dialect.name,
+        "isready",
+        "position startpos",
+        "go movetime 50",
+        "position startpos moves nonsense",
+        "go movetime 1",
+        "position startpos",
+    ):
         engine.handle(Line(line.encode()))
     os.write(source, b"isready\nstop\n")
     engine.handle(Line(b"go infinite"))
@@ -138,25 +191,44 @@ def test_uci_is_ready_at_once_and_moves_when_it_is_due(dialect, pattern: str, ga
     assert time.monotonic() - began < 30.0
     said = sink.getvalue().decode().splitlines()
     moves = [line for line in said if line.startswith("bestmove")]
-    assert said[0].startswith("id name azero") and said.count("readyok") == 2 and sum("any legal move" in line for line in said) == 3
-    assert re.match(pattern, moves[0]) and moves[1] == f"bestmove {dialect.no_move}" and moves[2] == moves[0]
+    assert (
+        said[0].startswith("id name azero")
+        and said.count("readyok") == 2
+        and sum("any legal move" in line for line in said) == 3
+    )
+    assert (
+        re.match(pattern, moves[0])
+        and moves[1] == f"bestmove {dialect.no_move}"
+        and moves[2] == moves[0]
+    )
     assert any("is not a legal move in" in line for line in said)
 
 
 def test_uci_ends_with_what_keeps_it_from_starting() -> None:
     sink = io.BytesIO()
     with pytest.raises(ValueError, match="uci is for chess"):
-        Engine(UCI, failing(ValueError("uci is for chess")), LineReader(io.BytesIO(b"uci\n")), LineWriter(sink)).run()
+        Engine(
+            UCI,
+            failing(ValueError("uci is for chess")),
+            LineReader(io.BytesIO(b"uci\n")),
+            LineWriter(sink),
+        ).run()
 
 
 def test_the_analysis_engine_answers_for_itself_and_ends_with_what_keeps_it_from_starting() -> None:
     sink = io.BytesIO()
-    engine = AnalysisEngine(failing(ValueError("no such network")), lambda text: sink.write(text.encode()))
+    engine = AnalysisEngine(
+        failing(ValueError("no such network")), lambda text: sink.write(text.encode())
+    )
     engine.handle('{"id": "v", "action": "query_version"}')
     engine.handle('{"id": "q", "moves": [], "rules": "chinese", "boardXSize": 5, "boardYSize": 5}')
     assert sink.getvalue().count(b"\n") == 2 and b"no such network" in sink.getvalue()
     with pytest.raises(ValueError, match="no such network"):
-        serve_analysis(lambda write: AnalysisEngine(failing(ValueError("no such network")), write), io.BytesIO(b""), io.BytesIO())
+        serve_analysis(
+            lambda write: AnalysisEngine(failing(ValueError("no such network")), write),
+            io.BytesIO(b""),
+            io.BytesIO(),
+        )
 
 
 def test_work_that_fails_is_a_start_error_with_its_cause() -> None:
@@ -169,7 +241,9 @@ def test_work_that_fails_is_a_start_error_with_its_cause() -> None:
 
 def test_a_process_answers_its_name_before_anything_is_loaded() -> None:
     """Through real pipes; `quit` ends it at once, whatever is still being compiled."""
-    client = GtpClient([sys.executable, "-m", "azero", "gtp", "--random-net", "go9"], dict(os.environ))
+    client = GtpClient(
+        [sys.executable, "-m", "azero", "gtp", "--random-net", "go9"], dict(os.environ)
+    )
     try:
         assert client.ask("name") == "azero"
         said = [text for _, text in client.complaints]

@@ -73,7 +73,15 @@ UCI_WORDS = [
     "ponderhit",
     "movetime 1",
 ]
-USI = ["position startpos moves 7g7f 3c3d", "usi", "isready", "usinewgame", "go nodes 3", "position sfen 4k4/9/9/9/9/9/9/9/4K4 b - 1", "gameover win"]
+USI = [
+    "position startpos moves 7g7f 3c3d",
+    "usi",
+    "isready",
+    "usinewgame",
+    "go nodes 3",
+    "position sfen 4k4/9/9/9/9/9/9/9/4K4 b - 1",
+    "gameover win",
+]
 JSON = [
     '{"id":"a","moves":[["B","C3"]],"rules":"tromp-taylor","boardXSize":5,"boardYSize":5,"maxVisits":2}',
     '{"id":"b","action":"terminate_all"}',
@@ -110,7 +118,11 @@ def test_gtp_answers_every_command(lines: list[str]) -> None:
             if re.match(r"\s*\d*\s*(quit|genmove|kata-genmove|lz-genmove|[\w-]*analyze)", line):
                 continue
             answer = gtp.ask(line.encode(errors="replace"))
-            assert answer == "" or (re.match(r"[=?]\d*( |\n)", answer) and answer.endswith("\n\n") and "Traceback" not in answer), (line, answer)
+            assert answer == "" or (
+                re.match(r"[=?]\d*( |\n)", answer)
+                and answer.endswith("\n\n")
+                and "Traceback" not in answer
+            ), (line, answer)
     assert gtp.ask("1 name").startswith("=1 ")
 
 
@@ -119,7 +131,10 @@ def _engine_goes_on(game: str, lines: list[str], ready: str) -> None:
     for text in lines:
         if not re.search(r"\b(quit|infinite|ponder)\b", text):
             answer = engine.ask(text.encode(errors="replace").replace(b"\r", b" "))
-            assert all(re.match(r"(id|option|uciok|usiok|readyok|info|bestmove|checkmate) ?", line) for line in answer.splitlines()), (text, answer)
+            assert all(
+                re.match(r"(id|option|uciok|usiok|readyok|info|bestmove|checkmate) ?", line)
+                for line in answer.splitlines()
+            ), (text, answer)
     assert ready in engine.ask("isready")
 
 
@@ -141,5 +156,7 @@ def test_analysis_answers_with_json(lines: list[str]) -> None:
     for line in [*lines, "[" * 100_000]:
         before = len(analysis.said)
         analysis.engine.handle(line)
-        assert all(isinstance(answer, dict) and json.dumps(answer) for answer in analysis.said[before:])
+        assert all(
+            isinstance(answer, dict) and json.dumps(answer) for answer in analysis.said[before:]
+        )
     assert "error" in analysis.said[-1]

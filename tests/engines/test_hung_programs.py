@@ -1,4 +1,5 @@
-"""Programs that stop reading, never stop talking, or are stopped: each ends with one line, in bounded time and memory."""
+"""Programs that stop reading, never stop talking, or are stopped: each ends with one line, in
+bounded time and memory."""
 
 import os
 import signal
@@ -31,8 +32,14 @@ def bounds() -> Iterator[None]:
     ("command", "says"),
     [
         (["yes"], "no answer in time to 'name'"),
-        (["bash", "-c", "read line; echo '=1 a'; yes"], "no answer in time to 'name'|does not end its answer to 'name'"),
-        (["bash", "-c", "read line; echo '=1 a'; yes $(printf %060000d 0)"], "does not end its answer to 'name': 1,[0-9,]* characters so far"),
+        (
+            ["bash", "-c", "read line; echo '=1 a'; yes"],
+            "no answer in time to 'name'|does not end its answer to 'name'",
+        ),
+        (
+            ["bash", "-c", "read line; echo '=1 a'; yes $(printf %060000d 0)"],
+            "does not end its answer to 'name': 1,[0-9,]* characters so far",
+        ),
         (["bash", "-c", "read line; tr '\\0' x < /dev/zero"], "no answer in time to 'name'"),
         (["bash", "-c", "tr '\\0' x < /dev/zero 1>&2"], "no answer in time to 'name'"),
     ],
@@ -44,7 +51,9 @@ def test_a_program_that_never_stops_talking(command: list[str], says: str) -> No
 
 
 def test_an_engine_that_never_stops_talking() -> None:
-    player = UciPlayer("yes", ["bash", "-c", "yes $(printf %010000d 0)"], make("chess"), go="nodes 1", timeout=0.7)
+    player = UciPlayer(
+        "yes", ["bash", "-c", "yes $(printf %010000d 0)"], make("chess"), go="nodes 1", timeout=0.7
+    )
     with pytest.raises(PlayerError, match="no answer in time to 'uci'"):
         player.reset()
 

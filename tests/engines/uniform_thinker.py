@@ -1,4 +1,5 @@
-"""A thinker for tests that knows nothing: every legal move is as likely as another, and one visit follows another down the list of moves.
+"""A thinker for tests that knows nothing: every legal move is as likely as another, and one visit
+follows another down the list of moves.
 
 Restrictions hold for the first move and for the pass that it expects in reply.
 """
@@ -12,11 +13,14 @@ from azero.players.thinking import Analysis, Limits, MoveInfo
 
 
 class UniformThinker:
-    """Visits legal moves in turn; `value` is what it thinks of every position, for the side to move."""
+    """Visits legal moves in turn; `value` is what it thinks of every position, for the side to
+    move."""
 
     name = "uniform"
 
-    def __init__(self, game, value: float = 0.0, seconds_per_visit: float = 0.0, *, expects_pass: bool = True) -> None:
+    def __init__(
+        self, game, value: float = 0.0, seconds_per_visit: float = 0.0, *, expects_pass: bool = True
+    ) -> None:
         self.game = game
         self.value = value
         self.seconds_per_visit = seconds_per_visit
@@ -40,17 +44,32 @@ class UniformThinker:
     def choose(self, position, clock) -> Decision:
         return Decision(self.think(position, Limits(visits=8)).moves[0].action, self.value)
 
-    def think(self, position, limits, *, should_stop=lambda: False, on_progress=None, progress_seconds=1.0, restriction=None) -> Analysis:
+    def think(
+        self,
+        position,
+        limits,
+        *,
+        should_stop=lambda: False,
+        on_progress=None,
+        progress_seconds=1.0,
+        restriction=None,
+    ) -> Analysis:
         self.num_thoughts += 1
         began = reported = time.perf_counter()
-        actions = np.flatnonzero(position.legal if restriction is None else restriction.first_moves(position)).tolist()
+        actions = np.flatnonzero(
+            position.legal if restriction is None else restriction.first_moves(position)
+        ).tolist()
         visits = 0
         policy, _ = self.evaluate(position)
         passing = position.game.num_actions - 1
-        expects_pass = self.expects_pass and (restriction is None or bool(restriction.mask(1 - position.to_play, 1)[passing]))
+        expects_pass = self.expects_pass and (
+            restriction is None or bool(restriction.mask(1 - position.to_play, 1)[passing])
+        )
 
         def analysis() -> Analysis:
-            counts = [(visits + len(actions) - 1 - index) // len(actions) for index in range(len(actions))]
+            counts = [
+                (visits + len(actions) - 1 - index) // len(actions) for index in range(len(actions))
+            ]
             moves = [
                 MoveInfo(
                     action,
@@ -64,7 +83,15 @@ class UniformThinker:
                 for action, count in zip(actions, counts, strict=True)
                 if count
             ]
-            return Analysis(tuple(moves), self.value, visits + 1, visits, self.value, policy, time.perf_counter() - began)
+            return Analysis(
+                tuple(moves),
+                self.value,
+                visits + 1,
+                visits,
+                self.value,
+                policy,
+                time.perf_counter() - began,
+            )
 
         bounds = [limit for limit in (limits.visits, limits.playouts) if limit is not None]
         while not position.is_over and all(visits < bound for bound in bounds):
@@ -73,7 +100,9 @@ class UniformThinker:
             if on_progress is not None and time.perf_counter() - reported >= progress_seconds:
                 reported = time.perf_counter()
                 on_progress(analysis())
-            if should_stop() or (limits.seconds is not None and time.perf_counter() - began >= limits.seconds):
+            if should_stop() or (
+                limits.seconds is not None and time.perf_counter() - began >= limits.seconds
+            ):
                 break
         result = analysis()
         if on_progress is not None:

@@ -15,7 +15,14 @@ from record_files import EXPERT
 from rich.console import Console
 
 from azero.data.records.recorded import Tally, pack_records
-from azero.evaluate.accuracy import Outcomes, by_move, clustered_mean, make_scorer, score_positions, summarise
+from azero.evaluate.accuracy import (
+    Outcomes,
+    by_move,
+    clustered_mean,
+    make_scorer,
+    score_positions,
+    summarise,
+)
 from azero.games.go.rules import Go
 from azero.games.go.sgf import read_games
 from azero.mesh import make_mesh
@@ -25,18 +32,40 @@ GAME = Go(size=9, suicide=True)
 
 
 def outcomes(rank: list[int], error: list[float], move: list[int], game: list[int]) -> Outcomes:
-    return Outcomes(np.array(rank), np.log(1 / (1 + np.array(rank))), np.array(error), np.array(move), np.array(game))
+    return Outcomes(
+        np.array(rank),
+        np.log(1 / (1 + np.array(rank))),
+        np.array(error),
+        np.array(move),
+        np.array(game),
+    )
 
 
 def test_a_hand_made_case():
-    result = outcomes([0, 4, 5, 0, 1, 0], [0.0, 1.0, 0.25, 0.25, 0.0, 0.0], [1, 2, 11, 1, 2, 300], [0, 0, 0, 1, 1, 1])
+    result = outcomes(
+        [0, 4, 5, 0, 1, 0],
+        [0.0, 1.0, 0.25, 0.25, 0.0, 0.0],
+        [1, 2, 11, 1, 2, 300],
+        [0, 0, 0, 1, 1, 1],
+    )
     whole = summarise(result)
     assert (whole.positions, whole.games, whole.moves) == (6, 2, "all")
-    assert whole.top1.value == pytest.approx(3 / 6) and whole.top5.value == pytest.approx(5 / 6) and whole.value_error.value == pytest.approx(0.25)
+    assert (
+        whole.top1.value == pytest.approx(3 / 6)
+        and whole.top5.value == pytest.approx(5 / 6)
+        and whole.value_error.value == pytest.approx(0.25)
+    )
     bands = {band.moves: band for band in by_move(result)}
     assert list(bands) == ["1-10", "11-30", "251-"]
-    assert bands["1-10"].top1.value == 0.5 and bands["11-30"].top5.value == 0 and bands["251-"].top1.value == 1
-    assert bands["251-"].row()["top1"] == [1.0, -np.inf, np.inf] and format_mean(bands["251-"].top1, 100, 1, "%") == "100.0%"
+    assert (
+        bands["1-10"].top1.value == 0.5
+        and bands["11-30"].top5.value == 0
+        and bands["251-"].top1.value == 1
+    )
+    assert (
+        bands["251-"].row()["top1"] == [1.0, -np.inf, np.inf]
+        and format_mean(bands["251-"].top1, 100, 1, "%") == "100.0%"
+    )
     assert re.fullmatch(r"50\.0% \(-?\d+\.\d to \d+\.\d\)", format_mean(whole.top1, 100, 1, "%"))
 
 
@@ -54,12 +83,15 @@ def test_intervals_count_games_not_positions():
 
 
 def fixed_network(favourites: list[int], value: float) -> Any:
-    """A network that ranks some actions first, in order, whatever the position, and always gives one value."""
+    """A network that ranks some actions first, in order, whatever the position, and always gives
+    one value."""
     logits = np.zeros(82, np.float32)
     logits[favourites] = np.arange(len(favourites), 0, -1)
 
     def infer(params: Any, planes: Any) -> tuple[Any, Any]:
-        return jnp.broadcast_to(jnp.asarray(logits), (len(planes), 82)), jnp.full((len(planes),), value, jnp.float32)
+        return jnp.broadcast_to(jnp.asarray(logits), (len(planes), 82)), jnp.full(
+            (len(planes),), value, jnp.float32
+        )
 
     return SimpleNamespace(infer=infer)
 
@@ -72,27 +104,44 @@ def test_scores_are_those_of_the_records():
     mesh = make_mesh(jax.devices()[:1])
     seen: list[int] = []
     result = score_positions(score, {}, GAME, mesh, rows, np.arange(len(rows)), 64, seen.append)
-    moves = [(colour, action, record.rewards[colour]) for record in records for colour, action in record.moves]
+    moves = [
+        (colour, action, record.rewards[colour])
+        for record in records
+        for colour, action in record.moves
+    ]
     top1 = np.mean([action == 40 for _, action, _ in moves])
     top5 = np.mean([action in favourites[:5] for _, action, _ in moves])
     error = np.mean([(reward - 0.5) ** 2 / 4 for _, _, reward in moves])
     whole = summarise(result)
     assert seen[-1] == whole.positions == len(moves) and whole.games == 6
-    assert (whole.top1.value, whole.top5.value, whole.value_error.value) == pytest.approx((top1, top5, error), abs=1e-6)
-    assert result.move[: len(records[0].moves)].tolist() == list(range(1, len(records[0].moves) + 1))
+    assert (whole.top1.value, whole.top5.value, whole.value_error.value) == pytest.approx(
+        (top1, top5, error), abs=1e-6
+    )
+    assert result.move[: len(records[0].moves)].tolist() == list(
+        range(1, len(records[0].moves) + 1)
+    )
 
 
 def test_the_mean_over_symmetries_turns_the_moves_back():
     rows = pack_records(list(read_games(EXPERT))[:1], GAME, Tally())
     score = make_scorer(GAME, fixed_network([0], 0.0), symmetries=True)
     result = score_positions(score, {}, GAME, make_mesh(jax.devices()[:1]), rows, np.arange(16), 16)
-    # Turned back, the favourite corner is each of the four corners twice; the record's first moves are elsewhere, behind the four of them.
+    # Turned back, the favourite corner is each of the four corners twice; the record's first moves
+    # are elsewhere, behind the four of them.
     corners = {0, 8, 72, 80}
     assert not corners & set(rows["action"][:16].tolist()) and (result.rank == 4).all()
 
 
 def test_the_table_has_the_published_figures_and_ours():
     console = Console(width=200, file=io.StringIO(), record=True)
-    console.print(prediction_table({"run": summarise(outcomes([0, 1], [0.2, 0.2], [1, 1], [0, 1]))}))
+    console.print(
+        prediction_table({"run": summarise(outcomes([0, 1], [0.2, 0.2], [1, 1], [0, 1]))})
+    )
     output = console.export_text()
-    assert "60.4" in output and "0.185" in output and "ours: run" in output and "50.0 (" in output and "0.200 (" in output
+    assert (
+        "60.4" in output
+        and "0.185" in output
+        and "ours: run" in output
+        and "50.0 (" in output
+        and "0.200 (" in output
+    )

@@ -31,7 +31,20 @@ def test_positions_by_their_fen() -> None:
 
 
 def test_games_that_reach_them() -> None:
-    games = [frames_of("d2d4 d7d5 c2c4 e7e6"), frames_of("c2c4 d7d5 d2d4"), frames_of("g1f3 g8f6 d2d4"), frames_of("a2a3")]
+    games = [
+        frames_of("d2d4 d7d5 c2c4 e7e6"),
+        frames_of("c2c4 d7d5 d2d4"),
+        frames_of("g1f3 g8f6 d2d4"),
+        frames_of("a2a3"),
+    ]
     number = np.repeat(np.arange(4), [len(frames) for frames in games])
-    counts = dict(zip((opening.eco for opening in OPENINGS), games_reaching(np.concatenate(games), number, 4).tolist(), strict=True))
-    assert counts == {"A10": 1, "D06": 2, "A46": 1, "A05": 1} | dict.fromkeys(("E00", "E61", "C00", "B50", "B30", "B40", "C60", "B10"), 0)
+    counts = dict(
+        zip(
+            (opening.eco for opening in OPENINGS),
+            games_reaching(np.concatenate(games), number, 4).tolist(),
+            strict=True,
+        )
+    )
+    assert counts == {"A10": 1, "D06": 2, "A46": 1, "A05": 1} | dict.fromkeys(
+        ("E00", "E61", "C00", "B50", "B30", "B40", "C60", "B10"), 0
+    )

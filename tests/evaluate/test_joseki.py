@@ -15,10 +15,30 @@ from azero.games.go.text import parse_vertex
 
 def record(moves: str, first: int = 0, **facts) -> GameRecord:
     """A game from vertices, colours in turn from `first`."""
-    return GameRecord("game", (19, 19), 7.5, tuple(((first + ply) % 2, parse_vertex(word, (19, 19))) for ply, word in enumerate(moves.split())), **facts)
+    return GameRecord(
+        "game",
+        (19, 19),
+        7.5,
+        tuple(
+            ((first + ply) % 2, parse_vertex(word, (19, 19)))
+            for ply, word in enumerate(moves.split())
+        ),
+        **facts,
+    )
 
 
-@pytest.mark.parametrize("moves", ["Q16 O17 R14", "R14 O17 Q16", "D4 C6 F3", "D16 C14 F17", "D16 F17 C14", "Q4 R6 O3", "Q4 O3 R6"])
+@pytest.mark.parametrize(
+    "moves",
+    [
+        "Q16 O17 R14",
+        "R14 O17 Q16",
+        "D4 C6 F3",
+        "D16 C14 F17",
+        "D16 F17 C14",
+        "Q4 R6 O3",
+        "Q4 O3 R6",
+    ],
+)
 def test_turned_sequences_are_the_same(moves):
     first, *rest = parse_sequence(moves)
     expected = parse_sequence("R14 O17 Q16" if moves.startswith("R") else "Q16 O17 R14")
@@ -26,8 +46,14 @@ def test_turned_sequences_are_the_same(moves):
 
 
 def test_written_in_one_way():
-    assert format_sequence(parse_sequence("D4 C6 F3")) == format_sequence(parse_sequence("Q4 O3 R6")) == "Q16 O17 R14"
-    assert parse_sequence(format_sequence(parse_sequence("R4 Q6 - O3"))) == parse_sequence("R4 Q6 - O3")
+    assert (
+        format_sequence(parse_sequence("D4 C6 F3"))
+        == format_sequence(parse_sequence("Q4 O3 R6"))
+        == "Q16 O17 R14"
+    )
+    assert parse_sequence(format_sequence(parse_sequence("R4 Q6 - O3"))) == parse_sequence(
+        "R4 Q6 - O3"
+    )
     assert format_sequence(parse_sequence("Q16 - O17")) == "Q16 - O17"
 
 
@@ -42,13 +68,18 @@ def test_colours_and_moves_elsewhere_are_folded():
 
 def test_the_middle_and_set_up_corners_do_not_count():
     assert corner_sequences(record("K10 K16 Q10"), 3) == []
-    assert corner_sequences(record("Q16 D4", black_points=(parse_vertex("R17", (19, 19)),)), 3) == [parse_sequence("D4")]
+    assert corner_sequences(record("Q16 D4", black_points=(parse_vertex("R17", (19, 19)),)), 3) == [
+        parse_sequence("D4")
+    ]
     with pytest.raises(ValueError, match="not square"):
         corner_sequences(GameRecord("game", (9, 13), None, ()), 3)
 
 
 def test_shares_of_games_over_parts():
-    early, late = [record("Q16 O17"), record("Q17 R15")], [record("D4 C6"), record("D4 C6 Q16 O17 K10"), record("D17")]
+    early, late = (
+        [record("Q16 O17"), record("Q17 R15")],
+        [record("D4 C6"), record("D4 C6 Q16 O17 K10"), record("D17")],
+    )
     (knight,) = count_sequences([early, late], [parse_sequence("Q16 O17")])
     assert (knight.corners, knight.games, knight.shares) == (4, 3, (1 / 2, 2 / 3))
     common = count_sequences([early, late], length=2, most=1)
@@ -63,15 +94,28 @@ def test_mistakes_in_a_sequence_are_quoted():
 
 
 def test_the_command(tmp_path, capsys):
-    (tmp_path / "games.sgf").write_text("(;SZ[19];B[pd];W[nc])\n(;SZ[19];B[dd];W[cf])\n(;SZ[9];B[aa])\n")
+    (tmp_path / "games.sgf").write_text(
+        "(;SZ[19];B[pd];W[nc])\n(;SZ[19];B[dd];W[cf])\n(;SZ[9];B[aa])\n"
+    )
     count_joseki(JosekiRequest((tmp_path / "games.sgf",), length=2, parts=1))
     printed = capsys.readouterr().out
     assert "Q16 O17" in printed and "100.0%" in printed and "1 of another board" in printed
-    rows = count_joseki(JosekiRequest((tmp_path / "games.sgf",), sequence=("Q16 R14",), parts=2, json=True))
+    rows = count_joseki(
+        JosekiRequest((tmp_path / "games.sgf",), sequence=("Q16 R14",), parts=2, json=True)
+    )
     assert rows[0].corners == 2 and json.loads(capsys.readouterr().out)["parts"] == [1, 1]
-    (tmp_path / "dated.sgf").write_text("(;SZ[19]DT[2017-05-01];B[pd];W[qc])\n(;SZ[19]DT[2016-01-02];B[dd];W[cf])\n(;SZ[19];B[dd])\n")
-    (row,) = count_joseki(JosekiRequest((tmp_path / "dated.sgf",), sequence=("Q16 R17",), parts=2, by_date=True, json=True))
-    assert row.shares == (0.0, 1.0) and json.loads(capsys.readouterr().out)["dates"][0] == "2016-01-02 to 2016-01-02"
+    (tmp_path / "dated.sgf").write_text(
+        "(;SZ[19]DT[2017-05-01];B[pd];W[qc])\n(;SZ[19]DT[2016-01-02];B[dd];W[cf])\n(;SZ[19];B[dd])\n"
+    )
+    (row,) = count_joseki(
+        JosekiRequest(
+            (tmp_path / "dated.sgf",), sequence=("Q16 R17",), parts=2, by_date=True, json=True
+        )
+    )
+    assert (
+        row.shares == (0.0, 1.0)
+        and json.loads(capsys.readouterr().out)["dates"][0] == "2016-01-02 to 2016-01-02"
+    )
     with pytest.raises(ValueError, match=r"no game in .* with 'nobody' in its name"):
         count_joseki(JosekiRequest((tmp_path / "games.sgf",), only="nobody"))
     with pytest.raises(ValueError, match=r"no game in .*games\.sgf has a date"):
@@ -79,5 +123,7 @@ def test_the_command(tmp_path, capsys):
     count_joseki(JosekiRequest((tmp_path / "dated.sgf",), length=2, parts=1, by_date=True))
     assert "folded; 1 without a date" in capsys.readouterr().out
     (tmp_path / "none.sgf").write_text("(;SZ[0];B[aa])")
-    with pytest.raises(ValueError, match=r"no game in .*none\.sgf; not readable: none\.sgf: bad SZ '0'"):
+    with pytest.raises(
+        ValueError, match=r"no game in .*none\.sgf; not readable: none\.sgf: bad SZ '0'"
+    ):
         count_joseki(JosekiRequest((tmp_path / "none.sgf",)))

@@ -1,4 +1,5 @@
-"""Reviews with a player whose opinions are written down: losses, set-ups, moves that cannot be, the SGF and the page."""
+"""Reviews with a player whose opinions are written down: losses, set-ups, moves that cannot be, the
+SGF and the page."""
 
 import gzip
 import html
@@ -23,7 +24,8 @@ CENTRE, CORNER, EDGE, PASS = 4, 0, 1, 9
 
 
 class Oracle:
-    """Says what it was told of each position, by the number of moves so far: (value for the mover, best move)."""
+    """Says what it was told of each position, by the number of moves so far: (value for the mover,
+    best move)."""
 
     name = "oracle"
 
@@ -37,7 +39,14 @@ class Oracle:
         policy = np.full(10, 0.1, np.float32)
         if position.is_over:
             return Analysis((), position.rewards[position.to_play], 0, 0, 0.0, policy)
-        return Analysis((MoveInfo(best, 5, value, 0.1, value, (best, PASS), (5, 4)),), value, limits.visits or 0, 0, value, policy)
+        return Analysis(
+            (MoveInfo(best, 5, value, 0.1, value, (best, PASS), (5, 4)),),
+            value,
+            limits.visits or 0,
+            0,
+            value,
+            policy,
+        )
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
         return np.full(10, 0.1, np.float32), 0.0
@@ -57,11 +66,18 @@ OPINIONS = [(0.8, CENTRE), (0.4, CENTRE), (-0.5, EDGE), (0.6, PASS), (0.0, PASS)
 
 def test_losses_are_what_the_move_gave_away() -> None:
     found = review(game(ONE_MISTAKE), OPINIONS)
-    # Black's corner turns +0.8 into -0.4; White's centre is the best move, so nothing is lost by it, whatever the search says later.
+    # Black's corner turns +0.8 into -0.4; White's centre is the best move, so nothing is lost by
+    # it, whatever the search says later.
     assert [round(move.loss, 3) for move in found.moves] == [1.2, 0.0, 0.1, 0.0]
-    assert [move.action for move in found.mistakes(1)] == [CORNER] and len(found.mistakes(9)) == 2 and found.mistakes(9, 0.5)[0].number == 1
+    assert (
+        [move.action for move in found.mistakes(1)] == [CORNER]
+        and len(found.mistakes(9)) == 2
+        and found.mistakes(9, 0.5)[0].number == 1
+    )
     assert [round(move.black_value, 2) for move in found.moves] == [0.8, -0.4, -0.5, -0.6]
-    assert found.stopped == "" and found.final_black_value == -1.0, "one stone each, and White has the komi"
+    assert found.stopped == "" and found.final_black_value == -1.0, (
+        "one stone each, and White has the komi"
+    )
     assert found.moves[2].board.reshape(-1).tolist() == [1, 0, 0, 0, -1, 0, 0, 0, 0]
 
 
@@ -72,7 +88,9 @@ def test_the_end_is_counted_without_dead_stones_where_the_players_have_passed() 
         boards.append(board)
         return 9.0  # White's stone is dead
 
-    found = review_game(Oracle(OPINIONS), game(ONE_MISTAKE), GAME, Limits(visits=7), count_points=count)
+    found = review_game(
+        Oracle(OPINIONS), game(ONE_MISTAKE), GAME, Limits(visits=7), count_points=count
+    )
     assert (
         found.final_black_value == 1.0
         and found.moves[-1].value_after == -1.0
@@ -96,15 +114,23 @@ def test_the_record_keeps_its_moves_and_gets_better_lines() -> None:
     record = game(ONE_MISTAKE, result="W+0.5")
     text = review_sgf(review(record, OPINIONS))
     (again,) = parse_games(text.encode(), "game")
-    assert again.moves == record.moves and again.players == record.players and again.result == "W+0.5"
-    assert again.comments[0] == "Black wins 90.0% before this move; 7 visits\nbest B2; this one loses 60.0%\nline B2 pass"
+    assert (
+        again.moves == record.moves and again.players == record.players and again.result == "W+0.5"
+    )
+    assert (
+        again.comments[0]
+        == "Black wins 90.0% before this move; 7 visits\nbest B2; this one loses 60.0%\nline "
+        "B2 pass"
+    )
     assert "B2 is the best move" in again.comments[1]
     assert text.count("(;") == 5 and "\n(;B[bb];W[])" in text and "\n(;B[ba];W[])" in text
 
 
 def test_handicap_stones_and_set_ups_begin_the_game() -> None:
     placed = review(game([(0, CORNER), (0, 8), (1, CENTRE)]), [(0.0, CENTRE)] * 3)
-    assert [move.number for move in placed.moves] == [3] and placed.moves[0].board.sum() == 2, "two stones of Black before White's first move"
+    assert [move.number for move in placed.moves] == [3] and placed.moves[0].board.sum() == 2, (
+        "two stones of Black before White's first move"
+    )
     assert len(list(parse_games(review_sgf(placed).encode(), "x"))) == 1
     set_up = review(game([(1, CENTRE)], black_points=(CORNER, 8), to_play=1), [(0.2, CENTRE)] * 2)
     assert set_up.moves[0].colour == 1 and set_up.moves[0].black_value == -0.2
@@ -135,11 +161,23 @@ def test_the_page_shows_the_mistakes_on_boards(tmp_path: Path) -> None:
     found = review(game(ONE_MISTAKE, result="W+0.5", date="2026-01-02"), OPINIONS)
     write_review(tmp_path / "page.html", found, "oracle", "a remark")
     page = (tmp_path / "page.html").read_text()
-    assert "Ann (Black) against Bob &lt;b&gt; (White)" in page and "<b>" not in page.split("<main>")[1].replace("</b>", "")[:300]
-    assert page.count('<svg class="board"') == 2 and page.count('class="cross"') == 1, "a pass has no cross"
-    assert "Move 1: Black A3" in page and "loses 60.0%" in page and "better B2 pass" in page and "a remark" in page
+    assert (
+        "Ann (Black) against Bob &lt;b&gt; (White)" in page
+        and "<b>" not in page.split("<main>")[1].replace("</b>", "")[:300]
+    )
+    assert page.count('<svg class="board"') == 2 and page.count('class="cross"') == 1, (
+        "a pass has no cross"
+    )
+    assert (
+        "Move 1: Black A3" in page
+        and "loses 60.0%" in page
+        and "better B2 pass" in page
+        and "a remark" in page
+    )
     assert ">75%</text>" in page and "var(--series-0)" in page, "Black's win rate over the game"
-    assert re.findall(r'xlink:href="(#move-\d+)"', page) == ["#move-1", "#move-3"], "its dots lead to the mistakes"
+    assert re.findall(r'xlink:href="(#move-\d+)"', page) == ["#move-1", "#move-3"], (
+        "its dots lead to the mistakes"
+    )
     assert not re.search(r'(?:src|href)="(?!#)', page), "it needs no other file"
 
 
@@ -159,14 +197,23 @@ def test_a_page_without_mistakes(tmp_path: Path) -> None:
         ("random-net:go5", 2, "there is no game 2 in"),
     ],
 )
-def test_what_cannot_be_reviewed_is_named(tmp_path: Path, player: str, number: int, message: str) -> None:
+def test_what_cannot_be_reviewed_is_named(
+    tmp_path: Path, player: str, number: int, message: str
+) -> None:
     record = tmp_path / "game.sgf"
     record.write_text("(;SZ[5];B[aa])")
     with pytest.raises(ValueError, match=message):
         analyze(record, player, game=number)
 
 
-@pytest.mark.parametrize(("number", "message"), [(2, r"games\.sgf game 2: bad SZ '0'"), (3, "the network plays tictactoe"), (4, "there is no game 4")])
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (2, r"games\.sgf game 2: bad SZ '0'"),
+        (3, "the network plays tictactoe"),
+        (4, "there is no game 4"),
+    ],
+)
 def test_a_game_that_cannot_be_read_counts(tmp_path: Path, number: int, message: str) -> None:
     record = tmp_path / "games.sgf"
     record.write_text("(;SZ[5];B[aa]) (;SZ[0];B[aa]) (;SZ[5];B[bb])")
@@ -174,14 +221,22 @@ def test_a_game_that_cannot_be_read_counts(tmp_path: Path, number: int, message:
         analyze(record, "random-net:tictactoe", game=number)
 
 
-def test_the_command_writes_its_files_and_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("azero.commands.review.load_any_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 3))
+def test_the_command_writes_its_files_and_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        "azero.commands.review.load_any_thinker", lambda *_: Oracle([(0.0, CENTRE)] * 3)
+    )
     record = tmp_path / "games.sgf.gz"
     record.write_bytes(gzip.compress(b"(;SZ[5];B[aa]) (;SZ[5]KM[6.5];B[aa];W[bb])"))
     analyze(record, "random-net:go5", game=2)
     written = capsys.readouterr().out
     assert "games-2.review.sgf" in written and (tmp_path / "games-2.review.sgf").exists()
-    assert "does not see the game's komi of 6.5" in html.unescape((tmp_path / "games-2.review.html").read_text())
+    assert "does not see the game's komi of 6.5" in html.unescape(
+        (tmp_path / "games-2.review.html").read_text()
+    )
     analyze(record, "random-net:go5", as_json=True, out=tmp_path / "elsewhere")
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["played"] for row in rows] == ["A5"] and (tmp_path / "elsewhere" / "games.review.html").exists()
+    assert [row["played"] for row in rows] == ["A5"] and (
+        tmp_path / "elsewhere" / "games.review.html"
+    ).exists()

@@ -1,4 +1,5 @@
-"""A disk that a process loses: Python's file operations can be cut off at any one of them, and a power cut takes what was not synced."""
+"""A disk that a process loses: Python's file operations can be cut off at any one of them, and a
+power cut takes what was not synced."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ class Crash(BaseException):
 class Disk:
     """The directory that is watched, and whether the process that uses it still lives.
 
-    What a power cut takes is the worst of what POSIX allows but one thing: contents of files that were not synced, new names in directories that were not
-    synced; deletions and replacements stay.
+    What a power cut takes is the worst of what POSIX allows but one thing: contents of files that
+    were not synced, new names in directories that were not synced; deletions and replacements stay.
     """
 
     def __init__(self) -> None:
@@ -65,7 +66,9 @@ class Disk:
         if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & _WRITING):
             return
         path = arguments[0]
-        if isinstance(path, bytes | str | os.PathLike) and os.path.abspath(os.fsdecode(path)).startswith(self._root):
+        if isinstance(path, bytes | str | os.PathLike) and os.path.abspath(
+            os.fsdecode(path)
+        ).startswith(self._root):
             with self._lock:
                 if self._left is not None:
                     self.is_dead = self.is_dead or self._left <= 0

@@ -1,14 +1,19 @@
-"""A fault at every file operation of a short run: self-play, replay, checkpoints, a match, resuming, export.
+"""A fault at every file operation of a short run: self-play, replay, checkpoints, a match,
+resuming, export.
 
     python tests/faults/sweep.py --kinds KILL ENOSPC EIO --stride 1
 
-The short run is iterations 1 and 2 of tic-tac-toe, and then, started again, iteration 3. For each of its file operations (or for every so many) the run is
-made with that one failing or killing the process (`faults.c`), and once more without a fault. That must end like the undisturbed run: equal digests of all
-checkpoints and of the exported network, every row of metrics once, equal shards in the replay. What a failing process says must be one line. One JSON line per
-fault is appended to `--out`; the exit status is 0 if nothing was lost.
+The short run is iterations 1 and 2 of tic-tac-toe, and then, started again, iteration 3. For each
+of its file operations (or for every so many) the run is made with that one failing or killing the
+process (`faults.c`), and once more without a fault. That must end like the undisturbed run: equal
+digests of all checkpoints and of the exported network, every row of metrics once, equal shards in
+the replay. What a failing process says must be one line. One JSON line per fault is appended to
+`--out`; the exit status is 0 if nothing was lost.
 
-To be fast, one process makes many of these runs, with the same compiled programs and without drawing charts; what a kill at each operation leaves on the disk is
-copied in the course of one undisturbed run, and equal copies are tried once. With `--processes` every run has a process of its own, and is really killed.
+To be fast, one process makes many of these runs, with the same compiled programs and without
+drawing charts; what a kill at each operation leaves on the disk is copied in the course of one
+undisturbed run, and equal copies are tried once. With `--processes` every run has a process of its
+own, and is really killed.
 """
 
 from __future__ import annotations
@@ -45,7 +50,8 @@ KINDS = {"ENOSPC": 1, "EIO": 2, "KILL": 3}
 COPY = 4
 NEVER = 1 << 40
 STAGES = {"begin": 2, "resume": 3}
-"""Iterations at whose end each part of the run is over; the second begins with the directory that the first has left."""
+"""Iterations at whose end each part of the run is over; the second begins with the directory that
+the first has left."""
 SECONDS = 180.0
 """A process that has not ended by then hangs."""
 SETTINGS = {
@@ -78,7 +84,20 @@ CHART = f"<svg>{'chart ' * 2000}</svg>"
 def build_library(directory: Path) -> Path:
     """Compile the preload library into `directory`; return it."""
     library = directory / "faults.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(HERE / "faults.c"), "-ldl", "-lpthread"], check=True)
+    subprocess.run(
+        [
+            "cc",
+            "-shared",
+            "-fPIC",
+            "-O1",
+            "-o",
+            str(library),
+            str(HERE / "faults.c"),
+            "-ldl",
+            "-lpthread",
+        ],
+        check=True,
+    )
     return library
 
 
@@ -89,17 +108,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
     parser.add_argument("--stride", type=int, default=1, help="take every so many-th operation")
     parser.add_argument("--first", type=int, default=1, help="the first operation")
-    parser.add_argument("--processes", action="store_true", help="every run in a process of its own")
-    parser.add_argument("--out", type=Path, help="a file of JSON lines, one per fault; those in it already are not repeated")
+    parser.add_argument(
+        "--processes", action="store_true", help="every run in a process of its own"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="a file of JSON lines, one per fault; those in it already are not repeated",
+    )
     options = parser.parse_args(argv)
     if "AZERO_FAULTS" not in os.environ:
         return _restart_with_library(argv)
     with tempfile.TemporaryDirectory(prefix="faults-") as directory:
-        return Sweep(Path(directory).resolve(), options.out, options.processes).run(options.stages, options.kinds, options.first, options.stride)
+        return Sweep(Path(directory).resolve(), options.out, options.processes).run(
+            options.stages, options.kinds, options.first, options.stride
+        )
 
 
 def _restart_with_library(argv: Sequence[str] | None) -> int:
-    """Run this file in a process that has the library loaded before all others; return its status."""
+    """Run this file in a process that has the library loaded before all others; return its
+    status."""
     with tempfile.TemporaryDirectory(prefix="faults-library-") as directory:
         library = str(build_library(Path(directory)))
         environment = {
@@ -111,7 +139,11 @@ def _restart_with_library(argv: Sequence[str] | None) -> int:
             "OPENBLAS_NUM_THREADS": "1",  # its threads would not survive a fork
             "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]),
         }
-        return subprocess.run([sys.executable, __file__, *(sys.argv[1:] if argv is None else argv)], env=environment, check=False).returncode
+        return subprocess.run(
+            [sys.executable, __file__, *(sys.argv[1:] if argv is None else argv)],
+            env=environment,
+            check=False,
+        ).returncode
 
 
 class Sweep:
@@ -120,7 +152,11 @@ class Sweep:
     def __init__(self, directory: Path, out: Path | None, has_processes: bool) -> None:
         self.directory = directory
         self.out = out
-        self.known = [json.loads(line) for line in out.read_text().splitlines()] if out is not None and out.exists() else []
+        self.known = (
+            [json.loads(line) for line in out.read_text().splitlines()]
+            if out is not None and out.exists()
+            else []
+        )
         self.has_processes = has_processes
         self.runner = Runner(directory, has_processes)
 
@@ -136,7 +172,9 @@ class Sweep:
             copies = self.directory / f"copies-{stage}"
             copies.mkdir()
             shutil.copytree(start, counted := self.directory / f"counted-{stage}")
-            status, text, counts[stage] = self._ask("play", counted, iterations, NEVER, KINDS["EIO"], copies)
+            status, text, counts[stage] = self._ask(
+                "play", counted, iterations, NEVER, KINDS["EIO"], copies
+            )
             if status == 0 and "KILL" in kinds and not self.has_processes:
                 status, text, _ = self._ask("play", start, iterations, NEVER, COPY, copies)
                 copied[stage] = Path(f"{copies}.operations").read_text().splitlines()
@@ -146,11 +184,17 @@ class Sweep:
             if status != 0:
                 raise RuntimeError(f"the undisturbed run ended with {status}: {text}")
             wanted[stage] = self._ask("look", start)
-            print(f"{stage}: {counts[stage]} operations ({len(copied.get(stage, []))} where copies are made); {wanted[stage]['digests']}", flush=True)
+            print(
+                f"{stage}: {counts[stage]} operations ({len(copied.get(stage, []))} where "
+                f"copies are made); {wanted[stage]['digests']}",
+                flush=True,
+            )
         bad = Counter[str]()
         for kind in kinds:
             for stage in stages:
-                done = {row["at"] for row in self.known if (row["stage"], row["kind"]) == (stage, kind)}
+                done = {
+                    row["at"] for row in self.known if (row["stage"], row["kind"]) == (stage, kind)
+                }
                 tried: dict[str, int] = {}
                 names = copied.get(stage, []) if kind == "KILL" else []
                 last = len(names) or counts[stage]
@@ -158,7 +202,9 @@ class Sweep:
                     row = {"stage": stage, "kind": kind, "at": at, "of": last}
                     if names:
                         row["operation"] = names[at - 1]
-                        twin = tried.setdefault(_digest(self.directory / f"copies-{stage}" / str(at)), at)
+                        twin = tried.setdefault(
+                            _digest(self.directory / f"copies-{stage}" / str(at)), at
+                        )
                         if twin != at:
                             row |= {"outcome": "same", "as": twin}
                     if at not in done:
@@ -183,7 +229,11 @@ class Sweep:
 
     def _one(self, stage: str, kind: str, at: int, wanted: dict[str, Any]) -> dict[str, Any]:
         """Return what came of one fault."""
-        workdir, hit, iterations = self.directory / f"{stage}-{kind}-{at}", self.directory / "hit", STAGES[stage]
+        workdir, hit, iterations = (
+            self.directory / f"{stage}-{kind}-{at}",
+            self.directory / "hit",
+            STAGES[stage],
+        )
         began = time.monotonic()
         row: dict[str, Any] = {}
         problem = text = ""
@@ -193,16 +243,28 @@ class Sweep:
         else:
             shutil.copytree(self.directory / f"before-{stage}", workdir)
             status, text, _ = self._ask("play", workdir, iterations, at, KINDS[kind], hit)
-            row = {"operation": hit.read_text().strip() if hit.exists() else "not reached", "status": status, "said": _complaint(text)}
+            row = {
+                "operation": hit.read_text().strip() if hit.exists() else "not reached",
+                "status": status,
+                "said": _complaint(text),
+            }
             problem = _judge_end(status, text, kind, hit.exists())
         again, text_again, _ = self._ask("play", workdir, iterations, 0, 0, hit)
         outcome = "resumed"
         if again != 0:
-            outcome = "refused" if again == 2 and len(_complaint(text_again).splitlines()) == 1 else "lost"
+            outcome = (
+                "refused"
+                if again == 2 and len(_complaint(text_again).splitlines()) == 1
+                else "lost"
+            )
             row["again"] = _complaint(text_again) or text_again[-2000:]
         else:
             found = self._ask("look", workdir)
-            differs = {name: (wanted.get(name), value) for name, value in found.items() if wanted.get(name) != value}
+            differs = {
+                name: (wanted.get(name), value)
+                for name, value in found.items()
+                if wanted.get(name) != value
+            }
             if kind != "KILL" and WITHOUT_RECORD in text:
                 # The record goes on without what the disk refused, and says so.
                 row["left out"] = [name for name in RECORD if differs.pop(name, None)]
@@ -217,7 +279,8 @@ class Sweep:
 
 
 class Runner:
-    """A process that makes runs, one after the other; when it hangs or dies, the next one takes its place."""
+    """A process that makes runs, one after the other; when it hangs or dies, the next one takes its
+    place."""
 
     def __init__(self, directory: Path, has_processes: bool) -> None:
         # Everything is imported before the first fork, and JAX is not started.
@@ -231,7 +294,8 @@ class Runner:
         self.connection: Connection
 
     def ask(self, *work: Any) -> Any:
-        """Let the process do one piece of work: `play` returns its status (negative: the signal that ended it), what it printed and its file operations, `look` what it found."""
+        """Let the process do one piece of work: `play` returns its status (negative: the signal
+        that ended it), what it printed and its file operations, `look` what it found."""
         if self.process is None:
             self._start()
         self.connection.send(work)
@@ -243,7 +307,11 @@ class Runner:
         code = os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
         self.process = None
         text = self.output.read_text(errors="replace")
-        return (code, f"{text}\nthe process ended or hung", 0) if work[0] == "play" else {"digests": {}, "dead": text}
+        return (
+            (code, f"{text}\nthe process ended or hung", 0)
+            if work[0] == "play"
+            else {"digests": {}, "dead": text}
+        )
 
     def end(self) -> None:
         """Let go of the process."""
@@ -269,7 +337,11 @@ class Runner:
         """Return the settings of a run of so many iterations."""
         from azero.train.arguments import parse_arguments
 
-        flags = [word for name, value in {**SETTINGS, "run.iterations": iterations}.items() for word in (f"--{name}", str(value))]
+        flags = [
+            word
+            for name, value in {**SETTINGS, "run.iterations": iterations}.items()
+            for word in (f"--{name}", str(value))
+        ]
         return parse_arguments(self.experiment, ["--workdir", "runs", *flags]).settings
 
     def _serve(self, connection: Connection) -> None:
@@ -287,7 +359,9 @@ class Runner:
         if not self.has_processes:
             running.Loop = loop_of
             running._warn_of_cost = lambda config: None
-            page.line_chart = lambda *arguments, **names: CHART  # drawing takes most of a run's time and writes nothing
+            page.line_chart = lambda *arguments, **names: (
+                CHART
+            )  # drawing takes most of a run's time and writes nothing
         while True:
             try:
                 name, *arguments = connection.recv()
@@ -302,7 +376,9 @@ class Runner:
             else:
                 status = self._play(*arguments)
                 sys.stdout.flush()
-                connection.send((status, self.output.read_text(errors="replace"), self.library.count_faults()))
+                connection.send(
+                    (status, self.output.read_text(errors="replace"), self.library.count_faults())
+                )
 
     def _play(self, workdir: Path, iterations: int, at: int, kind: int, record: Path) -> int:
         """Run and export; return the status that the process would end with."""
@@ -316,7 +392,9 @@ class Runner:
             return status
 
         if kind:
-            self.library.arm_faults(str(workdir).encode(), ctypes.c_long(at), kind, str(record).encode())
+            self.library.arm_faults(
+                str(workdir).encode(), ctypes.c_long(at), kind, str(record).encode()
+            )
         try:
             end_with_status(start)
         except SystemExit as end:
@@ -333,12 +411,16 @@ def _await_threads() -> None:
     """Wait for what a failed run still writes, as the end of its process would."""
     gc.collect()
     end = time.monotonic() + SECONDS / 2
-    while any(thread.name.startswith(("checkpoint", "shards")) for thread in threading.enumerate()) and time.monotonic() < end:
+    while (
+        any(thread.name.startswith(("checkpoint", "shards")) for thread in threading.enumerate())
+        and time.monotonic() < end
+    ):
         time.sleep(0.01)
 
 
 def _look(workdir: Path) -> dict[str, Any]:
-    """Return what must be equal: digests of checkpoints and network, rows of metrics, the files of the replay."""
+    """Return what must be equal: digests of checkpoints and network, rows of metrics, the files of
+    the replay."""
     from azero.checkpoint import list_checkpoints
     from azero.checkpoint.exported import exported_path, read_exported
     from azero.data.rows import read_rows
@@ -347,13 +429,22 @@ def _look(workdir: Path) -> dict[str, Any]:
         read_exported(workdir / EXPORT)
         rows = read_rows(workdir / "metrics.jsonl")
         return {
-            "digests": {row.iteration: row.digest or row.problem for row in list_checkpoints(workdir)},
+            "digests": {
+                row.iteration: row.digest or row.problem for row in list_checkpoints(workdir)
+            },
             "rows": [row["iteration"] for row in rows],
             "losses": [row.get("loss") for row in rows],
             "network": hashlib.sha256(exported_path(workdir / EXPORT).read_bytes()).hexdigest(),
-            "shards": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted((workdir / "replay").glob("*.shard"))},
+            "shards": {
+                path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+                for path in sorted((workdir / "replay").glob("*.shard"))
+            },
             "hosts": sorted(path.name for path in (workdir / "checkpoints" / "hosts").iterdir()),
-            "events": [(row["kind"], row["iteration"]) for row in read_rows(workdir / "events.jsonl") if row["kind"] == "evaluation"],
+            "events": [
+                (row["kind"], row["iteration"])
+                for row in read_rows(workdir / "events.jsonl")
+                if row["kind"] == "evaluation"
+            ],
             "report": (workdir / "report.html").stat().st_size > 10_000,
         }
     except (OSError, ValueError):
@@ -364,7 +455,10 @@ def _digest(directory: Path) -> str:
     """Return a digest of the names and contents below a directory."""
     whole = hashlib.sha256()
     for path in sorted(directory.rglob("*")):
-        whole.update(f"{path.relative_to(directory)}\0".encode() + (path.read_bytes() if path.is_file() else b""))
+        whole.update(
+            f"{path.relative_to(directory)}\0".encode()
+            + (path.read_bytes() if path.is_file() else b"")
+        )
     return whole.hexdigest()
 
 

@@ -1,4 +1,5 @@
-"""A state machine over replay, checkpoints, crashes and numbers of processes: no game that a checkpoint needs is lost, none is there twice, in the right order."""
+"""A state machine over replay, checkpoints, crashes and numbers of processes: no game that a
+checkpoint needs is lost, none is there twice, in the right order."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ from azero.train import saving
 from azero.train.saving import check_complete, restore_selfplay, save_selfplay
 from azero.train.settings import CheckpointConfig
 
-GAME: Any = SimpleNamespace(name="toy", frame_words=1, num_frames=2, num_actions=3, num_symmetries=1)
+GAME: Any = SimpleNamespace(
+    name="toy", frame_words=1, num_frames=2, num_actions=3, num_symmetries=1
+)
 SLOTS = 12
 """Games at a time, which 1, 2 and 3 processes divide."""
 DISK = Disk()
@@ -43,7 +46,8 @@ LARGE = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 
 class Inline:
-    """A pool whose work is done when it is handed in, so that a run of the machine can be repeated."""
+    """A pool whose work is done when it is handed in, so that a run of the machine can be
+    repeated."""
 
     def __init__(self, *arguments: Any, **names: Any) -> None:
         pass
@@ -100,7 +104,13 @@ def several_processes(monkeypatch):
     for module in (checkpointer, replay_module):
         monkeypatch.setattr(module, "ThreadPoolExecutor", Inline)
     monkeypatch.setattr(mesh_lib, "is_lead", lambda: WORLD.process == 0)
-    monkeypatch.setattr(mesh_lib, "share", lambda count: slice(WORLD.process * count // WORLD.count, (WORLD.process + 1) * count // WORLD.count))
+    monkeypatch.setattr(
+        mesh_lib,
+        "share",
+        lambda count: slice(
+            WORLD.process * count // WORLD.count, (WORLD.process + 1) * count // WORLD.count
+        ),
+    )
     yield
     DISK.release()
 
@@ -134,7 +144,9 @@ def games_in(replay: Replay) -> list[int]:
     if window.first == window.last:
         return []
     rows, _, policy = replay._window.gather(window, np.arange(window.first, window.last), 1)
-    assert ((policy != 0).sum(axis=1) == rows["policy_count"]).all() and (rows["policy_count"] == 1 + rows["ply"]).all()
+    assert ((policy != 0).sum(axis=1) == rows["policy_count"]).all() and (
+        rows["policy_count"] == 1 + rows["ply"]
+    ).all()
     frames = rows["frame"][:, 0].tolist()
     assert [frame % 10 for frame in frames] == [0, 1] * (len(frames) // 2)
     return [frame // 10 for frame in frames[::2]]
@@ -152,8 +164,13 @@ class Machine(RuleBasedStateMachine):
         os.fsync(fd := os.open(self.top, os.O_RDONLY))
         os.close(fd)
         self.window = window
-        self.config = Config(checkpoint=CheckpointConfig(every=1, keep=keep), selfplay=SelfplayConfig(num_games=SLOTS))
-        self.saved: dict[int, tuple[int, list[list[int]], int]] = {}  # by iteration: processes, window of each, games so far
+        self.config = Config(
+            checkpoint=CheckpointConfig(every=1, keep=keep),
+            selfplay=SelfplayConfig(num_games=SLOTS),
+        )
+        self.saved: dict[
+            int, tuple[int, list[list[int]], int]
+        ] = {}  # by iteration: processes, window of each, games so far
         self.certain = self.in_flight = 0
         self.states: list[Any] = []
         self.checkpointers: list[checkpointer.Checkpointer] = []
@@ -170,9 +187,13 @@ class Machine(RuleBasedStateMachine):
             own = checkpointer.Checkpointer(self.workdir, self.config)
             if process:  # Orbax's own part is the lead's
                 own._manager.close()
-                own._manager = SimpleNamespace(save=lambda *a, **k: None, close=lambda: None, reload=lambda: None)
+                own._manager = SimpleNamespace(
+                    save=lambda *a, **k: None, close=lambda: None, reload=lambda: None
+                )
             self.checkpointers.append(own)
-            loop: Any = SimpleNamespace(config=self.config, fresh_arrays=lambda: self.arrays(0), state=self.open)
+            loop: Any = SimpleNamespace(
+                config=self.config, fresh_arrays=lambda: self.arrays(0), state=self.open
+            )
             self.states.append(restore_selfplay(own, loop)[0])
         WORLD.process = 0
         self.check_restored()
@@ -183,9 +204,19 @@ class Machine(RuleBasedStateMachine):
     def open(self, arrays: Any, cursor: Any = None, inherited: Any = ()) -> Any:
         """Stand in for `Loop.state`."""
         config = ReplayConfig(window_games=-(-self.window // WORLD.count), min_positions=1)
-        replay = Replay.open(self.workdir / "replay", GAME, config, 3, cursor, WORLD.process, inherited, 1 << 20)
-        state = SimpleNamespace(assembler=Assembler(SLOTS // WORLD.count), resign=ResignCalibration(), replay=replay, given=arrays, train=Train(0))
-        state.iteration = state.games = state.positions = state.best_iteration = state.rival_iteration = 0
+        replay = Replay.open(
+            self.workdir / "replay", GAME, config, 3, cursor, WORLD.process, inherited, 1 << 20
+        )
+        state = SimpleNamespace(
+            assembler=Assembler(SLOTS // WORLD.count),
+            resign=ResignCalibration(),
+            replay=replay,
+            given=arrays,
+            train=Train(0),
+        )
+        state.iteration = state.games = state.positions = state.best_iteration = (
+            state.rival_iteration
+        ) = 0
         state.arrays = lambda: self.arrays(state.iteration)
         return state
 
@@ -194,13 +225,17 @@ class Machine(RuleBasedStateMachine):
         iterations = {state.iteration for state in self.states}
         assert len(iterations) == 1
         iteration = iterations.pop()
-        assert iteration in (self.certain, self.in_flight), f"checkpoint {self.certain} was safely on disk, and {iteration} came back"
+        assert iteration in (self.certain, self.in_flight), (
+            f"checkpoint {self.certain} was safely on disk, and {iteration} came back"
+        )
         windows = [games_in(state.replay) for state in self.states]
         everything = [game for window in windows for game in window]
         assert len(everything) == len(set(everything)), "a game is there twice"
         count, before, games = self.saved.get(iteration, (len(windows), [[] for _ in windows], 0))
         for state in self.states:
-            np.testing.assert_array_equal(state.given["train"]["w"], self.arrays(iteration)["train"]["w"])
+            np.testing.assert_array_equal(
+                state.given["train"]["w"], self.arrays(iteration)["train"]["w"]
+            )
             assert state.games == games
         if count == len(windows):
             assert windows == before
@@ -210,7 +245,9 @@ class Machine(RuleBasedStateMachine):
             assert set(everything) <= {game for window in before for game in window}
         for window in windows:
             for old in before:
-                assert [game for game in window if game in old] == [game for game in old if game in window], "games have changed places"
+                assert [game for game in window if game in old] == [
+                    game for game in old if game in window
+                ], "games have changed places"
         self.certain, self.in_flight = iteration, iteration
         self.saved = {number: entry for number, entry in self.saved.items() if number <= iteration}
         self.next_game = max([0, *(entry[2] for entry in self.saved.values())])
@@ -275,7 +312,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(power_cut=st.booleans(), count=st.integers(1, 3))
     def kill(self, power_cut: bool, count: int) -> None:
-        """The run is killed between two operations, and goes on with another number of processes."""
+        """The run is killed between two operations, and goes on with another number of
+        processes."""
         if not self.states:
             return
         DISK.kill_after(0)
@@ -283,7 +321,9 @@ class Machine(RuleBasedStateMachine):
         self.drop()
         self.go_on(power_cut, count)
 
-    @rule(power_cut=st.booleans(), count=st.integers(1, 3), operations=st.none() | st.integers(0, 40))
+    @rule(
+        power_cut=st.booleans(), count=st.integers(1, 3), operations=st.none() | st.integers(0, 40)
+    )
     def go_on(self, power_cut: bool, count: int, operations: int | None = None) -> None:
         """The next start; it may be cut off, too."""
         if self.states:
@@ -296,7 +336,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 3))
     def damage(self, count: int) -> None:
-        """The newest checkpoint is damaged: the one before it, if it is to be had, must be whole with all its games."""
+        """The newest checkpoint is damaged: the one before it, if it is to be had, must be whole
+        with all its games."""
         if not self.states or not 0 < self.certain == self.in_flight:
             return
         with self.dying():
@@ -308,7 +349,8 @@ class Machine(RuleBasedStateMachine):
             if len(present[-keep:]) < 2:
                 self.start(len(self.states))
                 return
-            # Of all processes: what one of them alone finds damaged, the others learn by a collective, which is left out here.
+            # Of all processes: what one of them alone finds damaged, the others learn by a
+            # collective, which is left out here.
             for process in range(count_processes(root, present[-1])):
                 path = host_path(root, present[-1], process)
                 content = bytearray(path.read_bytes())
@@ -328,6 +370,11 @@ def test_no_game_that_a_checkpoint_needs_is_lost_and_none_is_there_twice():
     examples, steps = (400, 40) if LARGE else (20, 16)
     phases = [Phase.explicit, Phase.reuse, Phase.generate, *([Phase.shrink] if LARGE else [])]
     profile = settings(
-        max_examples=examples, stateful_step_count=steps, deadline=None, derandomize=not LARGE, phases=phases, suppress_health_check=list(HealthCheck)
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        derandomize=not LARGE,
+        phases=phases,
+        suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(Machine, settings=profile)

@@ -1,4 +1,5 @@
-"""A fault at a file operation of a short run: the same command ends it like an undisturbed run. `sweep.py` says how."""
+"""A fault at a file operation of a short run: the same command ends it like an undisturbed run.
+`sweep.py` says how."""
 
 import shutil
 import subprocess
@@ -8,13 +9,16 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("cc") is None, reason="the library that makes file operations fail needs Linux and a C compiler"
+    sys.platform != "linux" or shutil.which("cc") is None,
+    reason="the library that makes file operations fail needs Linux and a C compiler",
 )
 
 
 def sweep(*arguments: str) -> None:
     command = [sys.executable, str(Path(__file__).with_name("sweep.py")), *arguments]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     assert done.returncode == 0 and done.stdout.endswith("\n0 lost, 0 untidy\n"), done.stdout
 
 

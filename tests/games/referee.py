@@ -1,4 +1,5 @@
-"""A plain Python Go referee, slow and obvious: sets of points, the whole history, no trick shared with azero."""
+"""A plain Python Go referee, slow and obvious: sets of points, the whole history, no trick shared
+with azero."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ Board = tuple[int, ...]
 class Referee:
     """Go by the definitions: copy the board, remove what has no liberty, look into the history."""
 
-    def __init__(self, height: int, width: int, superko: str = "positional", suicide: bool = False, board: Board | None = None, to_play: int = 0) -> None:
+    def __init__(
+        self,
+        height: int,
+        width: int,
+        superko: str = "positional",
+        suicide: bool = False,
+        board: Board | None = None,
+        to_play: int = 0,
+    ) -> None:
         self.height, self.width, self.superko, self.suicide = height, width, superko, suicide
         self.board: Board = board if board is not None else (0,) * (height * width)
         self.to_play = to_play
@@ -18,10 +27,13 @@ class Referee:
     def around(self, point: int) -> list[int]:
         row, column = divmod(point, self.width)
         options = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
-        return [r * self.width + c for r, c in options if 0 <= r < self.height and 0 <= c < self.width]
+        return [
+            r * self.width + c for r, c in options if 0 <= r < self.height and 0 <= c < self.width
+        ]
 
     def chain(self, board: list[int] | Board, point: int) -> tuple[set[int], set[int]]:
-        """The points of the same colour connected to `point`, and what touches them of another colour or emptiness."""
+        """The points of the same colour connected to `point`, and what touches them of another
+        colour or emptiness."""
         chain, border, todo = {point}, set(), [point]
         while todo:
             for near in self.around(todo.pop()):
@@ -33,7 +45,8 @@ class Referee:
         return chain, border
 
     def result_of(self, point: int) -> Board | None:
-        """The board after a stone of the side to move; None if the point is taken or the move is a forbidden suicide."""
+        """The board after a stone of the side to move; None if the point is taken or the move is a
+        forbidden suicide."""
         if self.board[point]:
             return None
         own = 1 if self.to_play == 0 else -1

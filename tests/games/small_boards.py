@@ -1,4 +1,5 @@
-"""What the tests of minichess and of animal shogi share: games played by the names of moves, against plain referees, and beside Pgx."""
+"""What the tests of minichess and of animal shogi share: games played by the names of moves,
+against plain referees, and beside Pgx."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from needs import require_module
 @functools.cache
 def verbs(game):
     """The compiled verbs of a batch: step, and (mask, ending, rewards) of states."""
-    look = jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state)))
+    look = jax.vmap(
+        lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state))
+    )
     return jax.jit(jax.vmap(game.step)), jax.jit(look)
 
 
@@ -28,7 +31,8 @@ def one_of(states, number: int):
 
 
 def play_names(game, state, names: Sequence[str], parse: Callable[[Any, str], int], batch: int):
-    """The state after moves; `parse` gives the action of a name in a state. The verbs are those of a batch, which are compiled anyway."""
+    """The state after moves; `parse` gives the action of a name in a state. The verbs are those of
+    a batch, which are compiled anyway."""
     step, _ = verbs(game)
     states = copies(state, batch)
     for name in names:
@@ -36,11 +40,20 @@ def play_names(game, state, names: Sequence[str], parse: Callable[[Any, str], in
     return one_of(states, 0)
 
 
-def play_beside_referees(game, referees: list, endings: Sequence[str], lost: Collection[str], is_first: Callable[[Any], bool], pick: Callable[..., int]):
-    """Play one game for each referee to its end; legal moves, endings and rewards must agree at every move.
+def play_beside_referees(
+    game,
+    referees: list,
+    endings: Sequence[str],
+    lost: Collection[str],
+    is_first: Callable[[Any], bool],
+    pick: Callable[..., int],
+):
+    """Play one game for each referee to its end; legal moves, endings and rewards must agree at
+    every move.
 
-    `lost` are the endings that the side to move has lost by, the others are draws; `pick(number, referee, moves)` chooses one of the actions that are the keys
-    of `moves`. Returns the last states and how often each ending came up.
+    `lost` are the endings that the side to move has lost by, the others are draws; `pick(number,
+    referee, moves)` chooses one of the actions that are the keys of `moves`. Returns the last
+    states and how often each ending came up.
     """
     step, look = verbs(game)
     states = copies(game.init(), len(referees))
@@ -56,7 +69,9 @@ def play_beside_referees(game, referees: list, endings: Sequence[str], lost: Col
             if over[number]:
                 reasons[over[number]] += 1
                 loser = -1 if is_first(referee) else 1
-                assert rewards[number].tolist() == ([loser, -loser] if over[number] in lost else [0, 0])
+                assert rewards[number].tolist() == (
+                    [loser, -loser] if over[number] in lost else [0, 0]
+                )
                 continue
             moves = {referee.action(move): move for move in referee.moves()}
             assert np.flatnonzero(masks[number]).tolist() == sorted(moves), referee.pieces
@@ -67,14 +82,23 @@ def play_beside_referees(game, referees: list, endings: Sequence[str], lost: Col
 
 
 def compare_with_pgx(
-    game, name: str, labels: np.ndarray, batch: int, seed: int, is_unlike: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    game,
+    name: str,
+    labels: np.ndarray,
+    batch: int,
+    seed: int,
+    is_unlike: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
 ) -> None:
     """Play random games beside Pgx: the same legal moves, the same end.
 
-    `labels` is for each action of Pgx ours; `is_unlike(endings, terminated)` says which games are not followed from here on; None is none of them.
+    `labels` is for each action of Pgx ours; `is_unlike(endings, terminated)` says which games are
+    not followed from here on; None is none of them.
     """
     env = require_module("pgx").make(name)
-    theirs, step_theirs = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), batch)), jax.jit(jax.vmap(env.step))
+    theirs, step_theirs = (
+        jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), batch)),
+        jax.jit(jax.vmap(env.step)),
+    )
     step, look = verbs(game)
     states, rng = copies(game.init(), batch), np.random.default_rng(5 + seed)
     followed, compared = np.ones(batch, bool), 0

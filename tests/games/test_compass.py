@@ -25,7 +25,10 @@ def test_a_line_ends_at_the_side_and_at_what_is_not_free() -> None:
             return {
                 square
                 for bit, square in numbers.items()
-                if any((np.asarray(a) & np.asarray(b)).any() for a, b in zip(squares, board.constant(bit), strict=True))
+                if any(
+                    (np.asarray(a) & np.asarray(b)).any()
+                    for a, b in zip(squares, board.constant(bit), strict=True)
+                )
             }
 
         start, blocked = 3 * size + 3, 3 * size + 5

@@ -60,7 +60,9 @@ def _run(index: int, seed: int) -> Run:
     @jax.vmap
     def move(state: Any, word: jax.Array) -> tuple[Any, jax.Array]:
         legal = game.legal_action_mask(state)
-        action = jnp.argmax(jnp.where(legal, jax.random.uniform(jax.random.key(word), legal.shape), -1.0)).astype(jnp.int32)
+        action = jnp.argmax(
+            jnp.where(legal, jax.random.uniform(jax.random.key(word), legal.shape), -1.0)
+        ).astype(jnp.int32)
         return game.step(state, action), action
 
     rng = np.random.default_rng(index + seed)
@@ -73,7 +75,10 @@ def _run(index: int, seed: int) -> Run:
     return Run(game, jax.tree.map(lambda *leaves: np.stack(leaves), *states), np.stack(actions))
 
 
-@pytest.fixture(params=range(len(CASES)), ids=[f"{name}-{'-'.join(map(str, options.values()))}" for name, options in CASES])
+@pytest.fixture(
+    params=range(len(CASES)),
+    ids=[f"{name}-{'-'.join(map(str, options.values()))}" for name, options in CASES],
+)
 def run(request: pytest.FixtureRequest, seed: int) -> Run:
     return _run(request.param, seed)
 
@@ -81,7 +86,9 @@ def run(request: pytest.FixtureRequest, seed: int) -> Run:
 def test_shapes_and_dtypes(run: Run) -> None:
     game = run.game
     state = game.init()
-    spec = jax.tree.map(lambda a: (a.shape, a.dtype), jax.eval_shape(game.step, state, jnp.int32(0)))
+    spec = jax.tree.map(
+        lambda a: (a.shape, a.dtype), jax.eval_shape(game.step, state, jnp.int32(0))
+    )
     assert spec == jax.tree.map(lambda a: (a.shape, a.dtype), state)
     height, width = game.board_shape
     expected = {
@@ -89,7 +96,10 @@ def test_shapes_and_dtypes(run: Run) -> None:
         "to_play": ((), "int32"),
         "is_terminal": ((), "bool"),
         "rewards": ((2,), "float32"),
-        "observe": ((height, width, game.num_planes), "float32" if game.name in COUNTING else "bool"),
+        "observe": (
+            (height, width, game.num_planes),
+            "float32" if game.name in COUNTING else "bool",
+        ),
         "pack_frame": ((game.frame_words,), "uint32"),
     }
     for verb, (shape, dtype) in expected.items():
@@ -106,12 +116,18 @@ def test_the_batch_equals_single_eager_positions(run: Run) -> None:
     game, index = run.game, len(run.actions) // 2
     single = jax.tree.map(lambda a: jnp.asarray(a[0]), run.at(index))
     stepped = game.step(single, jnp.int32(run.actions[index, 0]))
-    jax.tree.map(np.testing.assert_array_equal, stepped, jax.tree.map(lambda a: a[0], run.at(index + 1)))
-    np.testing.assert_array_equal(game.legal_action_mask(single), run.every("legal_action_mask")[index, 0])
+    jax.tree.map(
+        np.testing.assert_array_equal, stepped, jax.tree.map(lambda a: a[0], run.at(index + 1))
+    )
+    np.testing.assert_array_equal(
+        game.legal_action_mask(single), run.every("legal_action_mask")[index, 0]
+    )
 
 
 def test_nested_vmap_equals_the_flat_one(run: Run) -> None:
-    flat = jax.jit(jax.vmap(run.game.legal_action_mask))(jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), run.states))
+    flat = jax.jit(jax.vmap(run.game.legal_action_mask))(
+        jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), run.states)
+    )
     nested = run.every("legal_action_mask")
     np.testing.assert_array_equal(nested.reshape(flat.shape), flat)
 
@@ -123,7 +139,11 @@ def test_one_state_with_many_actions(run: Run) -> None:
     together = jax.jit(jax.vmap(game.step, in_axes=(None, 0)))(state, actions)
     together = jax.tree.map(np.asarray, together)
     for action in range(0, game.num_actions, 1 + game.num_actions // 500):
-        jax.tree.map(np.testing.assert_array_equal, step(state, jnp.int32(action)), jax.tree.map(lambda a, n=action: a[n], together))
+        jax.tree.map(
+            np.testing.assert_array_equal,
+            step(state, jnp.int32(action)),
+            jax.tree.map(lambda a, n=action: a[n], together),
+        )
 
 
 def test_games_end_in_time_and_stay_as_they_are(run: Run) -> None:
@@ -136,7 +156,9 @@ def test_games_end_in_time_and_stay_as_they_are(run: Run) -> None:
 
 
 def test_players_alternate_and_somebody_may_always_move(run: Run) -> None:
-    over, to_play, masks = (run.every(verb) for verb in ("is_terminal", "to_play", "legal_action_mask"))
+    over, to_play, masks = (
+        run.every(verb) for verb in ("is_terminal", "to_play", "legal_action_mask")
+    )
     assert (to_play[0] == 0).all()
     assert (to_play[1:] == 1 - to_play[:-1])[~over[:-1]].all()
     assert masks.any(axis=-1).all()
@@ -152,11 +174,16 @@ def test_rewards_are_zero_sum_and_come_at_the_end(run: Run) -> None:
 
 def test_planes_come_from_frames(run: Run) -> None:
     game = run.game
-    frames, to_play, planes, over = (run.every(verb) for verb in ("pack_frame", "to_play", "observe", "is_terminal"))
+    frames, to_play, planes, over = (
+        run.every(verb) for verb in ("pack_frame", "to_play", "observe", "is_terminal")
+    )
     before_the_start = np.zeros((game.num_frames - 1, *frames.shape[1:]), np.uint32)
     padded = np.concatenate([before_the_start, frames])
     # [T + 1, B, num_frames, F], newest first
-    recent = np.stack([padded[game.num_frames - 1 - age : len(padded) - age] for age in range(game.num_frames)], axis=2)
+    recent = np.stack(
+        [padded[game.num_frames - 1 - age : len(padded) - age] for age in range(game.num_frames)],
+        axis=2,
+    )
     observed = np.asarray(jax.jit(jax.vmap(jax.vmap(game.observe_frames)))(recent, to_play))
     # A finished game stands still, so its frames are no longer those of the moves before.
     moved = np.concatenate([np.zeros_like(over[:1]), over[:-1]]) == 0
@@ -186,14 +213,17 @@ def test_symmetries_form_a_group(run: Run) -> None:
     np.testing.assert_array_equal(images[0], planes)
     distinct = {image.tobytes() for image in images}
     assert len(distinct) == (game.num_symmetries if height > 1 and width > 1 else 1)
-    assert {again.tobytes() for image in images for again in np.asarray(all_images(image, everything))} == distinct
+    assert {
+        again.tobytes() for image in images for again in np.asarray(all_images(image, everything))
+    } == distinct
     moved = jax.jit(jax.vmap(game.transform_policy, in_axes=(None, 0)))(policy, everything)
     back = jax.jit(jax.vmap(game.inverse_transform_policy))(moved, everything)
     np.testing.assert_array_equal(back, np.broadcast_to(policy, moved.shape))
 
 
 def test_a_transformed_move_makes_the_transformed_planes(run: Run) -> None:
-    """Playing the image of a move gives the image of the position: policies and planes turn the same way."""
+    """Playing the image of a move gives the image of the position: policies and planes turn the
+    same way."""
     game = run.game
 
     def after(action: jax.Array) -> jax.Array:
@@ -206,7 +236,8 @@ def test_a_transformed_move_makes_the_transformed_planes(run: Run) -> None:
         return (game.transform_planes(after(action), symmetry) == after(image)).all()
 
     actions, symmetries = np.meshgrid(
-        np.arange(0, game.num_actions, 1 + game.num_actions // 1000, dtype=np.int32), np.arange(game.num_symmetries, dtype=np.int32)
+        np.arange(0, game.num_actions, 1 + game.num_actions // 1000, dtype=np.int32),
+        np.arange(game.num_symmetries, dtype=np.int32),
     )
     assert np.asarray(jax.vmap(check)(actions.reshape(-1), symmetries.reshape(-1))).all()
 
@@ -219,5 +250,9 @@ def test_text_of_moves_and_boards(run: Run) -> None:
 
 
 def test_an_unknown_game_names_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"unknown game 'checkers'; the games are: animal_shogi, chess, go, minichess, shogi, tictactoe"):
+    with pytest.raises(
+        ValueError,
+        match=r"unknown game 'checkers'; the games are: animal_shogi, chess, go, minichess, "
+        r"shogi, tictactoe",
+    ):
         make("checkers")

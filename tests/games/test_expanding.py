@@ -58,7 +58,8 @@ def in_zip(*members: tuple[str, bytes]) -> bytes:
 
 
 def pax_header(size: int) -> bytes:
-    """A tar whose first header says that a header of so many bytes follows, as tarfile reads it into memory."""
+    """A tar whose first header says that a header of so many bytes follows, as tarfile reads it
+    into memory."""
     member = tarfile.TarInfo("x")
     member.type, member.size = tarfile.XHDTYPE, size
     return gzip.compress(member.tobuf() + bytes(size))
@@ -72,11 +73,23 @@ MANY = [(f"{number}.txt", b"") for number in range(600)]
     [
         ("a.sgf.gz", bomb, "a.sgf.gz expands to more than"),
         ("a.tar.gz", lambda: in_tar(("a.sgf", bytes(20 * MIB))), "expands to more than"),
-        ("a.tar.gz", lambda: in_tar(("passed-over.bin", bytes(20 * MIB)), ("a.sgf", GAME)), "expands to more than"),
+        (
+            "a.tar.gz",
+            lambda: in_tar(("passed-over.bin", bytes(20 * MIB)), ("a.sgf", GAME)),
+            "expands to more than",
+        ),
         ("a.tar.gz", lambda: pax_header(20 * MIB), "expands to more than"),
         ("a.zip", lambda: in_zip(("a.sgf", bytes(20 * MIB))), "expands to more than"),
-        ("a.zip", lambda: in_zip(("a.zip", in_zip(("a.sgf.gz", bomb(20 * MIB))))), "expands to more than"),
-        ("a.zip", lambda: in_zip(*((f"{n}.sgf", bytes(MIB)) for n in range(10))), "expands to more than"),
+        (
+            "a.zip",
+            lambda: in_zip(("a.zip", in_zip(("a.sgf.gz", bomb(20 * MIB))))),
+            "expands to more than",
+        ),
+        (
+            "a.zip",
+            lambda: in_zip(*((f"{n}.sgf", bytes(MIB)) for n in range(10))),
+            "expands to more than",
+        ),
         ("a.tgz", lambda: in_tar(*MANY), "has more than 500 members"),
         ("a.zip", lambda: in_zip(*MANY), "has more than 500 members"),
         ("a.tar.gz", lambda: in_tar(("a.zip", in_zip(*MANY))), "has more than 500 members"),
@@ -101,6 +114,11 @@ def test_a_pgn_bomb_is_one_line(tmp_path: Path) -> None:
 
 
 def test_what_compresses_well_is_read(tmp_path: Path) -> None:
-    (tmp_path / "a.tar.gz").write_bytes(in_tar(("x/../../a.sgf", GAME * 1000), ("b.sgf.gz", gzip.compress(GAME))))
+    (tmp_path / "a.tar.gz").write_bytes(
+        in_tar(("x/../../a.sgf", GAME * 1000), ("b.sgf.gz", gzip.compress(GAME)))
+    )
     (tmp_path / "plain.tgz").write_bytes(in_tar(("a.sgf", GAME), mode="w"))
-    assert len(list(read_games(tmp_path / "a.tar.gz"))) == 1001 and len(list(read_games(tmp_path / "plain.tgz"))) == 1
+    assert (
+        len(list(read_games(tmp_path / "a.tar.gz"))) == 1001
+        and len(list(read_games(tmp_path / "plain.tgz"))) == 1
+    )

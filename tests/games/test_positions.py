@@ -17,9 +17,16 @@ from azero.selfplay.selfplay import make_selfplay
 from azero.selfplay.settings import SelfplayConfig
 
 LINES = {
-    "chess": ["rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", "8/8/8/8/k7/2K5/8/1R6 b - - 12 40", "4k3/8/8/8/4Pp2/8/8/4K3 b - e3 0 9"],
+    "chess": [
+        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+        "8/8/8/8/k7/2K5/8/1R6 b - - 12 40",
+        "4k3/8/8/8/4Pp2/8/8/4K3 b - e3 0 9",
+    ],
     "minichess": ["rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1", "3k1/P4/5/4p/K4 b - - 7 20"],
-    "shogi": ["lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1", "4k4/9/4P4/9/9/9/9/9/4K4 w G2r 34"],
+    "shogi": [
+        "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1",
+        "4k4/9/4P4/9/9/9/9/9/4K4 w G2r 34",
+    ],
     "animal_shogi": ["gle/1c1/1C1/ELG b - 1", "gl1/3/3/1L1 b 2c2eG 3", "1l1/+C2/3/1L1 w 2Ge 2"],
 }
 
@@ -29,7 +36,11 @@ def test_many_positions_are_those_of_single_ones(name: str) -> None:
     option = "fen" if "chess" in name else "sfen"
     states = make(name).from_positions(LINES[name])
     for number, line in enumerate(LINES[name]):
-        jax.tree.map(lambda many, one, n=number: np.testing.assert_array_equal(many[n], one), states, make(name, **{option: line}).init())
+        jax.tree.map(
+            lambda many, one, n=number: np.testing.assert_array_equal(many[n], one),
+            states,
+            make(name, **{option: line}).init(),
+        )
 
 
 def test_a_file(tmp_path: Path) -> None:
@@ -45,11 +56,21 @@ def test_a_file(tmp_path: Path) -> None:
         (
             "animal_shogi",
             "gle/1c1/1C1/ELG b - 1\n\ngle/1c1/1C1 b - 1\n",
-            "line 3: 'gle/1c1/1C1 b - 1' is not a position of animal shogi in SFEN: there are 3 ranks",
+            "line 3: 'gle/1c1/1C1 b - 1' is not a position of animal shogi in SFEN: there "
+            "are 3 ranks",
         ),
-        ("chess", "8/8/8/8/8/k1K5/8/8 w - - 0 1\n", "line 1: in '8/8/8/8/8/k1K5/8/8 w - - 0 1' the game is already over"),
+        (
+            "chess",
+            "8/8/8/8/8/k1K5/8/8 w - - 0 1\n",
+            "line 1: in '8/8/8/8/8/k1K5/8/8 w - - 0 1' the game is already over",
+        ),
         ("chess", "# nothing\n", "holds no start position"),
-        ("go", "", "start positions are for chess, minichess, shogi and animal_shogi; go begins with its own position"),
+        (
+            "go",
+            "",
+            "start positions are for chess, minichess, shogi and animal_shogi; go begins "
+            "with its own position",
+        ),
     ],
 )
 def test_bad_files(name: str, content: str, reason: str, tmp_path: Path) -> None:
@@ -72,7 +93,14 @@ def test_self_play_begins_with_a_position_of_the_file() -> None:
     def first_move(params, key, roots):
         legal = jax.vmap(game.legal_action_mask)(roots)
         value = jnp.zeros(legal.shape[0], jnp.float32)
-        return SearchOutput(jnp.argmax(legal, -1).astype(jnp.int32), legal / legal.sum(-1, keepdims=True), legal.astype(jnp.int32), value, value, None)
+        return SearchOutput(
+            jnp.argmax(legal, -1).astype(jnp.int32),
+            legal / legal.sum(-1, keepdims=True),
+            legal.astype(jnp.int32),
+            value,
+            value,
+            None,
+        )
 
     config = SelfplayConfig(num_games=32, moves_per_dispatch=3, temperature_moves=0, resign=False)
     selfplay = make_selfplay(config, game, first_move, None, mesh_lib.make_mesh(jax.devices()[:1]))
@@ -83,7 +111,11 @@ def test_self_play_begins_with_a_position_of_the_file() -> None:
         begun = [np.asarray(frame).tobytes() for frame in carry.states.frames[:, 0]]
         carry, step = selfplay.play({}, carry, jax.random.key(key), jnp.float32(-1.0), starts)
         assert np.asarray(step.finished)[-1].all(), "no game is longer than three moves"
-        again = [np.asarray(frame).tobytes() for frame, ply in zip(carry.states.frames[:, 0], carry.ply, strict=True) if ply == 0]
+        again = [
+            np.asarray(frame).tobytes()
+            for frame, ply in zip(carry.states.frames[:, 0], carry.ply, strict=True)
+            if ply == 0
+        ]
         assert len(again) == 32
         return begun + again
 

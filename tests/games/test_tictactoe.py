@@ -10,14 +10,21 @@ from azero.games.tictactoe.rules import TicTacToe
 
 
 def test_all_positions_and_the_value() -> None:
-    """Walk the whole game: 5,478 positions (known), 958 of them final, and a draw with best play."""
+    """Walk the whole game: 5,478 positions (known), 958 of them final, and a draw with best
+    play."""
     game = TicTacToe()
 
     @jax.jit
     @jax.vmap
     def expand(state):  # type: ignore[no-untyped-def]
         after = jax.vmap(game.step, in_axes=(None, 0))(state, jnp.arange(9, dtype=jnp.int32))
-        return after.boards, game.legal_action_mask(state), game.is_terminal(state), game.rewards(state), game.to_play(state)
+        return (
+            after.boards,
+            game.legal_action_mask(state),
+            game.is_terminal(state),
+            game.rewards(state),
+            game.to_play(state),
+        )
 
     states = [np.zeros(2, np.uint32)]
     index = {states[0].tobytes(): 0}
@@ -25,7 +32,9 @@ def test_all_positions_and_the_value() -> None:
     while len(rows) < len(states):
         chunk = states[len(rows) : len(rows) + 1024]
         padded = np.stack(chunk + [states[0]] * (1024 - len(chunk)))
-        boards, legal, over, rewards, to_play = map(np.asarray, expand(type(game.init())(boards=jnp.asarray(padded))))
+        boards, legal, over, rewards, to_play = map(
+            np.asarray, expand(type(game.init())(boards=jnp.asarray(padded)))
+        )
         for number in range(len(chunk)):
             children = []
             if not over[number]:
@@ -40,7 +49,9 @@ def test_all_positions_and_the_value() -> None:
     value = [0.0] * len(rows)
     for number in sorted(range(len(rows)), key=lambda n: -int(np.bitwise_count(states[n]).sum())):
         children, reward, mover = rows[number]
-        value[number] = (max if mover == 0 else min)((value[successor] for successor in children), default=reward)
+        value[number] = (max if mover == 0 else min)(
+            (value[successor] for successor in children), default=reward
+        )
     assert value[0] == 0.0
 
 

@@ -14,19 +14,31 @@ import numpy as np
 import pytest
 
 from azero.data.sample import Batch
-from azero.learn.learner import STEPS_AHEAD, Learner, StepMetrics, TrainState, check_finite, check_state, make_learner
+from azero.learn.learner import (
+    STEPS_AHEAD,
+    Learner,
+    StepMetrics,
+    TrainState,
+    check_finite,
+    check_state,
+    make_learner,
+)
 from azero.learn.settings import LearnerConfig
 from azero.mesh import batch_sharded, make_mesh, put
 from azero.networks.settings import NetworkConfig, ResNetConfig
 
-NETWORK = ResNetConfig(blocks=2, filters=8, train_dtype="float32", inference_dtype="float32", convolution="winograd")
+NETWORK = ResNetConfig(
+    blocks=2, filters=8, train_dtype="float32", inference_dtype="float32", convolution="winograd"
+)
 GAME: Any = SimpleNamespace(board_shape=(3, 3), num_planes=5, num_actions=10)
 """All that the learner asks of a game."""
 CONFIG = LearnerConfig(batch_size=32, learning_rate=((0, 0.02),))
 
 
 @functools.cache
-def make(config: LearnerConfig = CONFIG, network: NetworkConfig = NETWORK, devices: int = 1) -> Learner:
+def make(
+    config: LearnerConfig = CONFIG, network: NetworkConfig = NETWORK, devices: int = 1
+) -> Learner:
     net = network.build(GAME)
     return make_learner(config, net, GAME, make_mesh(jax.devices()[:devices]))
 
@@ -40,7 +52,9 @@ def draw_batch(seed: int, size: int = 32) -> Batch:
     return Batch(planes, weights, value)  # type: ignore[arg-type]
 
 
-def train(learner: Learner, batches: list[Batch], devices: int = 1) -> tuple[TrainState, list[float]]:
+def train(
+    learner: Learner, batches: list[Batch], devices: int = 1
+) -> tuple[TrainState, list[float]]:
     mesh = make_mesh(jax.devices()[:devices])
     state, losses = learner.init(jax.random.key(0)), []
     for batch in batches:
@@ -74,10 +88,15 @@ def test_learns_a_batch_by_heart(optimiser: Any, rate: float) -> None:
 
 
 def test_bfloat16_trains() -> None:
-    learner = make(dataclasses.replace(CONFIG, learning_rate=((0, 0.05),)), dataclasses.replace(NETWORK, convolution="dots", train_dtype="bfloat16"))
+    learner = make(
+        dataclasses.replace(CONFIG, learning_rate=((0, 0.05),)),
+        dataclasses.replace(NETWORK, convolution="dots", train_dtype="bfloat16"),
+    )
     state, losses = train(learner, [draw_batch(0)] * 40)
     assert losses[-1] < 0.8 * losses[0]
-    assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves((state.params, state.batch_stats)))
+    assert all(
+        leaf.dtype == jnp.float32 for leaf in jax.tree.leaves((state.params, state.batch_stats))
+    )
 
 
 def test_state_is_donated() -> None:
@@ -101,14 +120,21 @@ def test_l2_covers_all_parameters_and_is_in_the_loss_of_momentum_only() -> None:
         squares = sum(float(np.sum(np.square(leaf))) for leaf in jax.tree.leaves(state.params))
         _, metrics = learner.train_step(state, draw_batch(0))
         assert float(metrics["l2"]) == pytest.approx(1e-3 * squares, rel=1e-5)
-        parts[optimiser] = float(metrics["loss"] - metrics["policy_loss"] - 0.5 * metrics["value_loss"])
+        parts[optimiser] = float(
+            metrics["loss"] - metrics["policy_loss"] - 0.5 * metrics["value_loss"]
+        )
     assert parts["momentum"] == pytest.approx(1e-3 * squares, rel=1e-4)
     assert parts["adamw"] == pytest.approx(0.0, abs=1e-6)
 
 
 def test_momentum_accumulates() -> None:
-    """With no gradient but the L2's, g = 2 c theta, the first two updates are -r g and -r (g' + m g)."""
-    learner = make(dataclasses.replace(CONFIG, learning_rate=((0, 0.1),), value_weight=0.0, l2=0.5, momentum=0.9))
+    """With no gradient but the L2's, g = 2 c theta, the first two updates are -r g and -r (g' + m
+    g)."""
+    learner = make(
+        dataclasses.replace(
+            CONFIG, learning_rate=((0, 0.1),), value_weight=0.0, l2=0.5, momentum=0.9
+        )
+    )
     state = learner.init(jax.random.key(0))
     # The value head's last kernel has no other gradient once the value's weight is zero.
     before = np.asarray(state.params["value"]["value"]["kernel"])
@@ -117,7 +143,9 @@ def test_momentum_accumulates() -> None:
     first = np.asarray(state.params["value"]["value"]["kernel"])
     state, _ = learner.train_step(state, batch)
     np.testing.assert_allclose(first, 0.9 * before, atol=1e-6)
-    np.testing.assert_allclose(state.params["value"]["value"]["kernel"], first - 0.1 * (first + 0.9 * before), atol=1e-6)
+    np.testing.assert_allclose(
+        state.params["value"]["value"]["kernel"], first - 0.1 * (first + 0.9 * before), atol=1e-6
+    )
 
 
 def test_a_loss_that_is_not_finite_is_named() -> None:
@@ -137,7 +165,10 @@ def test_a_state_that_is_not_finite_is_named_with_its_step() -> None:
     check_state(state)
     kernel = state.params["value"]["value"]["kernel"]
     state.params["value"]["value"]["kernel"] = kernel.at[0, 0].set(jnp.inf)
-    with pytest.raises(FloatingPointError, match=r"after step 0 the learner's params/value/value/kernel is not finite"):
+    with pytest.raises(
+        FloatingPointError,
+        match=r"after step 0 the learner's params/value/value/kernel is not finite",
+    ):
         check_state(state)
 
 
@@ -147,17 +178,28 @@ def test_a_loss_that_explodes_is_told_from_one_that_is_high() -> None:
     def means(policy_loss: float, num_actions: int | None) -> dict[str, float]:
         steps = StepMetrics(100, num_actions)
         for _ in range(2):
-            steps.add({"policy_loss": jnp.float32(policy_loss), "learning_rate": jnp.float32(1.0), "is_finite": jnp.bool_(True)})
+            steps.add(
+                {
+                    "policy_loss": jnp.float32(policy_loss),
+                    "learning_rate": jnp.float32(1.0),
+                    "is_finite": jnp.bool_(True),
+                }
+            )
         return steps.means()
 
     assert means(58.0, 362)["policy_loss"] == 58.0
     assert means(1e9, None)["policy_loss"] == 1e9
-    with pytest.raises(FloatingPointError, match=r"the loss explodes: policy_loss = 59 in the mean over the steps 101 to 102, more than 10 times the 5.89"):
+    with pytest.raises(
+        FloatingPointError,
+        match=r"the loss explodes: policy_loss = 59 in the mean over the steps 101 to 102, more "
+        r"than 10 times the 5.89",
+    ):
         means(59.0, 362)
 
 
 def test_clipped_gradients_have_the_norm_that_is_set_and_the_state_keeps_its_form() -> None:
-    """The first step of momentum moves by rate x gradient, so that the move shows the gradient's norm; without a limit it is what the metrics say."""
+    """The first step of momentum moves by rate x gradient, so that the move shows the gradient's
+    norm; without a limit it is what the metrics say."""
     moves = {}
     for clip_norm in (None, 0.5):
         learner = make(dataclasses.replace(CONFIG, clip_norm=clip_norm))
@@ -167,7 +209,9 @@ def test_clipped_gradients_have_the_norm_that_is_set_and_the_state_keeps_its_for
         state, metrics = learner.train_step(state, draw_batch(0))
         assert jax.tree.structure(state) == form
         change = jax.tree.map(lambda new, old: new - old, jax.device_get(state.params), before)
-        moves[clip_norm] = float(np.sqrt(sum(np.square(leaf).sum() for leaf in jax.tree.leaves(change)))) / float(metrics["learning_rate"])
+        moves[clip_norm] = float(
+            np.sqrt(sum(np.square(leaf).sum() for leaf in jax.tree.leaves(change)))
+        ) / float(metrics["learning_rate"])
         norm = float(metrics["gradient_norm"])
     assert norm > 0.5
     assert moves[None] == pytest.approx(norm, rel=1e-3)
@@ -180,7 +224,9 @@ def test_what_does_not_fit_is_refused() -> None:
     learner = make()
     batch = draw_batch(0)
     with pytest.raises(AssertionError, match="shape"):
-        learner.train_step(learner.init(jax.random.key(0)), batch._replace(weights=batch.weights[:, 1:]))
+        learner.train_step(
+            learner.init(jax.random.key(0)), batch._replace(weights=batch.weights[:, 1:])
+        )
 
 
 MANY_STEPS = """
@@ -209,9 +255,16 @@ jax.block_until_ready(weights)
 
 
 def test_devices_do_not_wait_for_each_other_for_ever() -> None:
-    """Two devices of one CPU and more steps than XLA takes at a time; started without a limit, they never end."""
+    """Two devices of one CPU and more steps than XLA takes at a time; started without a limit, they
+    never end."""
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "2"}
-    done = subprocess.run([sys.executable, "-c", MANY_STEPS], env=environment, timeout=120, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", MANY_STEPS],
+        env=environment,
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
 
 

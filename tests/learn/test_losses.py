@@ -23,7 +23,10 @@ def test_equation_1_by_hand() -> None:
 
 def test_positions_without_a_policy_target_count_for_the_value_only() -> None:
     rng = np.random.default_rng(0)
-    logits, weights = rng.normal(size=(4, 5)).astype(np.float32), rng.random((4, 5)).astype(np.float32)
+    logits, weights = (
+        rng.normal(size=(4, 5)).astype(np.float32),
+        rng.random((4, 5)).astype(np.float32),
+    )
     weights /= weights.sum(1, keepdims=True)
     weights[2:] = 0.0
     value, target = rng.normal(size=4).astype(np.float32), rng.normal(size=4).astype(np.float32)
@@ -35,7 +38,8 @@ def test_positions_without_a_policy_target_count_for_the_value_only() -> None:
 
 
 def test_moves_that_a_network_does_not_have_are_no_targets() -> None:
-    # The first position's target lies half on such a move, the second's altogether; the third has a target of its own.
+    # The first position's target lies half on such a move, the second's altogether; the third has a
+    # target of its own.
     logits = jnp.asarray([[0.0, 0.0, NEVER], [0.0, 1.0, NEVER], [0.0, 0.0, 2.0]])
     weights = jnp.asarray([[0.5, 0.0, 0.5], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
 
@@ -45,7 +49,12 @@ def test_moves_that_a_network_does_not_have_are_no_targets() -> None:
     last = -jax.nn.log_softmax(logits[2])[2]
     assert float(loss(logits)) == pytest.approx((0.5 * np.log(2) + float(last)) / 2)
     gradient = np.asarray(jax.grad(loss)(logits))
-    assert np.isfinite(gradient).all() and not gradient[:2, 2].any() and not gradient[1].any() and gradient[0].any()
+    assert (
+        np.isfinite(gradient).all()
+        and not gradient[:2, 2].any()
+        and not gradient[1].any()
+        and gradient[0].any()
+    )
     losses = batch_losses(logits, jnp.zeros(3), weights, jnp.zeros(3))
     assert np.isfinite(float(losses.entropy)) and float(losses.accuracy) == 1.0
 

@@ -12,9 +12,16 @@ from azero.match.score import MatchResult, Tally
 
 def test_a_row_holds_its_result_and_becomes_a_curve() -> None:
     result = MatchResult(Tally(8, 1, 1), Tally(6, 0, 4))
-    rows = [evaluation_row(10, 0, result), evaluation_row(20, 10, result), evaluation_row(20, 0, result)]
+    rows = [
+        evaluation_row(10, 0, result),
+        evaluation_row(20, 10, result),
+        evaluation_row(20, 0, result),
+    ]
     assert row_result(rows[0]) == result
-    assert pair_results("new", "old", result) == [PairResult("new", "old", 8, 1, 1), PairResult("old", "new", 4, 0, 6)]
+    assert pair_results("new", "old", result) == [
+        PairResult("new", "old", 8, 1, 1),
+        PairResult("old", "new", 4, 0, 6),
+    ]
     ratings = rate_checkpoints(rows)
     assert [iteration for iteration, _ in ratings] == [0, 10, 20]
     assert ratings[0][1].elo == 0 and 0 < ratings[1][1].elo < ratings[2][1].elo
@@ -22,7 +29,11 @@ def test_a_row_holds_its_result_and_becomes_a_curve() -> None:
 
 def test_checkpoints_out_of_reach_are_left_out() -> None:
     result = MatchResult(Tally(1), Tally(1))
-    rows = [evaluation_row(10, 0, result), evaluation_row(40, 30, result), {"kind": "gate", "iteration": 3}]
+    rows = [
+        evaluation_row(10, 0, result),
+        evaluation_row(40, 30, result),
+        {"kind": "gate", "iteration": 3},
+    ]
     assert [iteration for iteration, _ in rate_checkpoints(rows)] == [0, 10]
     assert rate_checkpoints([]) == []
 
@@ -39,7 +50,9 @@ def test_a_torn_line_is_left_out_and_cut_off(tmp_path: Path) -> None:
         file.append({"iteration": 3})
     assert [row["iteration"] for row in read_rows(path)] == [1, 2, 3]
     assert keep_rows(path, lambda row: row["iteration"] <= 1) == 2
-    assert [row["iteration"] for row in read_rows(path)] == [1] and list(tmp_path.iterdir()) == [path]
+    assert [row["iteration"] for row in read_rows(path)] == [1] and list(tmp_path.iterdir()) == [
+        path
+    ]
 
 
 def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""`azero match` and `azero elo` for chess and shogi: programs by name, openings from collections and at random, records that other programs read."""
+"""`azero match` and `azero elo` for chess and shogi: programs by name, openings from collections
+and at random, records that other programs read."""
 
 import io
 import sys
@@ -40,8 +41,15 @@ MATE = """PI
 
 
 def request(kind: str, first: str, second: str, games: int = 2, **settings: object) -> MatchRequest:
-    players = [f"{KINDS[kind]}:{sys.executable} {SCRIPT} {mode}?nodes=1&option.skill level=0" for mode in (first, second)]
-    return MatchRequest(*players, games, **{"temperature_moves": 0, "first_name": first, "second_name": second} | settings)  # type: ignore[arg-type]
+    players = [
+        f"{KINDS[kind]}:{sys.executable} {SCRIPT} {mode}?nodes=1&option.skill level=0"
+        for mode in (first, second)
+    ]
+    return MatchRequest(
+        *players,
+        games,
+        **{"temperature_moves": 0, "first_name": first, "second_name": second} | settings,
+    )  # type: ignore[arg-type]
 
 
 def play(wanted: MatchRequest) -> tuple[MatchResult, str]:
@@ -55,13 +63,24 @@ def test_programs_play_and_every_game_is_written(tmp_path: Path, game: str) -> N
     wanted = request(game, "good", "resign", out=tmp_path, game=game)
     result, text = play(wanted)
     assert result == MatchResult(first=Tally(wins=1), second=Tally(wins=1))
-    assert f"game 1: good won as {'White' if game == 'chess' else 'Black'}, 1 moves, resign resigns" in text
-    assert ("good against resign: shogi on 9x9, with an entering-king rule (27 points), at most 512 moves\n" in text) == (game == "shogi")
-    assert play(wanted)[1].startswith("2 of 2 games are in"), "a match that is over goes on with nothing"
+    assert (
+        f"game 1: good won as {'White' if game == 'chess' else 'Black'}, 1 moves, resign resigns"
+        in text
+    )
+    assert (
+        "good against resign: shogi on 9x9, with an entering-king rule (27 points), at "
+        "most 512 moves\n" in text
+    ) == (game == "shogi")
+    assert play(wanted)[1].startswith("2 of 2 games are in"), (
+        "a match that is over goes on with nothing"
+    )
     files = sorted(tmp_path.glob("game0*"))
     if game == "chess":
         read = [next(pgn.read_games(path)) for path in files]
-        assert [(record.tags["White"], record.tags["Black"], record.result, record.tags["Termination"]) for record in read] == [
+        assert [
+            (record.tags["White"], record.tags["Black"], record.result, record.tags["Termination"])
+            for record in read
+        ] == [
             ("good", "resign", "1-0", "normal"),
             ("resign", "good", "0-1", "normal"),
         ]
@@ -71,31 +90,54 @@ def test_programs_play_and_every_game_is_written(tmp_path: Path, game: str) -> N
             ("good", "resign", "black", "%TORYO"),
             ("resign", "good", "white", "%TORYO"),
         ]
-    assert [record.actions for record in read] == [played.actions for played in read_match_games(tmp_path)]
+    assert [record.actions for record in read] == [
+        played.actions for played in read_match_games(tmp_path)
+    ]
     fit = rate([tmp_path], {}, console=Console(file=io.StringIO()))
-    assert {rating.name for rating in fit.ratings} == {"good", "resign"} and fit.ratings[0].name == "good"
+    assert {rating.name for rating in fit.ratings} == {"good", "resign"} and fit.ratings[
+        0
+    ].name == "good"
 
 
 @pytest.mark.parametrize("game", KINDS)
 def test_failures_lose_and_records_say_so(tmp_path: Path, game: str) -> None:
     result, text = play(request(game, "illegal", "good", out=tmp_path))
-    assert result == MatchResult(first=Tally(losses=1), second=Tally(losses=1)) and "illegal move" in text and "2 games lost by a failure of illegal" in text
+    assert (
+        result == MatchResult(first=Tally(losses=1), second=Tally(losses=1))
+        and "illegal move" in text
+        and "2 games lost by a failure of illegal" in text
+    )
     content = (tmp_path / f"game0001.{'pgn' if game == 'chess' else 'csa'}").read_text()
-    assert ('[Termination "rules infraction"]' in content and "0-1" in content) if game == "chess" else content.endswith("%+ILLEGAL_ACTION\n")
+    assert (
+        ('[Termination "rules infraction"]' in content and "0-1" in content)
+        if game == "chess"
+        else content.endswith("%+ILLEGAL_ACTION\n")
+    )
 
 
 def test_endings_of_shogi_in_csa() -> None:
     game = make("shogi")
 
-    def ending(actions: tuple[int, ...], reward: float, how: str = "played out", failed: str = "") -> str:
-        return match_csa(MatchGame(1, None, True, reward, actions, 0, how, failed), None, game, ("a", "b")).split()[-1]  # type: ignore[arg-type]
+    def ending(
+        actions: tuple[int, ...], reward: float, how: str = "played out", failed: str = ""
+    ) -> str:
+        return match_csa(
+            MatchGame(1, None, True, reward, actions, 0, how, failed), None, game, ("a", "b")
+        ).split()[-1]  # type: ignore[arg-type]
 
     (mate,) = csa.parse_games(MATE, "mate")
     around = Position.start(game)
     for name in ["5i5h", "5a5b", "5h5i", "5b5a"] * 3:
         around = around.play(around.parse_action(name))
-    assert ending(mate.actions, 1.0) == "%TSUMI" and around.is_over and ending(around.actions, 0.0) == "%SENNICHITE"
-    assert ending(mate.actions[:4], 1.0, "b resigns") == "%TORYO" and ending(mate.actions[:4], 1.0) == "%-ILLEGAL_ACTION", "perpetual check"
+    assert (
+        ending(mate.actions, 1.0) == "%TSUMI"
+        and around.is_over
+        and ending(around.actions, 0.0) == "%SENNICHITE"
+    )
+    assert (
+        ending(mate.actions[:4], 1.0, "b resigns") == "%TORYO"
+        and ending(mate.actions[:4], 1.0) == "%-ILLEGAL_ACTION"
+    ), "perpetual check"
     assert ending(mate.actions[:4], -1.0, "a: crashed", "a") == "%+ILLEGAL_ACTION"
 
 
@@ -104,31 +146,47 @@ def test_endings_of_shogi_in_csa() -> None:
     [
         ("usi", None, "with an entering-king rule (27 points)"),
         ("usi", False, "without an entering-king rule"),
-        ("random-net:shogi?blocks=1&filters=8", None, "without an entering-king rule"),  # as AlphaZero's matches
+        (
+            "random-net:shogi?blocks=1&filters=8",
+            None,
+            "without an entering-king rule",
+        ),  # as AlphaZero's matches
         ("random-net:shogi?blocks=1&filters=8", True, "with an entering-king rule (27 points)"),
     ],
 )
-def test_a_match_says_whether_an_entering_king_wins(first: str, wanted: bool | None, rule: str) -> None:
+def test_a_match_says_whether_an_entering_king_wins(
+    first: str, wanted: bool | None, rule: str
+) -> None:
     good = f"usi:{sys.executable} {SCRIPT} good"
     match = MatchRequest(good if first == "usi" else first, good, 2, entering_king=wanted)
     rules = match_rules(match, read_sides(match))
-    assert describe_rules(rules) == f"shogi on 9x9, {rule}, at most 512 moves" and rules.entering_king == rule.startswith("with ")
+    assert describe_rules(
+        rules
+    ) == f"shogi on 9x9, {rule}, at most 512 moves" and rules.entering_king == rule.startswith(
+        "with "
+    )
     assert make("shogi", **rules.options()).entering_king == rules.entering_king  # type: ignore[attr-defined]
 
 
 def test_openings_come_from_collections_and_from_lines(tmp_path: Path) -> None:
     chess, shogi = make("chess"), make("shogi")
     games = tmp_path / "some.pgn"
-    games.write_text('[Result "*"]\n\n1. e4 e5 2. Nf3 Nc6 *\n\n[Result "*"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n')
+    games.write_text(
+        '[Result "*"]\n\n1. e4 e5 2. Nf3 Nc6 *\n\n[Result "*"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n'
+    )
     lines = tmp_path / "some.txt"
     lines.write_text("e2e4 e7e5 g1f3 b8c6 # open\n")
-    assert read_openings(games, chess, 4) == read_openings(lines, chess) and [len(opening) for opening in read_openings(games, chess)] == [4, 5]
+    assert read_openings(games, chess, 4) == read_openings(lines, chess) and [
+        len(opening) for opening in read_openings(games, chess)
+    ] == [4, 5]
     record = tmp_path / "some.csa"
     record.write_text("V2.2\nPI\n+\n+7776FU\n-3334FU\n%TORYO\n")
     lines.write_text("7g7f, 3c3d\n")
     assert read_openings(record, shogi) == read_openings(lines, shogi)
     games.write_text('[SetUp "1"]\n[FEN "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"]\n\n1. e4 *\n')
-    with pytest.raises(ValueError, match=r"some.pgn game 1 does not begin with the first position of the game"):
+    with pytest.raises(
+        ValueError, match=r"some.pgn game 1 does not begin with the first position of the game"
+    ):
         read_openings(games, chess)
     lines.write_text("f2f3 e7e5 g2g4 d8h4\n")
     with pytest.raises(ValueError, match=r"some.txt, line 1: the game is over after move 4"):
@@ -144,32 +202,65 @@ def test_random_openings_are_legal_different_and_the_seeds() -> None:
         position = Position.start(game)
         for action in opening:
             position = position.play(action)
-    assert len(draw_openings(game, 25, 1, seed=0)) == np.count_nonzero(Position.start(game).legal) == 20, "no more than there are"
+    assert (
+        len(draw_openings(game, 25, 1, seed=0))
+        == np.count_nonzero(Position.start(game).legal)
+        == 20
+    ), "no more than there are"
 
 
 def test_both_colours_play_the_opening_that_was_drawn(tmp_path: Path) -> None:
     play(request("chess", "resign", "resign", 4, random_plies=3, out=tmp_path))
     games = read_match_games(tmp_path)
-    assert [game.num_opening_moves for game in games] == [3] * 4 and games[0].actions == games[1].actions != games[2].actions
+    assert [game.num_opening_moves for game in games] == [3] * 4 and games[0].actions == games[
+        1
+    ].actions != games[2].actions
 
 
-MATES = ["k7/8/1K6/8/8/8/8/7R w - - 0 1", "K7/8/1k6/8/8/8/8/7r b - - 0 1", "k7/8/1K6/8/8/8/8/7R b - - 0 1"]
+MATES = [
+    "k7/8/1K6/8/8/8/8/7R w - - 0 1",
+    "K7/8/1k6/8/8/8/8/7r b - - 0 1",
+    "k7/8/1K6/8/8/8/8/7R b - - 0 1",
+]
 """The side with the rook mates on h8; in the last one after the other king's only move."""
 
 
 def test_the_stronger_side_of_positions_is_played_by_the_first_player(tmp_path: Path) -> None:
     (tmp_path / "mates.txt").write_text("\n".join(["# mates", *MATES]))
-    wanted = request("chess", "mate", "wait", 4, start_positions=tmp_path / "mates.txt", first_side="stronger", out=tmp_path / "match")
+    wanted = request(
+        "chess",
+        "mate",
+        "wait",
+        4,
+        start_positions=tmp_path / "mates.txt",
+        first_side="stronger",
+        out=tmp_path / "match",
+    )
     result, text = play(wanted)
-    assert result == MatchResult(first=Tally(wins=3), second=Tally(wins=1)) and "as White 3-0-0, as Black 1-0-0" in text
+    assert (
+        result == MatchResult(first=Tally(wins=3), second=Tally(wins=1))
+        and "as White 3-0-0, as Black 1-0-0" in text
+    )
     games = sorted(read_match_games(tmp_path / "match"), key=lambda game: game.number)
-    assert [(game.start, game.opening, len(game.actions)) for game in games] == [(MATES[0], 1, 1), (MATES[1], 2, 1), (MATES[2], 3, 2), (MATES[0], 1, 1)]
+    assert [(game.start, game.opening, len(game.actions)) for game in games] == [
+        (MATES[0], 1, 1),
+        (MATES[1], 2, 1),
+        (MATES[2], 3, 2),
+        (MATES[0], 1, 1),
+    ]
     read = [next(pgn.read_games(path)) for path in sorted((tmp_path / "match").glob("*.pgn"))]
-    assert [record.fen for record in read] == [*MATES, MATES[0]] and [record.result for record in read] == ["1-0", "0-1", "1-0", "1-0"]
+    assert [record.fen for record in read] == [*MATES, MATES[0]] and [
+        record.result for record in read
+    ] == ["1-0", "0-1", "1-0", "1-0"]
     rows = (tmp_path / "match" / "games.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "match" / "games.jsonl").write_text("".join(rows[:2] + rows[3:]))
     again, text = play(wanted)
-    assert again == result and "3 of 4 games are in" in text and "game 3:" in text and "game 4:" not in text
+    assert (
+        again == result
+        and "3 of 4 games are in" in text
+        and "game 3:" in text
+        and "game 4:" not in text
+    )
     with pytest.raises(ValueError, match="one player always had the stronger side"):
         rate([tmp_path / "match"], {})
 
@@ -184,7 +275,10 @@ def test_positions_that_have_no_stronger_side_are_named(tmp_path: Path) -> None:
     (tmp_path / "even.txt").write_text("\n".join([MATES[0], "k6r/8/1K6/8/8/8/8/7R w - - 0 1"]))
     with pytest.raises(ValueError, match=r"even.txt: in 'k6r/.*' neither side has more material"):
         read_starts(tmp_path / "even.txt", make("chess"), need_stronger=True)
-    assert [start.stronger for start in read_starts(tmp_path / "even.txt", make("chess"))] == [0, None]
+    assert [start.stronger for start in read_starts(tmp_path / "even.txt", make("chess"))] == [
+        0,
+        None,
+    ]
     assert [stronger_side(fen) for fen in MATES] == [0, 1, 0]
     with pytest.raises(ValueError, match="is for positions of chess, not of shogi"):
         read_starts(tmp_path / "even.txt", make("shogi"), need_stronger=True)
@@ -193,17 +287,34 @@ def test_positions_that_have_no_stronger_side_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "start", "moves", "ending", "expected"),
     [
-        ("chess", MATES[2], ("a8b8", "h1h8"), "played out", "1... Kb8 {value -0.250, visits 64, line Kb8 Rh8#} 2. Rh8# {value +1.000} 1-0"),
-        ("shogi", "", ("7g7f", "3c3d"), "b resigns", "+7776FU 'value -0.250, visits 64, line +7776FU -3334FU -3334FU 'value +1.000, b resigns %TORYO"),
+        (
+            "chess",
+            MATES[2],
+            ("a8b8", "h1h8"),
+            "played out",
+            "1... Kb8 {value -0.250, visits 64, line Kb8 Rh8#} 2. Rh8# {value +1.000} 1-0",
+        ),
+        (
+            "shogi",
+            "",
+            ("7g7f", "3c3d"),
+            "b resigns",
+            "+7776FU 'value -0.250, visits 64, line +7776FU -3334FU -3334FU 'value "
+            "+1.000, b resigns %TORYO",
+        ),
     ],
 )
-def test_records_say_what_players_thought(name: str, start: str, moves: tuple[str, str], ending: str, expected: str) -> None:
+def test_records_say_what_players_thought(
+    name: str, start: str, moves: tuple[str, str], ending: str, expected: str
+) -> None:
     game = make(name)
     position = Pairing(1, start=start).first_position(game)
     first = position.parse_action(moves[0])
     second = position.play(first).parse_action(moves[1])
     decisions = (Decision(first, -0.25, 64, (first, second)), Decision(second, 1.0))
-    played = MatchGame(1, None, True, 1.0, (first, second), 0, ending, start=start, decisions=decisions)
+    played = MatchGame(
+        1, None, True, 1.0, (first, second), 0, ending, start=start, decisions=decisions
+    )
     suffix, write = RECORDS[name]
     text = write(played, GameConfig.kind(name)(), game, ("a", "b"))
     assert expected in " ".join(text.split())
@@ -216,30 +327,56 @@ def test_programs_by_name() -> None:
         ("stockfish",), "chess", (("Skill Level", "0"), ("Threads", "1")), "nodes 1000"
     )
     fairy = parse_program("usi:fairy-stockfish --quiet?elo=1350&movetime=50&depth=3")
-    assert fairy == UciSpec(("fairy-stockfish", "--quiet"), "shogi", (("UCI_LimitStrength", "true"), ("UCI_Elo", "1350")), "movetime 50 depth 3")
+    assert fairy == UciSpec(
+        ("fairy-stockfish", "--quiet"),
+        "shogi",
+        (("UCI_LimitStrength", "true"), ("UCI_Elo", "1350")),
+        "movetime 50 depth 3",
+    )
     assert fairy.name == "fairy-stockfish, UCI_Elo 1350, movetime 50 depth 3"
     ours = parse_program("uci:azero uci --random-net chess?blocks=2&filters=8?nodes=4")
-    assert ours == UciSpec(("azero", "uci", "--random-net", "chess?blocks=2&filters=8"), "chess", (), "nodes 4")
-    assert parse_program("gnushogi:gnushogi?depth=2") == GnuShogiSpec(("gnushogi",), 2) and parse_program("gnushogi:gnushogi") == GnuShogiSpec(("gnushogi",))
+    assert ours == UciSpec(
+        ("azero", "uci", "--random-net", "chess?blocks=2&filters=8"), "chess", (), "nodes 4"
+    )
+    assert parse_program("gnushogi:gnushogi?depth=2") == GnuShogiSpec(
+        ("gnushogi",), 2
+    ) and parse_program("gnushogi:gnushogi") == GnuShogiSpec(("gnushogi",))
     assert parse_program("checkpoint:runs/chess?visits=1") is None
-    assert parse_player("random-net:chess?blocks=2&filters=8") == RandomNetSpec("chess", blocks=2, filters=8)
+    assert parse_player("random-net:chess?blocks=2&filters=8") == RandomNetSpec(
+        "chess", blocks=2, filters=8
+    )
     small = RandomNetSpec("chess", blocks=2, filters=8).config
-    assert (small.game.name, small.network.blocks, small.network.filters, small.network.policy_filters) == ("chess", 2, 8, 256)
+    assert (
+        small.game.name,
+        small.network.blocks,
+        small.network.filters,
+        small.network.policy_filters,
+    ) == ("chess", 2, 8, 256)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"first": "uci:stockfish?skil=3"}, "skil=3 in 'uci:stockfish.skil=3' is not understood; there are skill, elo, nodes, movetime, depth"),
+        (
+            {"first": "uci:stockfish?skil=3"},
+            "skil=3 in 'uci:stockfish.skil=3' is not understood; there are skill, elo, "
+            "nodes, movetime, depth",
+        ),
         ({"first": "gnushogi:x?nodes=3"}, "gnushogi takes depth=NUMBER"),
         ({"first": "uci:"}, "'uci:' is not a player; a player is"),
         ({"game": "shogi"}, "plays chess, not shogi on 9x9"),
         ({"komi": 0.5}, "size, komi and suicide are settings of Go, not of chess"),
         ({"entering_king": True}, "entering-king is a setting of shogi, not of chess"),
         ({"random_plies": 0}, "random-plies is at least 1"),
-        ({"random_plies": 1, "start_positions": Path("x.txt")}, "start-positions takes the place of openings"),
+        (
+            {"random_plies": 1, "start_positions": Path("x.txt")},
+            "start-positions takes the place of openings",
+        ),
         ({"first_side": "stronger"}, "first-side needs start-positions"),
-        ({"start_positions": Path("nowhere.txt")}, "cannot read the start positions in nowhere.txt"),
+        (
+            {"start_positions": Path("nowhere.txt")},
+            "cannot read the start positions in nowhere.txt",
+        ),
         ({"second": f"usi:{sys.executable} {SCRIPT} good"}, "plays shogi, not chess on 8x8"),
         ({"second": "random-net:go5"}, "plays chess, not go on 5x5"),
     ],

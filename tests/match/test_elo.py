@@ -5,7 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from azero.match.elo import ELO_SCALE, EloFit, PairResult, Rating, elo_difference, expected_score, fit_elo
+from azero.match.elo import (
+    ELO_SCALE,
+    EloFit,
+    PairResult,
+    Rating,
+    elo_difference,
+    expected_score,
+    fit_elo,
+)
 
 
 def test_the_logistic_has_base_ten() -> None:
@@ -18,11 +26,13 @@ def test_a_single_pair_has_the_closed_form() -> None:
     fit = fit_elo([PairResult("a", "b", 30, 20, 50, alternating=True)], prior=0)
     low, high = fit.ratings
     assert low.elo == 0 and low.low == low.high == 0 and fit.advantage is None
-    # Davidson with two players fits the three shares exactly: the odds of the decided games, and nu = draws / sqrt(wins x losses).
+    # Davidson with two players fits the three shares exactly: the odds of the decided games, and nu
+    # = draws / sqrt(wins x losses).
     assert high.elo == pytest.approx(400 * np.log10(50 / 30), rel=1e-3)
     nu = 20 / np.sqrt(30 * 50)
     assert fit.draw_share == pytest.approx(nu / (2 + nu), rel=3e-3)
-    # The odds' standard error by the delta method, which the exact fit makes exact: sqrt(1/wins + 1/losses).
+    # The odds' standard error by the delta method, which the exact fit makes exact: sqrt(1/wins +
+    # 1/losses).
     assert high.deviation == pytest.approx(np.sqrt(1 / 30 + 1 / 50) / ELO_SCALE, rel=1e-3)
     assert high.high - high.elo == pytest.approx(1.959964 * high.deviation)
     assert (low.games, low.score) == (100, 0.4)
@@ -30,7 +40,8 @@ def test_a_single_pair_has_the_closed_form() -> None:
 
 def test_draws_as_halves_have_the_closed_form() -> None:
     fit = fit_elo([PairResult("a", "b", 30, 20, 50, alternating=True)], draws="half", prior=0)
-    # As in Ordo: the logistic gives the expected score. Fisher information of 100 games at 60%: 100 x 0.24 x (ln 10 / 400)^2.
+    # As in Ordo: the logistic gives the expected score. Fisher information of 100 games at 60%: 100
+    # x 0.24 x (ln 10 / 400)^2.
     assert fit.ratings[1].elo == pytest.approx(elo_difference(0.6)) and fit.draw_share == 0
     assert fit.ratings[1].deviation == pytest.approx(1 / np.sqrt(24) / ELO_SCALE)
 
@@ -43,7 +54,8 @@ def test_the_first_movers_advantage_has_the_closed_form() -> None:
 
 
 def _tournament(seed: int, nu: float, advantage: float, games: int) -> tuple[np.ndarray, EloFit]:
-    """Return the true ratings of six players and those found from `games` games of each pair with each colour."""
+    """Return the true ratings of six players and those found from `games` games of each pair with
+    each colour."""
     generator = np.random.default_rng(seed)
     truth = np.concatenate([[0.0], generator.normal(100, 250, 5)])
     results = []
@@ -55,16 +67,36 @@ def _tournament(seed: int, nu: float, advantage: float, games: int) -> tuple[np.
     return truth, fit_elo(results, {"0": 0.0})
 
 
-@pytest.mark.parametrize(("nu", "advantage", "games"), [(0.0, 0.0, 40), (0.0, 60.0, 8), (0.6, 60.0, 30)])
-def test_all_ratings_of_a_tournament_lie_in_their_intervals_together(nu: float, advantage: float, games: int) -> None:
+@pytest.mark.parametrize(
+    ("nu", "advantage", "games"), [(0.0, 0.0, 40), (0.0, 60.0, 8), (0.6, 60.0, 30)]
+)
+def test_all_ratings_of_a_tournament_lie_in_their_intervals_together(
+    nu: float, advantage: float, games: int
+) -> None:
     tournaments = [_tournament(seed, nu, advantage, games) for seed in range(100)]
-    together = sum(all(r.low <= t <= r.high for r, t in zip(_in_order(fit), truth, strict=True)) for truth, fit in tournaments)
+    together = sum(
+        all(r.low <= t <= r.high for r, t in zip(_in_order(fit), truth, strict=True))
+        for truth, fit in tournaments
+    )
     assert together >= 90, "95 expected"
-    alone = np.mean([abs(r.elo - t) <= 1.96 * r.deviation for truth, fit in tournaments for r, t in zip(_in_order(fit), truth, strict=True) if r.deviation])
+    alone = np.mean(
+        [
+            abs(r.elo - t) <= 1.96 * r.deviation
+            for truth, fit in tournaments
+            for r, t in zip(_in_order(fit), truth, strict=True)
+            if r.deviation
+        ]
+    )
     assert 0.91 < alone < 0.98, "the standard errors are honest by themselves"
-    deviates = [(fit.advantage - advantage) / fit.advantage_deviation for _, fit in tournaments if fit.advantage is not None]
+    deviates = [
+        (fit.advantage - advantage) / fit.advantage_deviation
+        for _, fit in tournaments
+        if fit.advantage is not None
+    ]
     assert len(deviates) == 100 and np.mean(np.abs(deviates) < 1.96) > 0.89
-    assert np.mean([fit.draw_share for _, fit in tournaments]) == pytest.approx(nu / (2 + nu), abs=0.01)
+    assert np.mean([fit.draw_share for _, fit in tournaments]) == pytest.approx(
+        nu / (2 + nu), abs=0.01
+    )
 
 
 def _in_order(fit: EloFit) -> list[Rating]:
@@ -72,16 +104,27 @@ def _in_order(fit: EloFit) -> list[Rating]:
 
 
 def test_two_anchors_hold_and_order_does_not_matter() -> None:
-    results = [PairResult("low", "mid", 20, 0, 80, True), PairResult("mid", "high", 25, 0, 75, True)]
+    results = [
+        PairResult("low", "mid", 20, 0, 80, True),
+        PairResult("mid", "high", 25, 0, 75, True),
+    ]
     turned = [PairResult("high", "mid", 75, 0, 25, True), PairResult("low", "mid", 20, 0, 80, True)]
-    ratings = {rating.name: rating for rating in fit_elo(results, {"low": 1000.0, "high": 1500.0}).ratings}
-    other = {rating.name: rating for rating in fit_elo(turned, {"low": 1000.0, "high": 1500.0}).ratings}
+    ratings = {
+        rating.name: rating for rating in fit_elo(results, {"low": 1000.0, "high": 1500.0}).ratings
+    }
+    other = {
+        rating.name: rating for rating in fit_elo(turned, {"low": 1000.0, "high": 1500.0}).ratings
+    }
     assert ratings["low"].elo == 1000 and ratings["high"].elo == 1500
-    assert 1230 < ratings["mid"].elo < 1330 and ratings["mid"].elo == pytest.approx(other["mid"].elo)
+    assert 1230 < ratings["mid"].elo < 1330 and ratings["mid"].elo == pytest.approx(
+        other["mid"].elo
+    )
 
 
 def test_a_clean_sweep_stays_finite() -> None:
-    _, best = fit_elo([PairResult("old", "new", 0, 0, 200), PairResult("new", "old", 200, 0, 0)]).ratings
+    _, best = fit_elo(
+        [PairResult("old", "new", 0, 0, 200), PairResult("new", "old", 200, 0, 0)]
+    ).ratings
     # One virtual game, half won and half lost.
     assert best.elo == pytest.approx(elo_difference(400.5 / 401), abs=1)
     assert 300 < best.low < best.elo < best.high < 2000
@@ -89,7 +132,9 @@ def test_a_clean_sweep_stays_finite() -> None:
 
 def test_colours_that_say_nothing_leave_the_difference_open() -> None:
     _, one_sided = fit_elo([PairResult("a", "b", 300, 0, 100)]).ratings
-    assert one_sided.deviation > 250, "a always moved first: strength and advantage cannot be told apart"
+    assert one_sided.deviation > 250, (
+        "a always moved first: strength and advantage cannot be told apart"
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,10 +142,20 @@ def test_colours_that_say_nothing_leave_the_difference_open() -> None:
     [
         ([], None, "no games"),
         ([PairResult("a", "a", 1, 0, 0)], None, "'a' cannot be rated by games against itself"),
-        ([PairResult("a", "b", 1, 0, 0)], {"c": 0.0}, "anchors without games: 'c'; the players are: 'a', 'b'"),
-        ([PairResult("a", "b", 1, 0, 0), PairResult("c", "d", 1, 0, 0)], None, "no games connect 'c', 'd' with 'a'"),
+        (
+            [PairResult("a", "b", 1, 0, 0)],
+            {"c": 0.0},
+            "anchors without games: 'c'; the players are: 'a', 'b'",
+        ),
+        (
+            [PairResult("a", "b", 1, 0, 0), PairResult("c", "d", 1, 0, 0)],
+            None,
+            "no games connect 'c', 'd' with 'a'",
+        ),
     ],
 )
-def test_what_cannot_be_rated_is_said(results: list[PairResult], anchors: dict[str, float] | None, message: str) -> None:
+def test_what_cannot_be_rated_is_said(
+    results: list[PairResult], anchors: dict[str, float] | None, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         fit_elo(results, anchors)

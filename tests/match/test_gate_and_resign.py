@@ -22,12 +22,19 @@ def test_the_gate_opens_above_55_percent_and_not_at_it() -> None:
 
 
 def test_lowest_points_by_hand() -> None:
-    roots = np.array([[0.1, -0.9, -0.6, 0.9, 0.0], [0.2, -0.3, -0.4, 0.5, -1.0], [0.1, 0.2, 0.3, 0.4, 0.5]], np.float32)
-    children = np.array([[0.1, -0.8, -0.5, 0.9, -9.0], [0.1, -0.2, -0.7, 0.5, -1.0], [0.1, 0.2, 0.3, 0.4, 0.5]], np.float32)
+    roots = np.array(
+        [[0.1, -0.9, -0.6, 0.9, 0.0], [0.2, -0.3, -0.4, 0.5, -1.0], [0.1, 0.2, 0.3, 0.4, 0.5]],
+        np.float32,
+    )
+    children = np.array(
+        [[0.1, -0.8, -0.5, 0.9, -9.0], [0.1, -0.2, -0.7, 0.5, -1.0], [0.1, 0.2, 0.3, 0.4, 0.5]],
+        np.float32,
+    )
     to_play = np.array([[0, 1, 0, 1, 0]] * 3)
     rewards = np.array([[1, -1], [0, 0], [-1, 1]], np.float32)
     points = lowest_points(rewards, roots, children, to_play, np.array([4, 4, 1]))
-    # Won by the first mover: its worst move is the third. Drawn: both sides count. One move by the loser: nothing to give up.
+    # Won by the first mover: its worst move is the third. Drawn: both sides count. One move by the
+    # loser: nothing to give up.
     np.testing.assert_allclose(points, [-0.5, -0.4, 1.0])
 
 
@@ -37,7 +44,13 @@ def test_the_threshold_is_the_largest_that_keeps_its_promise() -> None:
         calibration = ResignCalibration(0.05, 200)
         calibration.add(generator.uniform(-1, 0, games))
         threshold = calibration.threshold
-        assert calibration.false_positives() < 0.05 <= calibration.false_positives(float(np.nextafter(np.float32(threshold), np.float32(0))))
+        assert (
+            calibration.false_positives()
+            < 0.05
+            <= calibration.false_positives(
+                float(np.nextafter(np.float32(threshold), np.float32(0)))
+            )
+        )
 
 
 def test_the_promise_holds_on_new_games() -> None:
@@ -73,7 +86,9 @@ def test_only_recent_games_count_and_the_state_survives() -> None:
     assert copy.games == 30
 
 
-@pytest.mark.parametrize("arguments", [(0.0, 200, 2000), (1.0, 200, 2000), (0.05, 0, 2000), (0.05, 300, 200)])
+@pytest.mark.parametrize(
+    "arguments", [(0.0, 200, 2000), (1.0, 200, 2000), (0.05, 0, 2000), (0.05, 300, 200)]
+)
 def test_impossible_calibrations_are_refused(arguments: tuple[float, int, int]) -> None:
     with pytest.raises(ValueError, match="not"):
         ResignCalibration(*arguments)

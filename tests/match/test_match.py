@@ -20,7 +20,9 @@ def _other_search(params, key, roots):  # type: ignore[no-untyped-def]
     return nim_search(params, key, roots)
 
 
-@pytest.mark.parametrize("search_b", [nim_search, _other_search], ids=["one search", "two searches"])
+@pytest.mark.parametrize(
+    "search_b", [nim_search, _other_search], ids=["one search", "two searches"]
+)
 def test_the_perfect_player_wins_with_either_colour(search_b) -> None:  # type: ignore[no-untyped-def]
     match = make_match(Nim(7), nim_search, search_b, 8, moves_per_chunk=3)
     games = match(1, 0, jax.random.key(0))
@@ -36,9 +38,13 @@ def test_the_perfect_player_wins_with_either_colour(search_b) -> None:  # type: 
 
 def test_every_recorded_game_replays_to_its_reward() -> None:
     game = Nim(9)
-    games = make_match(game, nim_search, nim_search, 40, temperature_moves=4)(0, 0, jax.random.key(5))
+    games = make_match(game, nim_search, nim_search, 40, temperature_moves=4)(
+        0, 0, jax.random.key(5)
+    )
     assert len({tuple(row) for row in games.actions.tolist()}) > 4
-    for row, length, reward, a_first in zip(games.actions, games.lengths, games.rewards, games.a_moves_first, strict=True):
+    for row, length, reward, a_first in zip(
+        games.actions, games.lengths, games.rewards, games.a_moves_first, strict=True
+    ):
         state = game.init()
         for action in row[:length]:
             assert not game.is_terminal(state)
@@ -50,15 +56,22 @@ def test_every_recorded_game_replays_to_its_reward() -> None:
 def test_openings_are_played_with_both_colours() -> None:
     # One move or two are given: with an odd number the second mover of the game is to move.
     openings = np.array([[0, -1], [0, 1]], np.int32)
-    games = make_match(Nim(7), nim_search, nim_search, 4)(1, 0, jax.random.key(0), openings=openings)
+    games = make_match(Nim(7), nim_search, nim_search, 4)(
+        1, 0, jax.random.key(0), openings=openings
+    )
     assert games.a_moves_first.tolist() == [False, True, True, False]
-    for index, (a_first, given) in enumerate(zip(games.a_moves_first, [*openings, *openings], strict=True)):
+    for index, (a_first, given) in enumerate(
+        zip(games.a_moves_first, [*openings, *openings], strict=True)
+    ):
         state = Nim(7).init()
         played = [int(action) for action in given if action >= 0]
         perfect_turn = a_first == (len(played) % 2 == 0)
         for action in [*played, *games.actions[index, : games.lengths[index]].tolist()]:
             state = Nim(7).step(state, action)
-        assert Nim(7).is_terminal(state) and Nim(7).rewards(state)[0 if a_first else 1] == games.rewards[index]
+        assert (
+            Nim(7).is_terminal(state)
+            and Nim(7).rewards(state)[0 if a_first else 1] == games.rewards[index]
+        )
         assert perfect_turn == (index < 2), "in the first half A is to move after the opening"
 
 
@@ -83,40 +96,72 @@ def test_players_do_not_talk_to_each_other_across_devices() -> None:
     mesh, game = make_mesh(), Nim(7)
     think = functools.partial(_think, game, nim_search, _other_search, 2)
     start, chunk, _ = _compile(game, think, mesh.size, 4, mesh)
-    text = chunk.lower(1, 0, start(jax.random.split(jax.random.key(0), mesh.size), np.zeros((mesh.size, 0), np.int32))).compile().as_text()
-    assert not [name for name in ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter") if name in text]
+    text = (
+        chunk.lower(
+            1,
+            0,
+            start(
+                jax.random.split(jax.random.key(0), mesh.size), np.zeros((mesh.size, 0), np.int32)
+            ),
+        )
+        .compile()
+        .as_text()
+    )
+    assert not [
+        name
+        for name in (
+            "all-reduce",
+            "all-gather",
+            "all-to-all",
+            "collective-permute",
+            "reduce-scatter",
+        )
+        if name in text
+    ]
 
 
 def test_more_simulations_win_at_tictactoe() -> None:
     game = make("tictactoe")
 
     def search(simulations: int) -> SearchFn:
-        return PuctConfig(num_simulations=simulations, dirichlet_fraction=0.0).build(game, rollout_leaf(game))
+        return PuctConfig(num_simulations=simulations, dirichlet_fraction=0.0).build(
+            game, rollout_leaf(game)
+        )
 
-    result = make_match(game, search(64), search(1), 64, temperature_moves=1, moves_per_chunk=10)((), (), jax.random.key(0)).result
+    result = make_match(game, search(64), search(1), 64, temperature_moves=1, moves_per_chunk=10)(
+        (), (), jax.random.key(0)
+    ).result
     assert result.total.interval[0] > 0.65
 
 
 @pytest.mark.parametrize("count", [1, 7, 10, 50])
 def test_any_number_of_games_is_played_on_any_number_of_devices(count) -> None:
-    """More games are played than count where they do not fill the halves of 8 devices; the result is of exactly those that were asked for."""
+    """More games are played than count where they do not fill the halves of 8 devices; the result
+    is of exactly those that were asked for."""
     match = make_match(Nim(7), nim_search, nim_search, count, temperature_moves=3, mesh=make_mesh())
     games = match(0, 0, jax.random.key(0))
     first = -(-count // 2)
     assert games.a_moves_first.tolist() == [True] * first + [False] * (count - first)
     assert (games.result.first.games, games.result.second.games) == (first, count - first)
     assert len(games.lengths) == len(games.actions) == len(games.values) == count
-    for actions, length, reward, a_first in zip(games.actions, games.lengths, games.rewards, games.a_moves_first, strict=True):
+    for actions, length, reward, a_first in zip(
+        games.actions, games.lengths, games.rewards, games.a_moves_first, strict=True
+    ):
         state = functools.reduce(Nim(7).step, actions[:length].tolist(), Nim(7).init())
         assert Nim(7).is_terminal(state) and Nim(7).rewards(state)[0 if a_first else 1] == reward
 
 
 def test_openings_of_games_that_do_not_fill_the_devices() -> None:
     openings = np.array([[0, -1], [0, 1], [1, -1]], np.int32)
-    games = make_match(Nim(7), nim_search, nim_search, 5, mesh=make_mesh())(1, 0, jax.random.key(0), openings=openings)
+    games = make_match(Nim(7), nim_search, nim_search, 5, mesh=make_mesh())(
+        1, 0, jax.random.key(0), openings=openings
+    )
     assert games.a_moves_first.tolist() == [False, True, False, True, False]
     for index, given in enumerate([*openings, *openings[:2]]):
-        moves = [*(int(action) for action in given if action >= 0), *games.actions[index, : games.lengths[index]].tolist()]
+        moves = [
+            *(int(action) for action in given if action >= 0),
+            *games.actions[index, : games.lengths[index]].tolist(),
+        ]
         state = functools.reduce(Nim(7).step, moves, Nim(7).init())
         assert Nim(7).rewards(state)[0 if games.a_moves_first[index] else 1] == games.rewards[index]
 
@@ -138,5 +183,7 @@ def test_wilson_interval_matches_published_values() -> None:
 
 def test_result_is_written_out() -> None:
     text = str(MatchResult(first=Tally(10, 0, 0), second=Tally(8, 1, 1)))
-    assert text.startswith("18 wins, 1 draws, 1 losses: 92.5%") and text.endswith("moving first 10-0-0, second 8-1-1")
+    assert text.startswith("18 wins, 1 draws, 1 losses: 92.5%") and text.endswith(
+        "moving first 10-0-0, second 8-1-1"
+    )
     assert np.isclose(MatchResult(Tally(1), Tally(0, 1, 0)).total.score, 0.75)

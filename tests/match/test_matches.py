@@ -1,4 +1,5 @@
-"""`azero match` and `azero elo`: programs on both sides, openings, tests that stop, directories that go on, ratings of what they hold."""
+"""`azero match` and `azero elo`: programs on both sides, openings, tests that stop, directories
+that go on, ratings of what they hold."""
 
 import dataclasses
 import io
@@ -37,7 +38,17 @@ def program(mode: str, score: str = "") -> str:
 
 def request(first: str, second: str, games: int = 4, **settings: object) -> MatchRequest:
     return MatchRequest(
-        program(first), program(second), games, **{"temperature_moves": 0, "size": 3, "komi": 0.5, "first_name": first, "second_name": second} | settings
+        program(first),
+        program(second),
+        games,
+        **{
+            "temperature_moves": 0,
+            "size": 3,
+            "komi": 0.5,
+            "first_name": first,
+            "second_name": second,
+        }
+        | settings,
     )  # type: ignore[arg-type]
 
 
@@ -48,17 +59,34 @@ def play(wanted: MatchRequest) -> tuple[MatchResult, str]:
 
 
 def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
-    # Whoever has Black wins if it is "corner", which puts a stone on the board; else White wins by the komi.
+    # Whoever has Black wins if it is "corner", which puts a stone on the board; else White wins by
+    # the komi.
     result, text = play(request("corner", "pass", workers=2, out=tmp_path / "match"))
     assert result == MatchResult(first=Tally(wins=2), second=Tally(wins=2))
-    assert text.startswith("corner against pass: go on 3x3, area scoring, komi 0.5, positional superko, no suicide, at most 18 moves\n")
-    assert "corner against pass: 4 wins, 0 draws, 0 losses: 100.0% (no interval: all games are of one group)" in text
-    assert "2 games repeat an earlier one" in text and "The 2 different games alone: 2 wins, 0 draws, 0 losses: 100.0%" in text
+    assert text.startswith(
+        "corner against pass: go on 3x3, area scoring, komi 0.5, positional superko, no "
+        "suicide, at most 18 moves\n"
+    )
+    assert (
+        "corner against pass: 4 wins, 0 draws, 0 losses: 100.0% (no interval: all games "
+        "are of one group)" in text
+    )
+    assert (
+        "2 games repeat an earlier one" in text
+        and "The 2 different games alone: 2 wins, 0 draws, 0 losses: 100.0%" in text
+    )
     facts = read_match(tmp_path / "match")
-    assert facts["result"]["score"] == 1.0 and facts["result"]["as_first_mover"] == {"wins": 2, "draws": 0, "losses": 0}
+    assert facts["result"]["score"] == 1.0 and facts["result"]["as_first_mover"] == {
+        "wins": 2,
+        "draws": 0,
+        "losses": 0,
+    }
     assert [side["name"] for side in facts["players"]] == ["corner", "pass"]
     records = [next(read_games(path)) for path in sorted((tmp_path / "match").glob("*.sgf"))]
-    assert [(record.players, record.result, record.komi) for record in records[:2]] == [(("corner", "pass"), "B+8.5", 0.5), (("pass", "corner"), "W+0.5", 0.5)]
+    assert [(record.players, record.result, record.komi) for record in records[:2]] == [
+        (("corner", "pass"), "B+8.5", 0.5),
+        (("pass", "corner"), "W+0.5", 0.5),
+    ]
     assert records[0].moves[0] == (0, 6) and records[0].rules == "Chinese"
 
 
@@ -66,7 +94,14 @@ def test_two_programs_play_and_every_game_is_written(tmp_path: Path) -> None:
 def test_whether_suicide_is_legal_may_be_said(tmp_path: Path, suicide: bool, rules: str) -> None:
     """White's second stone in a black corner takes the liberty of the first."""
     (tmp_path / "openings.txt").write_text("B3 A3 B2 C1 A1 A2\n")
-    wanted = request("pass", "pass", 2, suicide=suicide, openings=tmp_path / "openings.txt", out=tmp_path / "match")
+    wanted = request(
+        "pass",
+        "pass",
+        2,
+        suicide=suicide,
+        openings=tmp_path / "openings.txt",
+        out=tmp_path / "match",
+    )
     if not suicide:
         with pytest.raises(ValueError, match="'A2' is not a legal move here"):
             play(wanted)
@@ -86,12 +121,22 @@ def test_a_match_goes_on_where_it_stopped_and_no_other_may(tmp_path: Path) -> No
     wanted = request("corner", "pass", out=tmp_path)
     play(wanted)
     rows = read_rows(tmp_path / "games.jsonl")
-    (tmp_path / "games.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows if row["number"] != 3) + '{"number": 9, "torn')
+    (tmp_path / "games.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows if row["number"] != 3)
+        + '{"number": 9, "torn'
+    )
     result, text = play(wanted)
     assert "3 of 4 games are in" in text and "game 3:" in text and "game 2:" not in text
-    assert result.total == Tally(wins=4) and sorted(game.number for game in read_match_games(tmp_path)) == [1, 2, 3, 4]
-    assert "game 1:" not in play(request("corner", "pass", out=tmp_path, workers=3))[1], "how many at once may differ"
-    for different, games in ("there komi: 0.5; here komi: 5.5", 6), ("there games: 4, komi: 0.5; here games: 2, komi: 5.5", 2):
+    assert result.total == Tally(wins=4) and sorted(
+        game.number for game in read_match_games(tmp_path)
+    ) == [1, 2, 3, 4]
+    assert "game 1:" not in play(request("corner", "pass", out=tmp_path, workers=3))[1], (
+        "how many at once may differ"
+    )
+    for different, games in (
+        ("there komi: 0.5; here komi: 5.5", 6),
+        ("there games: 4, komi: 0.5; here games: 2, komi: 5.5", 2),
+    ):
         with pytest.raises(ValueError, match=rf"another match \({different}\)"):
             play(request("corner", "pass", games, komi=5.5, out=tmp_path))
     longer, text = play(request("corner", "pass", 6, out=tmp_path))
@@ -106,7 +151,11 @@ def test_a_match_goes_on_where_it_stopped_and_no_other_may(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("mode", "ending"),
-    [("late-crash", "crashed at 'genmove"), ("illegal", "illegal move: 'Z9' is not a legal move"), ("late-silent", "no answer in time to 'genmove")],
+    [
+        ("late-crash", "crashed at 'genmove"),
+        ("illegal", "illegal move: 'Z9' is not a legal move"),
+        ("late-silent", "no answer in time to 'genmove"),
+    ],
 )
 def test_failures_lose_and_are_named(tmp_path: Path, mode: str, ending: str) -> None:
     result, text = play(request("pass", mode, 2, timeout=1.0, workers=2, out=tmp_path))
@@ -119,63 +168,116 @@ def test_failures_lose_and_are_named(tmp_path: Path, mode: str, ending: str) -> 
 @pytest.mark.parametrize(
     ("mode", "how", "games"),
     [
-        ("deaf", "no answer in time to 'boardsize 3'; it said: loading weights / no such file: weights.bin", 0),
+        (
+            "deaf",
+            "no answer in time to 'boardsize 3'; it said: loading weights / no such file: "
+            "weights.bin",
+            0,
+        ),
         ("crash", "crashed at 'genmove", 1),
         ("silent", "no answer in time to 'genmove", 1),
     ],
 )
-def test_a_side_that_never_plays_makes_no_match(tmp_path: Path, mode: str, how: str, games: int) -> None:
+def test_a_side_that_never_plays_makes_no_match(
+    tmp_path: Path, mode: str, how: str, games: int
+) -> None:
     """It was once "2 wins, 100%" against a program that never answered boardsize."""
-    with pytest.raises(ValueError, match=f"no match: {mode} \\(gtp:.* {mode}\\) never played a move: {mode}: {how}"):
+    with pytest.raises(
+        ValueError, match=f"no match: {mode} \\(gtp:.* {mode}\\) never played a move: {mode}: {how}"
+    ):
         play(request("pass", mode, 2, timeout=0.5, out=tmp_path))
     assert len(read_match_games(tmp_path)) == games and not list(tmp_path.glob("*result*"))
 
 
 def test_a_program_that_counts_otherwise_is_counted(tmp_path: Path) -> None:
-    wanted = MatchRequest(program("pass", "W+0.5"), program("pass", "B+3"), 2, size=3, komi=0.5, first_name="right", second_name="wrong", out=tmp_path)
+    wanted = MatchRequest(
+        program("pass", "W+0.5"),
+        program("pass", "B+3"),
+        2,
+        size=3,
+        komi=0.5,
+        first_name="right",
+        second_name="wrong",
+        out=tmp_path,
+    )
     _, text = play(wanted)
     assert "2 games whose score a program counts differently" in text
     assert {game.disagreement for game in read_match_games(tmp_path)} == {"wrong says B+3"}
 
 
 @pytest.mark.parametrize(("komi", "is_agreed"), [(10.5, True), (0.5, False)])
-def test_dead_stones_left_on_the_board_are_no_disagreement_unless_they_decide(tmp_path: Path, komi: float, is_agreed: bool) -> None:
+def test_dead_stones_left_on_the_board_are_no_disagreement_unless_they_decide(
+    tmp_path: Path, komi: float, is_agreed: bool
+) -> None:
     """Black's stone at E3 is dead: Black leads by 6 points as it stands, White by 5 without it."""
     (tmp_path / "openings.txt").write_text("B1 C1 B2 C2 B3 C3 B4 C4 B5 C5 E3\n")
     claim = f"W+{komi + 5}"
     players = (program("pass", claim), program("pass", claim))
-    wanted = MatchRequest(*players, 2, size=5, komi=komi, first_name="one", second_name="two", openings=tmp_path / "openings.txt", out=tmp_path / "match")
+    wanted = MatchRequest(
+        *players,
+        2,
+        size=5,
+        komi=komi,
+        first_name="one",
+        second_name="two",
+        openings=tmp_path / "openings.txt",
+        out=tmp_path / "match",
+    )
     _, text = play(wanted)
     games = read_match_games(tmp_path / "match")
     assert {game.margin for game in games} == {6 - komi}
     assert ("counts differently" in text) != is_agreed
     expected = (-15.5, "") if is_agreed else (None, f"one says {claim}; two says {claim}")
-    assert {(game.cleared_margin, "; ".join(sorted(game.disagreement.split("; ")))) for game in games} == {expected}
+    assert {
+        (game.cleared_margin, "; ".join(sorted(game.disagreement.split("; ")))) for game in games
+    } == {expected}
 
 
 def test_openings_are_played_with_both_colours(tmp_path: Path) -> None:
     (tmp_path / "openings.txt").write_text("B2 A1 # centre\n\nb2,a1\nC3 C2 C1\n")
-    _, text = play(request("pass", "corner", 6, openings=tmp_path / "openings.txt", out=tmp_path / "match"))
+    _, text = play(
+        request("pass", "corner", 6, openings=tmp_path / "openings.txt", out=tmp_path / "match")
+    )
     assert "from 2 independent groups of games" in text
     games = sorted(read_match_games(tmp_path / "match"), key=lambda game: game.number)
-    assert [game.opening for game in games] == [1, 1, 2, 2, 1, 1] and [game.num_opening_moves for game in games] == [2, 2, 3, 3, 2, 2]
-    assert games[0].actions[:2] == games[1].actions[:2] == (4, 6) and games[2].actions[:3] == (2, 5, 8)
+    assert [game.opening for game in games] == [1, 1, 2, 2, 1, 1] and [
+        game.num_opening_moves for game in games
+    ] == [2, 2, 3, 3, 2, 2]
+    assert games[0].actions[:2] == games[1].actions[:2] == (4, 6) and games[2].actions[:3] == (
+        2,
+        5,
+        8,
+    )
 
 
 def test_a_test_stops_a_match(tmp_path: Path) -> None:
     result, text = play(request("corner", "pass", 400, sprt=(0.0, 200.0), out=tmp_path))
-    assert result.total.games < 60 and "the test is decided: corner is stronger by at least 200 Elo" in text
+    assert (
+        result.total.games < 60
+        and "the test is decided: corner is stronger by at least 200 Elo" in text
+    )
     assert "at least 200" in read_match(tmp_path)["result"]["sprt"]
-    assert "game 1:" not in play(request("corner", "pass", 400, sprt=(0.0, 200.0), out=tmp_path))[1], "and it stays stopped"
+    assert (
+        "game 1:" not in play(request("corner", "pass", 400, sprt=(0.0, 200.0), out=tmp_path))[1]
+    ), "and it stays stopped"
 
 
 def test_two_networks_play_in_rounds_and_go_on(tmp_path: Path) -> None:
     (tmp_path / "openings.txt").write_text("a1 b2 c3\nb2\n")
-    settings = {"games": 8, "temperature_moves": 9, "openings": tmp_path / "openings.txt", "out": tmp_path / "match"}
-    wanted = MatchRequest("random-net:tictactoe?visits=0", "random-net:tictactoe?visits=0&seed=3", **settings)  # type: ignore[arg-type]
+    settings = {
+        "games": 8,
+        "temperature_moves": 9,
+        "openings": tmp_path / "openings.txt",
+        "out": tmp_path / "match",
+    }
+    wanted = MatchRequest(
+        "random-net:tictactoe?visits=0", "random-net:tictactoe?visits=0&seed=3", **settings
+    )  # type: ignore[arg-type]
     first, _ = play(wanted)
     games = sorted(read_match_games(tmp_path / "match"), key=lambda game: game.number)
-    assert [game.number for game in games] == list(range(1, 9)) and [game.num_opening_moves for game in games] == [3, 3, 1, 1] * 2
+    assert [game.number for game in games] == list(range(1, 9)) and [
+        game.num_opening_moves for game in games
+    ] == [3, 3, 1, 1] * 2
     board = make("tictactoe")
     for game in games:
         state = board.init()
@@ -202,9 +304,24 @@ def test_mistakes_are_named(settings: dict[str, object], message: str) -> None:
 
 def test_boards_that_do_not_fit_are_named_before_anything_is_written(tmp_path: Path) -> None:
     for first, second, settings, message in [
-        ("random-net:go5", "random-net:go7", {}, "random go7, 32 visits, gumbel plays go on 7x7, not go on 5x5"),
-        ("random-net:go5", program("pass"), {"size": 9}, "random go5, 16 visits, gumbel plays go on 5x5, not go on 9x9"),
-        ("random-net:tictactoe", program("pass"), {}, "plays Go on a square board, not tictactoe on 3x3"),
+        (
+            "random-net:go5",
+            "random-net:go7",
+            {},
+            "random go7, 32 visits, gumbel plays go on 7x7, not go on 5x5",
+        ),
+        (
+            "random-net:go5",
+            program("pass"),
+            {"size": 9},
+            "random go5, 16 visits, gumbel plays go on 5x5, not go on 9x9",
+        ),
+        (
+            "random-net:tictactoe",
+            program("pass"),
+            {},
+            "plays Go on a square board, not tictactoe on 3x3",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             play(MatchRequest(first, second, 2, out=tmp_path / "match", **settings))  # type: ignore[arg-type]
@@ -223,7 +340,11 @@ def test_openings_that_cannot_be_are_named(tmp_path: Path) -> None:
             read_openings(tmp_path / "openings.txt", game)
     (tmp_path / "games.sgf").write_text("(;SZ[3];B[bb];W[aa];B[])\n(;SZ[3];B[bb];W[aa];B[cc])")
     assert read_openings(tmp_path / "games.sgf", game, 2) == [(4, 0)], "equal ones once"
-    for sgf, message in [("(;SZ[5];B[bb])", "a game on 5x5"), ("(;SZ[3]AB[aa];W[bb])", "empty board"), ("(;SZ[3];B[aa];B[bb])", "do not take turns")]:
+    for sgf, message in [
+        ("(;SZ[5];B[bb])", "a game on 5x5"),
+        ("(;SZ[3]AB[aa];W[bb])", "empty board"),
+        ("(;SZ[3];B[aa];B[bb])", "do not take turns"),
+    ]:
         (tmp_path / "games.sgf").write_text(sgf)
         with pytest.raises(ValueError, match=message):
             read_openings(tmp_path / "games.sgf", game)
@@ -231,13 +352,23 @@ def test_openings_that_cannot_be_are_named(tmp_path: Path) -> None:
 
 def test_ratings_of_matches_and_runs(tmp_path: Path) -> None:
     play(request("corner", "pass", 4, out=tmp_path / "all" / "one"))
-    play(request("pass", "pass", 4, first_name="pass", second_name="twin", out=tmp_path / "all" / "two"))
+    play(
+        request(
+            "pass", "pass", 4, first_name="pass", second_name="twin", out=tmp_path / "all" / "two"
+        )
+    )
     console = Console(file=io.StringIO(), width=200)
     fit = rate([tmp_path / "all"], {"pass": 1000.0}, plot=tmp_path / "elo.png", console=console)
     elo = {rating.name: rating.elo for rating in fit.ratings}
-    assert fit.ratings[0].name == "corner" and elo["corner"] > elo["pass"] == 1000 and (tmp_path / "elo.png").stat().st_size > 5000
+    assert (
+        fit.ratings[0].name == "corner"
+        and elo["corner"] > elo["pass"] == 1000
+        and (tmp_path / "elo.png").stat().st_size > 5000
+    )
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "corner" in text and "4 games" in text, "of each match, which drew nothing at random, two are different: one for each colour"
+    assert "corner" in text and "4 games" in text, (
+        "of each match, which drew nothing at random, two are different: one for each colour"
+    )
     assert "moving first is worth" in text
     console = Console(file=io.StringIO(), width=60)
     rate([tmp_path / "all" / "one"], {}, "half", as_json=True, console=console)
@@ -245,73 +376,136 @@ def test_ratings_of_matches_and_runs(tmp_path: Path) -> None:
     with RowFile(tmp_path / "run" / "events.jsonl") as events:
         events.append(evaluation_row(10, 0, MatchResult(Tally(8, 0, 2), Tally(6, 0, 4))))
     (outcome,) = read_results(tmp_path / "run")
-    assert outcome.names == ("run, iteration 10", "run, iteration 0") and outcome.result.total == Tally(14, 0, 6)
+    assert outcome.names == (
+        "run, iteration 10",
+        "run, iteration 0",
+    ) and outcome.result.total == Tally(14, 0, 6)
     with pytest.raises(ValueError, match="no games connect 'run, iteration"):
         rate([tmp_path / "all", tmp_path / "run"], {})
     with pytest.raises(ValueError, match="cannot write"):
         rate([tmp_path / "all"], {}, plot=tmp_path / "elo.nothing")
 
 
-def test_names_in_brackets_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_in_brackets_are_shown_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "300")
-    play_match(request("corner", "pass", 2, first_name="[/x]", second_name="[red]", out=tmp_path / "[match]"))
+    play_match(
+        request(
+            "corner", "pass", 2, first_name="[/x]", second_name="[red]", out=tmp_path / "[match]"
+        )
+    )
     rate([tmp_path / "[match]"], {})
     said = capsys.readouterr().out
-    assert "[/x] against [red]: " in said and len([line for line in said.splitlines() if "│" in line and "[/x]" in line]) == 2
+    assert (
+        "[/x] against [red]: " in said
+        and len([line for line in said.splitlines() if "│" in line and "[/x]" in line]) == 2
+    )
 
 
 def test_one_name_for_two_players_is_taken_apart(tmp_path: Path) -> None:
     play(request("corner", "pass", 2, second_name="same", out=tmp_path / "one"))
-    play(request("corner", "corner", 2, first_name="corner", second_name="same", out=tmp_path / "two"))
-    names = {rating.name for rating in rate([tmp_path], {}, console=Console(file=io.StringIO())).ratings}
+    play(
+        request(
+            "corner", "corner", 2, first_name="corner", second_name="same", out=tmp_path / "two"
+        )
+    )
+    names = {
+        rating.name for rating in rate([tmp_path], {}, console=Console(file=io.StringIO())).ratings
+    }
     assert names == {"corner", program("pass"), program("corner")}
 
 
 def test_a_name_says_the_search_and_is_played_against_everybody() -> None:
     request = MatchRequest("random-net:go9?visits=8", program("pass"), 2)
     names = {}
-    for first in ("random-net:go9?visits=8", "random-net:go9?visits=8&search=trained", "random-net:go9?search=engine", "random-net:go9?visits=0"):
+    for first in (
+        "random-net:go9?visits=8",
+        "random-net:go9?visits=8&search=trained",
+        "random-net:go9?search=engine",
+        "random-net:go9?visits=0",
+    ):
         side, _ = read_sides(dataclasses.replace(request, first=first))
-        assert side.name == read_sides(dataclasses.replace(request, first=first, second="random-net:go9?seed=1"))[0].name
+        assert (
+            side.name
+            == read_sides(
+                dataclasses.replace(request, first=first, second="random-net:go9?seed=1")
+            )[0].name
+        )
         names[first] = side.name
-    assert list(names.values()) == ["random go9, 8 visits, alphazero"] * 2 + ["random go9, 64 visits, engine", "random go9, 0 visits"]
-    assert side.facts == {"name": "random go9, 0 visits", "player": "random-net:go9?visits=0", "iteration": None, "visits": 0, "search": None}
-    with pytest.raises(ValueError, match=r"search=best in .* takes .*search=trained.engine.alphago_zero"):
+    assert list(names.values()) == ["random go9, 8 visits, alphazero"] * 2 + [
+        "random go9, 64 visits, engine",
+        "random go9, 0 visits",
+    ]
+    assert side.facts == {
+        "name": "random go9, 0 visits",
+        "player": "random-net:go9?visits=0",
+        "iteration": None,
+        "visits": 0,
+        "search": None,
+    }
+    with pytest.raises(
+        ValueError, match=r"search=best in .* takes .*search=trained.engine.alphago_zero"
+    ):
         read_sides(dataclasses.replace(request, first="random-net:go9?search=best"))
 
 
 def small_checkpoint(path: Path, seed: int) -> Path:
-    """A network that looks at every position as it is, so that a match without temperature is always the same."""
+    """A network that looks at every position as it is, so that a match without temperature is
+    always the same."""
     config = load("tictactoe").config
-    config = dataclasses.replace(config, search=dataclasses.replace(config.search, random_symmetry=False, max_considered=5))
+    config = dataclasses.replace(
+        config, search=dataclasses.replace(config.search, random_symmetry=False, max_considered=5)
+    )
     game = make("tictactoe")
     network = config.network.build(game)
     write_exported(path, network.init(jax.random.key(seed)), 1, config)
     return path
 
 
-def test_one_tree_for_each_game_plays_the_games_of_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_tree_for_each_game_plays_the_games_of_many_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = (small_checkpoint(tmp_path / name, seed) for seed, name in enumerate("ab"))
     (tmp_path / "openings.txt").write_text("a1 b2\nb2 a3 c1\n")
     settings = {"games": 4, "temperature_moves": 0, "openings": tmp_path / "openings.txt"}
     players = [f"checkpoint:{path}?visits=12&search=alphago_zero" for path in (first, second)]
     played = []
     for at_once in (True, False):
-        monkeypatch.setattr("azero.match.matches.plays_at_once", lambda *_, at_once=at_once: at_once)
+        monkeypatch.setattr(
+            "azero.match.matches.plays_at_once", lambda *_, at_once=at_once: at_once
+        )
         play(MatchRequest(*players, out=tmp_path / str(at_once), **settings))  # type: ignore[arg-type]
         games = sorted(read_match_games(tmp_path / str(at_once)), key=lambda game: game.number)
-        played.append([(game.actions, game.rewards, [decision.visits for decision in game.decisions]) for game in games])
+        played.append(
+            [
+                (game.actions, game.rewards, [decision.visits for decision in game.decisions])
+                for game in games
+            ]
+        )
     assert played[0] == played[1] and len(played[0]) == 4
 
 
 def test_matches_of_former_versions_are_not_merged_with_new_ones(tmp_path: Path) -> None:
     first, second = (small_checkpoint(tmp_path / name, seed) for seed, name in enumerate("ab"))
     new, old, tree = (tmp_path / "matches" / name for name in ("new", "old", "tree"))
-    play(MatchRequest(f"checkpoint:{first}?visits=4", f"checkpoint:{second}?visits=4", 2, first_name="a", second_name="b", out=new))
+    play(
+        MatchRequest(
+            f"checkpoint:{first}?visits=4",
+            f"checkpoint:{second}?visits=4",
+            2,
+            first_name="a",
+            second_name="b",
+            out=new,
+        )
+    )
     for path in (old, tree):
         shutil.copytree(new, path)
         facts = json.loads((path / "match.json").read_text())
-        facts["players"] = [{name: side[name] for name in ("name", "player", "iteration")} for side in facts["players"]]
+        facts["players"] = [
+            {name: side[name] for name in ("name", "player", "iteration")}
+            for side in facts["players"]
+        ]
         if path == tree:
             facts["players"][1] |= {"name": "c", "player": "gtp:somebody"}
         (path / "match.json").write_text(json.dumps(facts))
@@ -321,7 +515,9 @@ def test_matches_of_former_versions_are_not_merged_with_new_ones(tmp_path: Path)
         f"{identity} (search not recorded: many games at once)",
         f"{identity} (search not recorded: one tree for each game)",
     }
-    assert [outcome.names for outcome in read_results(old)] == [("a", "b")], "alone they are shown as they are"
+    assert [outcome.names for outcome in read_results(old)] == [("a", "b")], (
+        "alone they are shown as they are"
+    )
     with pytest.raises(ValueError, match="no games connect"):
         rate([tmp_path / "matches"], {}, console=Console(file=io.StringIO()))
 
@@ -331,8 +527,15 @@ def test_a_match_of_a_former_version_goes_on_as_it_was_played() -> None:
     side, other = read_sides(request)
     old = {"name": "net", "player": request.first, "iteration": None}
     went_on = restore_side(side, old, was_at_once=False)
-    assert isinstance(went_on.spec, RandomNetSpec) and (went_on.spec.search, went_on.name) == ("engine", "net")
-    assert restore_side(side, old, was_at_once=True).spec == side.spec == restore_side(side, side.facts, was_at_once=False).spec
+    assert isinstance(went_on.spec, RandomNetSpec) and (went_on.spec.search, went_on.name) == (
+        "engine",
+        "net",
+    )
+    assert (
+        restore_side(side, old, was_at_once=True).spec
+        == side.spec
+        == restore_side(side, side.facts, was_at_once=False).spec
+    )
     assert restore_side(other, other.facts, was_at_once=False) == other
 
 

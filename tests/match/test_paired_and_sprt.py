@@ -10,7 +10,15 @@ from azero.match.sprt import BOUND, Sprt
 
 def test_students_quantile() -> None:
     # Tables of the t distribution, two-sided 95%.
-    for freedom, value in [(1, 12.706), (2, 4.303), (3, 3.182), (5, 2.571), (10, 2.228), (30, 2.042), (1000, 1.962)]:
+    for freedom, value in [
+        (1, 12.706),
+        (2, 4.303),
+        (3, 3.182),
+        (5, 2.571),
+        (10, 2.228),
+        (30, 2.042),
+        (1000, 1.962),
+    ]:
         assert student_quantile(freedom) == pytest.approx(value, rel=4e-3)
 
 
@@ -18,29 +26,50 @@ def test_groups_and_not_games_count() -> None:
     once = paired_score([1, -1] * 20, [[index // 2] for index in range(40)])
     apart = paired_score([1, -1] * 20, [[index] for index in range(40)])
     assert once.groups == 20 and apart.groups == 40 and once.score == 0.5
-    assert once.high - once.low < 0.6 * (apart.high - apart.low), "every opening is split: the score is surer than the games alone"
+    assert once.high - once.low < 0.6 * (apart.high - apart.low), (
+        "every opening is split: the score is surer than the games alone"
+    )
     same = paired_score([1] * 20 + [-1] * 20, [[index // 20] for index in range(40)])
     assert same.high - same.low > 0.6, "two openings played over and over say little"
-    assert paired_score([1, 1], [["a"], ["a"]]).high == 1.0 and paired_score([1, 1], [["a"], ["a"]]).low == 0.0
+    assert (
+        paired_score([1, 1], [["a"], ["a"]]).high == 1.0
+        and paired_score([1, 1], [["a"], ["a"]]).low == 0.0
+    )
     lost = paired_score([-1] * 40, [[index // 2] for index in range(40)])
-    assert lost.low == 0.0 and 0.08 < lost.high < 0.11, "one loss or another in each pair says no more than 40 games can"
+    assert lost.low == 0.0 and 0.08 < lost.high < 0.11, (
+        "one loss or another in each pair says no more than 40 games can"
+    )
     almost = paired_score([1] + [-1] * 39, [[index // 2] for index in range(40)])
     assert 0.11 < almost.high < 0.15
     chained = paired_score([1, 1, 1, -1], [[0, "x"], [1, "x"], [1], [2]])
     assert chained.groups == 2, "what shares a game with a group belongs to it"
 
 
-@pytest.mark.parametrize(("strength", "advantage", "openings", "pairs"), [(0.0, 0.0, 0.0, 50), (0.5, 1.0, 1.0, 40), (1.0, 0.0, 2.0, 30), (4.0, 0.0, 0.5, 20)])
-def test_the_interval_holds_the_true_score(strength: float, advantage: float, openings: float, pairs: int) -> None:
+@pytest.mark.parametrize(
+    ("strength", "advantage", "openings", "pairs"),
+    [(0.0, 0.0, 0.0, 50), (0.5, 1.0, 1.0, 40), (1.0, 0.0, 2.0, 30), (4.0, 0.0, 0.5, 20)],
+)
+def test_the_interval_holds_the_true_score(
+    strength: float, advantage: float, openings: float, pairs: int
+) -> None:
     generator = np.random.default_rng(2)
     grid = np.linspace(-4, 4, 201)
     density = np.exp(-(grid**2) / 2) / np.exp(-(grid**2) / 2).sum()
-    truth = np.mean([density @ (1 / (1 + np.exp(-(strength + side * (advantage + openings * grid))))) for side in (1, -1)])
+    truth = np.mean(
+        [
+            density @ (1 / (1 + np.exp(-(strength + side * (advantage + openings * grid)))))
+            for side in (1, -1)
+        ]
+    )
     held = 0
     for _ in range(300):
-        lead = strength + np.array([[1.0], [-1.0]]) * (advantage + openings * generator.standard_normal(pairs))
+        lead = strength + np.array([[1.0], [-1.0]]) * (
+            advantage + openings * generator.standard_normal(pairs)
+        )
         rewards = np.where(generator.random((2, pairs)) < 1 / (1 + np.exp(-lead)), 1.0, -1.0)
-        score = paired_score(rewards.T.ravel().tolist(), [[index // 2] for index in range(2 * pairs)])
+        score = paired_score(
+            rewards.T.ravel().tolist(), [[index // 2] for index in range(2 * pairs)]
+        )
         held += score.low <= truth <= score.high
     assert held >= 270
 

@@ -1,4 +1,5 @@
-"""The networks of 2016: layers and parameters as published, and the inference path equal to the training path."""
+"""The networks of 2016: layers and parameters as published, and the inference path equal to the
+training path."""
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +11,12 @@ from azero.networks.network import Inputs
 from azero.networks.settings import ResNetConfig
 
 SHAPE, ACTIONS = (19, 19), 362
-PAPER = ResNetConfig(blocks=12, filters=192, convolution="xla", train_dtype="float32", inference_dtype="float32")
-SMALL = ResNetConfig(blocks=3, filters=8, value_hidden=16, train_dtype="float32", inference_dtype="float32")
+PAPER = ResNetConfig(
+    blocks=12, filters=192, convolution="xla", train_dtype="float32", inference_dtype="float32"
+)
+SMALL = ResNetConfig(
+    blocks=3, filters=8, value_hidden=16, train_dtype="float32", inference_dtype="float32"
+)
 PLANES = {"policy2016": 48, "value2016": 49}
 
 
@@ -34,9 +39,21 @@ def test_the_value_network_has_the_published_layers():
     params = parameters("value2016")
     assert params["first"]["kernel"].shape == (5, 5, 49, 192)
     assert params["layers"]["kernel"].shape[0] == 11  # layers 2 to 12
-    assert [params[name]["kernel"].shape for name in ("head", "hidden", "value")] == [(192, 1), (361, 256), (256, 1)]  # layers 13, 14 and the output
+    assert [params[name]["kernel"].shape for name in ("head", "hidden", "value")] == [
+        (192, 1),
+        (361, 256),
+        (256, 1),
+    ]  # layers 13, 14 and the output
     count = sum(leaf.size for leaf in jax.tree.leaves(params))
-    assert count == (25 * 49 * 192 + 192) + 11 * (9 * 192 * 192 + 192) + (192 + 1) + (361 * 256 + 256) + (256 + 1) == 3_980_162
+    assert (
+        count
+        == (25 * 49 * 192 + 192)
+        + 11 * (9 * 192 * 192 + 192)
+        + (192 + 1)
+        + (361 * 256 + 256)
+        + (256 + 1)
+        == 3_980_162
+    )
 
 
 @pytest.mark.parametrize("name", ["policy2016", "value2016"])
@@ -73,7 +90,9 @@ def test_every_point_has_a_bias_of_its_own():
 def test_the_first_layer_is_a_convolution_on_every_device():
     x = jax.random.normal(jax.random.key(0), (2, 7, 9, 3))
     kernel = jax.random.normal(jax.random.key(1), (5, 5, 3, 4))
-    np.testing.assert_allclose(convolve_first("dots", x, kernel), convolve_first("xla", x, kernel), atol=1e-4)
+    np.testing.assert_allclose(
+        convolve_first("dots", x, kernel), convolve_first("xla", x, kernel), atol=1e-4
+    )
 
 
 def test_a_game_with_other_moves_is_refused():

@@ -9,13 +9,16 @@ from azero.networks.convolution import CONVOLUTIONS, convolve, minimal_filter, t
 
 
 def correlate(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
-    """The definition, in float64: y[h, w] = sum of x[h + r - 1, w + c - 1] kernel[r, c], zero outside the board."""
+    """The definition, in float64: y[h, w] = sum of x[h + r - 1, w + c - 1] kernel[r, c], zero
+    outside the board."""
     batch, height, width, _ = x.shape
     padded = np.pad(x.astype(np.float64), ((0, 0), (1, 1), (1, 1), (0, 0)))
     y = np.zeros((batch, height, width, kernel.shape[-1]))
     for row in range(3):
         for column in range(3):
-            y += padded[:, row : row + height, column : column + width] @ kernel[row, column].astype(np.float64)
+            y += padded[:, row : row + height, column : column + width] @ kernel[
+                row, column
+            ].astype(np.float64)
     return y
 
 
@@ -28,11 +31,22 @@ def test_minimal_filter_is_a_correlation(outputs: int) -> None:
     inverse, kernel, forward = (np.asarray(matrix) for matrix in minimal_filter(outputs))
     signal, taps = draw((outputs + 2,), 0).astype(np.float64), draw((3,), 1).astype(np.float64)
     expected = [signal[i : i + 3] @ taps for i in range(outputs)]
-    np.testing.assert_allclose(inverse @ ((kernel @ taps) * (forward @ signal)), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        inverse @ ((kernel @ taps) * (forward @ signal)), expected, atol=1e-12
+    )
 
 
 def test_tile_width_takes_few_products() -> None:
-    assert {width: tile_width(width) for width in (1, 2, 3, 5, 7, 9, 13, 19)} == {1: 2, 2: 2, 3: 3, 5: 5, 7: 4, 9: 3, 13: 5, 19: 4}
+    assert {width: tile_width(width) for width in (1, 2, 3, 5, 7, 9, 13, 19)} == {
+        1: 2,
+        2: 2,
+        3: 3,
+        5: 5,
+        7: 4,
+        9: 3,
+        13: 5,
+        19: 4,
+    }
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 5), (5, 5), (7, 3), (9, 9), (19, 19)])
@@ -40,7 +54,11 @@ def test_tile_width_takes_few_products() -> None:
 def test_convolution_is_the_definition(name: str, shape: tuple[int, int]) -> None:
     x, kernel = draw((3, *shape, 6), 0), draw((3, 3, 6, 4), 1)
     expected = correlate(x, kernel)
-    np.testing.assert_allclose(jax.jit(convolve, static_argnums=0)(name, x, kernel), expected, atol=2e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        jax.jit(convolve, static_argnums=0)(name, x, kernel),
+        expected,
+        atol=2e-5 * np.abs(expected).max(),
+    )
 
 
 @pytest.mark.parametrize("name", sorted(CONVOLUTIONS))
@@ -53,11 +71,18 @@ def test_gradients_are_those_of_the_definition(name: str) -> None:
     by_x, by_kernel = jax.jit(jax.grad(loss, argnums=(0, 1)))(x, kernel)
     # The loss is linear in x and in the kernel: each gradient entry is the loss at a unit vector.
     padded = np.pad(x.astype(np.float64), ((0, 0), (1, 1), (1, 1), (0, 0)))
-    expected_kernel = np.stack([[np.einsum("bhwc,bhwf->cf", padded[:, r : r + 4, c : c + 5], weight) for c in range(3)] for r in range(3)])
+    expected_kernel = np.stack(
+        [
+            [np.einsum("bhwc,bhwf->cf", padded[:, r : r + 4, c : c + 5], weight) for c in range(3)]
+            for r in range(3)
+        ]
+    )
     np.testing.assert_allclose(by_kernel, expected_kernel, atol=2e-5)
     unit = np.zeros_like(x)
     unit[1, 0, 4, 2] = 1.0
-    np.testing.assert_allclose(by_x[1, 0, 4, 2], np.sum(correlate(unit, kernel) * weight), atol=2e-5)
+    np.testing.assert_allclose(
+        by_x[1, 0, 4, 2], np.sum(correlate(unit, kernel) * weight), atol=2e-5
+    )
 
 
 def test_prepare_keeps_leading_axes() -> None:

@@ -12,17 +12,22 @@ from azero.networks.network import Inputs, Network
 from azero.networks.settings import NetworkConfig, ResNetConfig
 from azero.types import PyTree
 
-CONFIG = ResNetConfig(blocks=3, filters=16, train_dtype="float32", inference_dtype="float32", convolution="xla")
+CONFIG = ResNetConfig(
+    blocks=3, filters=16, train_dtype="float32", inference_dtype="float32", convolution="xla"
+)
 
 
 def shaken(network: Network) -> PyTree:
-    """Variables whose batch norms are far from where they start: shifts, scales, means and variances all differ by filter."""
+    """Variables whose batch norms are far from where they start: shifts, scales, means and
+    variances all differ by filter."""
     variables = jax.jit(network.init)(jax.random.key(1))
     rng = np.random.default_rng(2)
 
     def shake(path: tuple, leaf: jax.Array) -> jax.Array:
         is_norm = any(getattr(part, "key", None) == "norm" for part in path)
-        return leaf + jnp.asarray(rng.uniform(-0.4, 0.4, leaf.shape), jnp.float32) if is_norm else leaf
+        return (
+            leaf + jnp.asarray(rng.uniform(-0.4, 0.4, leaf.shape), jnp.float32) if is_norm else leaf
+        )
 
     return jax.tree_util.tree_map_with_path(shake, variables)
 
@@ -32,7 +37,8 @@ def draw_planes(batch: int, size: int) -> np.ndarray:
 
 
 def differences(config: NetworkConfig, size: int, batch: int) -> tuple[float, float]:
-    """Largest difference of the probabilities and of the value between `apply` in float32 and `infer`; logits are compared through a softmax in bf16 only."""
+    """Largest difference of the probabilities and of the value between `apply` in float32 and
+    `infer`; logits are compared through a softmax in bf16 only."""
     planes = draw_planes(batch, size)
     network = config.build(Inputs((size, size), 17, size * size + 1))
     variables = shaken(network)
@@ -51,7 +57,9 @@ def test_float32_agrees_to_1e_5(convolution: str, size: int) -> None:
 
 @pytest.mark.parametrize("convolution", ["xla", "dots", "winograd"])
 def test_the_planes_head_folds(convolution: str) -> None:
-    config = dataclasses.replace(CONFIG, convolution=convolution, policy_head="planes", policy_filters=12)
+    config = dataclasses.replace(
+        CONFIG, convolution=convolution, policy_head="planes", policy_filters=12
+    )
     network = config.build(Inputs((5, 5), 17, 25 * 7))
     variables, planes = shaken(network), draw_planes(8, 5)
     logits, _ = jax.jit(network.apply)(variables, planes)
@@ -62,12 +70,31 @@ def test_the_planes_head_folds(convolution: str) -> None:
 
 @pytest.mark.parametrize("convolution", ["xla", "dots"])
 def test_bfloat16_agrees_to_2e_2(convolution: str) -> None:
-    assert max(differences(dataclasses.replace(CONFIG, convolution=convolution, inference_dtype="bfloat16"), 5, 16)) < 2e-2
+    assert (
+        max(
+            differences(
+                dataclasses.replace(CONFIG, convolution=convolution, inference_dtype="bfloat16"),
+                5,
+                16,
+            )
+        )
+        < 2e-2
+    )
 
 
-@pytest.mark.parametrize(("tower", "heads", "blocks"), [*itertools.product(["res", "conv"], ["dual", "sep"], [2]), ("plain", "dual", 4), ("res", "dual", 1)])
+@pytest.mark.parametrize(
+    ("tower", "heads", "blocks"),
+    [
+        *itertools.product(["res", "conv"], ["dual", "sep"], [2]),
+        ("plain", "dual", 4),
+        ("res", "dual", 1),
+    ],
+)
 def test_every_kind_of_net_folds(tower: str, heads: str, blocks: int) -> None:
-    assert max(differences(dataclasses.replace(CONFIG, tower=tower, heads=heads, blocks=blocks), 5, 8)) < 1e-5
+    assert (
+        max(differences(dataclasses.replace(CONFIG, tower=tower, heads=heads, blocks=blocks), 5, 8))
+        < 1e-5
+    )
 
 
 def test_batches_larger_than_a_chunk_and_not_a_multiple_of_it() -> None:
@@ -76,6 +103,8 @@ def test_batches_larger_than_a_chunk_and_not_a_multiple_of_it() -> None:
     planes = draw_planes(300, 9)
     folded = network.fold(network.init(jax.random.key(0)))
     whole = jax.jit(network.infer)(folded, planes)
-    parts = [jax.jit(network.infer)(folded, planes[start : start + 10]) for start in range(0, 300, 10)]
+    parts = [
+        jax.jit(network.infer)(folded, planes[start : start + 10]) for start in range(0, 300, 10)
+    ]
     for joined, separate in zip(whole, zip(*parts, strict=True), strict=True):
         np.testing.assert_allclose(joined, np.concatenate(separate), atol=1e-5)

@@ -11,10 +11,16 @@ from azero.networks.settings import ResNetConfig
 SMALL = ResNetConfig(blocks=4, filters=8)
 
 
-def test_cpu_without_bf16_units_takes_minimal_filtering_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_without_bf16_units_takes_minimal_filtering_in_float32(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(make, "has_bf16_units", lambda: False)
     resolved = resolve(SMALL)
-    assert (resolved.convolution, resolved.train_dtype, resolved.inference_dtype) == ("winograd", "float32", "float32")
+    assert (resolved.convolution, resolved.train_dtype, resolved.inference_dtype) == (
+        "winograd",
+        "float32",
+        "float32",
+    )
 
 
 def test_cpu_with_bf16_units_takes_products(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,6 +41,7 @@ def test_settings_are_taken_as_given() -> None:
 
 def test_chunks_fit_the_cache() -> None:
     sizes = {
-        (size, filters): chunk_size(dataclasses.replace(SMALL, filters=filters), (size, size)) for size, filters in [(5, 32), (9, 96), (19, 96), (19, 256)]
+        (size, filters): chunk_size(dataclasses.replace(SMALL, filters=filters), (size, size))
+        for size, filters in [(5, 32), (9, 96), (19, 96), (19, 256)]
     }
     assert sizes == {(5, 32): 128, (9, 96): 16, (19, 96): 4, (19, 256): 2}

@@ -1,4 +1,5 @@
-"""The linear policies: the published weights, sums of weights, and learning through the one learner."""
+"""The linear policies: the published weights, sums of weights, and learning through the one
+learner."""
 
 import jax
 import jax.numpy as jnp
@@ -19,14 +20,37 @@ ROLLOUT = Rollout2016Config(pattern_bits=10)
 
 def test_the_groups_have_the_published_sizes():
     sizes = {name: leaf.size for name, leaf in init_weights(GROUPS, 16).items()}
-    assert [sizes[name] for name in ("response", "save_atari", "neighbour", "nakade")] == [1, 1, 8, 8192]
+    assert [sizes[name] for name in ("response", "save_atari", "neighbour", "nakade")] == [
+        1,
+        1,
+        8,
+        8192,
+    ]
     assert sizes["self_atari"] == 1 and sizes["distance"] + sizes["distance_before"] == 34
-    assert sizes["response_pattern"] == sizes["pattern"] == sizes["diamond"] == 2**16  # hashed: 32,207, 69,338 and 32,207 in the paper
+    assert (
+        sizes["response_pattern"] == sizes["pattern"] == sizes["diamond"] == 2**16
+    )  # hashed: 32,207, 69,338 and 32,207 in the paper
 
 
 def test_a_logit_is_the_sum_of_its_weights():
-    params = {name: jnp.arange(1.0, weights.size + 1) for name, weights in init_weights(GROUPS, 4).items()}
-    numbers = [jnp.array(pair, jnp.uint32) for pair in ([1, 0], [1, 0], [8, 0], [8192, 0], [0xF0000001, 0], [0x10000001, 0], [1, 0], [17, 3], [0, 1], [1, 0])]
+    params = {
+        name: jnp.arange(1.0, weights.size + 1) for name, weights in init_weights(GROUPS, 4).items()
+    }
+    numbers = [
+        jnp.array(pair, jnp.uint32)
+        for pair in (
+            [1, 0],
+            [1, 0],
+            [8, 0],
+            [8192, 0],
+            [0xF0000001, 0],
+            [0x10000001, 0],
+            [1, 0],
+            [17, 3],
+            [0, 1],
+            [1, 0],
+        )
+    ]
     total = sum_weights(params, numbers)
     assert total.tolist() == [1 + 1 + 8 + 8192 + 16 + 2 + 1 + 17 + 0 + 1, 3 + 1]
     assert sum_weights(params, numbers[:6]).tolist() == [1 + 1 + 8 + 8192 + 16 + 2, 0]
@@ -35,24 +59,35 @@ def test_a_logit_is_the_sum_of_its_weights():
 def test_it_learns_to_answer_beside_the_last_move():
     game = Go(size=7, num_planes=6)
     network = ROLLOUT.build(game)
-    learner = make_learner(LearnerConfig(batch_size=32, learning_rate=((0, 0.5),), l2=0.0), network, game, make_mesh(jax.devices()[:1]))
+    learner = make_learner(
+        LearnerConfig(batch_size=32, learning_rate=((0, 0.5),), l2=0.0),
+        network,
+        game,
+        make_mesh(jax.devices()[:1]),
+    )
     state = learner.init(jax.random.key(0))
     rng = np.random.default_rng(0)
     moves = rng.permutation([row * 7 + column for row in range(1, 6) for column in range(1, 6)])
     moves = np.resize(moves, 32)
-    planes = jax.jit(jax.vmap(lambda move: game.observe(game.step(game.init(), move))))(jnp.asarray(moves))
+    planes = jax.jit(jax.vmap(lambda move: game.observe(game.step(game.init(), move))))(
+        jnp.asarray(moves)
+    )
     weights = jax.nn.one_hot(moves + 1, game.num_actions)  # always to the right of it
     batch = Batch(planes, weights, jnp.zeros(32))
     losses = []
     for _ in range(40):
         state, metrics = learner.train_step(state, batch)
         losses.append(float(metrics["policy_loss"]))
-    assert losses[0] == pytest.approx(np.log(49), abs=1e-4)  # uniform over the points, none for the pass
+    assert losses[0] == pytest.approx(
+        np.log(49), abs=1e-4
+    )  # uniform over the points, none for the pass
     assert losses[-1] < 0.3 and float(metrics["accuracy"]) == 1.0
     live = count_live(state.params)
     assert live["neighbour"] == 8 and live["save_atari"] == 0 and 0 < live["pattern"] < 40
 
 
 def test_other_planes_are_refused():
-    with pytest.raises(ValueError, match=r"rollout2016 takes game\.planes 6 and 82 moves, not 17 and 82"):
+    with pytest.raises(
+        ValueError, match=r"rollout2016 takes game\.planes 6 and 82 moves, not 17 and 82"
+    ):
         ROLLOUT.build(Inputs((9, 9), 17, 82))

@@ -1,4 +1,5 @@
-"""Search, self-play and learning of a committed network compute the stored numbers: unoptimised, on eight devices, and as users run them."""
+"""Search, self-play and learning of a committed network compute the stored numbers: unoptimised, on
+eight devices, and as users run them."""
 
 import copy
 import json
@@ -19,14 +20,26 @@ def test_these_tests_flags(devices: int) -> None:
 
 def test_the_flags_of_users() -> None:
     environment = {**os.environ, "XLA_FLAGS": "", "JAX_NUM_CPU_DEVICES": "1"}
-    done = subprocess.run([sys.executable, str(golden.STORED.with_suffix(".py"))], env=environment, stdout=subprocess.PIPE, text=True, timeout=800)
+    done = subprocess.run(
+        [sys.executable, str(golden.STORED.with_suffix(".py"))],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=800,
+    )
     assert done.returncode == 0
     assert not golden.differences(json.loads(done.stdout), WANTED)
 
 
 @pytest.mark.parametrize(
     ("name", "part"),
-    [("puct visits", "puct"), ("gumbel weights", "gumbel"), ("selfplay action", "selfplay"), ("train metrics", "train"), ("train changes", "train")],
+    [
+        ("puct visits", "puct"),
+        ("gumbel weights", "gumbel"),
+        ("selfplay action", "selfplay"),
+        ("train metrics", "train"),
+        ("train changes", "train"),
+    ],
 )
 def test_what_differs_is_found(name: str, part: str) -> None:
     other = copy.deepcopy(WANTED)

@@ -33,13 +33,21 @@ SETTINGS = {
 
 
 def digests(workdir: Path) -> list[str]:
-    """Run the command with XLA's default flags and return the digests of its checkpoints, oldest first."""
+    """Run the command with XLA's default flags and return the digests of its checkpoints, oldest
+    first."""
     environment = {**os.environ, "XLA_FLAGS": "", "JAX_NUM_CPU_DEVICES": "2"}
     environment.pop("JAX_COMPILATION_CACHE_DIR")  # the second run compiles for itself
     environment["XDG_CACHE_HOME"] = str(workdir) + "-cache"
     command = [sys.executable, "-m", "azero.experiments.tictactoe", "--workdir", str(workdir)]
     command += [word for name, value in SETTINGS.items() for word in (f"--{name}", str(value))]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=800)
+    done = subprocess.run(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=800,
+    )
     assert done.returncode == 0, done.stdout
     return [found.digest for found in list_checkpoints(workdir)]
 
@@ -70,7 +78,9 @@ def test_the_same_command_twice_once_on_a_busy_machine(tmp_path: Path) -> None:
     assert calm
 
 
-def test_nothing_is_run_to_settle_the_convolution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_run_to_settle_the_convolution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a program is run, and so perhaps timed")
 
@@ -80,4 +90,9 @@ def test_nothing_is_run_to_settle_the_convolution(tmp_path: Path, monkeypatch: p
     settled = [resolve_settings(config, tmp_path).network for _ in range(2)]
     assert settled[0] == settled[1]
     assert settled[0].convolution != "auto"
-    assert dataclasses.replace(settled[0], convolution="auto", train_dtype="float32", inference_dtype="float32") == config.network
+    assert (
+        dataclasses.replace(
+            settled[0], convolution="auto", train_dtype="float32", inference_dtype="float32"
+        )
+        == config.network
+    )

@@ -26,7 +26,11 @@ def test_the_flag_is_set_once_beside_the_users_flags(monkeypatch: pytest.MonkeyP
     assert turn_off_ynn_fusions() == f"as XLA_FLAGS says: {FLAG}"
     monkeypatch.setenv("XLA_FLAGS", " --xla_dump_to=/tmp/x  --xla_cpu_max_isa=AVX2 ")
     turn_off_ynn_fusions()
-    assert os.environ["XLA_FLAGS"].split() == ["--xla_dump_to=/tmp/x", "--xla_cpu_max_isa=AVX2", FLAG]
+    assert os.environ["XLA_FLAGS"].split() == [
+        "--xla_dump_to=/tmp/x",
+        "--xla_cpu_max_isa=AVX2",
+        FLAG,
+    ]
 
 
 def test_the_users_own_setting_stands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,9 +55,15 @@ def test_a_jaxlib_without_the_flag_is_left_alone(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("content", "known"), [(b"\x7fELF\0xla_cpu_experimental_ynn_fusion_type\0", True), (b"\0$xla_cpu_experimental_ynn_fusion_type\0", False)]
+    ("content", "known"),
+    [
+        (b"\x7fELF\0xla_cpu_experimental_ynn_fusion_type\0", True),
+        (b"\0$xla_cpu_experimental_ynn_fusion_type\0", False),
+    ],
 )
-def test_the_flags_name_is_looked_for_in_the_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes, known: bool) -> None:
+def test_the_flags_name_is_looked_for_in_the_library(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes, known: bool
+) -> None:
     monkeypatch.undo()
     (tmp_path / "jaxlib").mkdir()
     (tmp_path / "jaxlib" / "__init__.py").write_text("raise AssertionError('jaxlib is imported')")
@@ -66,20 +76,39 @@ def test_the_flags_name_is_looked_for_in_the_library(monkeypatch: pytest.MonkeyP
 
 def test_too_late_is_said_once_where_azero_is_imported() -> None:
     program = "import jax; jax.devices()\nimport azero, azero.config\nprint(azero.YNN_FUSIONS)"
-    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "XLA_FLAGS": ""}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "XLA_FLAGS": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     if azero.YNN_FUSIONS == "this jaxlib has no such setting":
         return
     assert done.stdout.startswith("on, and numbers may be wrong"), done.stdout
-    assert done.stderr.count("RuntimeWarning: JAX had started before azero was imported") == 1, done.stderr
+    assert done.stderr.count("RuntimeWarning: JAX had started before azero was imported") == 1, (
+        done.stderr
+    )
     assert "<string>:2" in done.stderr
 
 
 def test_in_time_nothing_is_said_and_jax_is_not_imported() -> None:
-    program = "import azero, sys; assert not {'jax', 'jaxlib'} & set(sys.modules); import jax; jax.devices()"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], env={**os.environ, "XLA_FLAGS": ""}, capture_output=True, text=True, timeout=120)
+    program = (
+        "import azero, sys; assert not {'jax', 'jaxlib'} & set(sys.modules); import jax; "
+        "jax.devices()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**os.environ, "XLA_FLAGS": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_these_tests_run_without_the_fusions() -> None:
-    assert azero.YNN_FUSIONS.endswith(FLAG) or azero.YNN_FUSIONS == "this jaxlib has no such setting"
+    assert (
+        azero.YNN_FUSIONS.endswith(FLAG) or azero.YNN_FUSIONS == "this jaxlib has no such setting"
+    )

@@ -10,13 +10,21 @@ from azero.plan.fitting import largest_fitting
 def test_a_topology_is_a_generation_and_a_grid() -> None:
     slice_ = parse_topology("v5e:2x4")
     assert (slice_.num_chips, slice_.num_devices, slice_.chip.device_hbm) == (8, 8, 16 * 2**30)
-    assert parse_topology("v3:2x2").num_devices == 8, "the two cores of a chip are devices of their own before v4"
+    assert parse_topology("v3:2x2").num_devices == 8, (
+        "the two cores of a chip are devices of their own before v4"
+    )
     assert parse_topology("v4:2x2x1").num_devices == 4
     assert CHIPS["v3"].device_flops == 61.5e12
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("v9:2x2", "unknown TPU generation 'v9'.*v2, v3"), ("v5e", "has 2 axes, as in v5e:2x2"), ("v4:2x2", "3 axes"), ("v5e:0x1", "2 axes")]
+    ("name", "message"),
+    [
+        ("v9:2x2", "unknown TPU generation 'v9'.*v2, v3"),
+        ("v5e", "has 2 axes, as in v5e:2x2"),
+        ("v4:2x2", "3 axes"),
+        ("v5e:0x1", "2 axes"),
+    ],
 )
 def test_a_wrong_topology_is_one_line(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message) as error:
@@ -25,23 +33,42 @@ def test_a_wrong_topology_is_one_line(name: str, message: str) -> None:
 
 
 def test_sizes_as_the_compiler_writes_them() -> None:
-    assert (parse_size("1.5", "G"), parse_size("258.00", "M"), parse_size("12", "")) == (3 << 29, 258 << 20, 12)
+    assert (parse_size("1.5", "G"), parse_size("258.00", "M"), parse_size("12", "")) == (
+        3 << 29,
+        258 << 20,
+        12,
+    )
 
 
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        ("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 17.50G of 15.75G hbm. Exceeded hbm capacity by 1.75G.", 35 << 29),
-        ("RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required for HLO temporaries (19.25G) exceeds available HBM (15.75G).", 77 << 28),
+        (
+            "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 17.50G of "
+            "15.75G hbm. Exceeded hbm capacity by 1.75G.",
+            35 << 29,
+        ),
+        (
+            "RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required for "
+            "HLO temporaries (19.25G) exceeds available HBM (15.75G).",
+            77 << 28,
+        ),
         ("INTERNAL: Mosaic failed to compile", None),
     ],
 )
-def test_bytes_needed_are_read_from_the_compilers_message(message: str, expected: int | None) -> None:
+def test_bytes_needed_are_read_from_the_compilers_message(
+    message: str, expected: int | None
+) -> None:
     assert bytes_needed(message) == expected
 
 
-@pytest.mark.parametrize(("fixed", "each", "expected"), [(0, 1, 64), (90, 0.1, 64), (60, 1.0, 32), (0, 100 / 15, 8), (99, 1, 1)])
-def test_the_largest_power_of_two_that_fits_is_found(fixed: float, each: float, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("fixed", "each", "expected"),
+    [(0, 1, 64), (90, 0.1, 64), (60, 1.0, 32), (0, 100 / 15, 8), (99, 1, 1)],
+)
+def test_the_largest_power_of_two_that_fits_is_found(
+    fixed: float, each: float, expected: int
+) -> None:
     asked = []
 
     def needed(size: int) -> int:
@@ -53,5 +80,7 @@ def test_the_largest_power_of_two_that_fits_is_found(fixed: float, each: float, 
 
 
 def test_nothing_fits() -> None:
-    with pytest.raises(ValueError, match=r"learner\.batch-size of one a device needs 2\.0 GiB, of 1\.0 GiB"):
+    with pytest.raises(
+        ValueError, match=r"learner\.batch-size of one a device needs 2\.0 GiB, of 1\.0 GiB"
+    ):
         largest_fitting(4, lambda size: (2 << 30) + size, float(1 << 30), "learner.batch-size")

@@ -1,4 +1,5 @@
-"""`azero plan`: real programs compiled by the TPU compiler, their properties, and the report's figures against counts by hand and a compile of its own."""
+"""`azero plan`: real programs compiled by the TPU compiler, their properties, and the report's
+figures against counts by hand and a compile of its own."""
 
 import contextlib
 import importlib.util
@@ -21,7 +22,13 @@ from azero.games.table import make
 from azero.mesh import batch_sharded, replicated
 from azero.networks.network import Inputs
 from azero.networks.settings import NetworkConfig, ResNetConfig
-from azero.plan.compiled import ProgramCost, compile_program, device_rates, program_costs, usable_bytes
+from azero.plan.compiled import (
+    ProgramCost,
+    compile_program,
+    device_rates,
+    program_costs,
+    usable_bytes,
+)
 from azero.plan.cost import module_cost
 from azero.plan.fitting import fit
 from azero.plan.hlo import COLLECTIVES
@@ -30,19 +37,25 @@ from azero.plan.run_cost import game_length
 from azero.settings import Config
 from azero.train.estimate import evaluation_flops
 
-needs_compiler = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason=f"{NOT_HERE}the TPU compiler (pip install 'azero[plan]')")
+needs_compiler = pytest.mark.skipif(
+    importlib.util.find_spec("libtpu") is None,
+    reason=f"{NOT_HERE}the TPU compiler (pip install 'azero[plan]')",
+)
 TOPOLOGIES = ("v5e:1x1", "v5e:2x4", "v5e:16x16", "v4:2x2x1", "v6e:2x4")
 EXPERIMENTS = ("go19", "go19_alphazero", "chess", "shogi")
 
 
 def by_hand(points: int, planes: int, actions: int, network: NetworkConfig) -> int:
-    """Return the operations of one evaluation of AlphaGo Zero's network, two for each product, as one counts them from its description."""
+    """Return the operations of one evaluation of AlphaGo Zero's network, two for each product, as
+    one counts them from its description."""
     filters, hidden = network.filters, network.value_hidden
     tower = 9 * planes * filters + (network.blocks - 1) * 2 * 9 * filters * filters
     if network.policy_head == "planes":
         policy = 9 * filters * network.policy_filters * points + network.policy_filters * actions
     else:
-        policy = filters * network.policy_filters * points + network.policy_filters * points * actions
+        policy = (
+            filters * network.policy_filters * points + network.policy_filters * points * actions
+        )
     value = filters * points + points * hidden + hidden
     return 2 * (tower * points + policy + value)
 
@@ -69,14 +82,23 @@ def silently(what: str) -> contextlib.AbstractContextManager[None]:
 def check_properties(compiled: Compiled) -> None:
     """Check what every experiment is held to, whatever the slice."""
     programs, costs = compiled
-    for name in ("fold", "self-play", "game step", "unpack", *(["match"] if "match" in costs else [])):
-        assert not set(costs[name].counts) & set(COLLECTIVES), f"{name} has collectives: {costs[name].counts}"
+    for name in (
+        "fold",
+        "self-play",
+        "game step",
+        "unpack",
+        *(["match"] if "match" in costs else []),
+    ):
+        assert not set(costs[name].counts) & set(COLLECTIVES), (
+            f"{name} has collectives: {costs[name].counts}"
+        )
     assert costs["game step"].counts["scatter"] == 0
     learner = costs["train step"]
     assert set(learner.counts) & set(COLLECTIVES) <= {"all-reduce"}
     if programs.mesh.size > 1:
         gradients = sum(4 * leaf.size for leaf in jax.tree.leaves(programs.parameters))
-        # Summed once: in float32, or those of the tower in bf16. The rest is batch statistics, four sums for each channel, and the losses.
+        # Summed once: in float32, or those of the tower in bf16. The rest is batch statistics, four
+        # sums for each channel, and the losses.
         assert 0.49 * gradients < learner.work.exchanged_bytes < 1.05 * gradients
 
 
@@ -91,18 +113,29 @@ def test_by_hand_is_what_the_layers_say(name: str) -> None:
     game = make(config.game.name)
     network = config.network.build(game, "tpu")
     params = jax.eval_shape(network.init, jax.random.key(0))["params"]
-    counted = by_hand(math.prod(game.board_shape), game.num_planes, game.num_actions, config.network)
-    assert evaluation_flops(params, game.board_shape) == pytest.approx(counted, rel=0.002), "all but biases and batch norms"
+    counted = by_hand(
+        math.prod(game.board_shape), game.num_planes, game.num_actions, config.network
+    )
+    assert evaluation_flops(params, game.board_shape) == pytest.approx(counted, rel=0.002), (
+        "all but biases and batch norms"
+    )
 
 
 @needs_compiler
 @pytest.mark.parametrize("overlay", [None, "pod"])
 def test_the_gate_of_400_games_is_built_on_every_slice(overlay: str | None) -> None:
-    """400 games divide over none of these slices; a gate that cannot be built ends a plan, and a run before its first iteration."""
+    """400 games divide over none of these slices; a gate that cannot be built ends a plan, and a
+    run before its first iteration."""
     config = load("go19").config
     if overlay is not None:
         config = load_overlay(Path(__file__).parents[2] / "configs" / f"{overlay}.toml", config)
-    for topology, devices in (("v5e:4x4", 16), ("v5e:4x8", 32), ("v5e:8x8", 64), ("v5e:8x16", 128), ("v5e:16x16", 256)):
+    for topology, devices in (
+        ("v5e:4x4", 16),
+        ("v5e:4x8", 32),
+        ("v5e:8x8", 64),
+        ("v5e:8x16", 128),
+        ("v5e:16x16", 256),
+    ):
         programs = PlannedPrograms(config, topology_mesh(parse_topology(topology)))
         assert (programs.mesh.size, programs.in_order()[-1].name) == (devices, "match")
     carry = programs.trace_match().in_avals[0][2]
@@ -116,7 +149,9 @@ def test_the_compiled_tower_of_20_blocks_does_what_was_counted_by_hand() -> None
     network = ResNetConfig(blocks=20, filters=256).build(Inputs((19, 19), 17, 362), "tpu")
     folded = jax.eval_shape(lambda key: network.fold(network.init(key)), jax.random.key(0))
     planes = jax.ShapeDtypeStruct((8, 19, 19, 17), jnp.bool_)
-    lowered = jax.jit(network.infer, in_shardings=(replicated(mesh), batch_sharded(mesh))).lower(folded, planes)
+    lowered = jax.jit(network.infer, in_shardings=(replicated(mesh), batch_sharded(mesh))).lower(
+        folded, planes
+    )
     cost = module_cost(compile_program(lowered, slice_.name).module, device_rates(slice_))
     assert cost.flops == pytest.approx(8 * by_hand(361, 17, 362, ResNetConfig()), rel=0.02)
 
@@ -132,10 +167,14 @@ def test_work_is_what_was_counted_by_hand(small: Compiled) -> None:
     network, points = config.network, math.prod(game.board_shape)
     one = by_hand(points, game.num_planes, game.num_actions, network)
     moves = config.selfplay.moves_per_dispatch * config.selfplay.num_games // 8
-    assert small.costs["self-play"].work.flops == pytest.approx(moves * (config.search.num_simulations + 1) * one, rel=0.02)
+    assert small.costs["self-play"].work.flops == pytest.approx(
+        moves * (config.search.num_simulations + 1) * one, rel=0.02
+    )
     # Forward, and back to the kernels and to what went in, which nobody asks of the first layer.
     stem = 2 * 9 * game.num_planes * network.filters * points
-    assert small.costs["train step"].work.flops == pytest.approx((3 * one - stem) * config.learner.batch_size / 8, rel=0.02)
+    assert small.costs["train step"].work.flops == pytest.approx(
+        (3 * one - stem) * config.learner.batch_size / 8, rel=0.02
+    )
 
 
 @needs_compiler
@@ -143,23 +182,49 @@ def test_memory_is_what_a_compile_of_its_own_says(small: Compiled) -> None:
     slice_ = parse_topology("v5e:2x4")
     programs = PlannedPrograms(small.programs.config, topology_mesh(slice_))
     analysis = programs.train_step().lower().compile().memory_analysis()
-    total = analysis.argument_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes + analysis.temp_size_in_bytes
+    total = (
+        analysis.argument_size_in_bytes
+        + analysis.output_size_in_bytes
+        - analysis.alias_size_in_bytes
+        + analysis.temp_size_in_bytes
+    )
     reported = small.costs["train step"].compiled.memory
     assert reported.total == pytest.approx(total + analysis.generated_code_size_in_bytes, rel=0.1)
-    assert small.costs["train step"].hbm_bytes > reported.total, "games in flight and other players lie beside it"
+    assert small.costs["train step"].hbm_bytes > reported.total, (
+        "games in flight and other players lie beside it"
+    )
 
 
 def test_published_games_give_the_length_of_a_game() -> None:
-    assert game_length(load("go19")) == pytest.approx(234, abs=1)  # 4,096 games x 40 moves x 7,000 iterations / 4.9 million
+    assert game_length(load("go19")) == pytest.approx(
+        234, abs=1
+    )  # 4,096 games x 40 moves x 7,000 iterations / 4.9 million
     assert game_length(load("chess")) == pytest.approx(104, abs=1)
 
 
 @needs_compiler
 def test_the_command_prints_json_alone_and_progress_elsewhere() -> None:
-    words = ["--experiment", "tictactoe", "--topology", "v5e:1x1", "--price", "1.2", "--json", "--search.num-simulations", "4"]
+    words = [
+        "--experiment",
+        "tictactoe",
+        "--topology",
+        "v5e:1x1",
+        "--price",
+        "1.2",
+        "--json",
+        "--search.num-simulations",
+        "4",
+    ]
     done = run_plan(*words)
     plan = json.loads(done.stdout)
-    assert plan["fits"] and set(plan["programs"]) == {"fold", "self-play", "game step", "unpack", "train step", "match"}
+    assert plan["fits"] and set(plan["programs"]) == {
+        "fold",
+        "self-play",
+        "game step",
+        "unpack",
+        "train step",
+        "match",
+    }
     assert plan["dollars"] == pytest.approx(plan["run"]["run_days"] * 24 * 1.2)
     assert plan["hbm_bytes"] == max(program["hbm_bytes"] for program in plan["programs"].values())
     assert "compiling self-play for v5e:1x1" in done.stderr
@@ -170,17 +235,30 @@ def test_the_command_prints_json_alone_and_progress_elsewhere() -> None:
     [
         (("--experiment", "go20"), "unknown experiment 'go20'"),
         (("--topology", "v9:2x2"), "unknown TPU generation 'v9'"),
-        pytest.param(("--topology", "v5e:3x3"), "does not take the topology 'v5e:3x3'", marks=needs_compiler),
-        pytest.param(("--selfplay.num-games", "100"), "selfplay.num-games = 100 does not divide over the 8 devices", marks=needs_compiler),
+        pytest.param(
+            ("--topology", "v5e:3x3"), "does not take the topology 'v5e:3x3'", marks=needs_compiler
+        ),
+        pytest.param(
+            ("--selfplay.num-games", "100"),
+            "selfplay.num-games = 100 does not divide over the 8 devices",
+            marks=needs_compiler,
+        ),
     ],
 )
 def test_a_mistake_is_one_line(words: tuple[str, ...], message: str) -> None:
     done = run_plan(*words)
-    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr and done.stdout == ""
+    assert (
+        done.returncode == 2
+        and message in done.stderr
+        and "Traceback" not in done.stderr
+        and done.stdout == ""
+    )
 
 
 def run_plan(*words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "azero", "plan", *words], capture_output=True, text=True, timeout=600)
+    return subprocess.run(
+        [sys.executable, "-m", "azero", "plan", *words], capture_output=True, text=True, timeout=600
+    )
 
 
 @needs_compiler
@@ -191,5 +269,7 @@ def test_the_published_experiments_on_slices(name: str, topology: str) -> None:
     # Few chips have no room for the whole batch of the papers: there the sizes are chosen.
     compiled = compile_all(load(name).config, topology, fitted=topology != "v5e:16x16")
     check_properties(compiled)
-    assert max(cost.hbm_bytes for cost in compiled.costs.values()) <= usable_bytes(parse_topology(topology))
+    assert max(cost.hbm_bytes for cost in compiled.costs.values()) <= usable_bytes(
+        parse_topology(topology)
+    )
     assert compiled.costs["self-play"].work.unknown_loops > 0

@@ -1,4 +1,5 @@
-"""Optimised programs read from their text: shapes, loops, what is called, costs that can be counted by hand."""
+"""Optimised programs read from their text: shapes, loops, what is called, costs that can be counted
+by hand."""
 
 import pytest
 
@@ -68,22 +69,43 @@ LAYER_FLOPS = 2 * 8 * 19 * 19 * 3 * 3 * 256 * 256
 
 
 def test_shapes_are_padded_to_tiles_and_lie_in_a_memory() -> None:
-    plain, tiled, on_chip = (parse_shape(text)[0] for text in ("f32[5,3]{1,0}", "f32[5,3]{1,0:T(8,128)}", "bf16[8,128]{1,0:T(8,128)(2,1)S(1)}"))
+    plain, tiled, on_chip = (
+        parse_shape(text)[0]
+        for text in (
+            "f32[5,3]{1,0}",
+            "f32[5,3]{1,0:T(8,128)}",
+            "bf16[8,128]{1,0:T(8,128)(2,1)S(1)}",
+        )
+    )
     assert (plain.dtype, plain.dims, plain.size) == ("f32", (5, 3), 15)
     assert (plain.hbm_bytes, tiled.hbm_bytes, on_chip.hbm_bytes) == (60, 8 * 128 * 4, 0)
     turned = parse_shape("bf16[64,19,19,17]{0,3,2,1:T(8,128)(2,1)}")[0]
-    assert turned.hbm_bytes == 128 * 24 * 19 * 19 * 2, "the fastest dimension is padded to 128, the next one to 8"
-    assert [array.dims for array in parse_shape("(s32[]{:T(128)}, pred[3]{0}, token[])")] == [(), (3,), ()]
+    assert turned.hbm_bytes == 128 * 24 * 19 * 19 * 2, (
+        "the fastest dimension is padded to 128, the next one to 8"
+    )
+    assert [array.dims for array in parse_shape("(s32[]{:T(128)}, pred[3]{0}, token[])")] == [
+        (),
+        (3,),
+        (),
+    ]
 
 
 def test_a_loop_counts_as_often_as_it_runs() -> None:
     module = parse(TOWER)
-    assert module.entry == "main" and module.counts()["while"] == 1 and module.counts()["convolution"] == 1
+    assert (
+        module.entry == "main"
+        and module.counts()["while"] == 1
+        and module.counts()["convolution"] == 1
+    )
     cost = module_cost(module, RATES)
     assert cost.flops == 19 * LAYER_FLOPS
     activations, kernel = 8 * 19 * 19 * 256 * 2, 3 * 3 * 256 * 256 * 2
-    assert cost.hbm_bytes == 19 * (2 * activations + kernel), "what is read and written once in each of the 19 turns"
-    assert cost.seconds == pytest.approx(19 * max(LAYER_FLOPS / RATES.flops, (2 * activations + kernel) / RATES.bandwidth))
+    assert cost.hbm_bytes == 19 * (2 * activations + kernel), (
+        "what is read and written once in each of the 19 turns"
+    )
+    assert cost.seconds == pytest.approx(
+        19 * max(LAYER_FLOPS / RATES.flops, (2 * activations + kernel) / RATES.bandwidth)
+    )
     assert cost.unknown_loops == 0
 
 
@@ -134,14 +156,20 @@ ENTRY %main.2 (start: s32[]) -> (s32[], s32[]) {
 def test_the_ends_of_a_range_are_found_in_the_state_of_an_outer_loop() -> None:
     module = parse(NESTED)
     loops = Loops(module)
-    assert loops.trip_count(module.computations["outer_body"]["inner"], "outer_body") == 4, "3, 5, 7, 9 lie below 10"
+    assert loops.trip_count(module.computations["outer_body"]["inner"], "outer_body") == 4, (
+        "3, 5, 7, 9 lie below 10"
+    )
     assert loops.trip_count(module.computations["main.2"]["outer"], "main.2") is None
     changed = parse(NESTED.replace("tuple(%done, %end.3)", "tuple(%done, %done)"))
-    assert Loops(changed).trip_count(changed.computations["outer_body"]["inner"], "outer_body") is None, "the end is no constant any more"
+    assert (
+        Loops(changed).trip_count(changed.computations["outer_body"]["inner"], "outer_body") is None
+    ), "the end is no constant any more"
 
 
 def test_a_loop_of_unknown_length_is_counted_and_named() -> None:
-    cost = module_cost(parse(TOWER.replace(', backend_config={"known_trip_count":{"n":"19"}}', "")), RATES)
+    cost = module_cost(
+        parse(TOWER.replace(', backend_config={"known_trip_count":{"n":"19"}}', "")), RATES
+    )
     assert cost.flops == ASSUMED_TURNS * LAYER_FLOPS and cost.unknown_loops == 1
 
 
@@ -152,7 +180,9 @@ def test_a_tree_is_not_read_where_one_node_is() -> None:
     cost = module_cost(module, RATES)
     exchange = 2 * node
     assert cost.hbm_bytes == (2 * node + slot) + (2 * node + slot) + exchange
-    assert cost.exchanged_bytes == node and [found.name for found in module.collectives()] == ["all-reduce-start.1"]
+    assert cost.exchanged_bytes == node and [found.name for found in module.collectives()] == [
+        "all-reduce-start.1"
+    ]
     assert module.counts()["all-reduce"] == 1, "an asynchronous exchange is one, not two"
 
 

@@ -1,7 +1,9 @@
-"""A Go program for tests: `python scripted_go.py MODE [SCORE]`. It passes at every move, and says SCORE of every finished game.
+"""A Go program for tests: `python scripted_go.py MODE [SCORE]`. It passes at every move, and says
+SCORE of every finished game.
 
-Mode pass does that; corner plays A1 when it has Black's first move; crash dies and illegal plays Z9 at its first move, silent says nothing. With "late-" before it
-such a mode begins after a stone at C3. Mode deaf answers nothing at all.
+Mode pass does that; corner plays A1 when it has Black's first move; crash dies and illegal plays Z9
+at its first move, silent says nothing. With "late-" before it such a mode begins after a stone at
+C3. Mode deaf answers nothing at all.
 """
 
 import os
@@ -33,7 +35,9 @@ for line in sys.stdin:
             os._exit(3)
         if mode == "silent":
             time.sleep(60)
-        answer = {"illegal": "Z9", "corner": "A1" if words == ["black"] else "pass"}.get(mode, "pass")
+        answer = {"illegal": "Z9", "corner": "A1" if words == ["black"] else "pass"}.get(
+            mode, "pass"
+        )
         mode = "pass" if mode == "corner" else mode
     sys.stdout.write(f"={number} {answer}\n\n")
     sys.stdout.flush()

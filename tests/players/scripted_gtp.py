@@ -1,7 +1,7 @@
 """A GTP program for tests that plays nim and can fail in every way: `python scripted_gtp.py MODE`.
 
-It answers genmove with take1, unless MODE is crash, silent, illegal, resign, garbage or child. In mode refuses it denies our moves, in mode stubborn
-it ignores quit.
+It answers genmove with take1, unless MODE is crash, silent, illegal, resign, garbage or child. In
+mode refuses it denies our moves, in mode stubborn it ignores quit.
 """
 
 import os
@@ -34,7 +34,11 @@ for line in sys.stdin:
             print(f"child {child.pid}", file=sys.stderr, flush=True)
             time.sleep(60)
         if mode == "garbage":
-            sys.stdout.buffer.write(b"\xff\xfe\x00 thinking...\n= not this\n=%s9 nor this\n\n" % number.encode() + b"x" * 200_000 + b"\n")
+            sys.stdout.buffer.write(
+                b"\xff\xfe\x00 thinking...\n= not this\n=%s9 nor this\n\n" % number.encode()
+                + b"x" * 200_000
+                + b"\n"
+            )
             sys.stdout.flush()
     sys.stdout.write(answer)
     sys.stdout.flush()

@@ -1,4 +1,5 @@
-"""A program that speaks UCI or USI badly, or well: `python scripted_uci.py MODE`. It plays `MOVES` over and over."""
+"""A program that speaks UCI or USI badly, or well: `python scripted_uci.py MODE`. It plays `MOVES`
+over and over."""
 
 import sys
 import time
@@ -12,7 +13,12 @@ def main(mode: str) -> None:
         words = line.split()
         if words[0] in MOVES:
             protocol = words[0]
-            print("id name script\noption name Skill Level type spin default 20 min 0 max 20\n" + protocol + "ok", flush=True)
+            print(
+                "id name script\noption name Skill Level type spin default 20 min 0 max 20\n"
+                + protocol
+                + "ok",
+                flush=True,
+            )
         elif words[0] == "isready":
             print("readyok", flush=True)
         elif words[0] == "setoption":
@@ -29,9 +35,20 @@ def main(mode: str) -> None:
                 time.sleep(60)
             if mode == "garbage":
                 print("\x00 what?\ninfo string bestmove e2e5\n\nbestmoves", flush=True)
-            answers = {"illegal": "e2e5", "resign": "resign", "none": "(none)", "win": "win", "nothing": ""}
+            answers = {
+                "illegal": "e2e5",
+                "resign": "resign",
+                "none": "(none)",
+                "win": "win",
+                "nothing": "",
+            }
             answers |= {"mate": "h1h8", "wait": "a8b8"} if is_given else {}
-            print("info depth 1 pv\nbestmove " + answers.get(mode, MOVES[protocol][played % 4]) + " ponder a1a1", flush=True)
+            print(
+                "info depth 1 pv\nbestmove "
+                + answers.get(mode, MOVES[protocol][played % 4])
+                + " ponder a1a1",
+                flush=True,
+            )
         elif words[0] == "quit":
             return
 

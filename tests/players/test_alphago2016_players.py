@@ -27,11 +27,22 @@ from azero.settings import Config
 
 SCRIPT = Path(__file__).parents[1] / "players" / "scripted_go.py"
 PLANES = {"policy2016": 4, "value2016": 4, "rollout2016": 6, "tree2016": 10}
-TINY = ResNetConfig(blocks=1, filters=4, value_hidden=8, pattern_bits=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
+TINY = ResNetConfig(
+    blocks=1,
+    filters=4,
+    value_hidden=8,
+    pattern_bits=8,
+    train_dtype="float32",
+    inference_dtype="float32",
+    convolution="xla",
+)
 
 
 def write_network(directory: Path, name: str, size: int = 5) -> None:
-    config = Config(game=GoConfig(size=(size,), komi=0.5, planes=PLANES.get(name, 17)), network=dataclasses.replace(TINY, name=name))
+    config = Config(
+        game=GoConfig(size=(size,), komi=0.5, planes=PLANES.get(name, 17)),
+        network=dataclasses.replace(TINY, name=name),
+    )
     game = make("go", **config.game.options())
     variables = config.network.build(game).init(jax.random.key(0))
     write_exported(directory, jax.device_get(variables), 3, config)
@@ -48,18 +59,39 @@ def networks(tmp_path_factory) -> Path:
 def player(networks: Path, *parts: str, **settings: object) -> str:
     """Return the name of the player with `parts` besides the policy."""
     places = [f"{part}={networks / f'{part}2016' / 'checkpoint'}" for part in parts]
-    return f"apv:{networks}/policy2016/checkpoint?" + "&".join([*places, *(f"{name}={value}" for name, value in settings.items())])
+    return f"apv:{networks}/policy2016/checkpoint?" + "&".join(
+        [*places, *(f"{name}={value}" for name, value in settings.items())]
+    )
 
 
 def test_the_name_says_all():
-    spec = parse_player("apv:runs/p/checkpoint?value=v&rollout=r&tree=t&visits=100&lambda=0.25&threshold=8")
-    assert spec == ApvSpec(Path("runs/p/checkpoint"), Path("v"), Path("r"), Path("t"), visits=100, mixing=0.25, threshold=8)
-    assert spec.name == "alphago2016 p, 100 visits, lambda 0.25" and (spec.rule.mixing, spec.mix_settings.threshold) == (0.25, 8)
-    assert parse_player("apv:p?value=v").rule.mixing == 0.5 and parse_player("apv:p").rule.mixing == 1.0
+    spec = parse_player(
+        "apv:runs/p/checkpoint?value=v&rollout=r&tree=t&visits=100&lambda=0.25&threshold=8"
+    )
+    assert spec == ApvSpec(
+        Path("runs/p/checkpoint"),
+        Path("v"),
+        Path("r"),
+        Path("t"),
+        visits=100,
+        mixing=0.25,
+        threshold=8,
+    )
+    assert spec.name == "alphago2016 p, 100 visits, lambda 0.25" and (
+        spec.rule.mixing,
+        spec.mix_settings.threshold,
+    ) == (0.25, 8)
+    assert (
+        parse_player("apv:p?value=v").rule.mixing == 0.5
+        and parse_player("apv:p").rule.mixing == 1.0
+    )
     assert Source(player="apv:p").spec() == ApvSpec(Path("p"))
     few = parse_player("apv:p?c-puct=1&beta=0.9&fpu=parent&batch=4&policy-batch=8")
     assert isinstance(few, ApvSpec) and few.name == "alphago2016 p, c-puct 1, beta 0.9, fpu parent"
-    assert few.rule == AlphaGo2016(c_puct=1.0, mixing=1.0, fpu="parent") and few.tree_settings.batch == 4
+    assert (
+        few.rule == AlphaGo2016(c_puct=1.0, mixing=1.0, fpu="parent")
+        and few.tree_settings.batch == 4
+    )
     assert few.mix_settings == MixSettings(asks_values=False, beta=0.9, policy_batch=8)
 
 
@@ -83,10 +115,14 @@ def test_what_is_not_understood_is_quoted(text, message):
 
 def test_networks_that_do_not_fit_are_named(networks, tmp_path):
     policy = networks / "policy2016" / "checkpoint"
-    with pytest.raises(ValueError, match="holds a network policy2016; the value of apv is value2016"):
+    with pytest.raises(
+        ValueError, match="holds a network policy2016; the value of apv is value2016"
+    ):
         apv_config(ApvSpec(policy, value=policy))
     write_network(tmp_path / "zero", "alphago_zero")
-    with pytest.raises(ValueError, match="zero holds a network alphago_zero; the policy of apv is policy2016"):
+    with pytest.raises(
+        ValueError, match="zero holds a network alphago_zero; the policy of apv is policy2016"
+    ):
         apv_config(ApvSpec(tmp_path / "zero"))
     write_network(tmp_path / "seven", "rollout2016", size=7)
     with pytest.raises(ValueError, match=r"seven is of a board of 7x7, .* of one of 5x5"):
@@ -97,21 +133,33 @@ def test_networks_that_do_not_fit_are_named(networks, tmp_path):
 
 @pytest.mark.parametrize("replies", [False, True])
 def test_it_fills_no_eye_of_its_own_and_passes_when_nothing_else_is_left(networks, replies):
-    parts = {part: networks / f"{part}2016" / "checkpoint" for part in ("policy", "rollout", "tree")}
+    parts = {
+        part: networks / f"{part}2016" / "checkpoint" for part in ("policy", "rollout", "tree")
+    }
     one = load_apv(ApvSpec(**parts, threshold=0, batch=4, has_replies=replies))
-    # The eye is the corner 24; two rows are empty, or a second corner is the only empty point besides.
+    # The eye is the corner 24; two rows are empty, or a second corner is the only empty point
+    # besides.
     wall = list(range(10, 24))
     for black, searched in ((wall, set(range(10))), ([*range(1, 10), *wall], {25})):
         position = Position.of_state(one.game, one.game.setup(black, [], 0))
         analysis = one.think(position, Limits(playouts=40))
-        assert analysis.moves and {move.action for move in analysis.moves} <= searched and position.legal[24]
+        assert (
+            analysis.moves
+            and {move.action for move in analysis.moves} <= searched
+            and position.legal[24]
+        )
         assert all(24 not in move.line[::2] for move in analysis.moves)
 
 
 def test_a_match_is_played(networks, tmp_path):
     console = Console(file=io.StringIO(), width=300)
     wanted = MatchRequest(
-        player(networks, "value", "rollout", "tree", visits=6), f"gtp:{sys.executable} {SCRIPT} pass", 2, random_plies=8, komi=-3.5, out=tmp_path / "match"
+        player(networks, "value", "rollout", "tree", visits=6),
+        f"gtp:{sys.executable} {SCRIPT} pass",
+        2,
+        random_plies=8,
+        komi=-3.5,
+        out=tmp_path / "match",
     )
     result = play_match(wanted, console)
     assert result.total.games == 2 and "failure" not in console.file.getvalue()
@@ -121,7 +169,13 @@ def test_a_match_is_played(networks, tmp_path):
 def test_gtp_programs_play_it_without_the_other_networks(networks):
     words = ["gtp", "--player", player(networks, visits=4)]
     asked = "boardsize 5\nkomi 3.5\nplay b c3\ngenmove w\nquit\n"
-    done = subprocess.run([sys.executable, "-m", "azero", *words], input=asked, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(
+        [sys.executable, "-m", "azero", *words],
+        input=asked,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
     answers = done.stdout.split("\n\n")
     assert done.returncode == 0 and answers[:3] == ["=", "=", "="], done.stderr
     assert answers[3].startswith("= ") and answers[3] != "= C3"

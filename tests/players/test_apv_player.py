@@ -25,7 +25,9 @@ GAME = make("tictactoe")
 
 
 def ask(positions):
-    policies = np.stack([position.legal / position.legal.sum() for position in positions]).astype(np.float32)
+    policies = np.stack([position.legal / position.legal.sum() for position in positions]).astype(
+        np.float32
+    )
     return policies, np.zeros(len(positions), np.float32)
 
 
@@ -67,7 +69,9 @@ def test_it_passes_after_a_pass_that_leaves_it_the_winner_and_only_then():
     game, column = Go(size=5, komi=0.5), [7, 12, 17]
     for black, white, passes in ((column, [], True), ([], column, False)):
         one = make_player(game, limits=Limits(playouts=8), resign_threshold=None)
-        decision = one.choose(Position.of_state(game, game.setup(black, white, 1)).play(25), Clock())
+        decision = one.choose(
+            Position.of_state(game, game.setup(black, white, 1)).play(25), Clock()
+        )
         assert (decision.action == 25, decision.value == 1.0) == (passes, passes)
 
 
@@ -80,7 +84,9 @@ def test_it_resigns_a_lost_game_and_only_if_told_so():
 
 def test_a_search_is_extended_where_the_most_visited_move_is_not_the_best():
     def behind(positions):
-        return ask(positions)[0], np.array([1.0 if position.legal[8] else -0.9 for position in positions], np.float32)
+        return ask(positions)[0], np.array(
+            [1.0 if position.legal[8] else -0.9 for position in positions], np.float32
+        )
 
     one = make_player(value=behind, rollout=behind, batch=1, threshold=1000)
     analysis = one.think(position_after(), Limits(playouts=12))
@@ -93,7 +99,11 @@ def test_the_tree_is_kept_from_move_to_move_and_forgotten_on_reset():
     first = one.think(position_after(), Limits(playouts=400))
     line = first.moves[0].line
     visits = first.moves[0].line_visits
-    assert len(line) == len(visits) >= 2 and visits[0] == first.moves[0].visits and list(visits) == sorted(set(visits), reverse=True)
+    assert (
+        len(line) == len(visits) >= 2
+        and visits[0] == first.moves[0].visits
+        and list(visits) == sorted(set(visits), reverse=True)
+    )
     second = one.think(position_after(*line[:2]), Limits(playouts=10))
     assert second.visits > second.playouts
     one.reset()
@@ -101,25 +111,40 @@ def test_the_tree_is_kept_from_move_to_move_and_forgotten_on_reset():
 
 
 def test_limits_on_moves_and_visits():
-    analysis = make_player().think(position_after(), Limits(visits=40), restriction=Restriction.first_move([2, 6], 0, 9))
+    analysis = make_player().think(
+        position_after(), Limits(visits=40), restriction=Restriction.first_move([2, 6], 0, 9)
+    )
     assert {move.action for move in analysis.moves} <= {2, 6} and analysis.visits >= 40
     with pytest.raises(ValueError, match="no legal move is left to search after 1 moves"):
-        make_player().think(position_after(4), Limits(visits=40), restriction=Restriction.first_move([4], 1, 9))
+        make_player().think(
+            position_after(4), Limits(visits=40), restriction=Restriction.first_move([4], 1, 9)
+        )
 
 
 def test_a_restriction_holds_down_to_its_depth():
     one, position = make_player(), position_after(0, 3, 8, 4)  # O threatens 5
     assert one.think(position, Limits(visits=400)).moves[0].action == 5
-    analysis = one.think(position, Limits(visits=400), restriction=Restriction.none(9).avoiding(1, [5], 4))
+    analysis = one.think(
+        position, Limits(visits=400), restriction=Restriction.none(9).avoiding(1, [5], 4)
+    )
     lines = [move.line for move in analysis.moves]
     assert all(5 not in line[1::2] for line in lines) and max(map(len, lines)) > 2
-    lines = [move.line for move in one.think(position, Limits(visits=100), restriction=Restriction.none(9).allowing(1, [], 2)).moves]
-    assert {len(line) for line in lines} == {1}, "without a move that may be searched a position stays a leaf"
+    lines = [
+        move.line
+        for move in one.think(
+            position, Limits(visits=100), restriction=Restriction.none(9).allowing(1, [], 2)
+        ).moves
+    ]
+    assert {len(line) for line in lines} == {1}, (
+        "without a move that may be searched a position stays a leaf"
+    )
 
 
 def test_rollouts_count_under_the_komi_of_the_position():
     def three_points_for_black(positions):
-        return ask(positions)[0], np.array([-3.0 if position.to_play else 3.0 for position in positions], np.float32)
+        return ask(positions)[0], np.array(
+            [-3.0 if position.to_play else 3.0 for position in positions], np.float32
+        )
 
     one = make_player(Go(size=3, komi=0.5), rollout=three_points_for_black, mixing=1.0)
     for komi, value in ((2.5, 1.0), (3.5, -1.0), (3.0, 0.0)):
@@ -155,18 +180,35 @@ def test_memory_bounds_the_tree_and_warming_up_asks_everyone():
 def untrained(name, planes):
     """Return an untrained network of 2016 on 5x5, its game and its inference."""
     game = Go(size=5, komi=0.5, num_planes=planes)
-    config = NetworkConfig.kind(name)(blocks=1, filters=4, value_hidden=8, pattern_bits=8, train_dtype="float32", inference_dtype="float32", convolution="xla")
+    config = NetworkConfig.kind(name)(
+        blocks=1,
+        filters=4,
+        value_hidden=8,
+        pattern_bits=8,
+        train_dtype="float32",
+        inference_dtype="float32",
+        convolution="xla",
+    )
     network = config.build(game)
     return game, network.infer, network.fold(network.init(jax.random.key(0)))
 
 
 @pytest.mark.slow
 def test_all_its_parts_together_know_who_is_ahead():
-    policy, value = (untrained(name, planes) for name, planes in (("policy2016", 4), ("value2016", 4)))
+    policy, value = (
+        untrained(name, planes) for name, planes in (("policy2016", 4), ("value2016", 4))
+    )
     tree_game, tree_infer, tree_params = untrained("tree2016", 10)
-    rollouts = policy_rollout_leaf(tree_game, tree_infer, make_play_out(Go(size=5, komi=0.5), sum_weights))
-    asks = [make_ask(game, turned_network_leaf(game, infer), params, batch=8, seed=0) for game, infer, params in (policy, value)]
-    rollout = make_ask(tree_game, unturned_leaf(rollouts), tree_params, batch=8, seed=0, is_turned=False)
+    rollouts = policy_rollout_leaf(
+        tree_game, tree_infer, make_play_out(Go(size=5, komi=0.5), sum_weights)
+    )
+    asks = [
+        make_ask(game, turned_network_leaf(game, infer), params, batch=8, seed=0)
+        for game, infer, params in (policy, value)
+    ]
+    rollout = make_ask(
+        tree_game, unturned_leaf(rollouts), tree_params, batch=8, seed=0, is_turned=False
+    )
     game = Go(size=5, komi=0.5)
     one = make_player(game, *asks, rollout, batch=8, threshold=8, policy_batch=16, mixing=1.0)
     # . O X . X     White's five stones have one liberty, which White cannot fill.

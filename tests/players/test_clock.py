@@ -12,7 +12,9 @@ ABSOLUTE = Clock(main_seconds=600.0)
 FISCHER = Clock(main_seconds=60.0, increment_seconds=2.0)
 JAPANESE = Clock(main_seconds=100.0, period_seconds=30.0, periods=3)
 CANADIAN = Clock(main_seconds=100.0, period_seconds=300.0, period_moves=25)
-CANADIAN_RUNNING = Clock(main_seconds=0.0, period_seconds=300.0, period_moves=25, period_left=100.0, moves_left=10)
+CANADIAN_RUNNING = Clock(
+    main_seconds=0.0, period_seconds=300.0, period_moves=25, period_left=100.0, moves_left=10
+)
 
 
 @pytest.mark.parametrize(
@@ -41,15 +43,27 @@ def test_the_longest_move(clock: Clock, limit: float | None) -> None:
         (ABSOLUTE, 600.1, None),
         (FISCHER, 10.0, FISCHER._replace(main_seconds=52.0)),
         (JAPANESE, 40.0, JAPANESE._replace(main_seconds=60.0)),
-        (JAPANESE, 120.0, JAPANESE._replace(main_seconds=0.0)),  # 20 s of the first period, which begins anew
+        (
+            JAPANESE,
+            120.0,
+            JAPANESE._replace(main_seconds=0.0),
+        ),  # 20 s of the first period, which begins anew
         (JAPANESE, 135.0, JAPANESE._replace(main_seconds=0.0, periods=2)),  # one period is used up
         (JAPANESE._replace(main_seconds=0.0), 65.0, JAPANESE._replace(main_seconds=0.0, periods=1)),
-        (JAPANESE._replace(main_seconds=0.0), 90.0, JAPANESE._replace(main_seconds=0.0, periods=1)),  # to the last moment
+        (
+            JAPANESE._replace(main_seconds=0.0),
+            90.0,
+            JAPANESE._replace(main_seconds=0.0, periods=1),
+        ),  # to the last moment
         (JAPANESE._replace(main_seconds=0.0), 90.1, None),
         (CANADIAN, 60.0, CANADIAN._replace(main_seconds=40.0)),
         (CANADIAN, 120.0, CANADIAN._replace(main_seconds=0.0, period_left=280.0, moves_left=24)),
         (CANADIAN_RUNNING, 30.0, CANADIAN_RUNNING._replace(period_left=70.0, moves_left=9)),
-        (CANADIAN_RUNNING._replace(moves_left=1), 30.0, CANADIAN_RUNNING._replace(period_left=300.0, moves_left=25)),
+        (
+            CANADIAN_RUNNING._replace(moves_left=1),
+            30.0,
+            CANADIAN_RUNNING._replace(period_left=300.0, moves_left=25),
+        ),
         (CANADIAN_RUNNING, 100.1, None),
     ],
 )
@@ -66,7 +80,12 @@ def test_what_is_left_after_a_move(clock: Clock, seconds: float, after: Clock | 
         (ABSOLUTE, 200, 361, 600 / (361 / 6) - LAG_SECONDS),  # never fewer than 60
         (ABSOLUTE, 0, 81, 600 / (0.7 * 81 / 2) - LAG_SECONDS),
         (ABSOLUTE, 40, 25, 600 / 10 - LAG_SECONDS),  # nor than 10
-        (ABSOLUTE._replace(main_seconds=0.2), 300, 361, 0.02),  # less than the lag: as short as can be
+        (
+            ABSOLUTE._replace(main_seconds=0.2),
+            300,
+            361,
+            0.02,
+        ),  # less than the lag: as short as can be
         (ABSOLUTE._replace(main_seconds=0.01), 300, 361, 0.005),
         (FISCHER, 0, 81, 60 / (0.7 * 81 / 2) + 2 - LAG_SECONDS),
         (JAPANESE, 0, 361, 30.0),  # as much as a period allows anyway
@@ -78,14 +97,17 @@ def test_what_is_left_after_a_move(clock: Clock, seconds: float, after: Clock | 
         (CANADIAN_RUNNING._replace(moves_left=1), 0, 361, 100.0 - LAG_SECONDS),
     ],
 )
-def test_how_long_to_think(clock: Clock, num_moves: int, num_points: int, seconds: float | None) -> None:
+def test_how_long_to_think(
+    clock: Clock, num_moves: int, num_points: int, seconds: float | None
+) -> None:
     assert thinking_seconds(clock, num_moves, num_points) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("clock", [ABSOLUTE, FISCHER, JAPANESE, CANADIAN, FIXED])
 @pytest.mark.parametrize("num_points", [25, 81, 361])
 def test_no_game_is_lost_on_time(clock: Clock, num_points: int) -> None:
-    """A player who takes what is advised, and a few milliseconds more, ends a game of two moves a point within its time."""
+    """A player who takes what is advised, and a few milliseconds more, ends a game of two moves a
+    point within its time."""
     for own_move in range(num_points):
         seconds = thinking_seconds(clock, 2 * own_move, num_points)
         assert seconds is not None and seconds > 0

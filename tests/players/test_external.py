@@ -39,7 +39,11 @@ def test_a_game_is_played_to_its_end() -> None:
     record = _play("good")
     # Piles 7 6 5 4 3 2 0: the program should have taken two at five.
     assert record.final.actions == (0, 0, 0, 0, 0, 1) and record.winner == 1
-    assert record.ending == "played out" and record.failed is None and record.names == ("script", "azero")
+    assert (
+        record.ending == "played out"
+        and record.failed is None
+        and record.names == ("script", "azero")
+    )
     assert record.decisions[0].value is None and record.decisions[1].value == -1.0
     assert min(record.seconds) > 0
 
@@ -51,8 +55,15 @@ def test_garbage_around_the_answer_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("mode", "ending"),
     [
-        ("crash", "script: crashed at 'genmove black' (exit status 3); it said: starting / no license found / segmentation fault, more or less"),
-        ("silent", "script: no answer in time to 'genmove black'; it said: starting / no license found"),
+        (
+            "crash",
+            "script: crashed at 'genmove black' (exit status 3); it said: starting / no "
+            "license found / segmentation fault, more or less",
+        ),
+        (
+            "silent",
+            "script: no answer in time to 'genmove black'; it said: starting / no license found",
+        ),
         ("illegal", "script: illegal move: 'D4' is not a legal move here (move 1 of the game)"),
     ],
 )
@@ -64,9 +75,17 @@ def test_a_failure_is_named_and_loses(mode: str, ending: str) -> None:
 
 def test_refusing_our_move_loses_and_resigning_is_no_failure() -> None:
     refused = _play("refuses", program_first=False)
-    assert refused.ending == "script: refused 'play black take1': I do not believe it" and refused.failed == 1 and refused.winner == 0
+    assert (
+        refused.ending == "script: refused 'play black take1': I do not believe it"
+        and refused.failed == 1
+        and refused.winner == 0
+    )
     resigned = _play("resign")
-    assert resigned.ending == "script resigns" and resigned.failed is None and resigned.rewards == (-1.0, 1.0)
+    assert (
+        resigned.ending == "script resigns"
+        and resigned.failed is None
+        and resigned.rewards == (-1.0, 1.0)
+    )
 
 
 def test_a_missing_program_is_named() -> None:
@@ -107,26 +126,62 @@ def test_games_are_played_in_threads_and_every_game_has_its_seed() -> None:
     script = program_player("script", [*_command("good"), "{seed}"], 5, 0.5, 10.0, first_seed=4)
     assert script(3)._command[-1] == "7"  # type: ignore[attr-defined]
     makers = [(lambda number: SearchPlayer(nim_search, 1), script)] * 2
-    games = sorted(play_games(Nim(7), makers, [Pairing(number) for number in (1, 2, 3, 4)]), key=lambda game: game.number)
-    assert [game.number for game in games] == [1, 2, 3, 4] and [game.first_is_black for game in games] == [True, False, True, False]
-    assert all(game.reward == 1 and not game.failed and game.ending == "played out" and game.margin is None for game in games)
-    assert games[0].rewards == (1, -1) and games[1].rewards == (-1, 1) and games[1].decisions[1].value == -1.0
+    games = sorted(
+        play_games(Nim(7), makers, [Pairing(number) for number in (1, 2, 3, 4)]),
+        key=lambda game: game.number,
+    )
+    assert [game.number for game in games] == [1, 2, 3, 4] and [
+        game.first_is_black for game in games
+    ] == [True, False, True, False]
+    assert all(
+        game.reward == 1 and not game.failed and game.ending == "played out" and game.margin is None
+        for game in games
+    )
+    assert (
+        games[0].rewards == (1, -1)
+        and games[1].rewards == (-1, 1)
+        and games[1].decisions[1].value == -1.0
+    )
 
 
 def test_an_opening_is_told_to_both_and_counted() -> None:
-    makers = [(program_player("script", _command("good"), 5, 0.5, 10.0, 0), lambda number: SearchPlayer(nim_search, 1))]
+    makers = [
+        (
+            program_player("script", _command("good"), 5, 0.5, 10.0, 0),
+            lambda number: SearchPlayer(nim_search, 1),
+        )
+    ]
     (game,) = play_games(Nim(7), makers, [Pairing(1, 3, (0, 1))])
     # 7, take one, take two: four left, and the script takes one.
-    assert game.actions[:3] == (0, 1, 0) and (game.opening, game.num_opening_moves, len(game.decisions)) == (3, 2, len(game.actions) - 2)
-    (refused,) = play_games(Nim(7), [(program_player("script", _command("refuses"), 5, 0.5, 10.0, 0), makers[0][1])], [Pairing(1, 1, (0,))])
-    assert refused.failed == "script" and refused.reward == -1 and "I do not believe it" in refused.ending and refused.num_opening_moves == 1
+    assert game.actions[:3] == (0, 1, 0) and (
+        game.opening,
+        game.num_opening_moves,
+        len(game.decisions),
+    ) == (3, 2, len(game.actions) - 2)
+    (refused,) = play_games(
+        Nim(7),
+        [(program_player("script", _command("refuses"), 5, 0.5, 10.0, 0), makers[0][1])],
+        [Pairing(1, 1, (0,))],
+    )
+    assert (
+        refused.failed == "script"
+        and refused.reward == -1
+        and "I do not believe it" in refused.ending
+        and refused.num_opening_moves == 1
+    )
 
 
 def test_a_failure_of_one_thread_ends_the_match() -> None:
     def broken(number: int) -> SearchPlayer:
         raise ValueError("cannot be made")
 
-    makers = [(broken, broken), (program_player("script", _command("silent"), 5, 0.5, 60.0, 0), lambda number: SearchPlayer(nim_search, 1))]
+    makers = [
+        (broken, broken),
+        (
+            program_player("script", _command("silent"), 5, 0.5, 60.0, 0),
+            lambda number: SearchPlayer(nim_search, 1),
+        ),
+    ]
     began = time.monotonic()
     with pytest.raises(ValueError, match="cannot be made"):
         list(play_games(Nim(7), makers, [Pairing(1), Pairing(2)]))
@@ -134,7 +189,12 @@ def test_a_failure_of_one_thread_ends_the_match() -> None:
 
 
 def test_scores_are_read() -> None:
-    assert (parse_score("B+3.5"), parse_score("w+12"), parse_score("0"), parse_score("? seki")) == (3.5, -12.0, 0.0, None)
+    assert (parse_score("B+3.5"), parse_score("w+12"), parse_score("0"), parse_score("? seki")) == (
+        3.5,
+        -12.0,
+        0.0,
+        None,
+    )
 
 
 def test_a_player_that_may_resign_does_so_only_when_all_is_lost() -> None:
@@ -168,5 +228,7 @@ def test_gnu_go_beats_a_search_that_knows_nothing() -> None:
     ours = SearchPlayer(search, ())
     makers = [(lambda number: ours, program_player("GNU Go", gnu_go_command(1), 5, 0.5, 60.0, 0))]
     for played in play_games(game, makers, [Pairing(1), Pairing(2)]):
-        assert not played.failed and played.ending in ("played out", "GNU Go resigns"), played.ending
+        assert not played.failed and played.ending in ("played out", "GNU Go resigns"), (
+            played.ending
+        )
         assert played.reward == -1 and not played.disagreement

@@ -20,7 +20,13 @@ def _player(mode: str, name: str = "script", game=CHESS, **settings) -> UciPlaye
     return UciPlayer(name, [sys.executable, SCRIPT, mode], game, go="nodes 1", **settings)
 
 
-def _play(first: UciPlayer, second: UciPlayer, game=CHESS, seconds: float = 10.0, opening: tuple[int, ...] = ()):
+def _play(
+    first: UciPlayer,
+    second: UciPlayer,
+    game=CHESS,
+    seconds: float = 10.0,
+    opening: tuple[int, ...] = (),
+):
     try:
         return play_game(game, first, second, Clock(seconds), opening)
     finally:
@@ -31,7 +37,12 @@ def _play(first: UciPlayer, second: UciPlayer, game=CHESS, seconds: float = 10.0
 @pytest.mark.parametrize(("game", "length"), [(CHESS, 8), (SHOGI, 12)], ids=["chess", "shogi"])
 def test_two_programs_repeat_themselves_until_our_rules_end_the_game(game, length: int) -> None:
     record = _play(_player("good", "a", game), _player("garbage", "b", game), game)
-    assert record.ending == "played out" and record.failed is None and len(record.final.actions) == length and record.names == ("a", "b")
+    assert (
+        record.ending == "played out"
+        and record.failed is None
+        and len(record.final.actions) == length
+        and record.names == ("a", "b")
+    )
 
 
 def test_openings_reach_the_program() -> None:
@@ -43,16 +54,30 @@ def test_openings_reach_the_program() -> None:
 @pytest.mark.parametrize(
     ("mode", "ending"),
     [
-        ("crash", "script: crashed at 'go nodes 1' (exit status 3); it said: segmentation fault, more or less"),
+        (
+            "crash",
+            "script: crashed at 'go nodes 1' (exit status 3); it said: segmentation "
+            "fault, more or less",
+        ),
         ("silent", "script: no answer in time to 'go nodes 1'"),
-        ("illegal", "script: illegal move: 'e2e5' is not a legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"),
+        (
+            "illegal",
+            "script: illegal move: 'e2e5' is not a legal move in "
+            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+        ),
         ("none", "script: says '(none)' where there are legal moves"),
         ("win", "script: declares a win that it does not have"),
-        ("nothing", "script: illegal move: 'ponder' is not a legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"),
+        (
+            "nothing",
+            "script: illegal move: 'ponder' is not a legal move in "
+            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+        ),
     ],
 )
 def test_a_failure_is_named_and_loses(mode: str, ending: str) -> None:
-    record = _play(_player(mode), _player("good", "other"), seconds=2.0 if mode == "silent" else 10.0)
+    record = _play(
+        _player(mode), _player("good", "other"), seconds=2.0 if mode == "silent" else 10.0
+    )
     assert record.ending == ending and record.failed == 0 and record.rewards == (-1.0, 1.0)
 
 
@@ -78,8 +103,16 @@ def test_a_program_that_was_closed_says_so() -> None:
 def test_gnu_shogi_plays_fairy_stockfish() -> None:
     gnu_shogi, fairy = require_program("gnushogi"), require_program("fairy-stockfish")
     first = GnuShogiPlayer("GNU Shogi", [gnu_shogi], depth=1)
-    second = UciPlayer("Fairy-Stockfish", [fairy], SHOGI, options=[("Skill Level", "-20")], go="nodes 50")
-    opening = _play(_player("good", "a", SHOGI), _player("good", "b", SHOGI), SHOGI).final.actions[:2]
+    second = UciPlayer(
+        "Fairy-Stockfish", [fairy], SHOGI, options=[("Skill Level", "-20")], go="nodes 50"
+    )
+    opening = _play(_player("good", "a", SHOGI), _player("good", "b", SHOGI), SHOGI).final.actions[
+        :2
+    ]
     for players in ((first, second), (second, first)):
         record = _play(*players, SHOGI, opening=opening)
-        assert record.failed is None and record.num_opening_moves == 2 and len(record.final.actions) > 10, record.ending
+        assert (
+            record.failed is None
+            and record.num_opening_moves == 2
+            and len(record.final.actions) > 10
+        ), record.ending

@@ -21,7 +21,14 @@ from azero.players.clock import Clock
 from azero.players.player import Position
 from azero.players.program_specs import GtpSpec
 from azero.players.searches import tree_settings
-from azero.players.specs import CheckpointSpec, RandomNetSpec, ThinkerSettings, load_player, load_thinker, parse_player
+from azero.players.specs import (
+    CheckpointSpec,
+    RandomNetSpec,
+    ThinkerSettings,
+    load_player,
+    load_thinker,
+    parse_player,
+)
 from azero.search.settings import MctxGumbelConfig
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import Gumbel, Puct
@@ -33,24 +40,43 @@ def test_players_are_parsed():
     assert parse_player("checkpoint:runs/go5?visits=64&iteration=20") == CheckpointSpec(
         workdir=parse_player("checkpoint:runs/go5").workdir, iteration=20, visits=64
     )
-    assert parse_player("checkpoint:runs/go5?search=engine") == dataclasses.replace(parse_player("checkpoint:runs/go5"), search="engine")
-    assert parse_player('gtp:gnugo --mode gtp --level "10"') == GtpSpec(("gnugo", "--mode", "gtp", "--level", "10"))
+    assert parse_player("checkpoint:runs/go5?search=engine") == dataclasses.replace(
+        parse_player("checkpoint:runs/go5"), search="engine"
+    )
+    assert parse_player('gtp:gnugo --mode gtp --level "10"') == GtpSpec(
+        ("gnugo", "--mode", "gtp", "--level", "10")
+    )
 
 
-@pytest.mark.parametrize("text", ["runs/go5", "checkpoint:", "gtp:  ", "checkpoint:runs/go5?visit=3", "checkpoint:runs/go5?visits=many"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "runs/go5",
+        "checkpoint:",
+        "gtp:  ",
+        "checkpoint:runs/go5?visit=3",
+        "checkpoint:runs/go5?visits=many",
+    ],
+)
 def test_what_is_no_player_is_quoted(text):
     with pytest.raises(ValueError, match=r"player|is not understood"):
         parse_player(text)
 
 
 def test_estimate_of_the_published_run():
-    """20 blocks of 256 at 19x19: 39 convolutions in the tower, about 22.8 million parameters there; 4.9 million games' worth of positions."""
+    """20 blocks of 256 at 19x19: 39 convolutions in the tower, about 22.8 million parameters there;
+    4.9 million games' worth of positions."""
     config = load("go19").config
     cost = estimate(config)
     tower = 9 * 17 * 256 + 38 * 9 * 256 * 256
     assert cost.parameters > tower
     per_position = 2 * 361 * tower
-    positions = config.selfplay.num_games * config.selfplay.moves_per_dispatch * config.selfplay.dispatches_per_iteration * config.run.iterations
+    positions = (
+        config.selfplay.num_games
+        * config.selfplay.moves_per_dispatch
+        * config.selfplay.dispatches_per_iteration
+        * config.run.iterations
+    )
     assert cost.flops == pytest.approx(positions * 1601 * per_position, rel=0.1)
     assert cost.seconds > 365 * 86400, "no machine with a CPU alone plays this in a year"
     assert cost.tree_bytes == 64 * cost.tree_bytes_per_game
@@ -58,7 +84,12 @@ def test_estimate_of_the_published_run():
 
 def test_playout_caps_lower_the_cost():
     config = Config()
-    capped = dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, fast_simulations=100, full_search_probability=0.25))
+    capped = dataclasses.replace(
+        config,
+        selfplay=dataclasses.replace(
+            config.selfplay, fast_simulations=100, full_search_probability=0.25
+        ),
+    )
     assert mean_simulations(config) == 1600
     assert mean_simulations(capped) == 0.25 * 1600 + 0.75 * 100
 
@@ -69,7 +100,9 @@ def test_parameters_agree_with_the_network():
     config = load("go5").config
     network = config.network.build(Inputs((5, 5), 17, 26))
     variables = jax.eval_shape(network.init, jax.random.key(0))
-    assert estimate(config).parameters == sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(variables["params"]))
+    assert estimate(config).parameters == sum(
+        int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(variables["params"])
+    )
 
 
 def test_the_doctor_asks_no_trees_of_what_learns_from_records(capsys):
@@ -93,13 +126,17 @@ def test_the_doctor_asks_no_trees_of_what_learns_from_records(capsys):
     ],
 )
 def test_the_command_line_answers_mistakes_in_one_line(words, message):
-    done = subprocess.run([sys.executable, "-m", "azero", *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-m", "azero", *words], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 2
     assert message in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
 def test_networks_that_have_learned_nothing_are_players():
-    assert parse_player("random-net:go9?visits=64&seed=3") == RandomNetSpec("go9", seed=3, visits=64)
+    assert parse_player("random-net:go9?visits=64&seed=3") == RandomNetSpec(
+        "go9", seed=3, visits=64
+    )
     assert parse_player("random-net:go9").name == "random go9"
     with pytest.raises(ValueError, match="takes visits=NUMBER and seed=NUMBER"):
         parse_player("random-net:go9?iteration=3")
@@ -108,9 +145,14 @@ def test_networks_that_have_learned_nothing_are_players():
 
 
 def test_every_engine_plays_a_network_by_the_search_that_is_named():
-    """AlphaGo Zero's rule for one that learned by it, AlphaZero's, Gumbel's with its own constants, and the engine's where nothing is said."""
+    """AlphaGo Zero's rule for one that learned by it, AlphaZero's, Gumbel's with its own constants,
+    and the engine's where nothing is said."""
     plain = load_thinker(RandomNetSpec("tictactoe"))
-    assert plain._settings == TreeSettings(symmetry="random") and plain.style.choice == "lcb" and plain.name == "random tictactoe, engine"
+    assert (
+        plain._settings == TreeSettings(symmetry="random")
+        and plain.style.choice == "lcb"
+        and plain.name == "random tictactoe, engine"
+    )
     for search, rule in [
         ("alphago_zero", Puct("alphago_zero", c_puct=1.5, unvisited="draw")),
         ("alphazero", Puct("alphazero", unvisited="loss")),
@@ -118,19 +160,36 @@ def test_every_engine_plays_a_network_by_the_search_that_is_named():
         ("trained", Gumbel(num_simulations=16, max_considered=9)),
     ]:
         spec = Source(random_net="tictactoe", search=search).spec()
-        assert spec == Source(random_net=f"tictactoe?search={search}").spec() == Source(player=f"random-net:tictactoe?search={search}").spec()
+        assert (
+            spec
+            == Source(random_net=f"tictactoe?search={search}").spec()
+            == Source(player=f"random-net:tictactoe?search={search}").spec()
+        )
         thinker = load_thinker(spec)
-        assert thinker._settings.rule == rule and not thinker._settings.keeps_tree and thinker._settings.cache_size == 0
-        assert thinker.style.choice == "visits" and thinker.name == f"random tictactoe, {'gumbel' if search == 'trained' else search}"
+        assert (
+            thinker._settings.rule == rule
+            and not thinker._settings.keeps_tree
+            and thinker._settings.cache_size == 0
+        )
+        assert (
+            thinker.style.choice == "visits"
+            and thinker.name == f"random tictactoe, {'gumbel' if search == 'trained' else search}"
+        )
     with pytest.raises(ValueError, match="mctx_gumbel searches many games at once"):
-        tree_settings(dataclasses.replace(load("tictactoe").config, search=MctxGumbelConfig()), "trained", 9)
+        tree_settings(
+            dataclasses.replace(load("tictactoe").config, search=MctxGumbelConfig()), "trained", 9
+        )
 
 
 def test_a_thinker_plays_under_other_rules_on_its_own_board():
     spec = RandomNetSpec("go5", visits=12, blocks=1, filters=8)
     rules = dataclasses.replace(load("go5").config.game, komi=0.5, superko="situational")
     thinker = load_thinker(spec, rules, ThinkerSettings(TreeSettings(batch=1)))
-    assert thinker.game.komi == 0.5 and thinker.game.superko == "situational" and thinker.name == "random go5, 12 visits, engine"
+    assert (
+        thinker.game.komi == 0.5
+        and thinker.game.superko == "situational"
+        and thinker.name == "random go5, 12 visits, engine"
+    )
     position = Position.start(thinker.game)
     assert thinker.think(position, thinker.style.limits).visits == 12
     assert position.legal[thinker.choose(position, Clock()).action]
@@ -146,14 +205,17 @@ def test_a_thinker_plays_under_other_rules_on_its_own_board():
 
 @pytest.mark.parametrize("network", ["alphago_zero", "policy2016"])
 def test_networks_of_recorded_games_fill_no_eyes(network: str, tmp_path: Path):
-    """Records end before the passes: a network that knows nothing else would play on until it has no eyes left. That of 2016 has no pass at all."""
+    """Records end before the passes: a network that knows nothing else would play on until it has
+    no eyes left. That of 2016 has no pass at all."""
     config = load("sl9").config
     small = config.network.as_kind(network).replace(blocks=1, filters=8)
     if network == "alphago_zero":
         small = small.replace(heads="sep", tower="conv")
     kept = dataclasses.replace(config.evaluation, sensible_moves=network == "alphago_zero")
     planes = 48 if network == "policy2016" else config.game.planes
-    config = dataclasses.replace(config, game=dataclasses.replace(config.game, planes=planes), network=small, evaluation=kept)
+    config = dataclasses.replace(
+        config, game=dataclasses.replace(config.game, planes=planes), network=small, evaluation=kept
+    )
     game = config.game.build()
     made = config.network.build(game)
     write_exported(tmp_path, made.init(jax.random.key(1)), 1, config)
@@ -164,17 +226,24 @@ def test_networks_of_recorded_games_fill_no_eyes(network: str, tmp_path: Path):
         position = position.play(int(rng.choice(points)))
         assert not position.is_over
     eyes = np.flatnonzero(position.legal[:-1])
-    assert len(position.actions) > 100 and len(eyes) > 0, "the board is full but for eyes that could be filled"
+    assert len(position.actions) > 100 and len(eyes) > 0, (
+        "the board is full but for eyes that could be filled"
+    )
     policy, _ = thinker.evaluate(position)
     assert policy[-1] == 1.0 and thinker.choose(position, Clock()).action == policy.size - 1
     raw = load_player(dataclasses.replace(spec, visits=0))
-    found = raw.search(raw.params, jax.random.key(0), jax.tree.map(lambda leaf: leaf[None], position.state))
+    found = raw.search(
+        raw.params, jax.random.key(0), jax.tree.map(lambda leaf: leaf[None], position.state)
+    )
     assert found.weights[0, -1] == 1.0 and found.action[0] == policy.size - 1
 
 
 def eyes_of(position: Position) -> set[int]:
-    """The empty points whose neighbours are all of the side to move, and of whose diagonals at most one, at the edge none, is the other side's."""
-    board = np.pad(np.asarray(position.game.board(position.state)).reshape(9, 9), 1, constant_values=9)
+    """The empty points whose neighbours are all of the side to move, and of whose diagonals at most
+    one, at the edge none, is the other side's."""
+    board = np.pad(
+        np.asarray(position.game.board(position.state)).reshape(9, 9), 1, constant_values=9
+    )
     own = 1 if position.to_play == 0 else -1
     found = set()
     for row, column in np.argwhere(board == 0):

@@ -1,4 +1,5 @@
-"""The player with one tree: the same move however it thinks, limits, resignation, openings, clocks, set-up positions."""
+"""The player with one tree: the same move however it thinks, limits, resignation, openings, clocks,
+set-up positions."""
 
 from __future__ import annotations
 
@@ -32,7 +33,14 @@ def area_leaf(params: Any, key: jax.Array, states: Any) -> tuple[jax.Array, jax.
     return jnp.zeros((scores.shape[0], GO.num_actions)), jnp.tanh(scores / 5.0)
 
 
-def player(game: Any = TICTACTOE, leaf: Any = None, batch: int = 1, style: PlayStyle | None = None, seed: int = 0, **settings: Any) -> TreePlayer:
+def player(
+    game: Any = TICTACTOE,
+    leaf: Any = None,
+    batch: int = 1,
+    style: PlayStyle | None = None,
+    seed: int = 0,
+    **settings: Any,
+) -> TreePlayer:
     leaf = uniform_leaf(game) if leaf is None else leaf
     one_device = make_mesh([jax.local_devices()[0]])
     chosen = TreeSettings(batch=batch, **settings)
@@ -62,7 +70,8 @@ CAPTURES = [
 
 
 class TestTheMoveIsTheSame:
-    """A fresh search of one leaf at a time, eight at a time, a kept tree, and pondering all find the one good move."""
+    """A fresh search of one leaf at a time, eight at a time, a kept tree, and pondering all find
+    the one good move."""
 
     @classmethod
     def setup_class(cls) -> None:
@@ -77,12 +86,19 @@ class TestTheMoveIsTheSame:
             thinker.style = PlayStyle(choice=choice)
             analysis = thinker.think(position, Limits(visits=300))
             assert position.action_name(analysis.moves[0].action) == answer
-            assert analysis.visits == analysis.playouts == 300 == sum(move.visits for move in analysis.moves)
+            assert (
+                analysis.visits
+                == analysis.playouts
+                == 300
+                == sum(move.visits for move in analysis.moves)
+            )
             values.append(analysis.value)
         assert values[0] == pytest.approx(values[1], abs=0.15)
 
     @pytest.mark.parametrize(("position", "answer"), CAPTURES)
-    def test_after_pondering_and_the_unexpected_reply(self, position: Position, answer: str) -> None:
+    def test_after_pondering_and_the_unexpected_reply(
+        self, position: Position, answer: str
+    ) -> None:
         """White passes before it, after the player has pondered without limits."""
         passing = GO.num_actions - 1
         before = Position.of_state(GO, GO.setup(*_stones(position), to_play=1))
@@ -121,21 +137,32 @@ class TestAnalysis:
         assert {(1, 3), (3, 1)} <= lines and all(line[1] in (1, 3) for line in lines)
 
     def test_the_visits_along_a_line(self) -> None:
-        """Two squares are empty: the first visit of a move is its own, all others go on to the last square."""
+        """Two squares are empty: the first visit of a move is its own, all others go on to the last
+        square."""
         analysis = player().think(after([0, 1, 2, 4, 3, 5, 7]), Limits(visits=11))
-        assert {move.line for move in analysis.moves} == {(6, 8), (8, 6)} and sum(move.visits for move in analysis.moves) == 11
+        assert {move.line for move in analysis.moves} == {(6, 8), (8, 6)} and sum(
+            move.visits for move in analysis.moves
+        ) == 11
         assert all(move.line_visits == (move.visits, move.visits - 1) for move in analysis.moves)
 
     def test_only_allowed_moves(self) -> None:
         thinker = player(batch=4)
         position = after([0, 3, 1, 4])
         thinker.think(position, Limits(visits=50))
-        analysis = thinker.think(position, Limits(playouts=60), restriction=Restriction.first_move([5, 7], 0, 9))
+        analysis = thinker.think(
+            position, Limits(playouts=60), restriction=Restriction.first_move([5, 7], 0, 9)
+        )
         assert {move.action for move in analysis.moves} <= {5, 7} and analysis.playouts == 60
-        assert analysis.moves[0].prior == pytest.approx(1 / 5)  # the network's, among all legal moves
-        assert thinker.think(position, Limits(playouts=10)).moves[0].action == 2  # and all moves come back
+        assert analysis.moves[0].prior == pytest.approx(
+            1 / 5
+        )  # the network's, among all legal moves
+        assert (
+            thinker.think(position, Limits(playouts=10)).moves[0].action == 2
+        )  # and all moves come back
         with pytest.raises(ValueError, match="no legal move is left to search after 4 moves"):
-            thinker.think(position, Limits(visits=5), restriction=Restriction.first_move([0, 3, 99], 0, 9))
+            thinker.think(
+                position, Limits(visits=5), restriction=Restriction.first_move([0, 3, 99], 0, 9)
+            )
 
     def test_a_deep_restriction_holds_below_the_first_move_and_in_a_tree_apart(self) -> None:
         """O threatens 5 and X has to take it, but not where O's reply there is left out."""
@@ -143,16 +170,36 @@ class TestAnalysis:
         position = after([0, 3, 8, 4])
         free = thinker.think(position, Limits(visits=200))
         assert free.moves[0].action == 5 and {move.line[1] for move in free.moves[1:]} == {5}
-        one_ply = thinker.think(position, Limits(visits=200), restriction=Restriction.none(9).avoiding(1, [5], 2).avoiding(0, [2], 1))
+        one_ply = thinker.think(
+            position,
+            Limits(visits=200),
+            restriction=Restriction.none(9).avoiding(1, [5], 2).avoiding(0, [2], 1),
+        )
         assert one_ply.playouts == 200 and {move.action for move in one_ply.moves} == {1, 5, 6, 7}
-        assert all(move.line[1] != 5 for move in one_ply.moves) and any(5 in move.line[2:] for move in one_ply.moves)
-        three_plies = thinker.think(position, Limits(visits=200), restriction=Restriction.none(9).avoiding(1, [5], 4))
-        assert all(5 not in move.line[1::2] for move in three_plies.moves) and three_plies.value > one_ply.value > free.moves[1].value
-        assert thinker.think(position, Limits(playouts=1)).visits == free.visits + 1, "the kept tree is as it was"
+        assert all(move.line[1] != 5 for move in one_ply.moves) and any(
+            5 in move.line[2:] for move in one_ply.moves
+        )
+        three_plies = thinker.think(
+            position, Limits(visits=200), restriction=Restriction.none(9).avoiding(1, [5], 4)
+        )
+        assert (
+            all(5 not in move.line[1::2] for move in three_plies.moves)
+            and three_plies.value > one_ply.value > free.moves[1].value
+        )
+        assert thinker.think(position, Limits(playouts=1)).visits == free.visits + 1, (
+            "the kept tree is as it was"
+        )
 
     def test_a_position_in_which_a_restriction_leaves_no_move_is_searched_no_further(self) -> None:
-        analysis = player(batch=4).think(after([0, 3, 8, 4]), Limits(visits=100), restriction=Restriction.none(9).allowing(1, [], 2))
-        assert all(len(move.line) == 1 and move.value == 0.0 for move in analysis.moves) and len(analysis.moves) == 5
+        analysis = player(batch=4).think(
+            after([0, 3, 8, 4]),
+            Limits(visits=100),
+            restriction=Restriction.none(9).allowing(1, [], 2),
+        )
+        assert (
+            all(len(move.line) == 1 and move.value == 0.0 for move in analysis.moves)
+            and len(analysis.moves) == 5
+        )
 
     def test_the_kept_tree_and_the_one_apart_share_the_limit(self) -> None:
         deep = Restriction.none(9).avoiding(1, [5], 2)
@@ -164,11 +211,16 @@ class TestAnalysis:
             pass
         assert thinker._tree.num_nodes == 21 and apart.num_nodes == 39
         thinker.think(after([]), Limits(visits=40))
-        assert thinker.think(after([]), Limits(visits=50), restriction=deep).visits == 50 and thinker._tree.num_nodes == 0
+        assert (
+            thinker.think(after([]), Limits(visits=50), restriction=deep).visits == 50
+            and thinker._tree.num_nodes == 0
+        )
 
     def test_progress_is_told_and_ends_with_the_result(self) -> None:
         told: list[Analysis] = []
-        analysis = player().think(after([]), Limits(visits=30), on_progress=told.append, progress_seconds=0.0)
+        analysis = player().think(
+            after([]), Limits(visits=30), on_progress=told.append, progress_seconds=0.0
+        )
         assert told[-1] is analysis and [each.visits for each in told[:30]] == list(range(1, 31))
 
     def test_a_finished_game_has_no_moves(self) -> None:
@@ -191,13 +243,17 @@ class TestAnalysis:
         assert 39 <= analysis.playouts < 60
         assert "full with 40 positions" in caplog.text
 
-    def test_memory_bounds_the_tree_and_the_state_counts(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_memory_bounds_the_tree_and_the_state_counts(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         thinker = player()
         thinker.limit_memory(1)
         most = thinker._settings.max_nodes
         state_words = thinker._rules.pack(Position.start(TICTACTOE).state).state
         assert 1 <= most == (1 << 20) // (len(state_words) + 2_000)
-        thinker.think(Position.start(TICTACTOE), Limits(playouts=4 * most), should_stop=lambda: False)
+        thinker.think(
+            Position.start(TICTACTOE), Limits(playouts=4 * most), should_stop=lambda: False
+        )
         assert thinker._tree.num_nodes <= most
         big = player()
         big.limit_memory(64)
@@ -215,14 +271,20 @@ class TestAnalysis:
 
         def corner(params: Any, planes: jax.Array) -> tuple[jax.Array, jax.Array]:
             """A network that wants the first point of whatever it is shown."""
-            return jnp.zeros((planes.shape[0], 26)).at[:, 0].set(5.0), jnp.full(planes.shape[0], 0.25)
+            return jnp.zeros((planes.shape[0], 26)).at[:, 0].set(5.0), jnp.full(
+                planes.shape[0], 0.25
+            )
 
         one_device = make_mesh([jax.local_devices()[0]])
         settings = TreeSettings(batch=4)
-        evaluator = settings.make_evaluator(game, turned_network_leaf(game, corner), {}, mesh=one_device)
+        evaluator = settings.make_evaluator(
+            game, turned_network_leaf(game, corner), {}, mesh=one_device
+        )
         thinker = TreePlayer(game, evaluator, settings=settings)
         position = Position.start(game)
-        favourites = [int(thinker.evaluate(position, symmetry)[0].argmax()) for symmetry in range(8)]
+        favourites = [
+            int(thinker.evaluate(position, symmetry)[0].argmax()) for symmetry in range(8)
+        ]
         assert sorted(set(favourites)) == [0, 4, 20, 24] and favourites[0] == 0
         policy, value = thinker.evaluate(position)
         np.testing.assert_allclose(policy[[0, 4, 20, 24]], policy[0], rtol=1e-5)
@@ -246,7 +308,12 @@ class TestAnalysis:
 class TestChoosing:
     def test_it_never_loses_tic_tac_toe_and_plays_no_illegal_move(self) -> None:
         thinker = player(batch=4, style=PlayStyle(limits=Limits(visits=400)))
-        other = SearchPlayer(make_policy(TICTACTOE, uniform_leaf(TICTACTOE)), {}, name="first free square", temperature_moves=9)
+        other = SearchPlayer(
+            make_policy(TICTACTOE, uniform_leaf(TICTACTOE)),
+            {},
+            name="first free square",
+            temperature_moves=9,
+        )
         for first in (True, False, True, False):
             record = play_game(TICTACTOE, *((thinker, other) if first else (other, thinker)))
             assert record.ending == PLAYED_OUT
@@ -274,7 +341,12 @@ class TestChoosing:
         for seed in (0, 0, 1, 2, 3, 4, 5):
             openings.append(player(style=style, seed=seed).choose(after([]), Clock()).action)
         assert openings[0] == openings[1] and len(set(openings)) > 2
-        greedy = {player(style=PlayStyle(limits=Limits(visits=40)), seed=seed).choose(after([]), Clock()).action for seed in (1, 2)}
+        greedy = {
+            player(style=PlayStyle(limits=Limits(visits=40)), seed=seed)
+            .choose(after([]), Clock())
+            .action
+            for seed in (1, 2)
+        }
         assert len(greedy) == 1
 
     def test_without_visits_the_network_alone_plays(self) -> None:
@@ -290,7 +362,9 @@ class TestChoosing:
         decision = thinker.choose(position, Clock(seconds_per_move=1.0))
         assert decision.action == 2 and time.perf_counter() - began < 0.95
 
-    @pytest.mark.parametrize("changes", [{"choice": "best"}, {"temperature": 0.0}, {"resign_moves": 0}])
+    @pytest.mark.parametrize(
+        "changes", [{"choice": "best"}, {"temperature": 0.0}, {"resign_moves": 0}]
+    )
     def test_settings_out_of_range_are_named(self, changes: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match=str(next(iter(changes.values())))):
             PlayStyle(**changes)

@@ -39,7 +39,12 @@ def test_random_games_equal_sgfmill(size: int) -> None:
         else:
             actions.append(generator.choice(empty))
             referee.play(actions[-1] // size, actions[-1] % size, "bw"[ply % 2])
-        expected.append("".join({"b": "X", "w": "O", None: "."}[referee.get(p // size, p % size)] for p in range(size * size)))
+        expected.append(
+            "".join(
+                {"b": "X", "w": "O", None: "."}[referee.get(p // size, p % size)]
+                for p in range(size * size)
+            )
+        )
     assert positions(_go(size, size, *actions))[1:] == expected
 
 
@@ -59,4 +64,7 @@ def test_a_drawing_numbers_what_is_left_and_marks_the_last_stone() -> None:
     assert re.findall(r'dy=".35em">(\d+)</text></g>', svg) == ["1", "3"]
     assert svg.count('class="black last"') == 1 and "white" not in svg
     assert svg.count('class="star"') == 5
-    assert draw_board(_go(19, 19)).count('class="star"') == 9 and draw_board(_go(5, 5)).count('class="star"') == 0
+    assert (
+        draw_board(_go(19, 19)).count('class="star"') == 9
+        and draw_board(_go(5, 5)).count('class="star"') == 0
+    )

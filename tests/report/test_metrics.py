@@ -20,9 +20,27 @@ from azero.settings import Config
 
 def test_rows_of_any_number_type_come_back(tmp_path: Path) -> None:
     with MetricsWriter(tmp_path) as writer:
-        writer.write({"iteration": 1, "loss": jnp.float32(0.5), "steps": np.int64(7), "bad": float("inf"), "name": "x", "flag": True, "list": [1, 2]})
+        writer.write(
+            {
+                "iteration": 1,
+                "loss": jnp.float32(0.5),
+                "steps": np.int64(7),
+                "bad": float("inf"),
+                "name": "x",
+                "flag": True,
+                "list": [1, 2],
+            }
+        )
         row = load_run(tmp_path).metrics[0]  # while the writer is still open
-    assert {key: row[key] for key in row if key != "time"} == {"iteration": 1, "loss": 0.5, "steps": 7, "bad": None, "name": "x", "flag": True, "list": [1, 2]}
+    assert {key: row[key] for key in row if key != "time"} == {
+        "iteration": 1,
+        "loss": 0.5,
+        "steps": 7,
+        "bad": None,
+        "name": "x",
+        "flag": True,
+        "list": [1, 2],
+    }
     assert row["time"] > 1.7e9
     events = list((tmp_path / "tensorboard").glob("events.out.tfevents.*"))
     assert len(events) == 1 and b"loss" in events[0].read_bytes()
@@ -39,20 +57,28 @@ def test_a_resumed_run_forgets_what_it_will_play_again(tmp_path: Path) -> None:
     with MetricsWriter(tmp_path, resume_iteration=5) as writer:
         writer.write({"iteration": 6, "again": 1})
     data = load_run(tmp_path)
-    assert [row["iteration"] for row in data.metrics] == [1, 2, 3, 4, 5, 6] and data.metrics[-1]["again"] == 1
+    assert [row["iteration"] for row in data.metrics] == [1, 2, 3, 4, 5, 6] and data.metrics[-1][
+        "again"
+    ] == 1
     assert [row["iteration"] for row in data.events] == [1, 2, 3, 4, 5]
     assert [iteration for iteration, _ in data.samples] == [1, 2, 3, 4, 5]
 
 
 def test_the_machine_is_described_and_the_start_stays(tmp_path: Path) -> None:
     facts = describe_machine()
-    assert facts["backend"] == "cpu" and facts["devices"].endswith("cpu") and "jax" in facts["versions"]
+    assert (
+        facts["backend"] == "cpu"
+        and facts["devices"].endswith("cpu")
+        and "jax" in facts["versions"]
+    )
     write_run(tmp_path, "go5", Config())
     run = json.loads((tmp_path / "run.json").read_text())
     run["started"] = 1.0
     (tmp_path / "run.json").write_text(json.dumps(run))
     write_run(tmp_path, "go5", Config())
-    assert load_run(tmp_path).run["started"] == 1.0 and load_run(tmp_path).run["experiment"] == "go5"
+    assert (
+        load_run(tmp_path).run["started"] == 1.0 and load_run(tmp_path).run["experiment"] == "go5"
+    )
 
 
 def test_only_the_lead_host_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +93,9 @@ def test_only_the_lead_host_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def full_disk(directory: Path) -> Iterator[None]:
     """Make `directory` and let it take 64 KB."""
     directory.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(directory)], capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(directory)], capture_output=True
+    ).returncode:
         not_here("only root may mount a file system")
     try:
         yield
@@ -77,7 +105,8 @@ def full_disk(directory: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def short_files(directory: Path) -> Iterator[None]:
-    """Make `directory` and let no file of this process grow beyond 32 KB: no right of root is needed."""
+    """Make `directory` and let no file of this process grow beyond 32 KB: no right of root is
+    needed."""
     directory.mkdir()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, before[1]))
@@ -89,7 +118,8 @@ def short_files(directory: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize("limited", [full_disk, short_files])
 def test_a_full_disk_ends_no_run_and_is_told_once(limited, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    """Twenty numbers an iteration: the threads of tensorboardX waited for ever here. What fits is whole, and rows come again when there is room again."""
+    """Twenty numbers an iteration: the threads of tensorboardX waited for ever here. What fits is
+    whole, and rows come again when there is room again."""
     workdir = tmp_path / "small"
     numbers = {f"number {index}": 0.5 for index in range(20)}
     with limited(workdir):
@@ -102,7 +132,9 @@ def test_a_full_disk_ends_no_run_and_is_told_once(limited, tmp_path: Path) -> No
             assert str(workdir) in warning and "The run goes on" in warning
             data = load_run(workdir)
             assert 10 < len(data.metrics) < 200
-            assert [row["iteration"] for row in data.metrics] == list(range(1, len(data.metrics) + 1))
+            assert [row["iteration"] for row in data.metrics] == list(
+                range(1, len(data.metrics) + 1)
+            )
             shutil.rmtree(workdir / "samples")
             if limited is full_disk:
                 writer.write({"iteration": 201})

@@ -33,8 +33,14 @@ class _Checker(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
         for name, value in attrs:
-            outside = name in ("src", "href", "xlink:href", "action", "srcset") and not (value or "").startswith("#")
-            if outside or re.search(r"url\((?!#)", value or "") or ("http" in (value or "") and not name.startswith("xmlns")):
+            outside = name in ("src", "href", "xlink:href", "action", "srcset") and not (
+                value or ""
+            ).startswith("#")
+            if (
+                outside
+                or re.search(r"url\((?!#)", value or "")
+                or ("http" in (value or "") and not name.startswith("xmlns"))
+            ):
                 self.problems.append(f"<{tag} {name}={value}>")
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -61,7 +67,14 @@ def _check(path: Path) -> tuple[str, _Checker]:
 
 
 def _row(iteration: int) -> dict[str, float]:
-    row = {"games": 100 * iteration, "positions": 3000 * iteration, "seconds": 2.0, "policy_loss": 3 / iteration, "value_loss": 1 / iteration, "odd_number": 7}
+    row = {
+        "games": 100 * iteration,
+        "positions": 3000 * iteration,
+        "seconds": 2.0,
+        "policy_loss": 3 / iteration,
+        "value_loss": 1 / iteration,
+        "odd_number": 7,
+    }
     return {"iteration": iteration, "positions_per_second": 940.0, **row}
 
 
@@ -72,10 +85,14 @@ def test_a_whole_run_is_on_the_page(tmp_path: Path) -> None:
         for iteration in range(1, 6):
             writer.write({**_row(iteration), "resign_threshold": NEVER})
         writer.event_row(evaluation_row(2, 0, MatchResult(Tally(9, 0, 1), Tally(8, 1, 1))))
-        writer.event_row(evaluation_row(4, 2, MatchResult(Tally(6, 0, 4), Tally(6, 0, 4)), passed=True))
+        writer.event_row(
+            evaluation_row(4, 2, MatchResult(Tally(6, 0, 4), Tally(6, 0, 4)), passed=True)
+        )
         writer.event("checkpoint", 4, path="checkpoints/4")
     games = [
-        SampleGame("go", (5, 5), (12, 7, 25, 25), (1.0, -1.0), "two passes", (0.1, -0.2, None, 0.3), 0.5),
+        SampleGame(
+            "go", (5, 5), (12, 7, 25, 25), (1.0, -1.0), "two passes", (0.1, -0.2, None, 0.3), 0.5
+        ),
         SampleGame("dice", (8, 8), (100, 200), (0.0, 0.0)),
     ]
     write_samples(tmp_path, 4, games)
@@ -95,11 +112,18 @@ def test_a_whole_run_is_on_the_page(tmp_path: Path) -> None:
         "C3",
     ):
         assert text in checker.text, text
-    assert "learning_rate" in checker.text and "num_simulations" in checker.text and "500" in checker.text
-    # Charts: policy loss, value loss, positions/s, seconds, one other number, Elo (nobody resigned yet); then a board and its values.
+    assert (
+        "learning_rate" in checker.text
+        and "num_simulations" in checker.text
+        and "500" in checker.text
+    )
+    # Charts: policy loss, value loss, positions/s, seconds, one other number, Elo (nobody resigned
+    # yet); then a board and its values.
     assert checker.count["svg"] == 6 + 2
     steps = json.loads(re.search(r'id="games">(.*?)</script>', page, re.S).group(1))  # type: ignore[union-attr]
-    assert steps[0]["boards"][2] == "." * 7 + "O" + "." * 4 + "X" + "." * 12 and steps[0]["values"] == [0.1, 0.2, None, -0.3]
+    assert steps[0]["boards"][2] == "." * 7 + "O" + "." * 4 + "X" + "." * 12 and steps[0][
+        "values"
+    ] == [0.1, 0.2, None, -0.3]
     assert steps[1]["boards"] == []
 
 
@@ -115,7 +139,11 @@ def test_almost_nothing_is_enough(tmp_path: Path, rows: int) -> None:
 
 def test_texts_are_escaped(tmp_path: Path) -> None:
     write_run(tmp_path, "<script>alert(1)</script>", Config())
-    write_samples(tmp_path, 1, [SampleGame("go", (3, 3), (4,), (1.0, -1.0), "</script><b>", (), None, ("<i>", "x"))])
+    write_samples(
+        tmp_path,
+        1,
+        [SampleGame("go", (3, 3), (4,), (1.0, -1.0), "</script><b>", (), None, ("<i>", "x"))],
+    )
     page, _ = _check(write_report(tmp_path))
     assert "<script>alert" not in page and "<b>," not in page and "<i>" not in page
 

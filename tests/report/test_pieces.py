@@ -23,19 +23,31 @@ def actions_of(board, parse, names: str) -> tuple[int, ...]:
 
 def test_chess_from_a_given_position_with_black_to_move() -> None:
     fen = "8/8/8/8/k7/2K5/8/1R6 b - - 12 40"
-    game = SampleGame("chess", (8, 8), actions_of(chess_text.board_of_fen(fen), chess_text.parse_uci, "a4a3 b1a1"), (1.0, -1.0), start=fen)
+    game = SampleGame(
+        "chess",
+        (8, 8),
+        actions_of(chess_text.board_of_fen(fen), chess_text.parse_uci, "a4a3 b1a1"),
+        (1.0, -1.0),
+        start=fen,
+    )
     drawn = follow(game)
     assert drawn.names == ["Ka3", "Ra1#"]
     assert drawn.boards[0] == "." * 32 + "k" + "." * 9 + "K" + "." * 14 + "R" + "." * 6
     assert not first_mover_begins(game)
     svg = draw_pieces(game, drawn.boards)
     assert svg.count('<text class="piece') == 3
-    assert '<text class="piece first moved" x="32" y="200" dy=".35em">♜</text>' in svg, "the rook on a1"
+    assert '<text class="piece first moved" x="32" y="200" dy=".35em">♜</text>' in svg, (
+        "the rook on a1"
+    )
 
 
 def test_shogi_has_pieces_in_hand_and_turned_ones() -> None:
-    board = shogi_text.board_of_sfen("lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1")
-    game = SampleGame("shogi", (9, 9), actions_of(board, shogi_text.parse_usi, "7g7f 3c3d 8h2b+"), (0.0, 0.0))
+    board = shogi_text.board_of_sfen(
+        "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
+    )
+    game = SampleGame(
+        "shogi", (9, 9), actions_of(board, shogi_text.parse_usi, "7g7f 3c3d 8h2b+"), (0.0, 0.0)
+    )
     drawn = follow(game)
     assert drawn.names == ["7g7f", "3c3d", "8h2b+"]
     assert drawn.hands == ["", "", "", "the first mover has B1 in hand"]
@@ -48,7 +60,11 @@ def test_shogi_has_pieces_in_hand_and_turned_ones() -> None:
 
 def test_animal_shogi() -> None:
     board = animal_text.board_of_sfen(animal_text.START)
-    drawn = follow(SampleGame("animal_shogi", (4, 3), actions_of(board, animal_text.parse_move, "b2b3"), (0.0, 0.0)))
+    drawn = follow(
+        SampleGame(
+            "animal_shogi", (4, 3), actions_of(board, animal_text.parse_move, "b2b3"), (0.0, 0.0)
+        )
+    )
     assert drawn.boards == ["gle.c..C.ELG", "gle.C....ELG"]
 
 

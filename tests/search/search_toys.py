@@ -1,4 +1,5 @@
-"""Small games with known or random trees, and a plain Python search that the array searches have to equal."""
+"""Small games with known or random trees, and a plain Python search that the array searches have to
+equal."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class ToyState:
 
 @dataclass(frozen=True)
 class RandomTree:
-    """A game drawn at random: legal moves, ends, results and evaluations are hashes of the moves so far. With `extra_turns` a side may move twice running."""
+    """A game drawn at random: legal moves, ends, results and evaluations are hashes of the moves so
+    far. With `extra_turns` a side may move twice running."""
 
     num_actions: int = 6
     max_moves: int = 8
@@ -56,7 +58,9 @@ class RandomTree:
         code = _mix(state.code * jnp.uint32(31) + action.astype(jnp.uint32) + 7)
         again = (_uniform(code + 5) < 0.3) & self.extra_turns
         played = ToyState(code, state.depth + 1, jnp.where(again, state.player, 1 - state.player))
-        return jax.tree.map(lambda old, new: jnp.where(self.is_terminal(state), old, new), state, played)
+        return jax.tree.map(
+            lambda old, new: jnp.where(self.is_terminal(state), old, new), state, played
+        )
 
     def legal_action_mask(self, state: ToyState) -> jax.Array:
         actions = jnp.arange(self.num_actions, dtype=jnp.uint32)
@@ -67,7 +71,9 @@ class RandomTree:
         return state.player
 
     def is_terminal(self, state: ToyState) -> jax.Array:
-        return (state.depth >= self.max_moves) | ((_uniform(state.code + 3) < self.end_share) & (state.depth > 0))
+        return (state.depth >= self.max_moves) | (
+            (_uniform(state.code + 3) < self.end_share) & (state.depth > 0)
+        )
 
     def rewards(self, state: ToyState) -> jax.Array:
         first = jnp.floor(_uniform(state.code + 11) * 3.0) - 1.0
@@ -78,7 +84,8 @@ class RandomTree:
 
 
 def random_leaf(game: RandomTree) -> LeafFn:
-    """Return the leaf of a `RandomTree`: logits in [-2, 2] and values in [-1, 1], drawn by the position."""
+    """Return the leaf of a `RandomTree`: logits in [-2, 2] and values in [-1, 1], drawn by the
+    position."""
 
     def leaf(params: Any, key: jax.Array, states: ToyState) -> tuple[jax.Array, jax.Array]:
         actions = jnp.arange(game.num_actions, dtype=jnp.uint32)
@@ -90,7 +97,8 @@ def random_leaf(game: RandomTree) -> LeafFn:
 
 @dataclass(frozen=True)
 class Bandit:
-    """One move, then the game is over: `payoffs` are the results of the arms for the first mover."""
+    """One move, then the game is over: `payoffs` are the results of the arms for the first
+    mover."""
 
     payoffs: tuple[float, ...]
     legal: tuple[bool, ...] | None = None
@@ -134,7 +142,9 @@ def constant_leaf(priors: tuple[float, ...], value: float = 0.0) -> LeafFn:
 
     def leaf(params: Any, key: jax.Array, states: Any) -> tuple[jax.Array, jax.Array]:
         batch = jax.tree.leaves(states)[0].shape[0]
-        return jnp.broadcast_to(jnp.log(jnp.asarray(priors, jnp.float32)), (batch, len(priors))), jnp.full((batch,), value)
+        return jnp.broadcast_to(
+            jnp.log(jnp.asarray(priors, jnp.float32)), (batch, len(priors))
+        ), jnp.full((batch,), value)
 
     return leaf
 
@@ -173,7 +183,14 @@ class Reference:
         @functools.partial(jax.jit)
         def look(state: Any) -> tuple[Any, ...]:
             logits, value = leaf({}, jax.random.key(0), jax.tree.map(lambda x: x[None], state))
-            return game.to_play(state), game.is_terminal(state), game.legal_action_mask(state), game.rewards(state), logits[0], value[0]
+            return (
+                game.to_play(state),
+                game.is_terminal(state),
+                game.legal_action_mask(state),
+                game.rewards(state),
+                logits[0],
+                value[0],
+            )
 
         self.look = look
         self.step = jax.jit(game.step)
@@ -181,10 +198,17 @@ class Reference:
     def node(self, state: Any) -> Node:
         player, terminal, legal, rewards, logits, value = (np.asarray(x) for x in self.look(state))
         worth = float(rewards[int(player)]) if terminal else float(value)
-        return Node(state, int(player), bool(terminal), worth, {a: float(logits[a]) for a in range(len(logits)) if legal[a]})
+        return Node(
+            state,
+            int(player),
+            bool(terminal),
+            worth,
+            {a: float(logits[a]) for a in range(len(logits)) if legal[a]},
+        )
 
     def simulate(self, node: Node, rule: Rule, action: int | None = None) -> tuple[float, int]:
-        """Run one simulation from `node`, its first move given or by the rule; return the value and whose it is."""
+        """Run one simulation from `node`, its first move given or by the rule; return the value and
+        whose it is."""
         if node.terminal:
             return node.value, node.player
         action = rule(node) if action is None else action
@@ -194,7 +218,9 @@ class Reference:
             child = node.children[action] = self.node(self.step(node.state, jnp.int32(action)))
             value, player = child.value, child.player
         node.visits[action] = node.visits.get(action, 0) + 1
-        node.value_sums[action] = node.value_sums.get(action, 0.0) + (value if player == node.player else -value)
+        node.value_sums[action] = node.value_sums.get(action, 0.0) + (
+            value if player == node.player else -value
+        )
         return value, player
 
 

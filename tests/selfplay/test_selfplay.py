@@ -1,4 +1,5 @@
-"""Self-play: games restart in place, ends and winners are recorded, resignation and playout caps do what they say, and no collective is compiled."""
+"""Self-play: games restart in place, ends and winners are recorded, resignation and playout caps do
+what they say, and no collective is compiled."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,8 @@ GAME = make("tictactoe")
 
 
 def random_search(value=0.0):
-    """A search that knows nothing: uniform weights over legal moves, a random legal action, and the value it is told (its parameter)."""
+    """A search that knows nothing: uniform weights over legal moves, a random legal action, and the
+    value it is told (its parameter)."""
 
     def search(params, key, roots):
         legal = jax.vmap(GAME.legal_action_mask)(roots)
@@ -25,7 +27,9 @@ def random_search(value=0.0):
         weights = legal / legal.sum(-1, keepdims=True)
         batch = legal.shape[0]
         constant = jnp.full(batch, value, jnp.float32)
-        return SearchOutput(jnp.argmax(scores, -1), weights, legal.astype(jnp.int32), constant, constant, None)
+        return SearchOutput(
+            jnp.argmax(scores, -1), weights, legal.astype(jnp.int32), constant, constant, None
+        )
 
     return search
 
@@ -53,14 +57,18 @@ def replay(actions):
 def test_games_replay_to_their_recorded_ends(devices):
     config = SelfplayConfig(num_games=16, moves_per_dispatch=12, temperature_moves=4, resign=False)
     assembler = Assembler(16)
-    games = [assembler.add(chunk, network=0) for chunk in play(config, random_search(), devices=devices)]
+    games = [
+        assembler.add(chunk, network=0) for chunk in play(config, random_search(), devices=devices)
+    ]
     assert sum(len(g.length) for g in games) >= 32
     for record in games:
         for start, length, result in zip(record.starts, record.length, record.result, strict=True):
             state = replay(record.action[start : start + length])
             assert GAME.is_terminal(state)
             np.testing.assert_array_equal(GAME.rewards(state), result)
-            np.testing.assert_array_equal(record.to_play[start : start + length], np.arange(length) % 2)
+            np.testing.assert_array_equal(
+                record.to_play[start : start + length], np.arange(length) % 2
+            )
             np.testing.assert_array_equal(record.frame[start], GAME.pack_frame(GAME.init()))
 
 
@@ -76,16 +84,26 @@ def test_a_hopeless_game_is_resigned_by_the_side_to_move_except_where_it_is_play
 
 def test_a_threshold_below_the_value_resigns_nothing():
     config = SelfplayConfig(num_games=32, moves_per_dispatch=9, resign=True, resign_disabled=0.1)
-    assert not play(config, random_search(value=-0.5), dispatches=1, threshold=-0.9)[0].resigned.any()
+    assert not play(config, random_search(value=-0.5), dispatches=1, threshold=-0.9)[
+        0
+    ].resigned.any()
 
 
 def test_playout_caps_mark_the_targets():
-    config = SelfplayConfig(num_games=4, moves_per_dispatch=64, fast_simulations=1, full_search_probability=0.25, resign=False)
+    config = SelfplayConfig(
+        num_games=4,
+        moves_per_dispatch=64,
+        fast_simulations=1,
+        full_search_probability=0.25,
+        resign=False,
+    )
     chunk = play(config, random_search(value=0.5), fast=random_search(value=0.25), dispatches=1)[0]
     full = chunk.is_target[:, 0]
     assert 4 <= full.sum() <= 32
     np.testing.assert_array_equal(chunk.root_value[:, 0] == 0.5, full)
-    np.testing.assert_array_equal(chunk.is_target, np.broadcast_to(full[:, None], chunk.is_target.shape))
+    np.testing.assert_array_equal(
+        chunk.is_target, np.broadcast_to(full[:, None], chunk.is_target.shape)
+    )
 
 
 def first_legal_search(params, key, roots):
@@ -98,7 +116,14 @@ def first_legal_search(params, key, roots):
 
 
 def test_strays_are_legal_and_end_with_the_opening():
-    config = SelfplayConfig(num_games=64, moves_per_dispatch=9, temperature_moves=0, resign=False, random_moves=3, random_share=0.5)
+    config = SelfplayConfig(
+        num_games=64,
+        moves_per_dispatch=9,
+        temperature_moves=0,
+        resign=False,
+        random_moves=3,
+        random_share=0.5,
+    )
     chunk = play(config, first_legal_search, dispatches=1)[0]
     strays = np.zeros(9, int)
     for slot in range(64):
@@ -106,7 +131,9 @@ def test_strays_are_legal_and_end_with_the_opening():
         for ply, action in enumerate(chunk.action[:5, slot]):  # no game ends before
             legal = np.asarray(GAME.legal_action_mask(state))
             assert legal[action]
-            assert split_words(chunk.policy[ply, slot])[0].tolist() == [a if a == np.argmax(legal) else -1 for a in range(9)]  # what is learned is the search's
+            assert split_words(chunk.policy[ply, slot])[0].tolist() == [
+                a if a == np.argmax(legal) else -1 for a in range(9)
+            ]  # what is learned is the search's
             strays[ply] += action != np.argmax(legal)
             state = GAME.step(state, jnp.int32(action))
     assert (strays[:3] > 10).all() and (strays[:3] < 50).all() and not strays[3:].any()
@@ -121,7 +148,9 @@ def test_waves_search_every_position_once():
 
 def test_no_collective_is_compiled():
     mesh = mesh_lib.make_mesh(jax.devices())
-    selfplay = make_selfplay(SelfplayConfig(num_games=16, moves_per_dispatch=2), GAME, random_search(), None, mesh)
+    selfplay = make_selfplay(
+        SelfplayConfig(num_games=16, moves_per_dispatch=2), GAME, random_search(), None, mesh
+    )
     carry = selfplay.init(jax.random.key(0))
     text = selfplay.play.lower({}, carry, jax.random.key(0), jnp.float32(-0.9)).compile().as_text()
     for word in ("all-reduce", "all-gather", "collective-permute", "all-to-all", "reduce-scatter"):
@@ -133,4 +162,6 @@ def test_settings_that_do_not_divide_are_refused_with_both_numbers():
     with pytest.raises(ValueError, match=r"num-games = 12 .* 8 devices"):
         make_selfplay(SelfplayConfig(num_games=12), GAME, random_search(), None, mesh)
     with pytest.raises(ValueError, match=r"search-batch = 3 .* 4 games"):
-        make_selfplay(SelfplayConfig(num_games=32, search_batch=3), GAME, random_search(), None, mesh)
+        make_selfplay(
+            SelfplayConfig(num_games=32, search_batch=3), GAME, random_search(), None, mesh
+        )

@@ -9,7 +9,9 @@ from azero.selfplay.temperature import choose
 
 def _draws(weights: list[float], ply: int, temperature_moves: int, count: int = 4000) -> np.ndarray:
     rows = jnp.tile(jnp.array(weights), (count, 1))
-    return np.asarray(choose(jax.random.key(3), rows, jnp.full(count, 2), jnp.full(count, ply), temperature_moves))
+    return np.asarray(
+        choose(jax.random.key(3), rows, jnp.full(count, 2), jnp.full(count, ply), temperature_moves)
+    )
 
 
 def test_early_moves_follow_the_weights() -> None:
@@ -24,7 +26,13 @@ def test_later_moves_are_greedy_with_the_ties_of_the_search() -> None:
 
 def test_temperature_is_a_setting_of_each_game() -> None:
     weights = jnp.tile(jnp.array([1.0, 1.0, 0.0]), (2000, 1))
-    moves = choose(jax.random.key(0), weights, jnp.zeros(2000, jnp.int32), jnp.full(2000, 3), jnp.arange(2000) % 2 * 10)
+    moves = choose(
+        jax.random.key(0),
+        weights,
+        jnp.zeros(2000, jnp.int32),
+        jnp.full(2000, 3),
+        jnp.arange(2000) % 2 * 10,
+    )
     assert (moves[::2] == 0).all()
     assert 400 < int(moves[1::2].sum()) < 600
 

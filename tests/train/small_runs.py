@@ -16,13 +16,34 @@ def tiny(config: Config, iterations: int = 2) -> Config:
     """The same experiment, small enough for two iterations in seconds."""
     return dataclasses.replace(
         config,
-        network=dataclasses.replace(config.network, blocks=2, filters=4, value_hidden=8, convolution="xla", train_dtype="float32", inference_dtype="float32"),
-        search=config.search.replace(num_simulations=2, **({"max_considered": 2} if config.search.name == "gumbel" else {})),
-        selfplay=dataclasses.replace(config.selfplay, num_games=8, search_batch=4, moves_per_dispatch=4, dispatches_per_iteration=2, resign_min_games=2),
+        network=dataclasses.replace(
+            config.network,
+            blocks=2,
+            filters=4,
+            value_hidden=8,
+            convolution="xla",
+            train_dtype="float32",
+            inference_dtype="float32",
+        ),
+        search=config.search.replace(
+            num_simulations=2, **({"max_considered": 2} if config.search.name == "gumbel" else {})
+        ),
+        selfplay=dataclasses.replace(
+            config.selfplay,
+            num_games=8,
+            search_batch=4,
+            moves_per_dispatch=4,
+            dispatches_per_iteration=2,
+            resign_min_games=2,
+        ),
         replay=dataclasses.replace(config.replay, min_positions=1),
         learner=dataclasses.replace(config.learner, batch_size=8, steps_per_iteration=2),
         evaluation=dataclasses.replace(
-            config.evaluation, every=min(config.evaluation.every, 2), games=min(config.evaluation.games, 16), gate_games=16, num_simulations=2
+            config.evaluation,
+            every=min(config.evaluation.every, 2),
+            games=min(config.evaluation.games, 16),
+            gate_games=16,
+            num_simulations=2,
         ),
         checkpoint=CheckpointConfig(every=1, keep=3),
         run=RunConfig(iterations=iterations),

@@ -21,7 +21,9 @@ def test_endings_have_the_pieces_that_were_asked_for(tmp_path: Path) -> None:
     count = write_endings(Request(path, ("KQk", "KPkp"), count=40, seed=3))
     lines = path.read_text().splitlines()
     assert len(lines) == count >= 38
-    pieces = {"".join(sorted(letter for letter in line.split()[0] if letter.isalpha())) for line in lines}
+    pieces = {
+        "".join(sorted(letter for letter in line.split()[0] if letter.isalpha())) for line in lines
+    }
     assert pieces == {"KQk", "Kkq", "KPkp"}
     assert all(board_of_fen(line).actions for line in lines)
     write_endings(Request(tmp_path / "again.txt", ("KQk", "KPkp"), count=40, seed=3))
@@ -32,10 +34,19 @@ def test_kings_at_the_edge(tmp_path: Path) -> None:
     path = tmp_path / "endings.txt"
     write_endings(Request(path, count=60, at_edge=1.0, seed=1))
     for line in path.read_text().splitlines():
-        rows = "".join("." * int(letter) if letter.isdigit() else letter for letter in line.split()[0] if letter != "/")
+        rows = "".join(
+            "." * int(letter) if letter.isdigit() else letter
+            for letter in line.split()[0]
+            if letter != "/"
+        )
         lone = "k" if "Q" in rows or "R" in rows else "K"
-        (rank, file), (other_rank, other_file) = (divmod(rows.index(king), 8) for king in (lone, lone.swapcase()))
-        assert {rank, file} & {0, 7} and max(abs(rank - other_rank), abs(file - other_file)) in (2, 3), line
+        (rank, file), (other_rank, other_file) = (
+            divmod(rows.index(king), 8) for king in (lone, lone.swapcase())
+        )
+        assert {rank, file} & {0, 7} and max(abs(rank - other_rank), abs(file - other_file)) in (
+            2,
+            3,
+        ), line
 
 
 @pytest.mark.parametrize(
@@ -46,7 +57,9 @@ def test_kings_at_the_edge(tmp_path: Path) -> None:
         (["--at-edge", "1.5"], "--at-edge is a share, from 0 to 1, not 1.5"),
     ],
 )
-def test_bad_requests(flags: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_bad_requests(
+    flags: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*flags, "--out", str(tmp_path / "endings.txt")])
     assert ended.value.code == 2
@@ -65,7 +78,9 @@ def from_file(path: Path) -> Config:
 def test_a_run_keeps_its_start_positions(tmp_path: Path) -> None:
     path, workdir = tmp_path / "positions.txt", tmp_path / "run"
     workdir.mkdir()
-    with pytest.raises(ValueError, match=r"cannot read the start positions in .*positions\.txt: No such file"):
+    with pytest.raises(
+        ValueError, match=r"cannot read the start positions in .*positions\.txt: No such file"
+    ):
         resolve_settings(from_file(path), workdir)
     path.write_text("gl1/3/3/1L1 b 2c2eG 3\n")
     resolve_settings(from_file(path), workdir)

@@ -26,25 +26,41 @@ class State:
 
 
 class Counting:
-    """Adds `rate` to its one weight in every iteration, and overflows in iteration `overflows_in`."""
+    """Adds `rate` to its one weight in every iteration, and overflows in iteration
+    `overflows_in`."""
 
-    config = Config(game=GoConfig(size=(5,)), run=RunConfig(iterations=4), checkpoint=CheckpointConfig(every=1, keep=10))
+    config = Config(
+        game=GoConfig(size=(5,)),
+        run=RunConfig(iterations=4),
+        checkpoint=CheckpointConfig(every=1, keep=10),
+    )
 
     def __init__(self, rate: float = 1.0, overflows_in: int = 0) -> None:
         self.rate = rate
         self.overflows_in = overflows_in
 
     def fresh_state(self) -> State:
-        return State(TrainState({"weight": jnp.zeros(())}, {"mean": jnp.zeros(())}, {"trace": jnp.zeros(())}, jnp.int32(0)))
+        return State(
+            TrainState(
+                {"weight": jnp.zeros(())},
+                {"mean": jnp.zeros(())},
+                {"trace": jnp.zeros(())},
+                jnp.int32(0),
+            )
+        )
 
     def iterate(self, state: State) -> Iterator[object]:
         state.iteration += 1
         rate = jnp.inf if state.iteration == self.overflows_in else self.rate
-        state.train = state.train.replace(params={"weight": state.train.params["weight"] + rate}, step=state.train.step + 1)
+        state.train = state.train.replace(
+            params={"weight": state.train.params["weight"] + rate}, step=state.train.step + 1
+        )
         yield from ()
 
 
-def learn(loop: Counting, workdir: Path, from_checkpoint: int | None = None, command: str | None = None) -> str:
+def learn(
+    loop: Counting, workdir: Path, from_checkpoint: int | None = None, command: str | None = None
+) -> str:
     def make_stage(config: Config, workdir: Path) -> Stage[State]:
         return Stage(
             config=config,
@@ -75,11 +91,16 @@ def without_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "export_network", lambda workdir, path: path)
 
 
-def test_what_overflows_is_not_saved_and_the_message_says_where_and_how_to_go_on(tmp_path: Path) -> None:
+def test_what_overflows_is_not_saved_and_the_message_says_where_and_how_to_go_on(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(FloatingPointError) as error:
         learn(Counting(overflows_in=3), tmp_path, command="azero train sl9 --data games")
     text = str(error.value)
-    assert "after step 3 the learner's params/weight is not finite" in text and "in iteration 3" in text
+    assert (
+        "after step 3 the learner's params/weight is not finite" in text
+        and "in iteration 3" in text
+    )
     assert "there are 1, 2" in text and "azero train sl9 --data games --from-checkpoint 1" in text
     assert [row.iteration for row in list_checkpoints(tmp_path)] == [1, 2]
     with pytest.raises(FloatingPointError, match=r"remove the checkpoints behind 1 from .*steps"):
@@ -91,7 +112,17 @@ def test_what_overflows_is_not_saved_and_the_message_says_where_and_how_to_go_on
 def test_a_run_without_a_replay_goes_back(tmp_path: Path) -> None:
     learn(Counting(), tmp_path)
     first = {row.iteration: row.digest for row in list_checkpoints(tmp_path)}
-    assert "gone back to checkpoint 2: checkpoints 3, 4 and 0 shards" in learn(Counting(rate=2.0), tmp_path, from_checkpoint=2)
+    assert "gone back to checkpoint 2: checkpoints 3, 4 and 0 shards" in learn(
+        Counting(rate=2.0), tmp_path, from_checkpoint=2
+    )
     second = {row.iteration: row.digest for row in list_checkpoints(tmp_path)}
-    assert [first[number] == second[number] for number in (1, 2, 3, 4)] == [True, True, False, False]
-    assert sorted(path.name for path in (tmp_path / "set-aside" / "after-2" / "checkpoints" / "hosts").iterdir()) == ["3.p000.host", "4.p000.host"]
+    assert [first[number] == second[number] for number in (1, 2, 3, 4)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert sorted(
+        path.name
+        for path in (tmp_path / "set-aside" / "after-2" / "checkpoints" / "hosts").iterdir()
+    ) == ["3.p000.host", "4.p000.host"]

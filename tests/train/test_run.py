@@ -1,4 +1,5 @@
-"""Runs: every experiment runs, is resumed bit for bit, survives kill -9 and SIGTERM, and says in one line what is wrong."""
+"""Runs: every experiment runs, is resumed bit for bit, survives kill -9 and SIGTERM, and says in
+one line what is wrong."""
 
 import dataclasses
 import functools
@@ -36,12 +37,27 @@ KILLS = int(os.environ.get("AZERO_TEST_KILLS", "3"))
 """How often the run is killed; 20 for the full check."""
 
 
-LIKE_OTHERS = {"go19_alphazero", "go19_40b", "go9", "go9_gumbel", "go7", "go5_gated", "chess_endings", "minichess"}
-"""Experiments whose programs are those of another one with other numbers: go19, go5, chess, animal_shogi."""
+LIKE_OTHERS = {
+    "go19_alphazero",
+    "go19_40b",
+    "go9",
+    "go9_gumbel",
+    "go7",
+    "go5_gated",
+    "chess_endings",
+    "minichess",
+}
+"""Experiments whose programs are those of another one with other numbers: go19, go5, chess,
+animal_shogi."""
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LIKE_OTHERS else []) for name in NAMES if load(name).learns_from == "selfplay"]
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in LIKE_OTHERS else [])
+        for name in NAMES
+        if load(name).learns_from == "selfplay"
+    ],
 )
 def test_two_iterations_of_every_experiment(name, tmp_path):
     config = load(name).config
@@ -49,8 +65,11 @@ def test_two_iterations_of_every_experiment(name, tmp_path):
         # A whole game of 19x19 is long; six moves are enough for the shapes, and for games to end.
         config = dataclasses.replace(config, game=dataclasses.replace(config.game, max_moves=6))
     if name != "go5":
-        # Matches compile for long; one experiment of Go shows them, and tic-tac-toe below plays with and without the gate.
-        config = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, every=0))
+        # Matches compile for long; one experiment of Go shows them, and tic-tac-toe below plays
+        # with and without the gate.
+        config = dataclasses.replace(
+            config, evaluation=dataclasses.replace(config.evaluation, every=0)
+        )
     assert quiet_run(name, tiny(config), tmp_path) == 0
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [row["iteration"] for row in rows] == [1, 2]
@@ -61,7 +80,9 @@ def test_two_iterations_of_every_experiment(name, tmp_path):
 @pytest.mark.parametrize("gate", [False, True])
 def test_k_and_k_iterations_equal_2k_bit_for_bit(gate, tmp_path, without_reports):
     config = tictactoe(iterations=6)
-    config = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, gate=gate))
+    config = dataclasses.replace(
+        config, evaluation=dataclasses.replace(config.evaluation, gate=gate)
+    )
     half = dataclasses.replace(config, run=RunConfig(iterations=3))
     quiet_run("tictactoe", config, tmp_path / "whole")
     quiet_run("tictactoe", half, tmp_path / "parts")
@@ -69,15 +90,24 @@ def test_k_and_k_iterations_equal_2k_bit_for_bit(gate, tmp_path, without_reports
     assert list(early) == [1, 2, 3]
     quiet_run("tictactoe", config, tmp_path / "parts")
     assert digests(tmp_path / "parts") == digests(tmp_path / "whole")
-    quiet_run("tictactoe", dataclasses.replace(config, run=RunConfig(iterations=1, seed=1)), tmp_path / "other")
+    quiet_run(
+        "tictactoe",
+        dataclasses.replace(config, run=RunConfig(iterations=1, seed=1)),
+        tmp_path / "other",
+    )
     assert digests(tmp_path / "other")[1] != early[1]
 
 
 def gated(every: int = 2, win_rate: float = 0.55, games: int = 10) -> Config:
-    """Tic-tac-toe with AlphaGo Zero's gate and fewer games than the eight devices can be filled with."""
+    """Tic-tac-toe with AlphaGo Zero's gate and fewer games than the eight devices can be filled
+    with."""
     config = tictactoe(iterations=4)
-    evaluation = dataclasses.replace(config.evaluation, every=every, gate=True, gate_games=games, gate_win_rate=win_rate)
-    return dataclasses.replace(config, evaluation=evaluation, checkpoint=CheckpointConfig(every=4, keep=3))
+    evaluation = dataclasses.replace(
+        config.evaluation, every=every, gate=True, gate_games=games, gate_win_rate=win_rate
+    )
+    return dataclasses.replace(
+        config, evaluation=evaluation, checkpoint=CheckpointConfig(every=4, keep=3)
+    )
 
 
 def events(workdir: Path) -> list[dict]:
@@ -87,24 +117,54 @@ def events(workdir: Path) -> list[dict]:
 def test_a_gate_of_a_number_of_games_that_does_not_divide_is_passed(tmp_path, without_reports):
     assert quiet_run("tictactoe", gated(win_rate=0.0), tmp_path) == 0
     rows = [row for row in events(tmp_path) if row["kind"] == "evaluation"]
-    assert [(row["iteration"], row["opponent_iteration"], row["passed"]) for row in rows] == [(2, 0, True), (4, 2, True)]
+    assert [(row["iteration"], row["opponent_iteration"], row["passed"]) for row in rows] == [
+        (2, 0, True),
+        (4, 2, True),
+    ]
     assert all((sum(row["first"]), sum(row["second"])) == (5, 5) for row in rows)
 
 
 @pytest.mark.parametrize("devices", [16, pytest.param(32, marks=pytest.mark.slow)])
 def test_a_gated_run_on_many_devices_passes_its_gate(devices, tmp_path):
-    flags = ["--run.iterations", "2", "--evaluation.gate", "--evaluation.gate-games", "10", "--evaluation.gate-win-rate", "0", "--evaluation.every", "2"]
-    flags += ["--evaluation.num-simulations", "2", "--selfplay.num-games", str(devices), "--learner.batch-size", str(devices), "--checkpoint.every", "2"]
+    flags = [
+        "--run.iterations",
+        "2",
+        "--evaluation.gate",
+        "--evaluation.gate-games",
+        "10",
+        "--evaluation.gate-win-rate",
+        "0",
+        "--evaluation.every",
+        "2",
+    ]
+    flags += [
+        "--evaluation.num-simulations",
+        "2",
+        "--selfplay.num-games",
+        str(devices),
+        "--learner.batch-size",
+        str(devices),
+        "--checkpoint.every",
+        "2",
+    ]
     xla = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
     process = start(tmp_path, *flags, environment={"XLA_FLAGS": xla, "JAX_NUM_CPU_DEVICES": ""})
     output = finish(process)
     assert f"devices: {devices} x cpu" in output
     (row,) = [row for row in events(tmp_path) if row["kind"] == "evaluation"]
-    assert (row["iteration"], sum(row["first"]), sum(row["second"]), row["passed"]) == (2, 5, 5, True)
+    assert (row["iteration"], sum(row["first"]), sum(row["second"]), row["passed"]) == (
+        2,
+        5,
+        5,
+        True,
+    )
 
 
-def test_the_first_checkpoint_is_written_before_the_first_match(tmp_path, monkeypatch, without_reports):
-    """A match that ends the run leaves a checkpoint, and from there the run ends as if nothing had happened."""
+def test_the_first_checkpoint_is_written_before_the_first_match(
+    tmp_path, monkeypatch, without_reports
+):
+    """A match that ends the run leaves a checkpoint, and from there the run ends as if nothing had
+    happened."""
     quiet_run("tictactoe", gated(), tmp_path / "calm")
 
     def end(*arguments):
@@ -117,7 +177,9 @@ def test_the_first_checkpoint_is_written_before_the_first_match(tmp_path, monkey
     assert list(digests(tmp_path / "hit")) == [1]
     quiet_run("tictactoe", gated(), tmp_path / "hit")
     assert digests(tmp_path / "hit") == digests(tmp_path / "calm")
-    assert [row for row in map(without_time, events(tmp_path / "hit")) if row["kind"] == "evaluation"] == [
+    assert [
+        row for row in map(without_time, events(tmp_path / "hit")) if row["kind"] == "evaluation"
+    ] == [
         row for row in map(without_time, events(tmp_path / "calm")) if row["kind"] == "evaluation"
     ]
 
@@ -126,20 +188,36 @@ def without_time(row: dict) -> dict:
     return {key: value for key, value in row.items() if key != "time"}
 
 
-def test_no_match_is_played_before_anything_is_learned_or_between_equal_networks(tmp_path, without_reports):
-    """The window is filled in the third iteration, from which on nothing is learned either: a rate of samples so low that it makes no step."""
+def test_no_match_is_played_before_anything_is_learned_or_between_equal_networks(
+    tmp_path, without_reports
+):
+    """The window is filled in the third iteration, from which on nothing is learned either: a rate
+    of samples so low that it makes no step."""
     config = gated(every=1)
-    config = dataclasses.replace(config, replay=dataclasses.replace(config.replay, min_positions=10_000))
+    config = dataclasses.replace(
+        config, replay=dataclasses.replace(config.replay, min_positions=10_000)
+    )
     quiet_run("tictactoe", config, tmp_path / "waits")
-    assert [(row["iteration"], row["reason"]) for row in events(tmp_path / "waits") if row["kind"] != "checkpoint"] == [
-        (number, "nothing has been learned yet") for number in (2, 3, 4)
-    ]
-    # The network that passed at iteration 2 meets itself: no new position may be looked at any more.
+    assert [
+        (row["iteration"], row["reason"])
+        for row in events(tmp_path / "waits")
+        if row["kind"] != "checkpoint"
+    ] == [(number, "nothing has been learned yet") for number in (2, 3, 4)]
+    # The network that passed at iteration 2 meets itself: no new position may be looked at any
+    # more.
     config = gated(every=1, win_rate=0.0)
-    quiet_run("tictactoe", dataclasses.replace(config, run=RunConfig(iterations=2)), tmp_path / "stays")
-    stays = dataclasses.replace(config, learner=dataclasses.replace(config.learner, max_samples_per_position=1e-9))
+    quiet_run(
+        "tictactoe", dataclasses.replace(config, run=RunConfig(iterations=2)), tmp_path / "stays"
+    )
+    stays = dataclasses.replace(
+        config, learner=dataclasses.replace(config.learner, max_samples_per_position=1e-9)
+    )
     quiet_run("tictactoe", stays, tmp_path / "stays")
-    assert [(row["kind"], row["iteration"]) for row in events(tmp_path / "stays") if row["kind"] != "checkpoint"] == [
+    assert [
+        (row["kind"], row["iteration"])
+        for row in events(tmp_path / "stays")
+        if row["kind"] != "checkpoint"
+    ] == [
         ("evaluation", 2),
         ("match skipped", 3),
         ("match skipped", 4),
@@ -149,13 +227,21 @@ def test_no_match_is_played_before_anything_is_learned_or_between_equal_networks
 
 def test_a_match_that_would_be_one_game_many_times_is_refused_before_the_first_iteration(tmp_path):
     config = gated()
-    config = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, average_symmetries=True))
-    with pytest.raises(ValueError, match=r"evaluation.average-symmetries and evaluation.temperature-moves 0 a match would be one game, played 10 times"):
+    config = dataclasses.replace(
+        config, evaluation=dataclasses.replace(config.evaluation, average_symmetries=True)
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"evaluation.average-symmetries and evaluation.temperature-moves 0 a match would "
+        r"be one game, played 10 times",
+    ):
         quiet_run("tictactoe", config, tmp_path)
     assert not (tmp_path / "metrics.jsonl").exists()
 
 
-def start(workdir: Path, *extra: str, environment: dict[str, str] | None = None) -> subprocess.Popen:
+def start(
+    workdir: Path, *extra: str, environment: dict[str, str] | None = None
+) -> subprocess.Popen:
     config = tiny(load("tictactoe").config, iterations=30)
     flags = {
         "network.blocks": config.network.blocks,
@@ -173,9 +259,20 @@ def start(workdir: Path, *extra: str, environment: dict[str, str] | None = None)
     }
     command = [sys.executable, "-m", "azero.experiments.tictactoe", "--workdir", str(workdir)]
     command += [word for name, value in flags.items() for word in (f"--{name}", str(value))]
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "1", **(environment or {})}
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "JAX_NUM_CPU_DEVICES": "1",
+        **(environment or {}),
+    }
     environment = {name: value for name, value in environment.items() if value}
-    return subprocess.Popen([*command, *extra], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        [*command, *extra],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def num_rows(workdir: Path) -> int:
@@ -209,7 +306,8 @@ def test_a_run_killed_at_random_moments_ends_like_one_never_killed(tmp_path, see
     while killed < KILLS:
         process = start(workdir)
         before = num_rows(workdir)
-        # Most of a start is importing and compiling; half of the kills come right there, the others among the iterations.
+        # Most of a start is importing and compiling; half of the kills come right there, the others
+        # among the iterations.
         if chance.random() < 0.5:
             time.sleep(chance.uniform(0.0, 4.0))
         elif before < 25:
@@ -228,14 +326,18 @@ def test_sigterm_saves_and_exits_with_its_own_code(tmp_path):
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == EXIT_INTERRUPTED, output
-    assert "saving at the end of this iteration" in output and "the same command continues the run" in output
+    assert (
+        "saving at the end of this iteration" in output
+        and "the same command continues the run" in output
+    )
     last = max(digests(tmp_path))
     rows = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert json.loads(rows[-1])["iteration"] == last
 
 
 def test_sigterm_before_the_first_iteration_ends_with_the_status_of_an_interruption(tmp_path):
-    """While the run is prepared: networks, checkpoints and programs take minutes where they are large."""
+    """While the run is prepared: networks, checkpoints and programs take minutes where they are
+    large."""
     process = start(tmp_path)
     assert process.stdout is not None
     while not process.stdout.readline().startswith("devices:"):
@@ -250,7 +352,11 @@ def test_a_flipped_byte_falls_back_to_the_checkpoint_before(tmp_path, without_re
     config = tictactoe(iterations=4)
     quiet_run("tictactoe", config, tmp_path)
     good = digests(tmp_path)
-    files = [path for path in (tmp_path / "checkpoints").rglob("*") if path.is_file() and "/4/" in str(path) and path.stat().st_size > 2000]
+    files = [
+        path
+        for path in (tmp_path / "checkpoints").rglob("*")
+        if path.is_file() and "/4/" in str(path) and path.stat().st_size > 2000
+    ]
     largest = max(files, key=lambda path: path.stat().st_size)
     content = bytearray(largest.read_bytes())
     content[len(content) // 2] ^= 1
@@ -264,7 +370,11 @@ def test_a_flipped_byte_falls_back_to_the_checkpoint_before(tmp_path, without_re
 @pytest.mark.parametrize("moved", ["checkpoints", "checkpoints/steps"])
 def test_games_whose_checkpoints_are_gone_are_not_deleted(moved, tmp_path, without_reports):
     config = tictactoe(iterations=3)
-    config = dataclasses.replace(config, replay=dataclasses.replace(config.replay, window_games=8), checkpoint=CheckpointConfig(every=1, keep=1))
+    config = dataclasses.replace(
+        config,
+        replay=dataclasses.replace(config.replay, window_games=8),
+        checkpoint=CheckpointConfig(every=1, keep=1),
+    )
     quiet_run("tictactoe", config, tmp_path / "run")
     before = digests(tmp_path / "run")
     os.rename(tmp_path / "run" / moved, tmp_path / "elsewhere")
@@ -273,7 +383,11 @@ def test_games_whose_checkpoints_are_gone_are_not_deleted(moved, tmp_path, witho
     games = {path.name: path.read_bytes() for path in (tmp_path / "run").rglob("*.shard")}
     rows = (tmp_path / "run" / "metrics.jsonl").read_bytes()
     for _ in range(2):
-        with pytest.raises(ValueError, match=r"replay holds the games of a run, and .*checkpoints no checkpoint that they go with: was it moved"):
+        with pytest.raises(
+            ValueError,
+            match=r"replay holds the games of a run, and .*checkpoints no checkpoint that they "
+            r"go with: was it moved",
+        ):
             quiet_run("tictactoe", config, tmp_path / "run")
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").rglob("*.shard")} == games
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == rows
@@ -283,7 +397,9 @@ def test_games_whose_checkpoints_are_gone_are_not_deleted(moved, tmp_path, witho
     assert digests(tmp_path / "run") == before
 
 
-def test_settings_that_do_not_fit_a_checkpoint_are_refused_with_both_values(tmp_path, without_reports):
+def test_settings_that_do_not_fit_a_checkpoint_are_refused_with_both_values(
+    tmp_path, without_reports
+):
     config = tictactoe()
     quiet_run("tictactoe", config, tmp_path)
     wider = dataclasses.replace(config, network=dataclasses.replace(config.network, filters=6))
@@ -293,7 +409,9 @@ def test_settings_that_do_not_fit_a_checkpoint_are_refused_with_both_values(tmp_
 
 def test_an_error_is_one_line_and_no_traceback(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
-        main(load("tictactoe"), ["--workdir", str(tmp_path), "--config", str(tmp_path / "none.toml")])
+        main(
+            load("tictactoe"), ["--workdir", str(tmp_path), "--config", str(tmp_path / "none.toml")]
+        )
     assert end.value.code == 2
     error = capsys.readouterr().err
     assert error.startswith("azero: cannot read the overlay") and error.count("\n") == 1
@@ -304,11 +422,21 @@ def test_a_file_is_no_working_directory(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(load("tictactoe"), ["--workdir", str(tmp_path / "file")])
     assert end.value.code == 2
-    assert capsys.readouterr().err == f"azero: {tmp_path / 'file'}: File exists; a file stands where a directory is wanted; take another name\n"
+    assert (
+        capsys.readouterr().err
+        == f"azero: {tmp_path / 'file'}: File exists; a file stands where a directory is "
+        f"wanted; take another name\n"
+    )
 
 
 def test_two_runs_in_one_working_directory_at_once_are_refused(tmp_path):
-    with hold(tmp_path), pytest.raises(ValueError, match=rf"is in use by process {os.getpid()} on .*; two at once would overwrite"):
+    with (
+        hold(tmp_path),
+        pytest.raises(
+            ValueError,
+            match=rf"is in use by process {os.getpid()} on .*; two at once would overwrite",
+        ),
+    ):
         quiet_run("tictactoe", tiny(load("tictactoe").config), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [LOCK]
 
@@ -330,17 +458,30 @@ def said(config: Config, workdir: Path, from_checkpoint: int) -> str:
     return console.export_text()
 
 
-def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(tmp_path, without_reports):
+def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(
+    tmp_path, without_reports
+):
     config = ungated(4)
     quiet_run("tictactoe", config, tmp_path)
     first = digests(tmp_path)
     shards = {path.name for path in (tmp_path / "replay").glob("*.shard")}
-    with pytest.raises(ValueError, match=rf"--from-checkpoint 7: there is no such checkpoint in {tmp_path}; the checkpoints are: 1, 2, 3, 4"):
+    with pytest.raises(
+        ValueError,
+        match=rf"--from-checkpoint 7: there is no such checkpoint in {tmp_path}; the "
+        rf"checkpoints are: 1, 2, 3, 4",
+    ):
         said(config, tmp_path, 7)
     # With other settings it takes another way.
-    assert "gone back to checkpoint 2: checkpoints 3, 4 and" in said(ungated(4, rate=1e-3), tmp_path, 2)
+    assert "gone back to checkpoint 2: checkpoints 3, 4 and" in said(
+        ungated(4, rate=1e-3), tmp_path, 2
+    )
     second = digests(tmp_path)
-    assert [first[number] == second[number] for number in (1, 2, 3, 4)] == [True, True, False, False]
+    assert [first[number] == second[number] for number in (1, 2, 3, 4)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     aside = tmp_path / "set-aside" / "after-2"
     assert sorted(path.name for path in (aside / "checkpoints" / "steps").iterdir()) == ["3", "4"]
     assert len(read_rows(aside / "metrics.jsonl")) == 4
@@ -348,8 +489,11 @@ def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(tmp_p
     kept = {path.name for path in (aside / "replay").iterdir()}
     assert kept and kept < shards
     assert [row["iteration"] for row in read_rows(tmp_path / "metrics.jsonl")] == [1, 2, 3, 4]
-    # The same command again continues; with the first settings again the run ends as it did at first.
-    assert "went back to checkpoint 2 with these settings before" in said(ungated(4, rate=1e-3), tmp_path, 2)
+    # The same command again continues; with the first settings again the run ends as it did at
+    # first.
+    assert "went back to checkpoint 2 with these settings before" in said(
+        ungated(4, rate=1e-3), tmp_path, 2
+    )
     assert digests(tmp_path) == second
     said(config, tmp_path, 2)
     assert digests(tmp_path) == first
@@ -357,7 +501,9 @@ def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(tmp_p
 
 
 @pytest.mark.parametrize("rate", [1e30, 1e3])
-def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(rate, tmp_path, without_reports):
+def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(
+    rate, tmp_path, without_reports
+):
     """At the first rate numbers overflow, at the second the loss explodes."""
     quiet_run("tictactoe", ungated(2), tmp_path)
     good = digests(tmp_path)
@@ -365,7 +511,10 @@ def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(rate, t
         quiet_run("tictactoe", ungated(8, rate), tmp_path)
     text = str(error.value)
     assert re.match(r"learning has diverged in iteration \d: .*step", text)
-    assert f"azero train tictactoe --workdir {tmp_path} --from-checkpoint " in text and "--learner.clip-norm 1" in text
+    assert (
+        f"azero train tictactoe --workdir {tmp_path} --from-checkpoint " in text
+        and "--learner.clip-norm 1" in text
+    )
     kept = digests(tmp_path)
     assert all(kept[number] == digest for number, digest in good.items())
     for number in kept:
@@ -379,9 +528,13 @@ def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(rate, t
 
 def test_damaged_settings_of_a_run_are_named(tmp_path):
     config = tiny(load("tictactoe").config)
-    config = dataclasses.replace(config, network=dataclasses.replace(config.network, convolution="auto"))
+    config = dataclasses.replace(
+        config, network=dataclasses.replace(config.network, convolution="auto")
+    )
     (tmp_path / "config.json").write_text('{"network": ')
-    with pytest.raises(ValueError, match=r"config\.json is not valid JSON: .*; without it, the run writes it anew"):
+    with pytest.raises(
+        ValueError, match=r"config\.json is not valid JSON: .*; without it, the run writes it anew"
+    ):
         resolve_settings(config, tmp_path)
     (tmp_path / "config.json").write_text('{"network": {"convolution": "xlb"}}')
     with pytest.raises(ValueError, match=r"config\.json: network.convolution is one of"):

@@ -1,4 +1,5 @@
-"""Real signals to small processes: an iteration that is given up waits for the save under way, and what is said to be lost is what is lost."""
+"""Real signals to small processes: an iteration that is given up waits for the save under way, and
+what is said to be lost is what is lost."""
 
 import signal
 import subprocess
@@ -29,9 +30,13 @@ BEGIN = """
 
 
 def signalled(workdir: Path, script: str, *numbers: int) -> tuple[int, str, str]:
-    """Run a script, send it the signals one after another once it has printed a line, and return its status, output and errors."""
+    """Run a script, send it the signals one after another once it has printed a line, and return
+    its status, output and errors."""
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(BEGIN) + textwrap.dedent(script), str(workdir)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", textwrap.dedent(BEGIN) + textwrap.dedent(script), str(workdir)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None and process.stderr is not None
     process.stdout.readline()
@@ -54,7 +59,10 @@ def test_an_iteration_that_is_given_up_waits_for_the_save_under_way(tmp_path):
     """
     status, _, errors = signalled(tmp_path, script, signal.SIGTERM)
     assert status == EXIT_INTERRUPTED
-    assert f"iteration 4 did not end within 0 s and is lost; checkpoint 3 in {tmp_path} is whole, and the same command goes on from there" in errors
+    assert (
+        f"iteration 4 did not end within 0 s and is lost; checkpoint 3 in {tmp_path} is "
+        f"whole, and the same command goes on from there" in errors
+    )
 
 
 def test_a_run_that_has_stopped_is_not_cut_off_while_it_saves(tmp_path):
@@ -81,11 +89,15 @@ def test_a_second_signal_ends_at_once_and_says_what_is_lost(tmp_path):
     """
     status, _, errors = signalled(tmp_path, script, signal.SIGINT, signal.SIGTERM)
     assert status == EXIT_INTERRUPTED
-    assert f"iteration 1 was ended by a second signal and is lost; there is no checkpoint in {tmp_path} yet, and the same command begins anew" in errors
+    assert (
+        f"iteration 1 was ended by a second signal and is lost; there is no checkpoint in "
+        f"{tmp_path} yet, and the same command begins anew" in errors
+    )
 
 
 def test_a_signal_is_heard_while_the_main_thread_is_in_a_library(tmp_path):
-    """Python calls handlers between two of its own instructions only, and XLA compiles and computes for minutes; another thread takes the signal here."""
+    """Python calls handlers between two of its own instructions only, and XLA compiles and computes
+    for minutes; another thread takes the signal here."""
     script = """
         import ctypes, signal
         with stopping.end_on_sigterm():
@@ -112,7 +124,10 @@ def test_start_positions_are_kept_whole_or_not_at_all(tmp_path, monkeypatch):
     given, workdir = tmp_path / "given.txt", tmp_path / "run"
     given.write_text("4k3/8/8/8/8/8/8/4K2R w K - 0 1\n" * 1000)
     workdir.mkdir()
-    config = Config(game=ChessConfig(start_positions=str(given)), network=ResNetConfig(blocks=1, filters=4, convolution="xla"))
+    config = Config(
+        game=ChessConfig(start_positions=str(given)),
+        network=ResNetConfig(blocks=1, filters=4, convolution="xla"),
+    )
 
     def end(*arguments):
         raise KeyboardInterrupt

@@ -1,4 +1,5 @@
-"""Learning from records at tiny size: it learns, is continued bit for bit, is kept as one small file, and is measured."""
+"""Learning from records at tiny size: it learns, is continued bit for bit, is kept as one small
+file, and is measured."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ import pytest
 from record_files import EXPERT, import_to
 from rich.console import Console
 
-from azero.checkpoint import CheckpointError, export_network, list_checkpoints, load_settings, load_variables
+from azero.checkpoint import (
+    CheckpointError,
+    export_network,
+    list_checkpoints,
+    load_settings,
+    load_variables,
+)
 from azero.commands.accuracy import evaluate_accuracy
 from azero.config import load_overlay
 from azero.data.records.requests import AccuracyRequest
@@ -32,8 +39,22 @@ def tiny(iterations: int) -> Config:
     config = load("sl9").config
     return dataclasses.replace(
         config,
-        network=dataclasses.replace(config.network, blocks=2, filters=8, value_hidden=8, convolution="xla", train_dtype="float32", inference_dtype="float32"),
-        learner=dataclasses.replace(config.learner, batch_size=32, steps_per_iteration=10, optimiser="adamw", learning_rate=((0, 3e-3),)),
+        network=dataclasses.replace(
+            config.network,
+            blocks=2,
+            filters=8,
+            value_hidden=8,
+            convolution="xla",
+            train_dtype="float32",
+            inference_dtype="float32",
+        ),
+        learner=dataclasses.replace(
+            config.learner,
+            batch_size=32,
+            steps_per_iteration=10,
+            optimiser="adamw",
+            learning_rate=((0, 3e-3),),
+        ),
         evaluation=dataclasses.replace(config.evaluation, every=2, validation_positions=64),
         checkpoint=dataclasses.replace(config.checkpoint, every=1),
         run=RunConfig(iterations=iterations),
@@ -54,18 +75,32 @@ def workdir(data, tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize(
     ("part", "least"),
-    [("policy", 0.0), pytest.param("value", 0.0, marks=pytest.mark.slow), ("rollout", 0.1), pytest.param("tree", 0.1, marks=pytest.mark.slow)],
+    [
+        ("policy", 0.0),
+        pytest.param("value", 0.0, marks=pytest.mark.slow),
+        ("rollout", 0.1),
+        pytest.param("tree", 0.1, marks=pytest.mark.slow),
+    ],
 )
 def test_the_networks_of_2016_learn_in_two_iterations(part, least, data, tmp_path):
     settings = load_overlay(CONFIGS / f"alphago2016_{part}.toml", tiny(2))
     # What the file says of the learner is for long runs.
-    settings = dataclasses.replace(settings, learner=dataclasses.replace(settings.learner, learning_rate=((0, 3e-2 if least else 3e-3),)))
+    settings = dataclasses.replace(
+        settings,
+        learner=dataclasses.replace(
+            settings.learner, learning_rate=((0, 3e-2 if least else 3e-3),)
+        ),
+    )
     assert supervised.run(load("sl9"), settings, tmp_path, data, Console(quiet=True)) == 0
-    first, last = (json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines())
+    first, last = (
+        json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()
+    )
     _, kept = load_variables(tmp_path / "checkpoint")
     assert kept.network.name == f"{part}2016" and kept.game.planes == settings.game.planes
     if part == "value":
-        assert last["value_loss"] < first["value_loss"] and last["policy_loss"] == pytest.approx(np.log(82))
+        assert last["value_loss"] < first["value_loss"] and last["policy_loss"] == pytest.approx(
+            np.log(82)
+        )
     else:
         assert last["policy_loss"] < first["policy_loss"] - least
 
@@ -73,10 +108,14 @@ def test_the_networks_of_2016_learn_in_two_iterations(part, least, data, tmp_pat
 def test_a_network_of_patterns_turns_symmetries_off_and_refuses_them(data, tmp_path):
     """Even where the settings ask for them."""
     network = dataclasses.replace(tiny(1).network, name="rollout2016", pattern_bits=8)
-    asked = dataclasses.replace(tiny(1), game=dataclasses.replace(tiny(1).game, planes=6), network=network)
+    asked = dataclasses.replace(
+        tiny(1), game=dataclasses.replace(tiny(1).game, planes=6), network=network
+    )
     assert asked.replay.symmetries and asked.search.random_symmetry
     kept = resolve_settings(asked, tmp_path)
-    assert not (kept.replay.symmetries or kept.search.random_symmetry or kept.evaluation.average_symmetries)
+    assert not (
+        kept.replay.symmetries or kept.search.random_symmetry or kept.evaluation.average_symmetries
+    )
     assert resolve_settings(tiny(1), tmp_path).replay.symmetries
 
 
@@ -86,9 +125,17 @@ def digests(directory: Path) -> dict[int, str]:
 
 def test_it_learns_and_keeps_a_record(workdir):
     rows = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
-    assert [row["iteration"] for row in rows] == [1, 2, 3, 4] and rows[-1]["steps"] == 40 and rows[-1]["positions"] == 1280
+    assert (
+        [row["iteration"] for row in rows] == [1, 2, 3, 4]
+        and rows[-1]["steps"] == 40
+        and rows[-1]["positions"] == 1280
+    )
     assert rows[-1]["policy_loss"] < rows[0]["policy_loss"] - 0.05
-    assert "top1" not in rows[0] and 0 <= rows[1]["top1"] <= rows[1]["top5"] <= 1 and 0 < rows[3]["held_out_value_error"] < 1
+    assert (
+        "top1" not in rows[0]
+        and 0 <= rows[1]["top1"] <= rows[1]["top5"] <= 1
+        and 0 < rows[3]["held_out_value_error"] < 1
+    )
     assert (workdir / "report.html").stat().st_size > 10_000
 
 
@@ -152,4 +199,8 @@ def test_progress_is_shown_on_a_plain_console(data, tmp_path):
     console = Console(file=io.StringIO(), width=200)
     supervised.run(load("sl9"), tiny(2), tmp_path, data, console)
     output = console.file.getvalue()
-    assert "positions to learn from" in output and "held-out games: top-1" in output and "finished: 2 iterations, 20 steps" in output
+    assert (
+        "positions to learn from" in output
+        and "held-out games: top-1" in output
+        and "finished: 2 iterations, 20 steps" in output
+    )

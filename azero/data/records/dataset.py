@@ -1,4 +1,5 @@
-"""A data set of recorded games on disk: what was asked for, and a directory of shards for each split."""
+"""A data set of recorded games on disk: what was asked for, and a directory of shards for each
+split."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _OLDEST_SCHEMA = 1
 
 
 def open_manifest(directory: Path) -> Manifest:
-    """Return the shards of a split. No checkpoint says which they are, as in a run, so a damaged line is made good from the shard itself."""
+    """Return the shards of a split. No checkpoint says which they are, as in a run, so a damaged
+    line is made good from the shard itself."""
     manifest = Manifest(manifest_path(directory, 0))
     manifest.recover()
     return manifest
@@ -43,7 +45,8 @@ class Dataset:
     filters: Filters
     fractions: Fractions
     rows_per_position: int = 1
-    """Of so many rows the last one is a position to learn from, those before it only show its past; 1 where all positions of a game are learned from."""
+    """Of so many rows the last one is a position to learn from, those before it only show its past;
+    1 where all positions of a game are learned from."""
 
     def __post_init__(self) -> None:
         self.filters.check()
@@ -60,49 +63,94 @@ class Dataset:
         try:
             facts = json.loads(path.read_text(encoding="utf-8"))
             if not _OLDEST_SCHEMA <= facts["schema"] <= _SCHEMA:
-                raise ValueError(f"{path} has schema {facts['schema']}; this version reads schema {_OLDEST_SCHEMA} to {_SCHEMA}")
-            filters: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in facts["filters"].items()}
-            return cls(directory, Filters(**filters), Fractions(**facts["fractions"]), facts.get("rows_per_position", 1))
+                raise ValueError(
+                    f"{path} has schema {facts['schema']}; this version reads schema "
+                    f"{_OLDEST_SCHEMA} to {_SCHEMA}"
+                )
+            filters: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in facts["filters"].items()
+            }
+            return cls(
+                directory,
+                Filters(**filters),
+                Fractions(**facts["fractions"]),
+                facts.get("rows_per_position", 1),
+            )
         except FileNotFoundError:
-            raise ValueError(f"{directory} is no data set: there is no {DATASET} in it; azero data import PATHS --out {directory} makes one") from None
+            raise ValueError(
+                f"{directory} is no data set: there is no {DATASET} in it; azero data "
+                f"import PATHS --out {directory} makes one"
+            ) from None
         except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path} cannot be read: {error!r}") from error
 
     @classmethod
-    def create(cls, directory: Path, filters: Filters, fractions: Fractions, rows_per_position: int = 1) -> Dataset:
+    def create(
+        cls, directory: Path, filters: Filters, fractions: Fractions, rows_per_position: int = 1
+    ) -> Dataset:
         """Make a data set, or open the one that is there with the same settings.
 
         Raises:
-          ValueError: there is one with other settings, which are named; or the settings make no sense, as where there is no such board.
+          ValueError: there is one with other settings, which are named; or the settings make no
+            sense, as where there is no such board.
           StorageError: the directory cannot be written to.
         """
         dataset = cls(directory, filters, fractions, rows_per_position)
         if (directory / DATASET).exists():
             there = cls.open(directory)
-            wanted = {**dataclasses.asdict(filters), **dataclasses.asdict(fractions), "rows_per_position": rows_per_position}
-            found = {**dataclasses.asdict(there.filters), **dataclasses.asdict(there.fractions), "rows_per_position": there.rows_per_position}
-            differing = [f"{name} = {found[name]} there, {value} now" for name, value in wanted.items() if found[name] != value]
+            wanted = {
+                **dataclasses.asdict(filters),
+                **dataclasses.asdict(fractions),
+                "rows_per_position": rows_per_position,
+            }
+            found = {
+                **dataclasses.asdict(there.filters),
+                **dataclasses.asdict(there.fractions),
+                "rows_per_position": there.rows_per_position,
+            }
+            differing = [
+                f"{name} = {found[name]} there, {value} now"
+                for name, value in wanted.items()
+                if found[name] != value
+            ]
             if differing:
-                raise ValueError(f"{directory} holds a data set with other settings: {'; '.join(differing)}; take another directory, or the same settings")
+                raise ValueError(
+                    f"{directory} holds a data set with other settings: "
+                    f"{'; '.join(differing)}; take another directory, or the same settings"
+                )
             return there
         dataset.game()  # settings that no board fits leave nothing behind
         directory.mkdir(parents=True, exist_ok=True)
-        facts = {"schema": _SCHEMA, "game": "go", "filters": dataclasses.asdict(filters), "fractions": dataclasses.asdict(fractions)}
+        facts = {
+            "schema": _SCHEMA,
+            "game": "go",
+            "filters": dataclasses.asdict(filters),
+            "fractions": dataclasses.asdict(fractions),
+        }
         facts["rows_per_position"] = rows_per_position
         write_atomic(directory / DATASET, [json.dumps(facts, indent=2).encode() + b"\n"])
         return dataset
 
     def game(self) -> Go:
         """Return the rules that the games were replayed under."""
-        return Go(size=self.filters.board_shape, superko=self.filters.superko, suicide=self.filters.suicide, max_moves=self.filters.longest)
+        return Go(
+            size=self.filters.board_shape,
+            superko=self.filters.superko,
+            suicide=self.filters.suicide,
+            max_moves=self.filters.longest,
+        )
 
     def shards(self, split: str) -> list[ShardRecord]:
         """Return the shards of a split, oldest first."""
         records = open_manifest(self.directory / split).records
         return [records[index] for index in sorted(records)]
 
-    def open_split(self, split: str, game: Game, config: ReplayConfig, memory: int | None = None) -> Replay:
-        """Open all positions of a split to be sampled from, checksums verified; arguments as in `Replay.open`.
+    def open_split(
+        self, split: str, game: Game, config: ReplayConfig, memory: int | None = None
+    ) -> Replay:
+        """Open all positions of a split to be sampled from, checksums verified; arguments as in
+        `Replay.open`.
 
         Raises:
           ValueError: the split is empty, or of another board than `game`.
@@ -111,14 +159,33 @@ class Dataset:
         if not shards:
             raise ValueError(f"{self.directory} has no games for {split}")
         if game.board_shape != self.filters.board_shape:
-            raise ValueError(f"{self.directory} holds games on {self.filters.board_shape}, not on {game.board_shape}")
-        games, positions = (sum(getattr(record, name) for record in shards) for name in ("games", "positions"))
-        state = {"first_shard": shards[0].shard, "next_shard": shards[-1].shard + 1, "num_games": games, "num_positions": positions}
+            raise ValueError(
+                f"{self.directory} holds games on {self.filters.board_shape}, not on "
+                f"{game.board_shape}"
+            )
+        games, positions = (
+            sum(getattr(record, name) for record in shards) for name in ("games", "positions")
+        )
+        state = {
+            "first_shard": shards[0].shard,
+            "next_shard": shards[-1].shard + 1,
+            "num_games": games,
+            "num_positions": positions,
+        }
         settings = dataclasses.replace(config, window_games=games)
-        return Replay.open(self.directory / split, game, settings, SLOTS, state, memory=memory, rows_per_position=self.rows_per_position)
+        return Replay.open(
+            self.directory / split,
+            game,
+            settings,
+            SLOTS,
+            state,
+            memory=memory,
+            rows_per_position=self.rows_per_position,
+        )
 
     def rows(self, split: str, most: int | None = None) -> HostArray:
-        """Return the packed rows of a split, game after game, checksums verified; none of an empty split.
+        """Return the packed rows of a split, game after game, checksums verified; none of an empty
+        split.
 
         With `most` only as many of the first shards are read as hold so many positions.
 
@@ -130,15 +197,26 @@ class Dataset:
         for record in self.shards(split):
             if most is not None and sum(map(len, shards)) >= most * self.rows_per_position:
                 break
-            shards.append(read_shard(self.directory / split / record.file, record.sha256, game.name, game.frame_words, SLOTS)[0].rows)
+            shards.append(
+                read_shard(
+                    self.directory / split / record.file,
+                    record.sha256,
+                    game.name,
+                    game.frame_words,
+                    SLOTS,
+                )[0].rows
+            )
         return np.concatenate(shards) if shards else np.zeros(0, row_dtype(game.frame_words))
 
     def positions(self, rows: HostArray) -> HostArray:
         """Return int64[P]: which of whole games' rows [T] are positions to learn from."""
-        return np.arange(self.rows_per_position - 1, len(rows), self.rows_per_position, dtype=np.int64)
+        return np.arange(
+            self.rows_per_position - 1, len(rows), self.rows_per_position, dtype=np.int64
+        )
 
     def append(self, split: str, rows: HostArray, games: Games, sources: Sequence[str]) -> None:
-        """Add games without policy targets to a split as one shard; after a crash it is either whole or not there. `sources` say where the games come from.
+        """Add games without policy targets to a split as one shard; after a crash it is either
+        whole or not there. `sources` say where the games come from.
 
         Raises:
           StorageError: the disk is full or cannot be written to.
@@ -148,7 +226,13 @@ class Dataset:
         manifest = open_manifest(directory)
         number = max(manifest.records, default=-1) + 1
         path = shard_path(directory, 0, number)
-        facts = {"game": "go", "shard": number, "process": 0, "split": split, "sources": list(sources)}
+        facts = {
+            "game": "go",
+            "shard": number,
+            "process": 0,
+            "split": split,
+            "sources": list(sources),
+        }
         digest = write_shard(path, with_margin(rows, games.policy, SLOTS), pack_games(games), facts)
         manifest.append(ShardRecord(number, path.name, len(games.length), len(rows), digest))
 
@@ -158,4 +242,6 @@ class Dataset:
         Raises:
           DamagedFileError: the shard is missing or damaged.
         """
-        return list(read_header(shard_path(self.directory / split, 0, shard))[0]["facts"]["sources"])
+        return list(
+            read_header(shard_path(self.directory / split, 0, shard))[0]["facts"]["sources"]
+        )

@@ -1,4 +1,5 @@
-"""Which recorded games are taken for learning, and which split a game belongs to. Loads fast: the command line reads the settings from here."""
+"""Which recorded games are taken for learning, and which split a game belongs to. Loads fast: the
+command line reads the settings from here."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class Filters:
     size: tuple[int, ...] = (19,)
     """Points per side; two numbers for a rectangular board (rows columns)."""
     min_rank: str | None = None
-    """Lowest rank of both players, such as 9d, 2k or 1p; players without a rank are then left out."""
+    """Lowest rank of both players, such as 9d, 2k or 1p; players without a rank are then left
+    out."""
     max_handicap: int | None = None
     """Most handicap stones; 0 takes even games only."""
     min_moves: int = 1
@@ -39,15 +41,22 @@ class Filters:
     """Which repetitions are forbidden; a game with a forbidden move is left out."""
 
     def check(self) -> None:
-        """Check what the command line cannot: it makes this before it knows the flags that a mistake is to be named by.
+        """Check what the command line cannot: it makes this before it knows the flags that a
+        mistake is to be named by.
 
         Raises:
           ValueError: a setting makes no sense.
         """
         if len(self.size) not in (1, 2):
-            raise ValueError(f"--size of a board is one or two numbers, not {' '.join(map(str, self.size)) or 'none'}")
+            raise ValueError(
+                f"--size of a board is one or two numbers, not "
+                f"{' '.join(map(str, self.size)) or 'none'}"
+            )
         if self.min_rank is not None and parse_rank(self.min_rank) is None:
-            raise ValueError(f"--min-rank {self.min_rank!r} is no rank; ranks are a number and k, d or p, such as 2k, 9d or 1p")
+            raise ValueError(
+                f"--min-rank {self.min_rank!r} is no rank; ranks are a number and k, d or "
+                f"p, such as 2k, 9d or 1p"
+            )
 
     @property
     def board_shape(self) -> tuple[int, int]:
@@ -57,10 +66,15 @@ class Filters:
     @property
     def longest(self) -> int:
         """Most moves of a game."""
-        return 2 * self.board_shape[0] * self.board_shape[1] if self.max_moves is None else self.max_moves
+        return (
+            2 * self.board_shape[0] * self.board_shape[1]
+            if self.max_moves is None
+            else self.max_moves
+        )
 
     def objection(self, record: GameRecord) -> str:
-        """Return why a game is not taken, in words that are the same for all games with that reason; empty if it is."""
+        """Return why a game is not taken, in words that are the same for all games with that
+        reason; empty if it is."""
         if record.board_shape != self.board_shape:
             return f"board of {_by(record.board_shape)}, not {_by(self.board_shape)}"
         if len(record.moves) < max(1, self.min_moves):
@@ -82,7 +96,11 @@ class Filters:
         ranks = [parse_rank(text) for text in record.ranks]
         if None in ranks:
             return "a player's rank is not known"
-        return f"a player below {self.min_rank}" if any(rank is not None and rank < wanted for rank in ranks) else ""
+        return (
+            f"a player below {self.min_rank}"
+            if any(rank is not None and rank < wanted for rank in ranks)
+            else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -102,11 +120,13 @@ class Fractions:
         """
         if not (self.validation >= 0 and self.test >= 0 and self.validation + self.test <= 1):
             raise ValueError(
-                f"--validation and --test: shares of {self.validation} and {self.test} are not possible: neither is negative, and together they are at most 1"
+                f"--validation and --test: shares of {self.validation} and {self.test} "
+                f"are not possible: neither is negative, and together they are at most 1"
             )
 
     def split_of(self, key: bytes) -> str:
-        """Return the split of the game with this key; it depends on nothing else, so it is the same in every import."""
+        """Return the split of the game with this key; it depends on nothing else, so it is the same
+        in every import."""
         chance = int.from_bytes(key[:8], "big") / 2**64
         if chance < self.test:
             return "test"
@@ -114,7 +134,8 @@ class Fractions:
 
 
 def parse_rank(text: str) -> int | None:
-    """Return a rank as a number: kyu up to 0 (1k), amateurs 1 to 9 dan, professionals from 10 on; None if the text is no rank."""
+    """Return a rank as a number: kyu up to 0 (1k), amateurs 1 to 9 dan, professionals from 10 on;
+    None if the text is no rank."""
     found = _RANK.match(text)
     if not found:
         return None

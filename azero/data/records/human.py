@@ -1,8 +1,11 @@
-"""Recorded games as training positions: any mix of record files becomes packed shards, split by game, without duplicates.
+"""Recorded games as training positions: any mix of record files becomes packed shards, split by
+game, without duplicates.
 
-A data set is a directory with `dataset.json` (what was asked for), one directory of shards for each split, as a run's replay has them, and `left-out.tsv`
-(every game that was not taken, and why). The header of a shard names its games' sources and keys. What was imported is known by these keys, so an import
-that was killed, or gets more files later, is the same command again: only games that are not there yet are added. The policy target is the move played.
+A data set is a directory with `dataset.json` (what was asked for), one directory of shards for each
+split, as a run's replay has them, and `left-out.tsv` (every game that was not taken, and why). The
+header of a shard names its games' sources and keys. What was imported is known by these keys, so an
+import that was killed, or gets more files later, is the same command again: only games that are not
+there yet are added. The policy target is the move played.
 """
 
 from __future__ import annotations
@@ -34,21 +37,30 @@ LEFT_OUT = "left-out.tsv"
 _DAMAGED = ".damaged"
 """What is put behind the name of a shard that cannot be used."""
 _POOL = 1024
-"""Games read, replayed and written together; sorted by length, so that few moves of a group are padding."""
+"""Games read, replayed and written together; sorted by length, so that few moves of a group are
+padding."""
 
 
 def find_records(paths: Iterable[Path], tally: Tally) -> list[Path]:
-    """Return the record files among `paths` and in the directories among them, in order; a line of `tally` for each that has none."""
+    """Return the record files among `paths` and in the directories among them, in order; a line of
+    `tally` for each that has none."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
             refused: list[OSError] = []
-            names = (Path(folder, name) for folder, _, files in os.walk(path, onerror=refused.append) for name in files if name.lower().endswith(SUFFIXES))
+            names = (
+                Path(folder, name)
+                for folder, _, files in os.walk(path, onerror=refused.append)
+                for name in files
+                if name.lower().endswith(SUFFIXES)
+            )
             # A link that leads nowhere is read, and found wanting.
             inside = sorted(file for file in names if file.is_file() or file.is_symlink())
             tally.unreadable += [f"{error.filename}: {error.strerror}" for error in refused]
             if not inside and not refused:
-                tally.unreadable.append(f"{path}: there is no file of game records in it ({', '.join(SUFFIXES)})")
+                tally.unreadable.append(
+                    f"{path}: there is no file of game records in it ({', '.join(SUFFIXES)})"
+                )
             found += inside
         elif path.exists():
             found.append(path)
@@ -58,7 +70,8 @@ def find_records(paths: Iterable[Path], tally: Tally) -> list[Path]:
 
 
 def import_games(paths: Sequence[Path], dataset: Dataset, tally: Tally) -> Iterator[Tally]:
-    """Add the games of `paths` (files; see `find_records`) to `dataset`; yields `tally`, brought up to date, after every pool of games.
+    """Add the games of `paths` (files; see `find_records`) to `dataset`; yields `tally`, brought up
+    to date, after every pool of games.
 
     Raises:
       StorageError: the disk is full or cannot be written to; what was written is whole.
@@ -78,14 +91,18 @@ def import_games(paths: Sequence[Path], dataset: Dataset, tally: Tally) -> Itera
         while waiting:
             _write_pool(waiting.popleft(), dataset.fractions, writers, tally)
             yield tally
-    write_atomic(dataset.directory / LEFT_OUT, (f"{line}\n".encode() for line in tally.left_out_lines))
+    write_atomic(
+        dataset.directory / LEFT_OUT, (f"{line}\n".encode() for line in tally.left_out_lines)
+    )
     yield tally
 
 
 _Keyed = tuple[bytes, GameRecord]
 
 
-def _wanted_records(paths: Sequence[Path], filters: Filters, known: set[bytes], tally: Tally) -> Iterator[_Keyed]:
+def _wanted_records(
+    paths: Sequence[Path], filters: Filters, known: set[bytes], tally: Tally
+) -> Iterator[_Keyed]:
     """Yield the games that pass the filters and are new, each with its key."""
     seen: set[bytes] = set()
     for path in paths:
@@ -138,7 +155,14 @@ class _Pool:
         """Begin to replay."""
         order = np.argsort([len(record.moves) for _, record in records], kind="stable")
         groups = [order[first : first + GROUP] for first in range(0, len(order), GROUP)]
-        return cls(records, groups, [workers.submit(replay_group, game, [records[place][1] for place in group]) for group in groups])
+        return cls(
+            records,
+            groups,
+            [
+                workers.submit(replay_group, game, [records[place][1] for place in group])
+                for group in groups
+            ],
+        )
 
     def collect(self) -> list[Replayed]:
         """Wait for all games, and return them in the order of `records`."""
@@ -148,7 +172,9 @@ class _Pool:
         return [replayed[place] for place in range(len(self.records))]
 
 
-def _write_pool(pool: _Pool, fractions: Fractions, writers: dict[str, _Writer], tally: Tally) -> None:
+def _write_pool(
+    pool: _Pool, fractions: Fractions, writers: dict[str, _Writer], tally: Tally
+) -> None:
     """Write the games of a pool that are as the rules want them, each to its split."""
     chosen: dict[str, list[tuple[bytes, GameRecord, HostArray]]] = {split: [] for split in SPLITS}
     for (key, record), replayed in zip(pool.records, pool.collect(), strict=True):
@@ -172,7 +198,9 @@ class _Writer:
         self._directory = directory
         self._manifest = open_manifest(directory)
         for path in directory.glob("games-p000-*.shard*"):
-            if path.suffix == TEMPORARY_SUFFIX or (path.suffix == ".shard" and parse_shard_path(path)[1] not in self._manifest.records):
+            if path.suffix == TEMPORARY_SUFFIX or (
+                path.suffix == ".shard" and parse_shard_path(path)[1] not in self._manifest.records
+            ):
                 path.unlink()
         for record in tuple(self._manifest.records.values()):
             self._take_in(record, tally)
@@ -181,7 +209,8 @@ class _Writer:
         self._split = split
 
     def _take_in(self, record: ShardRecord, tally: Tally) -> None:
-        """Note which games a shard has; one that does not say so any more is set aside, and its games are new again.
+        """Note which games a shard has; one that does not say so any more is set aside, and its
+        games are new again.
 
         Raises:
           DamagedFileError: it is of a data set that was not made of records.
@@ -190,7 +219,9 @@ class _Writer:
         try:
             facts = read_header(path)[0]["facts"]
         except DamagedFileError as error:
-            tally.unreadable.append(f"{error}; its {record.games} games are imported again if the files have them")
+            tally.unreadable.append(
+                f"{error}; its {record.games} games are imported again if the files have them"
+            )
             self._manifest.retain(lambda index: index != record.shard)
             if path.exists():
                 path.rename(path.with_name(path.name + _DAMAGED))
@@ -204,10 +235,20 @@ class _Writer:
         packed = as_games([(record, frames) for _, record, frames in games], self._num_games)
         positions = pack_positions(packed, SLOTS)
         path = shard_path(self._directory, 0, self._next)
-        facts: dict[str, Any] = {"game": "go", "shard": self._next, "process": 0, "split": self._split}
-        facts |= {"sources": [record.name for _, record, _ in games], "keys": [key.hex() for key, _, _ in games]}
+        facts: dict[str, Any] = {
+            "game": "go",
+            "shard": self._next,
+            "process": 0,
+            "split": self._split,
+        }
+        facts |= {
+            "sources": [record.name for _, record, _ in games],
+            "keys": [key.hex() for key, _, _ in games],
+        }
         digest = write_shard(path, positions, pack_games(packed), facts)
-        self._manifest.append(ShardRecord(self._next, path.name, len(games), len(positions.rows), digest))
+        self._manifest.append(
+            ShardRecord(self._next, path.name, len(games), len(positions.rows), digest)
+        )
         self._next += 1
         self._num_games += len(games)
         return len(positions.rows)

@@ -1,4 +1,5 @@
-"""What makes two records the same game: the moves, however the board is turned and whatever else the records say."""
+"""What makes two records the same game: the moves, however the board is turned and whatever else
+the records say."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _KEY_BYTES = 16
 
 
 def game_key(record: GameRecord) -> bytes:
-    """Return 16 bytes that are the same for the same moves on the same set-up, also rotated or reflected, whatever else the records say.
+    """Return 16 bytes that are the same for the same moves on the same set-up, also rotated or
+    reflected, whatever else the records say.
 
     Passes at the end do not count.
     """
@@ -26,9 +28,18 @@ def game_key(record: GameRecord) -> bytes:
     while end and record.moves[end - 1][1] == tables.shape[1] - 1:
         end -= 1
     moves = np.asarray(record.moves[:end], np.int64).reshape(-1, 2)
-    stones = [np.sort(tables[:, list(points)], axis=1) for points in (record.black_points, record.white_points)]
+    stones = [
+        np.sort(tables[:, list(points)], axis=1)
+        for points in (record.black_points, record.white_points)
+    ]
     colours = np.broadcast_to(moves[:, 0], (len(tables), len(moves)))
-    parts = [_column(tables, len(stones[0][0])), *stones[:1], _column(tables, len(stones[1][0])), *stones[1:], 2 * tables[:, moves[:, 1]] + colours]
+    parts = [
+        _column(tables, len(stones[0][0])),
+        *stones[:1],
+        _column(tables, len(stones[1][0])),
+        *stones[1:],
+        2 * tables[:, moves[:, 1]] + colours,
+    ]
     lines = np.concatenate(parts, axis=1).astype(">u2")
     digest = hashlib.blake2b(min(line.tobytes() for line in lines), digest_size=_KEY_BYTES)
     digest.update(bytes(shape))
@@ -43,4 +54,9 @@ def _column(tables: HostArray, value: int) -> HostArray:
 def _point_tables(shape: tuple[int, int]) -> HostArray:
     """Return int[S, N + 1]: where each symmetry of the board takes each point, and pass."""
     actions = jnp.arange(shape[0] * shape[1] + 1, dtype=jnp.int32)
-    return np.stack([np.asarray(symmetry.transform_policy(actions, jnp.int32(which), shape)) for which in range(symmetry.count(shape))])
+    return np.stack(
+        [
+            np.asarray(symmetry.transform_policy(actions, jnp.int32(which), shape))
+            for which in range(symmetry.count(shape))
+        ]
+    )

@@ -1,4 +1,5 @@
-"""`azero data import` and `azero data show`: recorded games become a data set, and a data set is looked at."""
+"""`azero data import` and `azero data show`: recorded games become a data set, and a data set is
+looked at."""
 
 from __future__ import annotations
 
@@ -22,14 +23,16 @@ from azero.games.go.sgf import estimate_games
 from azero.games.go.text import format_diagram, format_vertex
 
 SHOWN_PROBLEMS = 20
-"""Games and files that cannot be read are named up to so many; the file of what was left out names all."""
+"""Games and files that cannot be read are named up to so many; the file of what was left out names
+all."""
 
 
 def run_import(request: ImportRequest, console: Console | None = None) -> Tally:
     """Import games, showing progress, and say what came of it.
 
     Raises:
-      ValueError: a setting makes no sense, the data set there has other settings, another import is under way, or there is not one game to import.
+      ValueError: a setting makes no sense, the data set there has other settings, another import is
+        under way, or there is not one game to import.
       StorageError: the disk is full or cannot be written to.
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
@@ -41,14 +44,27 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Tally:
     dataset = Dataset.create(request.out, request.filters, request.fractions)
     began = time.monotonic()
     total = max(1, sum(map(estimate_games, paths)))
-    with hold(dataset.directory), Progress(total, console=console, unit="game") as progress, progress.working("reading and replaying games"):
+    with (
+        hold(dataset.directory),
+        Progress(total, console=console, unit="game") as progress,
+        progress.working("reading and replaying games"),
+    ):
         try:
             for _ in import_games(paths, dataset, tally):
                 positions = tally.positions.total()
                 speed = positions / (time.monotonic() - began)
-                progress.update({"iteration": tally.read, "positions": positions, "positions_per_second": round(speed)})
+                progress.update(
+                    {
+                        "iteration": tally.read,
+                        "positions": positions,
+                        "positions_per_second": round(speed),
+                    }
+                )
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"stopped; {tally.games.total():,} games are in {request.out}, and the same command goes on from there") from None
+            raise KeyboardInterrupt(
+                f"stopped; {tally.games.total():,} games are in {request.out}, and the "
+                f"same command goes on from there"
+            ) from None
     _print_outcome(dataset, tally, time.monotonic() - began, console)
     if not any(dataset.shards(split) for split in SPLITS):
         raise ValueError(f"none of {tally.read} games was taken; {request.out / LEFT_OUT} says why")
@@ -63,7 +79,9 @@ def show(request: ShowRequest, console: Console | None = None) -> None:
       DamagedFileError: a shard is missing or damaged.
     """
     if request.positions < 0 or request.seed < 0:
-        raise ValueError(f"--positions and --seed are at least 0, not {request.positions} and {request.seed}")
+        raise ValueError(
+            f"--positions and --seed are at least 0, not {request.positions} and {request.seed}"
+        )
     console = console or make_console()
     dataset = Dataset.open(request.directory)
     rows = []
@@ -79,16 +97,28 @@ def show(request: ShowRequest, console: Console | None = None) -> None:
                 format_bytes(size),
             )
         )
-    console.print(make_table(f"{request.directory}", ("split", "games", "positions", "shards", "size"), rows))
-    wanted = {name: value for name, value in vars(dataset.filters).items() if value not in (None, ())}
-    console.print("taken: " + ", ".join(f"{name.replace('_', '-')} {value}" for name, value in wanted.items()), soft_wrap=True, highlight=False)
+    console.print(
+        make_table(f"{request.directory}", ("split", "games", "positions", "shards", "size"), rows)
+    )
+    wanted = {
+        name: value for name, value in vars(dataset.filters).items() if value not in (None, ())
+    }
+    console.print(
+        "taken: "
+        + ", ".join(f"{name.replace('_', '-')} {value}" for name, value in wanted.items()),
+        soft_wrap=True,
+        highlight=False,
+    )
     random = np.random.default_rng(request.seed)
     for _ in range(request.positions if dataset.shards(request.split) else 0):
-        console.print("\n" + draw_position(dataset, request.split, random), markup=False, highlight=False)
+        console.print(
+            "\n" + draw_position(dataset, request.split, random), markup=False, highlight=False
+        )
 
 
 def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> str:
-    """Return a random position of a split as text: source, move number, diagram, the move played and the result."""
+    """Return a random position of a split as text: source, move number, diagram, the move played
+    and the result."""
     shards, game = dataset.shards(split), dataset.game()
     weights = np.asarray([shard.positions for shard in shards], float)
     record = shards[int(random.choice(len(shards), p=weights / weights.sum()))]
@@ -100,7 +130,10 @@ def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> 
     last = int(rows[place - 1]["action"]) if row["ply"] else game.num_points
     colour = "Black" if row["to_play"] == 0 else "White"
     if is_target(rows)[place]:
-        played = f"{colour} played {format_vertex(int(row['action']), game.board_shape)} as move {row['ply'] + 1} of {games['length'][number]}"
+        played = (
+            f"{colour} played {format_vertex(int(row['action']), game.board_shape)} as move "
+            f"{row['ply'] + 1} of {games['length'][number]}"
+        )
     else:
         last, played = game.num_points, f"{colour}, to play after {row['ply']} moves,"
     result = {1: "won", -1: "lost", 0: "no winner"}[int(row["value"])]
@@ -113,11 +146,22 @@ def _print_outcome(dataset: Dataset, tally: Tally, seconds: float, console: Cons
     for line in tally.unreadable[:SHOWN_PROBLEMS]:
         console.print(line, style="yellow", markup=False, soft_wrap=True)
     if len(tally.unreadable) > SHOWN_PROBLEMS:
-        console.print(f"... and {len(tally.unreadable) - SHOWN_PROBLEMS} more: {dataset.directory / LEFT_OUT}", style="yellow", soft_wrap=True)
+        console.print(
+            f"... and {len(tally.unreadable) - SHOWN_PROBLEMS} more: "
+            f"{dataset.directory / LEFT_OUT}",
+            style="yellow",
+            soft_wrap=True,
+        )
     if tally.left_out:
         console.print(make_table("Left out", ("reason", "games"), tally.left_out.most_common()))
-    added = ", ".join(f"{split} {tally.games[split]:,} games with {tally.positions[split]:,} positions" for split in SPLITS)
+    added = ", ".join(
+        f"{split} {tally.games[split]:,} games with {tally.positions[split]:,} positions"
+        for split in SPLITS
+    )
     before = f"; {tally.already:,} games were there before" if tally.already else ""
-    console.print(f"{tally.read:,} games read from {tally.files} files; added: {added}{before}", soft_wrap=True)
+    console.print(
+        f"{tally.read:,} games read from {tally.files} files; added: {added}{before}",
+        soft_wrap=True,
+    )
     speed = format_count(round(tally.positions.total() / max(seconds, 1e-9)))
     console.print(f"{format_duration(seconds)}, {speed} positions/s", soft_wrap=True)

@@ -1,4 +1,5 @@
-"""Recorded games played again and packed: from records to the rows of a shard, and the count of what could not be used."""
+"""Recorded games played again and packed: from records to the rows of a shard, and the count of
+what could not be used."""
 
 from __future__ import annotations
 
@@ -68,35 +69,57 @@ class Replayed:
 def replay_group(game: Go, records: Sequence[GameRecord]) -> list[Replayed]:
     """Play up to 128 games again, side by side."""
     problems = [_setup_problem(game, record) for record in records]
-    records = [dataclasses.replace(record, black_points=(), white_points=()) if problem else record for record, problem in zip(records, problems, strict=True)]
+    records = [
+        dataclasses.replace(record, black_points=(), white_points=()) if problem else record
+        for record, problem in zip(records, problems, strict=True)
+    ]
     states = start_states(game, records, GROUP)
     length = -(-max(len(record.moves) for record in records) // _CHUNK) * _CHUNK
-    actions, colours = np.full((length, GROUP), NO_MOVE, np.int32), np.zeros((length, GROUP), np.int32)
+    actions, colours = (
+        np.full((length, GROUP), NO_MOVE, np.int32),
+        np.zeros((length, GROUP), np.int32),
+    )
     for column, record in enumerate(records):
-        colours[: len(record.moves), column], actions[: len(record.moves), column] = np.asarray(record.moves).T
+        colours[: len(record.moves), column], actions[: len(record.moves), column] = np.asarray(
+            record.moves
+        ).T
     frames, legal = [np.asarray(states.frames)[None, :, 0]], []
     for first in range(0, length, _CHUNK):
         part = slice(first, first + _CHUNK)
-        states, legal_part, _, frames_part = replay_moves(game, states, actions[part], colours[part])
+        states, legal_part, _, frames_part = replay_moves(
+            game, states, actions[part], colours[part]
+        )
         legal.append(np.asarray(legal_part))
         frames.append(np.asarray(frames_part))
     before, allowed = np.concatenate(frames), np.concatenate(legal)
     return [
-        Replayed(before[: len(record.moves), column], problem or _first_forbidden(game, record, before[:, column], allowed[:, column]))
+        Replayed(
+            before[: len(record.moves), column],
+            problem or _first_forbidden(game, record, before[:, column], allowed[:, column]),
+        )
         for column, (record, problem) in enumerate(zip(records, problems, strict=True))
     ]
 
 
 def pack_records(records: Sequence[GameRecord], game: Go, tally: Tally) -> HostArray:
-    """Return the packed positions of games, in order; games that are against the rules are left out and counted."""
-    replayed = [result for first in range(0, len(records), GROUP) for result in replay_group(game, records[first : first + GROUP])]
+    """Return the packed positions of games, in order; games that are against the rules are left out
+    and counted."""
+    replayed = [
+        result
+        for first in range(0, len(records), GROUP)
+        for result in replay_group(game, records[first : first + GROUP])
+    ]
     sound = []
     for record, result in zip(records, replayed, strict=True):
         if result.problem:
             tally.leave_out(record.name, "against the rules", result.problem)
         else:
             sound.append((record, result.frames))
-    return pack_positions(as_games(sound, 0), SLOTS).rows if sound else np.zeros(0, row_dtype(game.frame_words))
+    return (
+        pack_positions(as_games(sound, 0), SLOTS).rows
+        if sound
+        else np.zeros(0, row_dtype(game.frame_words))
+    )
 
 
 def _setup_problem(game: Go, record: GameRecord) -> str:
@@ -116,7 +139,10 @@ def _first_forbidden(game: Go, record: GameRecord, frames: HostArray, legal: Hos
     ply = int(forbidden[0])
     colour, action = record.moves[ply]
     rule = broken_rule(game, boards_of(frames[: ply + 1], game.num_points), colour, action)
-    return f"move {ply + 1}, {'Black' if colour == 0 else 'White'} {format_vertex(action, game.board_shape)}: {rule}"
+    return (
+        f"move {ply + 1}, {'Black' if colour == 0 else 'White'} "
+        f"{format_vertex(action, game.board_shape)}: {rule}"
+    )
 
 
 def as_games(games: Sequence[tuple[GameRecord, HostArray]], first_number: int) -> Games:

@@ -1,6 +1,8 @@
-"""What `azero data` and `azero eval` are asked for. Nothing heavy is imported here, for the command line reads it at every start.
+"""What `azero data` and `azero eval` are asked for. Nothing heavy is imported here, for the command
+line reads it at every start.
 
-These classes check nothing themselves: what they raise the parser shows under the names that it has for them inside. Who carries a request out checks it.
+These classes check nothing themselves: what they raise the parser shows under the names that it has
+for them inside. Who carries a request out checks it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from azero.data.records.filters import Filters, Fractions
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """Turn files of recorded games into training positions. The same command again goes on where it was stopped, or adds new files."""
+    """Turn files of recorded games into training positions. The same command again goes on where it
+    was stopped, or adds new files."""
 
     paths: Positional[tuple[Path, ...]]
     """Files (.sgf .sgf.gz .zip .tar.gz; one game or many) and directories of such files."""
@@ -43,10 +46,12 @@ class ShowRequest:
 
 @dataclass(frozen=True)
 class JosekiRequest:
-    """Count corner sequences in games; rotations, reflections and colours are folded together (AGZ, Figure 5)."""
+    """Count corner sequences in games; rotations, reflections and colours are folded together (AGZ,
+    Figure 5)."""
 
     games: Positional[tuple[Path, ...]]
-    """Files of records on square boards of one size, oldest games first (.sgf .sgf.gz .zip .tar.gz)."""
+    """Files of records on square boards of one size, oldest games first (.sgf .sgf.gz .zip
+    .tar.gz)."""
     only: str = ""
     """Take only games whose name (file, folder in an archive, number) has this text in it."""
     sequence: tuple[str, ...] = ()
@@ -56,7 +61,8 @@ class JosekiRequest:
     top: int = 15
     """How many are listed."""
     parts: int = 4
-    """The games, in their order, are cut into so many parts of equal size, to see a change over time."""
+    """The games, in their order, are cut into so many parts of equal size, to see a change over
+    time."""
     by_date: bool = False
     """Order the games by the dates in the records; those without one are left out."""
     json: bool = False
@@ -65,7 +71,8 @@ class JosekiRequest:
 
 @dataclass(frozen=True)
 class AccuracyRequest:
-    """Compare networks with the moves and results of recorded games: top-1 and top-5 accuracy and value error, by move number, with 95% intervals."""
+    """Compare networks with the moves and results of recorded games: top-1 and top-5 accuracy and
+    value error, by move number, with 95% intervals."""
 
     checkpoint: tuple[Path, ...]
     """Directories of runs, or with an exported network (RUN/checkpoint)."""
@@ -74,7 +81,8 @@ class AccuracyRequest:
     number: int = 200
     """Games that are looked at, evenly spaced over the file; 0 is all."""
     symmetries: bool | None = None
-    """Take the mean over all symmetries of a position; None is as the run's evaluation.average-symmetries says (the paper does not say)."""
+    """Take the mean over all symmetries of a position; None is as the run's
+    evaluation.average-symmetries says (the paper does not say)."""
     paper: bool = False
     """Also print the published figures beside ours."""
     json: bool = False

@@ -11,33 +11,52 @@ from azero.selfplay.trajectory import NO_NETWORK, Games, HostArray
 
 
 def pack_decorrelated(games: Decorrelated, first_number: int) -> tuple[HostArray, Games]:
-    """Return one position of every game that has one, as `num_frames` rows each: the last one is the position, those before it show its past.
+    """Return one position of every game that has one, as `num_frames` rows each: the last one is
+    the position, those before it show its past.
 
     `first_number` is the running number of the first game.
     """
     taken = np.flatnonzero(games.is_taken)
     num_frames = games.frames.shape[1]
-    frames = games.frames[taken, ::-1]  # oldest first; zeros before the start of the game are never looked at
+    frames = games.frames[
+        taken, ::-1
+    ]  # oldest first; zeros before the start of the game are never looked at
     to_play = games.to_play[taken, None] ^ (np.arange(num_frames)[::-1] % 2).astype(np.uint8)
     packed = _without_targets(
-        frames.reshape(-1, frames.shape[-1]), to_play.reshape(-1), np.full(len(taken), num_frames, np.int32), games.rewards[taken], first_number
+        frames.reshape(-1, frames.shape[-1]),
+        to_play.reshape(-1),
+        np.full(len(taken), num_frames, np.int32),
+        games.rewards[taken],
+        first_number,
     )
     rows = pack_positions(packed, SLOTS).rows
     rows["ply"][num_frames - 1 :: num_frames] = games.ply[taken]
     return rows, packed
 
 
-def pack_whole(trace: Trace, actions: HostArray, rewards: HostArray, first_number: int) -> tuple[HostArray, Games]:
-    """Return all positions before the moves of games int32[B, T] (-1 after the end), with results float32[B] of the first mover."""
+def pack_whole(
+    trace: Trace, actions: HostArray, rewards: HostArray, first_number: int
+) -> tuple[HostArray, Games]:
+    """Return all positions before the moves of games int32[B, T] (-1 after the end), with results
+    float32[B] of the first mover."""
     lengths = (actions >= 0).sum(axis=1).astype(np.int32)
     frames = np.concatenate([trace.frames[:length, game] for game, length in enumerate(lengths)])
     ply = np.concatenate([np.arange(length) for length in lengths])
-    packed = _without_targets(frames, (ply % 2).astype(np.uint8), lengths, np.stack([rewards, -rewards], axis=1), first_number)
+    packed = _without_targets(
+        frames,
+        (ply % 2).astype(np.uint8),
+        lengths,
+        np.stack([rewards, -rewards], axis=1),
+        first_number,
+    )
     return pack_positions(packed, SLOTS).rows, packed
 
 
-def _without_targets(frames: HostArray, to_play: HostArray, length: HostArray, rewards: HostArray, first_number: int) -> Games:
-    """Return games whose results alone are learned, played to their end by nobody's choice of moves."""
+def _without_targets(
+    frames: HostArray, to_play: HostArray, length: HostArray, rewards: HostArray, first_number: int
+) -> Games:
+    """Return games whose results alone are learned, played to their end by nobody's choice of
+    moves."""
     rows, games = len(frames), len(length)
     return Games(
         frame=frames,

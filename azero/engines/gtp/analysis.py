@@ -1,8 +1,10 @@
-"""GTP commands that show what the engine thinks: lz-analyze, kata-analyze and their kin, raw network output, GoGui's list.
+"""GTP commands that show what the engine thinks: lz-analyze, kata-analyze and their kin, raw
+network output, GoGui's list.
 
-Formats: KataGo's docs/GTP_Extensions.md; Leela Zero's `lz-analyze`. Values are those of the side that is asked about. KataGo's score fields (scoreLead,
-scoreMean, scoreStdev, ownership) are left out: the networks of the AlphaGo papers predict who wins, not by how much. A command that asks for ownership is
-accepted and answered without it.
+Formats: KataGo's docs/GTP_Extensions.md; Leela Zero's `lz-analyze`. Values are those of the side
+that is asked about. KataGo's score fields (scoreLead, scoreMean, scoreStdev, ownership) are left
+out: the networks of the AlphaGo papers predict who wins, not by how much. A command that asks for
+ownership is accepted and answered without it.
 """
 
 from __future__ import annotations
@@ -20,8 +22,20 @@ from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction
 if TYPE_CHECKING:
     from azero.players.player import Position
 
-_FLAGS = {name.lower(): name for name in ("rootInfo", "pvVisits", "pvEdgeVisits", "ownership", "ownershipStdev", "movesOwnership", "movesOwnershipStdev")}
-"""Options that are true or false, by their words in small letters. The network has no ownership to show; a controller that asks for it gets everything else."""
+_FLAGS = {
+    name.lower(): name
+    for name in (
+        "rootInfo",
+        "pvVisits",
+        "pvEdgeVisits",
+        "ownership",
+        "ownershipStdev",
+        "movesOwnership",
+        "movesOwnershipStdev",
+    )
+}
+"""Options that are true or false, by their words in small letters. The network has no ownership to
+show; a controller that asks for it gets everything else."""
 
 
 @dataclass
@@ -41,7 +55,8 @@ class Options:
 
 
 def parse_options(call: Call) -> Options:
-    """Return what the words of a command ask for: [colour] [interval] and pairs of a key and its value.
+    """Return what the words of a command ask for: [colour] [interval] and pairs of a key and its
+    value.
 
     Raises:
       CommandError: a key or value is not understood.
@@ -87,14 +102,23 @@ def _centiseconds(word: str) -> float:
 
 
 def _take_restriction(call: Call, key: str, words: list[str]) -> tuple[str, int, set[int], int]:
-    """Take the player, the moves and the depth of an `allow` or `avoid` off `words`, and return them after the key."""
+    """Take the player, the moves and the depth of an `allow` or `avoid` off `words`, and return
+    them after the key."""
     if len(words) < 3:
-        raise CommandError(f"syntax error: {key} takes a colour, moves with commas between them, and a depth")
-    colour, moves, depth = parse_colour(words.pop(0)), words.pop(0), parse_integer(words.pop(0), 1, 10**9)
+        raise CommandError(
+            f"syntax error: {key} takes a colour, moves with commas between them, and a depth"
+        )
+    colour, moves, depth = (
+        parse_colour(words.pop(0)),
+        words.pop(0),
+        parse_integer(words.pop(0), 1, 10**9),
+    )
     return key, colour, {call.parse_vertex(move) for move in moves.split(",") if move}, depth
 
 
-def _restriction(entries: Sequence[tuple[str, int, set[int], int]], num_actions: int) -> Restriction | None:
+def _restriction(
+    entries: Sequence[tuple[str, int, set[int], int]], num_actions: int
+) -> Restriction | None:
     """Return what entries of `_take_restriction` mean together, None without any."""
     if len({key for key, *_ in entries}) > 1:
         raise CommandError("syntax error: allow and avoid exclude each other")
@@ -116,33 +140,52 @@ def format_lz(call: Call, position: Position, analysis: Analysis, options: Optio
     """Return Leela Zero's line: whole numbers, 10000 for one."""
     parts = []
     for order, info in enumerate(_reported(position, analysis, options)):
-        rate, prior, lcb = (round(10_000 * value) for value in (win_rate(info.value), info.prior, win_rate(info.lcb)))
+        rate, prior, lcb = (
+            round(10_000 * value)
+            for value in (win_rate(info.value), info.prior, win_rate(info.lcb))
+        )
         pv = _pv(call, info)
-        parts.append(f"info move {call.format_vertex(info.action)} visits {info.visits} winrate {rate} prior {prior} lcb {lcb} order {order} pv {pv}")
+        parts.append(
+            f"info move {call.format_vertex(info.action)} visits {info.visits} winrate "
+            f"{rate} prior {prior} lcb {lcb} order {order} pv {pv}"
+        )
     return " ".join(parts)
 
 
 def format_kata(call: Call, position: Position, analysis: Analysis, options: Options) -> str:
-    """Return KataGo's line: fractions, and where asked for the visits along the lines and the root's own figures."""
+    """Return KataGo's line: fractions, and where asked for the visits along the lines and the
+    root's own figures."""
     parts = []
     for order, info in enumerate(_reported(position, analysis, options)):
         parts.append(
-            f"info move {call.format_vertex(info.action)} visits {info.visits} utility {_text(info.value)} winrate {_text(win_rate(info.value))} "
-            f"prior {_text(info.prior)} lcb {_text(win_rate(info.lcb))} utilityLcb {_text(info.lcb)} order {order} pv {_pv(call, info)}"
+            f"info move {call.format_vertex(info.action)} visits {info.visits} utility "
+            f"{_text(info.value)} winrate {_text(win_rate(info.value))} "
+            f"prior {_text(info.prior)} lcb {_text(win_rate(info.lcb))} utilityLcb "
+            f"{_text(info.lcb)} order {order} pv {_pv(call, info)}"
         )
-        # In a tree each position has one way to it, so that its visits and those of the move to it are the same.
+        # In a tree each position has one way to it, so that its visits and those of the move to it
+        # are the same.
         for name in sorted(options.shown & {"pvVisits", "pvEdgeVisits"}, reverse=True):
-            parts.append(f"{name} {' '.join(map(str, info.line_visits[: call.settings.pv_length]))}")
+            parts.append(
+                f"{name} {' '.join(map(str, info.line_visits[: call.settings.pv_length]))}"
+            )
     if "rootInfo" in options.shown:
         raw = _text(win_rate(analysis.raw_value))
-        parts.append(f"rootInfo visits {analysis.visits} utility {_text(analysis.value)} winrate {_text(win_rate(analysis.value))} rawWinrate {raw}")
+        parts.append(
+            f"rootInfo visits {analysis.visits} utility {_text(analysis.value)} winrate "
+            f"{_text(win_rate(analysis.value))} rawWinrate {raw}"
+        )
     return " ".join(parts)
 
 
 def _reported(position: Position, analysis: Analysis, options: Options) -> list[MoveInfo]:
     moves = list(analysis.moves)
     if len(moves) < options.fewest:
-        left = position.legal if options.restriction is None else options.restriction.first_moves(position)
+        left = (
+            position.legal
+            if options.restriction is None
+            else options.restriction.first_moves(position)
+        )
         rest = [info for info in unvisited_moves(position, analysis) if left[info.action]]
         moves += rest[: options.fewest - len(moves)]
     return moves[: options.most]
@@ -174,7 +217,9 @@ def _reporting(call: Call, position: Position, options: Options, format_line: Fo
         if line := format_line(call, position, analysis, options):
             call.reply.send(line)
 
-    return _Reporting(restriction=options.restriction, on_progress=report, progress_seconds=options.seconds)
+    return _Reporting(
+        restriction=options.restriction, on_progress=report, progress_seconds=options.seconds
+    )
 
 
 def _analyze(format_line: Format) -> Command:
@@ -214,29 +259,65 @@ def _raw_network(call: Call, symmetry: int) -> str:
     position = call.game.with_turn(call.game.position.to_play)
     policy, value = call.game.session.evaluate(position, symmetry)
     white = win_rate(value if position.to_play else -value)
-    shown = [f"{share:.6f}" if legal else "NAN" for share, legal in zip(policy, position.legal, strict=True)]
+    shown = [
+        f"{share:.6f}" if legal else "NAN"
+        for share, legal in zip(policy, position.legal, strict=True)
+    ]
     width = call.game.shape[1]
     rows = [" ".join(shown[start : start + width]) for start in range(0, len(shown) - 1, width)]
-    lines = [f"symmetry {symmetry}", f"whiteWin {white:.6f}", f"whiteLoss {1 - white:.6f}", "noResult 0.000000", "policy", *rows, f"policyPass {shown[-1]}"]
+    lines = [
+        f"symmetry {symmetry}",
+        f"whiteWin {white:.6f}",
+        f"whiteLoss {1 - white:.6f}",
+        "noResult 0.000000",
+        "policy",
+        *rows,
+        f"policyPass {shown[-1]}",
+    ]
     return "\n".join(lines)
 
 
 def heatmap(call: Call) -> str:
-    """heatmap [SYMMETRY | average] (Leela Zero): the network's policy in thousandths, and its value for the side to move."""
+    """heatmap [SYMMETRY | average] (Leela Zero): the network's policy in thousandths, and its value
+    for the side to move."""
     word = call.words[0] if call.words else "average"
-    symmetry = None if word in ("average", "all") else parse_integer(word, 0, call.game.position.game.num_symmetries - 1)
-    policy, value = call.game.session.evaluate(call.game.with_turn(call.game.position.to_play), symmetry)
+    symmetry = (
+        None
+        if word in ("average", "all")
+        else parse_integer(word, 0, call.game.position.game.num_symmetries - 1)
+    )
+    policy, value = call.game.session.evaluate(
+        call.game.with_turn(call.game.position.to_play), symmetry
+    )
     thousandths = [math.floor(1000 * float(share) + 0.5) for share in policy]
     width = call.game.shape[1]
-    rows = [" ".join(f"{number:4d}" for number in thousandths[start : start + width]) for start in range(0, len(policy) - 1, width)]
+    rows = [
+        " ".join(f"{number:4d}" for number in thousandths[start : start + width])
+        for start in range(0, len(policy) - 1, width)
+    ]
     return "\n" + "\n".join([*rows, f"pass: {thousandths[-1]}", f"winrate: {win_rate(value):.6f}"])
 
 
 def gogui_commands(call: Call) -> str:
     """gogui-analyze_commands: what GoGui can show in its menus."""
-    entries = ("string/Final Score/final_score", "plist/Dead Stones/final_status_list dead", "plist/Stones in Seki/final_status_list seki")
-    territory = ("plist/Black Territory/final_status_list black_territory", "plist/White Territory/final_status_list white_territory")
-    return "\n".join([*entries, *territory, "hstring/Policy/heatmap", "hstring/Raw Network/kata-raw-nn 0", "none/Clear Cache/clear_cache"])
+    entries = (
+        "string/Final Score/final_score",
+        "plist/Dead Stones/final_status_list dead",
+        "plist/Stones in Seki/final_status_list seki",
+    )
+    territory = (
+        "plist/Black Territory/final_status_list black_territory",
+        "plist/White Territory/final_status_list white_territory",
+    )
+    return "\n".join(
+        [
+            *entries,
+            *territory,
+            "hstring/Policy/heatmap",
+            "hstring/Raw Network/kata-raw-nn 0",
+            "none/Clear Cache/clear_cache",
+        ]
+    )
 
 
 COMMANDS: dict[str, Command] = {

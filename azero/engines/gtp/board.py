@@ -1,4 +1,5 @@
-"""GTP commands that set up the board: size, komi, handicap, positions, records (sections 6.3.2, 6.3.3 and 6.3.6)."""
+"""GTP commands that set up the board: size, komi, handicap, positions, records (sections 6.3.2,
+6.3.3 and 6.3.6)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from azero.games.go.text import format_diagram
 
 
 def boardsize(call: Call) -> str:
-    """boardsize SIZE: an empty square board; with a second number (KataGo) they are columns and rows."""
+    """boardsize SIZE: an empty square board; with a second number (KataGo) they are columns and
+    rows."""
     return _resize(call, [0, 1] if len(call.words) > 1 else [0, 0])
 
 
@@ -59,7 +61,8 @@ def fixed_handicap(call: Call) -> str:
 
 
 def place_free_handicap(call: Call) -> str:
-    """place_free_handicap STONES: where the engine likes: the fixed points as far as they go, then far away from other stones."""
+    """place_free_handicap STONES: where the engine likes: the fixed points as far as they go, then
+    far away from other stones."""
     return _place(call, free_handicap(_handicap_count(call), call.game.shape))
 
 
@@ -79,7 +82,9 @@ def _handicap_count(call: Call) -> int:
     try:
         return call.integer(0, 2, call.game.board.size - 1)
     except CommandError as error:
-        raise CommandError("syntax error: a number needed" if not call.words else "invalid number of stones") from error
+        raise CommandError(
+            "syntax error: a number needed" if not call.words else "invalid number of stones"
+        ) from error
 
 
 def _need_empty(call: Call) -> None:
@@ -104,8 +109,16 @@ def free_handicap(count: int, shape: tuple[int, int]) -> list[int]:
         # As far as possible from every stone, and not at the edge while there is room elsewhere.
         distance = np.full(shape, 50.0)
         for point in points:
-            distance = np.minimum(distance, np.hypot(rows - point // shape[1], columns - point % shape[1]))
-        score = np.where(distance > 0, distance - 100.0 * (edge < margin) - 0.01 * np.hypot(rows - shape[0] / 2, columns - shape[1] / 2), -1000.0)
+            distance = np.minimum(
+                distance, np.hypot(rows - point // shape[1], columns - point % shape[1])
+            )
+        score = np.where(
+            distance > 0,
+            distance
+            - 100.0 * (edge < margin)
+            - 0.01 * np.hypot(rows - shape[0] / 2, columns - shape[1] / 2),
+            -1000.0,
+        )
         points.append(int(score.argmax()))
     return points
 
@@ -118,7 +131,8 @@ def _has_fixed(count: int, shape: tuple[int, int]) -> bool:
 
 
 def set_position(call: Call) -> str:
-    """set_position COLOUR VERTEX COLOUR VERTEX ... (KataGo): these stones and no history, Black to move."""
+    """set_position COLOUR VERTEX COLOUR VERTEX ... (KataGo): these stones and no history, Black to
+    move."""
     if len(call.words) % 2:
         raise CommandError("syntax error: colours and vertices in turn needed")
     stones: dict[int, int] = {}
@@ -128,7 +142,11 @@ def set_position(call: Call) -> str:
             raise CommandError("bad vertex list")
         stones[point] = parse_colour(colour)
     try:
-        call.game.set_up([p for p, colour in stones.items() if colour == 0], [p for p, colour in stones.items() if colour == 1], to_play=0)
+        call.game.set_up(
+            [p for p, colour in stones.items() if colour == 0],
+            [p for p, colour in stones.items() if colour == 1],
+            to_play=0,
+        )
     except ValueError as error:
         raise CommandError("bad vertex list: a chain has no liberty") from error
     call.settings.new_game()
@@ -140,7 +158,10 @@ def showboard(call: Call) -> str:
     moves = call.game.moves
     last = moves[-1][1] if moves and moves[-1][1] < call.game.board.size else None
     mover = "White" if call.game.position.to_play else "Black"
-    return f"\n{format_diagram(call.game.board, last)}\n{mover} to move, move {len(moves) + 1}, komi {call.game.komi:g}"
+    return (
+        f"\n{format_diagram(call.game.board, last)}\n{mover} to move, move {len(moves) + 1}, komi "
+        f"{call.game.komi:g}"
+    )
 
 
 def loadsgf(call: Call) -> str:
@@ -150,7 +171,9 @@ def loadsgf(call: Call) -> str:
     has_number = len(call.words) > 1 and call.words[-1].isascii() and call.words[-1].isdigit()
     before = call.integer(len(call.words) - 1, 1, 10**9) if has_number else None
     try:
-        go_record.load(call.game, Path(" ".join(call.words[:-1] if has_number else call.words)), before)
+        go_record.load(
+            call.game, Path(" ".join(call.words[:-1] if has_number else call.words)), before
+        )
     except OSError as error:
         raise CommandError(f"cannot load file: {error.strerror}") from error
     except ValueError as error:
@@ -180,12 +203,18 @@ def query_boardsize(call: Call) -> str:
 def list_stones(call: Call) -> str:
     """list_stones COLOUR (GNU Go)."""
     wanted = -1 if call.colour(0) else 1
-    return " ".join(call.format_vertex(int(point)) for point in np.flatnonzero(call.game.board.reshape(-1) == wanted))
+    return " ".join(
+        call.format_vertex(int(point))
+        for point in np.flatnonzero(call.game.board.reshape(-1) == wanted)
+    )
 
 
 def move_history(call: Call) -> str:
     """move_history (GNU Go): newest first."""
-    return "\n".join(f"{'white' if colour else 'black'} {call.format_vertex(action)}" for colour, action in reversed(call.game.moves))
+    return "\n".join(
+        f"{'white' if colour else 'black'} {call.format_vertex(action)}"
+        for colour, action in reversed(call.game.moves)
+    )
 
 
 def last_move(call: Call) -> str:

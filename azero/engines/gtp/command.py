@@ -1,4 +1,5 @@
-"""What every GTP command is given: its words, the game, the settings, and a way to answer in pieces."""
+"""What every GTP command is given: its words, the game, the settings, and a way to answer in
+pieces."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class CommandError(Exception):
-    """A command cannot be carried out; the message is the answer after the question mark, in the words of the protocol where it has some."""
+    """A command cannot be carried out; the message is the answer after the question mark, in the
+    words of the protocol where it has some."""
 
 
 class Reply:
@@ -37,7 +39,9 @@ class Reply:
 
     def finish(self, text: str) -> None:
         """End the answer, with `text` as all of it or as its last line."""
-        body = "\n".join(line for line in text.split("\n") if line.strip()) if "\n" in text else text
+        body = (
+            "\n".join(line for line in text.split("\n") if line.strip()) if "\n" in text else text
+        )
         if self._has_begun:
             self._write(f"{body}\n\n" if body else "\n")
         else:
@@ -111,7 +115,11 @@ def parse_colour(word: str) -> int:
 def parse_integer(word: str, least: int, most: int) -> int:
     """Return an integer between two bounds."""
     digits = word.removeprefix("-").removeprefix("+")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18 or not least <= int(word) <= most:
+    if (
+        not (digits.isascii() and digits.isdigit())
+        or len(digits) > 18
+        or not least <= int(word) <= most
+    ):
         raise CommandError(f"syntax error: {word[:20]!r} is not an integer from {least} to {most}")
     return int(word)
 

@@ -1,4 +1,5 @@
-"""The Go Text Protocol, version 2 (Farnebäck's draft 2): lines in, answers out. The commands themselves are in the modules `gtp_*`."""
+"""The Go Text Protocol, version 2 (Farnebäck's draft 2): lines in, answers out. The commands
+themselves are in the modules `gtp_*`."""
 
 from __future__ import annotations
 
@@ -24,16 +25,25 @@ if TYPE_CHECKING:
 LONGEST_LINE = 65_536
 """Bytes of a command line; a set_position of a full 25x25 board has 5,000."""
 UNLISTED = ("analyze", "genmove_analyze")
-"""Carried out, but not named by `list_commands`, as in KataGo: Sabaki would take `analyze` before `kata-analyze`, and read win rates in Leela Zero's units."""
+"""Carried out, but not named by `list_commands`, as in KataGo: Sabaki would take `analyze` before
+`kata-analyze`, and read win rates in Leela Zero's units."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 """Control characters without meaning: removed; a tab (x09) counts as a blank (section 3.1)."""
 
 
 class GtpEngine:
-    """A GTP engine over a game. It answers one line at a time; whatever a line holds, there is an answer or silence as the protocol has it, never a failure."""
+    """A GTP engine over a game. It answers one line at a time; whatever a line holds, there is an
+    answer or silence as the protocol has it, never a failure."""
 
-    def __init__(self, game: GoGame | Background[GoGame], settings: Settings, write: Callable[[str], None], name: str = "azero") -> None:
-        """Serve `game`, which may still be in the making: what is asked of the engine itself is answered meanwhile. Answers go to `write`."""
+    def __init__(
+        self,
+        game: GoGame | Background[GoGame],
+        settings: Settings,
+        write: Callable[[str], None],
+        name: str = "azero",
+    ) -> None:
+        """Serve `game`, which may still be in the making: what is asked of the engine itself is
+        answered meanwhile. Answers go to `write`."""
         self._game = game
         self.settings = settings
         self.failure: BaseException | None = None
@@ -42,7 +52,12 @@ class GtpEngine:
         self.has_quit = False
         self._write = write
         self._own_commands = _administration(self)
-        self._commands: dict[str, Command] = {**gtp_board.COMMANDS, **gtp_play.COMMANDS, **gtp_rules.COMMANDS, **gtp_analysis.COMMANDS}
+        self._commands: dict[str, Command] = {
+            **gtp_board.COMMANDS,
+            **gtp_play.COMMANDS,
+            **gtp_rules.COMMANDS,
+            **gtp_analysis.COMMANDS,
+        }
 
     @property
     def game(self) -> GoGame:
@@ -79,7 +94,8 @@ class GtpEngine:
         except StartError as error:
             self.failure = error.__cause__
             reply.fail(f"cannot play: {error}")
-        except Exception as error:  # whatever is wrong with one command, the game must go on; the trace goes to standard error
+        # whatever is wrong with one command, the game must go on; the trace goes to standard error
+        except Exception as error:
             say(traceback.format_exc())
             reply.fail(f"internal error: {type(error).__name__}: {error}")
 
@@ -98,7 +114,8 @@ class GtpEngine:
 
 
 def _parse(text: str) -> tuple[str, list[str]]:
-    """Return the command number ("" without one) and the words of a line, after what the protocol has thrown away (section 3.1)."""
+    """Return the command number ("" without one) and the words of a line, after what the protocol
+    has thrown away (section 3.1)."""
     words = text.partition("#")[0].split()
     if words and words[0].isascii() and words[0].isdigit():
         return words[0], words[1:]
@@ -106,7 +123,8 @@ def _parse(text: str) -> tuple[str, list[str]]:
 
 
 def _administration(engine: GtpEngine) -> dict[str, Callable[[list[str]], str]]:
-    """The commands about the engine itself (section 6.3.1), which need no game: from their words to their answers."""
+    """The commands about the engine itself (section 6.3.1), which need no game: from their words to
+    their answers."""
 
     def known_command(words: list[str]) -> str:
         return "true" if words and words[0] in engine.known_commands() else "false"
@@ -125,10 +143,15 @@ def _administration(engine: GtpEngine) -> dict[str, Callable[[list[str]], str]]:
     }
 
 
-def serve(make_engine: Callable[[Callable[[str], None], Callable[[], bool]], GtpEngine], source: IO[bytes], sink: IO[bytes]) -> None:
+def serve(
+    make_engine: Callable[[Callable[[str], None], Callable[[], bool]], GtpEngine],
+    source: IO[bytes],
+    sink: IO[bytes],
+) -> None:
     """Answer every line of `source` on `sink` until `quit` or the end of the input.
 
-    `make_engine(write, is_interrupted)` makes the engine at once, whose game may still be in the making: a controller never waits in vain for an answer.
+    `make_engine(write, is_interrupted)` makes the engine at once, whose game may still be in the
+    making: a controller never waits in vain for an answer.
 
     Raises:
       Exception: what kept the engine from being started or its network from being loaded.

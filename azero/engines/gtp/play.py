@@ -1,4 +1,5 @@
-"""GTP commands that play, think and count (sections 6.3.3, 6.3.4, 6.3.5): moves, clocks, the final score."""
+"""GTP commands that play, think and count (sections 6.3.3, 6.3.4, 6.3.5): moves, clocks, the final
+score."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ def finish_move(call: Call, colour: int, choice: Choice) -> str:
 
 def reg_genmove(call: Call) -> str:
     """reg_genmove COLOUR: the move, which is not played and is never to resign."""
-    return call.format_vertex(choose_move(call.game, call.settings, call.colour(0), may_resign=False).action)
+    return call.format_vertex(
+        choose_move(call.game, call.settings, call.colour(0), may_resign=False).action
+    )
 
 
 def genmove_cleanup(call: Call) -> str:
@@ -61,8 +64,14 @@ def genmove_cleanup(call: Call) -> str:
     others_dead = status.dead & (call.game.board == (1 if colour else -1))
     position = call.game.with_turn(colour)
     points = np.flatnonzero(position.legal[:-1]).tolist()
-    restriction = Restriction.first_move(points, colour, position.legal.size) if others_dead.any() and points else None
-    return finish_move(call, colour, choose_move(call.game, call.settings, colour, restriction=restriction))
+    restriction = (
+        Restriction.first_move(points, colour, position.legal.size)
+        if others_dead.any() and points
+        else None
+    )
+    return finish_move(
+        call, colour, choose_move(call.game, call.settings, colour, restriction=restriction)
+    )
 
 
 def final_score(call: Call) -> str:
@@ -76,7 +85,8 @@ def score_text(status: Status, call: Call) -> str:
 
 
 def final_status_list(call: Call) -> str:
-    """final_status_list STATUS: the chains that are alive, dead or in seki, one a line; or black_territory or white_territory."""
+    """final_status_list STATUS: the chains that are alive, dead or in seki, one a line; or
+    black_territory or white_territory."""
     call.need(1, "a status")
     which = call.words[0]
     status = judge(call.game.board)
@@ -84,10 +94,18 @@ def final_status_list(call: Call) -> str:
     if which in ("black_territory", "white_territory"):
         owner = 1 if which.startswith("black") else -1
         empty = np.where(status.dead, 0, status.board) == 0
-        return " ".join(call.format_vertex(int(point)) for point in np.flatnonzero(((status.area == owner) & empty).reshape(-1)))
+        return " ".join(
+            call.format_vertex(int(point))
+            for point in np.flatnonzero(((status.area == owner) & empty).reshape(-1))
+        )
     if which not in ("alive", "dead", "seki"):
-        raise CommandError("syntax error: the statuses are alive, dead, seki, black_territory, white_territory")
-    return "\n".join(" ".join(call.format_vertex(row * width + column) for row, column in chain) for chain in status.chains(which))
+        raise CommandError(
+            "syntax error: the statuses are alive, dead, seki, black_territory, white_territory"
+        )
+    return "\n".join(
+        " ".join(call.format_vertex(row * width + column) for row, column in chain)
+        for chain in status.chains(which)
+    )
 
 
 def is_legal(call: Call) -> str:
@@ -103,23 +121,41 @@ def all_legal(call: Call) -> str:
 
 
 def time_settings(call: Call) -> str:
-    """time_settings MAIN_TIME BYO_YOMI_TIME BYO_YOMI_STONES: seconds; Canadian byo-yomi, absolute time, or no limits (section 4.2)."""
+    """time_settings MAIN_TIME BYO_YOMI_TIME BYO_YOMI_STONES: seconds; Canadian byo-yomi, absolute
+    time, or no limits (section 4.2)."""
     call.need(3, "main time, byo-yomi time and stones")
     main, period = _seconds(call.words[0]), _seconds(call.words[1])
     stones = parse_integer(call.words[2], 0, 10**9)
     # A period of some time without stones is how the protocol writes "no limits".
-    control = None if period > 0 and stones == 0 else Clock(main_seconds=main, period_seconds=period, period_moves=stones if period > 0 else 0)
+    control = (
+        None
+        if period > 0 and stones == 0
+        else Clock(
+            main_seconds=main, period_seconds=period, period_moves=stones if period > 0 else 0
+        )
+    )
     call.settings.set_time(control)
     return ""
 
 
 def kata_time_settings(call: Call) -> str:
-    """kgs-time_settings and kata-time_settings KIND ...: none, absolute, canadian, byoyomi, fischer, fischer-capped."""
+    """kgs-time_settings and kata-time_settings KIND ...: none, absolute, canadian, byoyomi,
+    fischer, fischer-capped."""
     call.need(1, "a kind of time")
     kind, words = call.words[0].lower(), call.words[1:]
-    counts = {"none": 0, "absolute": 1, "canadian": 3, "byoyomi": 3, "byo-yomi": 3, "fischer": 2, "fischer-capped": 4}
+    counts = {
+        "none": 0,
+        "absolute": 1,
+        "canadian": 3,
+        "byoyomi": 3,
+        "byo-yomi": 3,
+        "fischer": 2,
+        "fischer-capped": 4,
+    }
     if kind not in counts:
-        raise CommandError(f"syntax error: unknown kind of time {kind[:20]!r}; there are {' '.join(TIME_KINDS)}")
+        raise CommandError(
+            f"syntax error: unknown kind of time {kind[:20]!r}; there are {' '.join(TIME_KINDS)}"
+        )
     if len(words) != counts[kind]:
         raise CommandError(f"syntax error: {kind} takes {counts[kind]} numbers")
     if kind == "fischer-capped":
@@ -131,7 +167,8 @@ def kata_time_settings(call: Call) -> str:
 
 
 def _clock(kind: str, words: list[str]) -> Clock | None:
-    """Return the clock of a KIND and its numbers at the start of a game. (The cap on a Fischer clock's main time is the controller's to keep.)"""
+    """Return the clock of a KIND and its numbers at the start of a game. (The cap on a Fischer
+    clock's main time is the controller's to keep.)"""
     if kind == "none":
         return None
     main = _seconds(words[0])
@@ -147,7 +184,8 @@ def _clock(kind: str, words: list[str]) -> Clock | None:
 
 
 def time_left(call: Call) -> str:
-    """time_left COLOUR SECONDS STONES: in byo-yomi STONES counts stones (Canadian) or periods (Japanese, as KGS has it); 0 is main time."""
+    """time_left COLOUR SECONDS STONES: in byo-yomi STONES counts stones (Canadian) or periods
+    (Japanese, as KGS has it); 0 is main time."""
     colour = call.colour(0)
     call.need(3, "a colour, seconds and stones")
     seconds, stones = parse_number(call.words[1]), parse_integer(call.words[2], 0, 10**9)

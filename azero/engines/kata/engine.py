@@ -1,8 +1,10 @@
-"""KataGo's analysis protocol: JSON queries in, JSON results out, one a line, many positions at once. Source: KataGo's docs/Analysis_Engine.md.
+"""KataGo's analysis protocol: JSON queries in, JSON results out, one a line, many positions at
+once. Source: KataGo's docs/Analysis_Engine.md.
 
-Queries wait in order of their priority and one thread works on them; everything else is answered at once. Values are Black's by default, as in KataGo's example
-configuration (`reportAnalysisWinratesAs`). What only a network with score and ownership heads could say is estimated (scoreLead by the value, ownership by
-random games) or left out (scoreStdev).
+Queries wait in order of their priority and one thread works on them; everything else is answered at
+once. Values are Black's by default, as in KataGo's example configuration
+(`reportAnalysisWinratesAs`). What only a network with score and ownership heads could say is
+estimated (scoreLead by the value, ownership by random games) or left out (scoreStdev).
 """
 
 from __future__ import annotations
@@ -30,15 +32,23 @@ LONGEST_LINE = 16_777_216
 
 
 class AnalysisEngine:
-    """Works on queries; `handle` takes a line, `run` works until `close`. Both may be called from different threads."""
+    """Works on queries; `handle` takes a line, `run` works until `close`. Both may be called from
+    different threads."""
 
     def __init__(
-        self, game: GoGame | Background[GoGame], write: Callable[[str], None], *, visits: int = 400, name: str = "azero", report_as: str = "BLACK"
+        self,
+        game: GoGame | Background[GoGame],
+        write: Callable[[str], None],
+        *,
+        visits: int = 400,
+        name: str = "azero",
+        report_as: str = "BLACK",
     ) -> None:
         """Make an engine that answers through `write`.
 
         Args:
-          game: sets up the positions; nobody else may use it. It may still be in the making: what is asked of the engine itself is answered meanwhile.
+          game: sets up the positions; nobody else may use it. It may still be in the making: what
+            is asked of the engine itself is answered meanwhile.
           write: takes lines, from two threads.
           visits: of queries that do not say.
           name: of the network.
@@ -97,22 +107,44 @@ class AnalysisEngine:
         if action == "query_version":
             extra = {"version": __version__, "git_hash": "<omitted>"}
         elif action == "query_models":
-            extra = {"models": [{"name": self._name, "internalName": self._name, "maxBatchSize": 1, "usesHumanSLProfile": False, "version": 0}]}
+            extra = {
+                "models": [
+                    {
+                        "name": self._name,
+                        "internalName": self._name,
+                        "maxBatchSize": 1,
+                        "usesHumanSLProfile": False,
+                        "version": 0,
+                    }
+                ]
+            }
         elif action == "clear_cache":
             pass  # no tree is kept from one position to the next
         elif action in ("terminate", "terminate_all"):
             if action == "terminate" and not isinstance(fields.get("terminateId"), str):
-                raise QueryError("terminateId", "Requests with action terminate must have a string field terminateId")
-            self._terminate(fields.get("terminateId") if action == "terminate" else None, _turn_numbers(fields))
+                raise QueryError(
+                    "terminateId",
+                    "Requests with action terminate must have a string field terminateId",
+                )
+            self._terminate(
+                fields.get("terminateId") if action == "terminate" else None, _turn_numbers(fields)
+            )
         else:
-            raise QueryError("action", "'action' field must be one of query_version, query_models, clear_cache, terminate, terminate_all")
+            raise QueryError(
+                "action",
+                "'action' field must be one of query_version, query_models, clear_cache, "
+                "terminate, terminate_all",
+            )
         self._send({**fields, **extra})
 
     def _terminate(self, name: str | None, numbers: set[int] | None) -> None:
-        """Stop turns of the query `name` (None is all), those in `numbers` only unless that is None."""
+        """Stop turns of the query `name` (None is all), those in `numbers` only unless that is
+        None."""
 
         def is_meant(turn: Turn) -> bool:
-            return (name is None or turn.query.name == name) and (numbers is None or turn.number in numbers)
+            return (name is None or turn.query.name == name) and (
+                numbers is None or turn.number in numbers
+            )
 
         with self._changed:
             ended = sorted(entry for entry in self._waiting if is_meant(entry[2]))
@@ -124,7 +156,8 @@ class AnalysisEngine:
             self._send(_no_results(turn))
 
     def describe(self, name: str, visits: int) -> None:
-        """Take note of what is known once the network's name has been read: how it is called, and the visits of queries that do not say."""
+        """Take note of what is known once the network's name has been read: how it is called, and
+        the visits of queries that do not say."""
         self._name, self._defaults["maxVisits"] = name, visits
 
     def wait_for_game(self) -> None:
@@ -189,7 +222,11 @@ class AnalysisEngine:
         def during(analysis: Analysis) -> None:
             # The thinker reports once more at its end, which is the final result and told as such.
             nonlocal reported
-            if query.report_seconds is not None and analysis.seconds >= reported + 0.9 * query.report_seconds and not turn.is_terminated:
+            if (
+                query.report_seconds is not None
+                and analysis.seconds >= reported + 0.9 * query.report_seconds
+                and not turn.is_terminated
+            ):
                 reported = analysis.seconds
                 self._send(format_result(turn, game, position, analysis, is_during_search=True))
 
@@ -207,7 +244,8 @@ class AnalysisEngine:
             self._send(format_result(turn, game, position, analysis, is_during_search=False))
 
     def _send_error(self, name: str, error: Exception) -> None:
-        """Say what is wrong with the query `name`; of what nobody has foreseen the trace goes to standard error."""
+        """Say what is wrong with the query `name`; of what nobody has foreseen the trace goes to
+        standard error."""
         if isinstance(error, QueryError):
             self._send({"error": str(error), "field": error.field, "id": name})
         elif isinstance(error, StartError):
@@ -221,14 +259,21 @@ class AnalysisEngine:
 
 
 def _no_results(turn: Turn) -> dict[str, Any]:
-    return {"id": turn.query.name, "isDuringSearch": False, "noResults": True, "turnNumber": turn.number}
+    return {
+        "id": turn.query.name,
+        "isDuringSearch": False,
+        "noResults": True,
+        "turnNumber": turn.number,
+    }
 
 
 def _turn_numbers(fields: dict[str, Any]) -> set[int] | None:
     numbers = fields.get("turnNumbers")
     if numbers is None:
         return None
-    if not isinstance(numbers, list) or not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
+    if not isinstance(numbers, list) or not all(
+        isinstance(number, int) and not isinstance(number, bool) for number in numbers
+    ):
         raise QueryError("turnNumbers", "turnNumbers must be an array of integers")
     return set(numbers)
 
@@ -237,8 +282,15 @@ def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
 
 
-def serve(make_engine: Callable[[Callable[[str], None]], AnalysisEngine], source: IO[bytes], sink: IO[bytes], *, quits_at_once: bool = False) -> None:
-    """Answer every line of `source` on `sink`; at its end finish the open queries, or drop them if `quits_at_once`.
+def serve(
+    make_engine: Callable[[Callable[[str], None]], AnalysisEngine],
+    source: IO[bytes],
+    sink: IO[bytes],
+    *,
+    quits_at_once: bool = False,
+) -> None:
+    """Answer every line of `source` on `sink`; at its end finish the open queries, or drop them if
+    `quits_at_once`.
 
     Raises:
       Exception: what kept the engine from being started or its network from being loaded.
@@ -250,7 +302,9 @@ def serve(make_engine: Callable[[Callable[[str], None]], AnalysisEngine], source
     def listen() -> None:
         while (line := reader.take()) is not None:
             if line.is_too_long:
-                write(json.dumps({"error": f"line too long: more than {LONGEST_LINE} bytes"}) + "\n")
+                write(
+                    json.dumps({"error": f"line too long: more than {LONGEST_LINE} bytes"}) + "\n"
+                )
             else:
                 engine.handle(line.text.decode("utf-8", errors="replace"))
         engine.close(finish=not quits_at_once)

@@ -1,4 +1,5 @@
-"""The fields of a query of KataGo's analysis protocol, read and checked one by one. Every function raises QueryError where a field is missing or wrong."""
+"""The fields of a query of KataGo's analysis protocol, read and checked one by one. Every function
+raises QueryError where a field is missing or wrong."""
 
 from __future__ import annotations
 
@@ -36,14 +37,18 @@ def list_of(fields: dict[str, Any], name: str, needed: bool = False) -> list[Any
     """Return the array in field `name`; an empty one where it may be missing and is."""
     value = fields.get(name, None if needed else [])
     if not isinstance(value, list):
-        raise QueryError(name, "Must be an array" if name in fields else "Must be specified, as an array")
+        raise QueryError(
+            name, "Must be an array" if name in fields else "Must be specified, as an array"
+        )
     return value
 
 
 def move_of(entry: Any, name: str, shape: tuple[int, int]) -> tuple[int, int]:
     """Return (colour, action) of a pair like ["b", "D4"]."""
     if not isinstance(entry, list) or len(entry) != 2:
-        raise QueryError(name, 'Must be an array of pairs of the form: ["b" or "w", GTP board vertex]')
+        raise QueryError(
+            name, 'Must be an array of pairs of the form: ["b" or "w", GTP board vertex]'
+        )
     return colour_of(entry[0], name), location_of(entry[1], name, shape)
 
 
@@ -59,7 +64,9 @@ def location_of(value: Any, name: str, shape: tuple[int, int]) -> int:
     """Return the action of a vertex, or of coordinates "(column,row)" from the top left."""
     if isinstance(value, str) and value.startswith("(") and value.endswith(")"):
         parts = value[1:-1].split(",")
-        if len(parts) == 2 and all(part.strip().isascii() and part.strip().isdigit() for part in parts):
+        if len(parts) == 2 and all(
+            part.strip().isascii() and part.strip().isdigit() for part in parts
+        ):
             column, row = (int(part[:6]) for part in parts)
             if column < shape[1] and row < shape[0]:
                 return row * shape[1] + column
@@ -81,7 +88,8 @@ def integer_of(fields: dict[str, Any], name: str, least: int, most: int) -> int:
 
 def number_of(value: Any, name: str, least: float, most: float) -> float:
     """Return a finite number from `least` to `most`; `name` is its field."""
-    # The comparisons refuse NaN and infinity as well, and a whole number that is too long for a float.
+    # The comparisons refuse NaN and infinity as well, and a whole number that is too long for a
+    # float.
     if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
         raise QueryError(name, f"Must be a number from {least:g} to {most:g}")
     return float(value)

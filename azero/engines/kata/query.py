@@ -1,4 +1,5 @@
-"""Queries of KataGo's analysis protocol: what they ask for, checked, and how a game is set up for them."""
+"""Queries of KataGo's analysis protocol: what they ask for, checked, and how a game is set up for
+them."""
 
 from __future__ import annotations
 
@@ -7,7 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from azero.engines.kata.fields import QueryError, boolean_of, colour_of, integer_of, list_of, location_of, move_of, number_of, stones_of
+from azero.engines.kata.fields import (
+    QueryError,
+    boolean_of,
+    colour_of,
+    integer_of,
+    list_of,
+    location_of,
+    move_of,
+    number_of,
+    stones_of,
+)
 from azero.games.go.rule_names import Rules, format_rules, parse_rules, read_rules
 from azero.games.go.text import format_vertex
 from azero.players.thinking import Restriction
@@ -21,7 +32,18 @@ _UNUSED = ("includeOwnershipStdev", "includeMovesOwnershipStdev")
 """What would need an ownership head, which the networks of the AlphaGo papers do not have."""
 _NOT_HERE = ("rootPolicyTemperature", "rootFpuReductionMax", "includeNoResultValue")
 """Fields that KataGo knows and this engine has no use for."""
-_KNOWN_GAME = ("id", "moves", "initialStones", "initialPlayer", "rules", "komi", "whiteHandicapBonus", "boardXSize", "boardYSize", "analyzeTurns")
+_KNOWN_GAME = (
+    "id",
+    "moves",
+    "initialStones",
+    "initialPlayer",
+    "rules",
+    "komi",
+    "whiteHandicapBonus",
+    "boardXSize",
+    "boardYSize",
+    "analyzeTurns",
+)
 _KNOWN_SEARCH = (
     "maxVisits",
     "analysisPVLen",
@@ -71,7 +93,8 @@ class Query:
     """All moves are known to be legal."""
 
     def set_up(self, game: GoGame, number: int) -> None:
-        """Set `game` to the position before move `number`; where it is only some moves further than it was, the search tree is kept.
+        """Set `game` to the position before move `number`; where it is only some moves further than
+        it was, the search tree is kept.
 
         Raises:
           QueryError: a move is illegal.
@@ -79,7 +102,11 @@ class Query:
         black, white = self.stones
         handicap = len(black) if self.first_player == 1 and not white else 0
         wanted = self.moves[:number]
-        same = (game.shape, game.komi, game.rules) == (self.shape, self.komi, self.rules) and game.first_to_play == self.first_player
+        same = (game.shape, game.komi, game.rules) == (
+            self.shape,
+            self.komi,
+            self.rules,
+        ) and game.first_to_play == self.first_player
         if not (same and game.is_from(black, white) and game.moves == wanted[: len(game.moves)]):
             game.clear(self.shape)
             game.set_rules(self.rules)
@@ -90,17 +117,25 @@ class Query:
             try:
                 game.play(*wanted[index])
             except ValueError as error:
-                raise QueryError("moves", f"Illegal move {index}: {_name_of(wanted[index], self.shape)}") from error
+                raise QueryError(
+                    "moves", f"Illegal move {index}: {_name_of(wanted[index], self.shape)}"
+                ) from error
 
     def colour_to_move(self, number: int) -> int:
-        """Return who is to move before move `number`: the one who does, or at the end the other than the last one."""
+        """Return who is to move before move `number`: the one who does, or at the end the other
+        than the last one."""
         if number < len(self.moves):
             return self.moves[number][0]
         return 1 - self.moves[-1][0] if self.moves else self.first_player
 
     def restriction_of(self, position: Position) -> Restriction | None:
-        """Return what a search of `position` leaves out, None for nothing; nothing too where no first move would be left."""
-        return self.restriction if self.restriction is not None and self.restriction.first_moves(position).any() else None
+        """Return what a search of `position` leaves out, None for nothing; nothing too where no
+        first move would be left."""
+        return (
+            self.restriction
+            if self.restriction is not None and self.restriction.first_moves(position).any()
+            else None
+        )
 
 
 @dataclass(eq=False)
@@ -129,14 +164,26 @@ def parse_query(fields: dict[str, Any], game: GoGame, defaults: Mapping[str, Any
     warnings: list[tuple[str, str]] = []
     rules = _rules(fields, warnings)
     first = (
-        colour_of(fields["initialPlayer"], "initialPlayer") if "initialPlayer" in fields else moves[0][0] if moves else int(bool(stones[0]) and not stones[1])
+        colour_of(fields["initialPlayer"], "initialPlayer")
+        if "initialPlayer" in fields
+        else moves[0][0]
+        if moves
+        else int(bool(stones[0]) and not stones[1])
     )
-    query = Query(fields["id"], shape, stones, moves, first, _komi(fields), rules, warnings=warnings)
+    query = Query(
+        fields["id"], shape, stones, moves, first, _komi(fields), rules, warnings=warnings
+    )
     _read_search(query, fields, defaults)
     _read_turns(query, fields)
     for name in fields:
         if name in _UNUSED and fields[name] is True:
-            warnings.append((name, "The network has no ownership head; results come without it (includeOwnership is answered by random games)"))
+            warnings.append(
+                (
+                    name,
+                    "The network has no ownership head; results come without it "
+                    "(includeOwnership is answered by random games)",
+                )
+            )
         elif name in _NOT_HERE and fields[name] not in (False, None):
             warnings.append((name, "Not supported by this engine; ignored"))
         elif name not in _KNOWN and name not in _UNUSED and name not in _NOT_HERE:
@@ -157,7 +204,9 @@ def _read_search(query: Query, fields: dict[str, Any], defaults: Mapping[str, An
     if "analysisPVLen" in fields:
         query.pv_length = integer_of(fields, "analysisPVLen", 1, 1000)
     if "reportDuringSearchEvery" in fields:
-        query.report_seconds = number_of(fields["reportDuringSearchEvery"], "reportDuringSearchEvery", 0.001, 1e6)
+        query.report_seconds = number_of(
+            fields["reportDuringSearchEvery"], "reportDuringSearchEvery", 0.001, 1e6
+        )
     if "includePolicy" in fields:
         query.includes_policy = boolean_of(fields, "includePolicy")
     if "includeOwnership" in fields:
@@ -181,7 +230,9 @@ def _override(query: Query, name: str, value: Any) -> None:
         query.pv_length = int(number_of(value, "overrideSettings", 1, 1000))
     elif name == "reportAnalysisWinratesAs":
         if str(value).upper() not in PERSPECTIVES:
-            raise QueryError("overrideSettings", f"reportAnalysisWinratesAs is one of {', '.join(PERSPECTIVES)}")
+            raise QueryError(
+                "overrideSettings", f"reportAnalysisWinratesAs is one of {', '.join(PERSPECTIVES)}"
+            )
         query.report_as = str(value).upper()
     else:
         query.warnings.append(("overrideSettings", f"Unknown or unused setting: {name[:80]}"))
@@ -194,13 +245,20 @@ def _read_restrictions(query: Query, fields: dict[str, Any], kind: str) -> None:
         raise QueryError(name, "Currently the allowMoves array must be of length one")
     for entry in entries:
         if not isinstance(entry, dict) or not {"player", "moves", "untilDepth"} <= set(entry):
-            raise QueryError(name, "Must be a list of dicts with the fields player, moves and untilDepth")
+            raise QueryError(
+                name, "Must be a list of dicts with the fields player, moves and untilDepth"
+            )
         if not isinstance(entry["moves"], list):
             raise QueryError(name, "moves must be an array of locations")
         actions = {location_of(word, name, query.shape) for word in entry["moves"]}
-        player, depth = colour_of(entry["player"], name), int(number_of(entry["untilDepth"], name, 1, 1e9))
+        player, depth = (
+            colour_of(entry["player"], name),
+            int(number_of(entry["untilDepth"], name, 1, 1e9)),
+        )
         known = query.restriction or Restriction.none(query.shape[0] * query.shape[1] + 1)
-        query.restriction = (known.allowing if kind == "allow" else known.avoiding)(player, actions, depth)
+        query.restriction = (known.allowing if kind == "allow" else known.avoiding)(
+            player, actions, depth
+        )
     if kind == "avoid" and entries and "allowMoves" in fields:
         raise QueryError(name, "Cannot specify both allowMoves and avoidMoves")
 
@@ -208,16 +266,25 @@ def _read_restrictions(query: Query, fields: dict[str, Any], kind: str) -> None:
 def _read_turns(query: Query, fields: dict[str, Any]) -> None:
     numbers = list_of(fields, "analyzeTurns") if "analyzeTurns" in fields else [len(query.moves)]
     for number in numbers:
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= len(query.moves):
+        if (
+            not isinstance(number, int)
+            or isinstance(number, bool)
+            or not 0 <= number <= len(query.moves)
+        ):
             raise QueryError("analyzeTurns", f"Invalid turn number: {json.dumps(number)[:40]}")
     if "priorities" in fields and "priority" in fields:
         raise QueryError("priorities", "Cannot specify both priority and priorities")
     if "priorities" in fields:
-        priorities = [int(number_of(value, "priorities", -(2**31), 2**31)) for value in list_of(fields, "priorities")]
+        priorities = [
+            int(number_of(value, "priorities", -(2**31), 2**31))
+            for value in list_of(fields, "priorities")
+        ]
         if "analyzeTurns" not in fields or len(priorities) != len(numbers):
             raise QueryError("priorities", "Must be of the same length as analyzeTurns")
     else:
-        priorities = [int(number_of(fields.get("priority", 0), "priority", -(2**31), 2**31))] * len(numbers)
+        priorities = [int(number_of(fields.get("priority", 0), "priority", -(2**31), 2**31))] * len(
+            numbers
+        )
     ordered = dict(zip(numbers, priorities, strict=True))
     query.turns = [Turn(query, number, ordered[number]) for number in sorted(ordered)]
 
@@ -225,15 +292,27 @@ def _read_turns(query: Query, fields: dict[str, Any]) -> None:
 def _rules(fields: dict[str, Any], warnings: list[tuple[str, str]]) -> Rules:
     given = fields.get("rules")
     if not isinstance(given, str | dict):
-        raise QueryError("rules", "Must specify rules, either as a string shorthand or a json object")
-    bonus = {} if "whiteHandicapBonus" not in fields else {"whiteHandicapBonus": fields["whiteHandicapBonus"]}
+        raise QueryError(
+            "rules", "Must specify rules, either as a string shorthand or a json object"
+        )
+    bonus = (
+        {}
+        if "whiteHandicapBonus" not in fields
+        else {"whiteHandicapBonus": fields["whiteHandicapBonus"]}
+    )
     try:
         wanted = read_rules(given, Rules(suicide=True))
     except ValueError as error:
         raise QueryError("rules", f"Could not parse rules: {error}") from error
     rules = wanted.rules
     if wanted.missing:
-        warnings.append(("rules", f"Not supported: {', '.join(wanted.missing)}; {format_rules(rules)} is used instead"))
+        warnings.append(
+            (
+                "rules",
+                f"Not supported: {', '.join(wanted.missing)}; {format_rules(rules)} is "
+                f"used instead",
+            )
+        )
     try:
         return parse_rules(bonus, rules)
     except ValueError as error:

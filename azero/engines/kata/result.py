@@ -22,18 +22,27 @@ if TYPE_CHECKING:
     from azero.players.player import Position
 
 
-def format_result(turn: Turn, game: GoGame, position: Position, analysis: Analysis, *, is_during_search: bool) -> dict[str, Any]:
+def format_result(
+    turn: Turn, game: GoGame, position: Position, analysis: Analysis, *, is_during_search: bool
+) -> dict[str, Any]:
     """Return the answer about one position."""
     query = turn.query
-    # A lower bound of the side to move's is an upper one for the other side; KataGo turns it round in the same way.
-    sign = {"SIDETOMOVE": 1, "BLACK": 1 if position.to_play == 0 else -1, "WHITE": -1 if position.to_play == 0 else 1}[query.report_as]
+    # A lower bound of the side to move's is an upper one for the other side; KataGo turns it round
+    # in the same way.
+    sign = {
+        "SIDETOMOVE": 1,
+        "BLACK": 1 if position.to_play == 0 else -1,
+        "WHITE": -1 if position.to_play == 0 else 1,
+    }[query.report_as]
     lead = score_lead(sign * analysis.value, game.board.size)
     this_hash, sym_hash = hashes(game.board, position.to_play, ko_point(position))
     answer: dict[str, Any] = {
         "id": query.name,
         "isDuringSearch": is_during_search,
         "turnNumber": turn.number,
-        "moveInfos": [_move_info(query, info, order, sign) for order, info in enumerate(analysis.moves)],
+        "moveInfos": [
+            _move_info(query, info, order, sign) for order, info in enumerate(analysis.moves)
+        ],
         "rootInfo": {
             "currentPlayer": "BW"[position.to_play],
             "rawLead": score_lead(sign * analysis.raw_value, game.board.size),
@@ -48,37 +57,56 @@ def format_result(turn: Turn, game: GoGame, position: Position, analysis: Analys
         },
     }
     if query.includes_policy:
-        answer["policy"] = [round(float(share), 9) if legal else -1 for share, legal in zip(analysis.raw_policy, position.legal, strict=True)]
+        answer["policy"] = [
+            round(float(share), 9) if legal else -1
+            for share, legal in zip(analysis.raw_policy, position.legal, strict=True)
+        ]
     if query.includes_ownership or query.includes_moves_ownership:
-        black = {"SIDETOMOVE": 1 if position.to_play == 0 else -1, "BLACK": 1, "WHITE": -1}[query.report_as]
-        owners = [round(black * owner, 6) for owner in _owners(game.board.tobytes(), game.board.shape)]
+        black = {"SIDETOMOVE": 1 if position.to_play == 0 else -1, "BLACK": 1, "WHITE": -1}[
+            query.report_as
+        ]
+        owners = [
+            round(black * owner, 6) for owner in _owners(game.board.tobytes(), game.board.shape)
+        ]
         if query.includes_ownership:
             answer["ownership"] = owners
         if query.includes_moves_ownership:
             mover = black if position.to_play == 0 else -black
             for info, shown in zip(analysis.moves, answer["moveInfos"], strict=True):
-                # Random games after every move would cost more than the search: a move changes its own point alone.
-                shown["ownership"] = [mover if point == info.action else owner for point, owner in enumerate(owners)]
+                # Random games after every move would cost more than the search: a move changes its
+                # own point alone.
+                shown["ownership"] = [
+                    mover if point == info.action else owner for point, owner in enumerate(owners)
+                ]
     return answer
 
 
 @functools.lru_cache(maxsize=4)
 def _owners(board: bytes, shape: tuple[int, int]) -> list[float]:
-    """Return the mean owner of each point after random games, 1 Black to -1 White; a search reports on one board many times."""
+    """Return the mean owner of each point after random games, 1 Black to -1 White; a search reports
+    on one board many times."""
     return go_status.owners_of(np.frombuffer(board, np.int8).reshape(shape)).reshape(-1).tolist()
 
 
 _LEAD_SCALE = 0.25
-"""Points of lead, per side of a square board, over which the odds of winning grow by e: 4.75 at 19x19, 2.25 at 9x9; a choice, not a measurement."""
+"""Points of lead, per side of a square board, over which the odds of winning grow by e: 4.75 at
+19x19, 2.25 at 9x9; a choice, not a measurement."""
 
 
 def score_lead(value: float, num_points: int) -> float:
-    """Return points that stand for a value in [-1, 1]: an estimate, since the networks of the papers predict who wins, not by how much.
+    """Return points that stand for a value in [-1, 1]: an estimate, since the networks of the
+    papers predict who wins, not by how much.
 
     It is the logistic curve's: no lead where the chances are even, a whole board at most.
     """
     rate = min(1 - 1e-9, max(1e-9, win_rate(value)))
-    return float(np.clip(_LEAD_SCALE * math.sqrt(num_points) * math.log(rate / (1 - rate)), -num_points, num_points))
+    return float(
+        np.clip(
+            _LEAD_SCALE * math.sqrt(num_points) * math.log(rate / (1 - rate)),
+            -num_points,
+            num_points,
+        )
+    )
 
 
 def _move_info(query: Query, info: MoveInfo, order: int, sign: int) -> dict[str, Any]:
@@ -98,13 +126,15 @@ def _move_info(query: Query, info: MoveInfo, order: int, sign: int) -> dict[str,
         "pv": [format_vertex(action, query.shape) for action in info.line[: query.pv_length]],
     }
     if query.includes_line_visits:
-        # In a tree each position has one way to it, so that its visits and those of the move to it are the same.
+        # In a tree each position has one way to it, so that its visits and those of the move to it
+        # are the same.
         answer["pvVisits"] = answer["pvEdgeVisits"] = list(info.line_visits[: query.pv_length])
     return answer
 
 
 def ko_point(position: Position) -> int | None:
-    """Return the empty point that the side to move may not take because of a simple ko, None without one."""
+    """Return the empty point that the side to move may not take because of a simple ko, None
+    without one."""
     game: Go = position.game  # type: ignore[assignment]
     board, actions = game.board(position.state).reshape(-1), position.actions
     if not actions or actions[-1] >= board.size:
@@ -119,7 +149,8 @@ def ko_point(position: Position) -> int | None:
 
 
 def hashes(board: np.ndarray, to_play: int, ko: int | None) -> tuple[str, str]:
-    """Return KataGo's thisHash and symHash in spirit: 32 hexadecimal digits of the position, and the least of those of its mirror images."""
+    """Return KataGo's thisHash and symHash in spirit: 32 hexadecimal digits of the position, and
+    the least of those of its mirror images."""
     marked = board.copy()
     if ko is not None:
         marked[divmod(ko, board.shape[1])] = 2

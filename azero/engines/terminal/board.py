@@ -15,12 +15,17 @@ _SIGNS = {1: "X", -1: "O", 0: "."}
 
 
 def draw_board(position: Position) -> Text:
-    """Return the position as text: a Go board in colours with coordinates, star points and the last move in brackets; other games as their rules draw them."""
+    """Return the position as text: a Go board in colours with coordinates, star points and the last
+    move in brackets; other games as their rules draw them."""
     game = position.game
     if not isinstance(game, Go):
         diagram = game.format_board(position.state)
         # The rules of most games draw coordinates, hands and more around the board.
-        return _with_coordinates(diagram) if len(diagram.splitlines()) == game.board_shape[0] else Text(diagram)
+        return (
+            _with_coordinates(diagram)
+            if len(diagram.splitlines()) == game.board_shape[0]
+            else Text(diagram)
+        )
     board = game.board(position.state)
     last = position.actions[-1] if position.actions and position.actions[-1] < board.size else None
     names = "   " + " ".join(f"{column_name(column):>1}" for column in range(board.shape[1]))
@@ -48,7 +53,8 @@ def _star_points(shape: tuple[int, int]) -> set[int]:
 
 
 def _with_coordinates(diagram: str) -> Text:
-    """Return the bare diagram of a board, one sign a square and blanks between them, with letters below and numbers at the side, a1 at the bottom left."""
+    """Return the bare diagram of a board, one sign a square and blanks between them, with letters
+    below and numbers at the side, a1 at the bottom left."""
     rows = diagram.splitlines()
     lines = [f"{len(rows) - index:>2} {row}" for index, row in enumerate(rows)]
     letters = " ".join(chr(ord("a") + column) for column in range(len(rows[0].split())))

@@ -1,4 +1,5 @@
-"""A game against the network in a notebook: a board whose points are buttons, and the commands of the terminal beside it."""
+"""A game against the network in a notebook: a board whose points are buttons, and the commands of
+the terminal beside it."""
 
 from __future__ import annotations
 
@@ -15,11 +16,16 @@ from azero.players.player import Position
 from azero.players.thinking import Limits
 
 CLICKABLE = ("go", "tictactoe")
-"""Games in which a move is a point, and the points are the first actions, row by row from the top left."""
-COMMANDS = {"go": ("pass", "undo", "hint", "score", "resign"), "tictactoe": ("undo", "hint", "resign")}
+"""Games in which a move is a point, and the points are the first actions, row by row from the top
+left."""
+COMMANDS = {
+    "go": ("pass", "undo", "hint", "score", "resign"),
+    "tictactoe": ("undo", "hint", "resign"),
+}
 """Commands that get a button; the others can be typed."""
 STONES = {"X": "\N{MEDIUM BLACK CIRCLE}", "O": "\N{MEDIUM WHITE CIRCLE}", ".": ""}
-"""Signs of a diagram as they are shown; these two are drawn in their colours whatever the page's own colours are."""
+"""Signs of a diagram as they are shown; these two are drawn in their colours whatever the page's
+own colours are."""
 WOOD, LAST = "#e3bc7a", "#d98b3a"
 """Colours of a point, and of the point of the last move."""
 POINT_PIXELS = 38
@@ -30,7 +36,9 @@ SAID_LINES = 6
 class ClickableBoard:
     """One game between a person and a thinker. `widget` is what a notebook shows."""
 
-    def __init__(self, widgets: ModuleType, session: Session, limits: Limits, *, human: int = 0) -> None:
+    def __init__(
+        self, widgets: ModuleType, session: Session, limits: Limits, *, human: int = 0
+    ) -> None:
         """Set the board up; if the thinker moves first, it does.
 
         Args:
@@ -44,19 +52,39 @@ class ClickableBoard:
         """
         game = session.game
         if game.name not in CLICKABLE:
-            raise ValueError(f"{game.name} cannot be played by clicking, for its moves are more than a point; azero play plays it in a terminal")
+            raise ValueError(
+                f"{game.name} cannot be played by clicking, for its moves are more than a "
+                f"point; azero play plays it in a terminal"
+            )
         self._session = session
         self._heard = io.StringIO()
-        self._terminal = Terminal(session, limits, make_console(file=self._heard, width=100, force_jupyter=False), human=human, show=self._show)
+        self._terminal = Terminal(
+            session,
+            limits,
+            make_console(file=self._heard, width=100, force_jupyter=False),
+            human=human,
+            show=self._show,
+        )
         self._said: list[str] = []
         rows, columns = game.board_shape
         self.points = [self._point(widgets, index) for index in range(rows * columns)]
         self._commands = [self._command(widgets, word) for word in COMMANDS[game.name]]
-        self._text = widgets.Text(placeholder="a move or a command, such as D4, undo, help", continuous_update=False, layout=widgets.Layout(width="22em"))
+        self._text = widgets.Text(
+            placeholder="a move or a command, such as D4, undo, help",
+            continuous_update=False,
+            layout=widgets.Layout(width="22em"),
+        )
         self._text.observe(self._typed, names="value")
         self._status = widgets.HTML()
-        grid = widgets.GridBox(self.points, layout=widgets.Layout(grid_template_columns=f"repeat({columns}, {POINT_PIXELS}px)", grid_gap="1px"))
-        self.widget = widgets.VBox([grid, widgets.HBox([*self._commands, self._text]), self._status])
+        grid = widgets.GridBox(
+            self.points,
+            layout=widgets.Layout(
+                grid_template_columns=f"repeat({columns}, {POINT_PIXELS}px)", grid_gap="1px"
+            ),
+        )
+        self.widget = widgets.VBox(
+            [grid, widgets.HBox([*self._commands, self._text]), self._status]
+        )
         self._show(session.position)
         self.obey("")
 
@@ -66,7 +94,8 @@ class ClickableBoard:
         return "\n".join(self._said[-SAID_LINES:])
 
     def obey(self, line: str) -> None:
-        """Do what was clicked or typed, a move or a command of the terminal, and let the network answer."""
+        """Do what was clicked or typed, a move or a command of the terminal, and let the network
+        answer."""
         self._tell("thinking ...")
         if line:
             self._terminal.obey(line)
@@ -77,8 +106,16 @@ class ClickableBoard:
         self._tell(self.said)
 
     def _point(self, widgets: ModuleType, index: int) -> Any:
-        style = {"padding": "0", "margin": "0", "width": f"{POINT_PIXELS}px", "height": f"{POINT_PIXELS}px"}
-        button = widgets.Button(layout=widgets.Layout(**style), tooltip=self._session.game.format_action(self._session.position.state, index))
+        style = {
+            "padding": "0",
+            "margin": "0",
+            "width": f"{POINT_PIXELS}px",
+            "height": f"{POINT_PIXELS}px",
+        }
+        button = widgets.Button(
+            layout=widgets.Layout(**style),
+            tooltip=self._session.game.format_action(self._session.position.state, index),
+        )
         button.on_click(lambda _: self._click(index))
         return button
 
@@ -109,7 +146,13 @@ class ClickableBoard:
 
 
 def signs(position: Position) -> list[str]:
-    """Return a sign for each point, row by row from the top left: X for the first mover, O for the second, a dot for none."""
+    """Return a sign for each point, row by row from the top left: X for the first mover, O for the
+    second, a dot for none."""
     rows, columns = position.game.board_shape
-    lines = [re.findall(r"[XO.]", line) for line in position.game.format_board(position.state).splitlines()]
-    return [sign for line in lines if len(line) == columns for sign in line][: rows * columns]  # a line of coordinates has fewer
+    lines = [
+        re.findall(r"[XO.]", line)
+        for line in position.game.format_board(position.state).splitlines()
+    ]
+    return [sign for line in lines if len(line) == columns for sign in line][
+        : rows * columns
+    ]  # a line of coordinates has fewer

@@ -72,7 +72,10 @@ class Terminal:
         """Play until the person leaves; `read(prompt)` gives a line or raises EOFError."""
         go = isinstance(self._session.game, Go)
         sign = f" ({'XO'[self._human]})" if go else ""
-        self._say(f"You play {self._side(self._human)}{sign} against {self._session.thinker.name}. Type help for what you can do.")
+        self._say(
+            f"You play {self._side(self._human)}{sign} against "
+            f"{self._session.thinker.name}. Type help for what you can do."
+        )
         self._draw()
         while True:
             self.answer()
@@ -108,9 +111,17 @@ class Terminal:
             self._say(f"{error}", "red")
 
     def _help(self) -> None:
-        """Say what can be typed; how moves are written, other games than Go show by some of them."""
-        names = [self._position.action_name(int(action)) for action in np.flatnonzero(self._position.legal)[:2]]
-        moves = GO_HELP if isinstance(self._session.game, Go) else f"  {', '.join(names)} ...   a move\n"
+        """Say what can be typed; how moves are written, other games than Go show by some of
+        them."""
+        names = [
+            self._position.action_name(int(action))
+            for action in np.flatnonzero(self._position.legal)[:2]
+        ]
+        moves = (
+            GO_HELP
+            if isinstance(self._session.game, Go)
+            else f"  {', '.join(names)} ...   a move\n"
+        )
         self._say(moves + HELP)
 
     def _play(self, text: str) -> None:
@@ -136,7 +147,10 @@ class Terminal:
         name = self._position.action_name(action)
         self._session.play(action)
         self._draw()
-        self._say(f"I play {name} ({win_rate(analysis.value):.0%} for me after {analysis.visits} visits)", "bold")
+        self._say(
+            f"I play {name} ({win_rate(analysis.value):.0%} for me after {analysis.visits} visits)",
+            "bold",
+        )
         if self._position.is_over:
             self._score()
 
@@ -156,7 +170,10 @@ class Terminal:
         analysis = self._session.think(self._position, self._limits)
         self._say(f"your chances: {win_rate(analysis.value):.1%} ({analysis.visits} visits)")
         for info in analysis.moves[:5]:
-            self._say(f"  {self._line(analysis, info.line):<24} {win_rate(info.value):6.1%}  {info.visits} visits")
+            self._say(
+                f"  {self._line(analysis, info.line):<24} {win_rate(info.value):6.1%}  "
+                f"{info.visits} visits"
+            )
 
     def _line(self, analysis: Analysis, actions: tuple[int, ...]) -> str:
         """Return the first moves of a line as text."""
@@ -177,12 +194,23 @@ class Terminal:
             status = judge(game.board(self._position.state))
             margin = status.margin - game.komi
             dead = f", {int(status.dead.sum())} dead stones removed" if status.dead.any() else ""
-            result = "a draw" if margin == 0 else f"{self._side(int(margin < 0))} by {abs(margin):g} points"
+            result = (
+                "a draw"
+                if margin == 0
+                else f"{self._side(int(margin < 0))} by {abs(margin):g} points"
+            )
             self._say(f"by area, komi {game.komi:g}: {result}{dead}")
         if self._position.is_over:
             rewards = self._position.rewards
-            by_rules = "a draw" if rewards[0] == rewards[1] else f"{self._side(int(rewards[1] > rewards[0]))} wins"
-            self._say(f"the game is over: {by_rules}" + (" (every stone on the board counts as alive)" if isinstance(game, Go) else ""))
+            by_rules = (
+                "a draw"
+                if rewards[0] == rewards[1]
+                else f"{self._side(int(rewards[1] > rewards[0]))} wins"
+            )
+            self._say(
+                f"the game is over: {by_rules}"
+                + (" (every stone on the board counts as alive)" if isinstance(game, Go) else "")
+            )
         elif not isinstance(game, Go):
             self._say("the game goes on")
 
@@ -190,7 +218,9 @@ class Terminal:
         if self._is_over:
             raise ValueError("the game is over")
         self._has_resigned, self._winner = True, 1 - loser
-        self._say(f"{'You resign' if loser == self._human else 'I resign'}: {self._side(1 - loser)} wins")
+        self._say(
+            f"{'You resign' if loser == self._human else 'I resign'}: {self._side(1 - loser)} wins"
+        )
 
     def _save(self, name: str) -> None:
         game, position = self._session.game, self._position
@@ -199,7 +229,11 @@ class Terminal:
         if not name:
             raise ValueError("save FILE: the name of the file is missing")
         names = ("you", self._session.thinker.name)
-        rewards = position.rewards if self._winner is None else ((1.0, -1.0) if self._winner == 0 else (-1.0, 1.0))
+        rewards = (
+            position.rewards
+            if self._winner is None
+            else ((1.0, -1.0) if self._winner == 0 else (-1.0, 1.0))
+        )
         result = format_result(rewards, "R" if self._has_resigned else "") if self._is_over else "?"
         path = Path(name).expanduser()
         record = GameRecord(

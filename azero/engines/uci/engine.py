@@ -1,4 +1,5 @@
-"""What engines of UCI and USI share: lines in, answers out, and a search that further lines reach while it goes on. The dialects are in `uci` and `usi`."""
+"""What engines of UCI and USI share: lines in, answers out, and a search that further lines reach
+while it goes on. The dialects are in `uci` and `usi`."""
 
 from __future__ import annotations
 
@@ -37,12 +38,14 @@ class Dialect:
     name: str
     """uci or usi: the first command; the answer ends with it and "ok"."""
     sides: tuple[str, str]
-    """Letters of the first and the second mover in clocks: White begins in chess, Black in shogi."""
+    """Letters of the first and the second mover in clocks: White begins in chess, Black in
+    shogi."""
     options: tuple[Option, ...]
     memory: Option
     """Which of them is the memory of the tree in MiB."""
     overhead: Option
-    """Which of them is the time in milliseconds that is kept back from every clock for what is lost on the way."""
+    """Which of them is the time in milliseconds that is kept back from every clock for what is lost
+    on the way."""
     centipawns: Callable[[float], int]
     no_move: str
     """The answer where there is no legal move."""
@@ -55,7 +58,8 @@ class Dialect:
 
 
 class Engine:
-    """An engine for one game in one dialect. Whatever a line holds, the answer is the protocol's, an `info string` or silence, never a failure."""
+    """An engine for one game in one dialect. Whatever a line holds, the answer is the protocol's,
+    an `info string` or silence, never a failure."""
 
     def __init__(
         self,
@@ -67,7 +71,8 @@ class Engine:
         visits: int | None = None,
         name: str = "azero",
     ) -> None:
-        """Serve `game`, which may still be in the making: only a search waits for it. `visits` bounds every search that is not infinite."""
+        """Serve `game`, which may still be in the making: only a search waits for it. `visits`
+        bounds every search that is not infinite."""
         self.dialect = dialect
         self._making = game
         self.failure: BaseException | None = None
@@ -85,7 +90,8 @@ class Engine:
         """The words of the last `position`."""
         self._search: SearchControl | None = None
         self._is_lost = False
-        """The last position was refused: there is nothing to think about until another one comes."""
+        """The last position was refused: there is nothing to think about until another one
+        comes."""
         self._commands: dict[str, Callable[[list[str]], None]] = {
             dialect.name: self._greet,
             "isready": self._is_ready,
@@ -145,7 +151,9 @@ class Engine:
             return
         command = self._commands.get(words[0])
         if command is None:
-            self._tell(f"unknown command {words[0][:40]!r}; the commands are {' '.join(self._commands)}")
+            self._tell(
+                f"unknown command {words[0][:40]!r}; the commands are {' '.join(self._commands)}"
+            )
         elif self._search is not None and words[0] not in self._during_search:
             self._tell(f"{words[0]} is passed over while a search goes on: send stop first")
         else:
@@ -159,7 +167,8 @@ class Engine:
         except StartError as error:
             self.failure = error.__cause__
             self._tell(f"cannot play: {error}")
-        except Exception as error:  # whatever is wrong with one command, the engine must live; the trace goes to standard error
+        # whatever is wrong with one command, the engine must live; the trace goes to standard error
+        except Exception as error:
             say(traceback.format_exc())
             self._tell(f"internal error: {type(error).__name__}: {error}")
 
@@ -168,7 +177,9 @@ class Engine:
 
     def _tell(self, text: str) -> None:
         """Say something to people."""
-        printable = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+        printable = "".join(
+            letter if letter.isprintable() else "?" for letter in " ".join(text.split())
+        )
         self._say(f"info string {printable}")
 
     def _greet(self, words: list[str]) -> None:
@@ -178,7 +189,8 @@ class Engine:
         self._say(f"{self.dialect.name}ok")
 
     def _is_ready(self, words: list[str]) -> None:
-        """Answer at once: programs wait ten seconds and less for it, and a search waits for what it needs."""
+        """Answer at once: programs wait ten seconds and less for it, and a search waits for what it
+        needs."""
         self._say("readyok")
 
     def _new_game(self, words: list[str]) -> None:
@@ -203,7 +215,10 @@ class Engine:
         elif words[:1] == [keyword] and cut > 1:
             start = " ".join(words[1:cut])
         else:
-            raise ValueError(f"it takes {START} or {keyword} and a position, then moves and the moves, not {' '.join(words)[:60]!r}")
+            raise ValueError(
+                f"it takes {START} or {keyword} and a position, then moves and the moves, "
+                f"not {' '.join(words)[:60]!r}"
+            )
         self.game.set_up(start, words[cut + 1 :])
         self._is_lost = False
 
@@ -248,10 +263,18 @@ class Engine:
             self._say(line)
 
     def _search_and_answer(self, words: list[str], search: SearchControl) -> str | None:
-        """Search, and return the line that ends it when it may be given; None where nobody waits for one any more."""
+        """Search, and return the line that ends it when it may be given; None where nobody waits
+        for one any more."""
         from azero.players.notation import going_on
 
-        patience = min((share for side in self.dialect.sides if (share := _patience(parse_go(words, side))) is not None), default=None)
+        patience = min(
+            (
+                share
+                for side in self.dialect.sides
+                if (share := _patience(parse_go(words, side))) is not None
+            ),
+            default=None,
+        )
         if not self._wait(search, lambda: not self.is_starting, patience):
             return self._answer_unprepared()
         if self._untold is not None:
@@ -264,8 +287,15 @@ class Engine:
         if request.unknown:
             self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and passed over")
         position = going_on(self.game.position)
-        seconds = None if position is None else request.thinking_seconds(position, self.options[self.dialect.overhead] / 1000)
-        search.limit(seconds, is_endless=request.is_infinite or (not request.is_limited and self._visits is None))
+        seconds = (
+            None
+            if position is None
+            else request.thinking_seconds(position, self.options[self.dialect.overhead] / 1000)
+        )
+        search.limit(
+            seconds,
+            is_endless=request.is_infinite or (not request.is_limited and self._visits is None),
+        )
         if not self._wait(search, self.game.session.can_think, patience):
             return self._answer_unprepared()
         if self._megabytes != self.options[self.dialect.memory]:
@@ -275,17 +305,26 @@ class Engine:
         search.wait()
         return answer
 
-    def _wait(self, search: SearchControl, is_over: Callable[[], bool], patience: float | None) -> bool:
-        """Carry out the lines that come until something is over; False where an answer is due first, or none any more."""
+    def _wait(
+        self, search: SearchControl, is_over: Callable[[], bool], patience: float | None
+    ) -> bool:
+        """Carry out the lines that come until something is over; False where an answer is due
+        first, or none any more."""
         while not is_over():
             search.should_stop()
-            if self._has_quit or self._write.is_closed or search.is_stopped or (patience is not None and search.is_over_after(patience)):
+            if (
+                self._has_quit
+                or self._write.is_closed
+                or search.is_stopped
+                or (patience is not None and search.is_over_after(patience))
+            ):
                 return False
             time.sleep(WAIT_SECONDS)
         return True
 
     def _answer_unprepared(self) -> str | None:
-        """Return an answer without a network, for a search that must end before it is ready: a legal move, which loses no game by itself as silence does."""
+        """Return an answer without a network, for a search that must end before it is ready: a
+        legal move, which loses no game by itself as silence does."""
         if self._has_quit or self._write.is_closed:
             return None
         from azero.players.notation import first_legal_move
@@ -312,20 +351,39 @@ class Engine:
         restriction = self._restriction(position, request.names)
         analysis = self._think(position, request, search, restriction)
         if not analysis.moves:
-            return f"bestmove {self.game.notation.format_line(position, [best_unsearched(position, analysis, restriction)])[0]}"
+            unsearched = best_unsearched(position, analysis, restriction)
+            return f"bestmove {self.game.notation.format_line(position, [unsearched])[0]}"
         best = analysis.moves[0]
         if self.dialect.centipawns(best.value) <= -self.options[RESIGN_VALUE]:
             return f"bestmove {self.dialect.no_move}"
         names = self.game.notation.format_line(position, best.line[:2])
         return f"bestmove {names[0]}" + (f" ponder {names[1]}" if len(names) > 1 else "")
 
-    def _think(self, position: Position, request: GoRequest, search: SearchControl, restriction: Restriction | None) -> Analysis:
-        bounds = [bound for bound in (request.most_visits, None if request.is_infinite else self._visits) if bound is not None]
+    def _think(
+        self,
+        position: Position,
+        request: GoRequest,
+        search: SearchControl,
+        restriction: Restriction | None,
+    ) -> Analysis:
+        bounds = [
+            bound
+            for bound in (request.most_visits, None if request.is_infinite else self._visits)
+            if bound is not None
+        ]
 
         def report(analysis: Analysis) -> None:
             search.depth = analysis.depth
             for order in range(1, min(self.options[MULTI_PV], len(analysis.moves)) + 1):
-                self._say(format_info(self.game.notation, position, analysis, order, self._score(analysis.moves[order - 1].value)))
+                self._say(
+                    format_info(
+                        self.game.notation,
+                        position,
+                        analysis,
+                        order,
+                        self._score(analysis.moves[order - 1].value),
+                    )
+                )
 
         return self.game.session.think(
             position,
@@ -337,14 +395,19 @@ class Engine:
         )
 
     def _restriction(self, position: Position, names: Sequence[str]) -> Restriction | None:
-        """Return what leaves the moves of searchmoves, None without any; those that are not legal are named and passed over."""
+        """Return what leaves the moves of searchmoves, None without any; those that are not legal
+        are named and passed over."""
         chosen = []
         for name in names:
             try:
                 chosen.append(self.game.notation.parse_move(position, name))
             except ValueError as error:
                 self._tell(f"searchmoves: {error}")
-        return Restriction.first_move(chosen, position.to_play, position.legal.size) if chosen else None
+        return (
+            Restriction.first_move(chosen, position.to_play, position.legal.size)
+            if chosen
+            else None
+        )
 
     def _score(self, value: float) -> str:
         shares = " wdl {} {} {}".format(*win_draw_loss(value)) if self.options[SHOW_WDL] else ""
@@ -352,6 +415,7 @@ class Engine:
 
 
 def _patience(request: GoRequest) -> float | None:
-    """Return how long a search waits for its network: the time it was given, or half of what is left on the clock; None is as long as it takes."""
+    """Return how long a search waits for its network: the time it was given, or half of what is
+    left on the clock; None is as long as it takes."""
     left = request.clock.limit_seconds
     return request.seconds if left is None else left / 2

@@ -1,4 +1,5 @@
-"""What a UCI or USI engine says of a search: scores in the units of the protocols, and the lines `info`."""
+"""What a UCI or USI engine says of a search: scores in the units of the protocols, and the lines
+`info`."""
 
 from __future__ import annotations
 
@@ -20,12 +21,14 @@ _SHOGI_SCALE = 756.0864962951762
 
 
 def chess_centipawns(value: float) -> int:
-    """Return a value in [-1, 1] as centipawns: 90 tan(1.5637541897 value), Leela Chess Zero's score type "centipawn" (search.cc); 12,780 for a certain win."""
+    """Return a value in [-1, 1] as centipawns: 90 tan(1.5637541897 value), Leela Chess Zero's score
+    type "centipawn" (search.cc); 12,780 for a certain win."""
     return round(90.0 * math.tan(1.5637541897 * min(1.0, max(-1.0, value))))
 
 
 def shogi_centipawns(value: float) -> int:
-    """Return a value in [-1, 1] as centipawns of shogi: 756.09 ln(p / (1 - p)) for the win rate p = (1 + value) / 2, as dlshogi does; at most 30,000."""
+    """Return a value in [-1, 1] as centipawns of shogi: 756.09 ln(p / (1 - p)) for the win rate p =
+    (1 + value) / 2, as dlshogi does; at most 30,000."""
     rate = (1.0 + value) / 2.0
     if not 0.0 < rate < 1.0:
         return _LARGEST_CP if value > 0 else -_LARGEST_CP
@@ -35,23 +38,29 @@ def shogi_centipawns(value: float) -> int:
 def win_draw_loss(value: float) -> tuple[int, int, int]:
     """Return a value in [-1, 1] as thousandths of wins, draws and losses.
 
-    A network with one value says what is scored, not how often games are drawn: draws are given as none, as Leela Chess Zero does for networks without them.
+    A network with one value says what is scored, not how often games are drawn: draws are given as
+    none, as Leela Chess Zero does for networks without them.
     """
     wins = round(500.0 * (1.0 + min(1.0, max(-1.0, value))))
     return wins, 0, 1000 - wins
 
 
-def format_info(notation: Notation, position: Position, analysis: Analysis, order: int, score: str) -> str:
-    """Return the line about the move in place `order` (from 1) of an analysis; `score` is its score in the protocol's words.
+def format_info(
+    notation: Notation, position: Position, analysis: Analysis, order: int, score: str
+) -> str:
+    """Return the line about the move in place `order` (from 1) of an analysis; `score` is its score
+    in the protocol's words.
 
-    As in Leela Chess Zero, the depth is the mean length of the search's descents and the selective depth the longest; nodes are the root's visits, those kept from
-    earlier moves included, and only new ones count for the speed.
+    As in Leela Chess Zero, the depth is the mean length of the search's descents and the selective
+    depth the longest; nodes are the root's visits, those kept from earlier moves included, and only
+    new ones count for the speed.
     """
     info: MoveInfo = analysis.moves[order - 1]
     milliseconds = round(1000 * analysis.seconds)
     speed = round(analysis.playouts / max(analysis.seconds, 1e-3))
     line = " ".join(notation.format_line(position, info.line[:PV_MOVES]))
     return (
-        f"info depth {max(1, round(analysis.depth))} seldepth {max(1, analysis.deepest)} multipv {order} score {score} "
+        f"info depth {max(1, round(analysis.depth))} seldepth {max(1, analysis.deepest)} "
+        f"multipv {order} score {score} "
         f"nodes {analysis.visits} nps {speed} time {milliseconds} pv {line}"
     )

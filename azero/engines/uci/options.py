@@ -17,8 +17,13 @@ class Option:
     def describe(self) -> str:
         """Return the line that declares it."""
         if self.bounds is None:
-            return f"option name {self.name} type check default {'true' if self.default else 'false'}"
-        return f"option name {self.name} type spin default {self.default} min {self.bounds[0]} max {self.bounds[1]}"
+            return (
+                f"option name {self.name} type check default {'true' if self.default else 'false'}"
+            )
+        return (
+            f"option name {self.name} type spin default {self.default} min {self.bounds[0]} max "
+            f"{self.bounds[1]}"
+        )
 
     def parse(self, text: str) -> int:
         """Return the value that `text` means.
@@ -32,8 +37,14 @@ class Option:
             return int(text.lower() == "true")
         low, high = self.bounds
         digits = text.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit()) or len(digits) > 9 or not low <= int(text) <= high:
-            raise ValueError(f"{self.name} is a whole number from {low} to {high}, not {text[:20]!r}")
+        if (
+            not (digits.isascii() and digits.isdigit())
+            or len(digits) > 9
+            or not low <= int(text) <= high
+        ):
+            raise ValueError(
+                f"{self.name} is a whole number from {low} to {high}, not {text[:20]!r}"
+            )
         return int(text)
 
 
@@ -42,16 +53,19 @@ THREADS = Option("Threads", 1, (1, 1024))
 """Accepted for the programs that always set it; the network takes the cores that XLA gives it."""
 SHOW_WDL = Option("UCI_ShowWDL", 0)
 RESIGN_VALUE = Option("ResignValue", 99_999, (0, 99_999))
-"""Centipawns behind at which the engine resigns (the name and the default, never, are YaneuraOu's)."""
+"""Centipawns behind at which the engine resigns (the name and the default, never, are
+YaneuraOu's)."""
 
 
 def hash_option(name: str) -> Option:
-    """Return the option for the memory of the tree in MiB, which the two protocols call differently."""
+    """Return the option for the memory of the tree in MiB, which the two protocols call
+    differently."""
     return Option(name, 1024, (1, 1 << 20))
 
 
 def overhead_option(name: str) -> Option:
-    """Return the option for the milliseconds kept back from every clock: Move Overhead in Stockfish, NetworkDelay in YaneuraOu."""
+    """Return the option for the milliseconds kept back from every clock: Move Overhead in
+    Stockfish, NetworkDelay in YaneuraOu."""
     return Option(name, 100, (0, 10_000))
 
 
@@ -71,7 +85,8 @@ class Options:
         return [option.describe() for option in self._options.values()]
 
     def set(self, words: Sequence[str]) -> Option:
-        """Carry out the arguments of setoption, "name NAME value VALUE", and return the option; names may have blanks, and capitals do not matter.
+        """Carry out the arguments of setoption, "name NAME value VALUE", and return the option;
+        names may have blanks, and capitals do not matter.
 
         Raises:
           ValueError: there is no such option, or the value is not one of its own.
@@ -83,6 +98,9 @@ class Options:
         name, value = " ".join(rest[1:cut]), " ".join(rest[cut + 1 :])
         option = self._options.get(name.lower())
         if option is None:
-            raise ValueError(f"there is no option {name[:40]!r}; there are {', '.join(known.name for known in self._options.values())}")
+            raise ValueError(
+                f"there is no option {name[:40]!r}; there are "
+                f"{', '.join(known.name for known in self._options.values())}"
+            )
         self._values[name.lower()] = option.parse(value)
         return option

@@ -9,7 +9,8 @@ from azero.engines.lines import Line, LineReader
 
 
 class SearchControl:
-    """One search, from the side of who holds the clock. The search asks it after every batch of leaves whether to stop."""
+    """One search, from the side of who holds the clock. The search asks it after every batch of
+    leaves whether to stop."""
 
     def __init__(
         self,
@@ -70,7 +71,8 @@ class SearchControl:
         self._began = time.perf_counter()
 
     def should_stop(self) -> bool:
-        """Handle the lines that wait, and say whether the search is to end; the time of one more batch is kept."""
+        """Handle the lines that wait, and say whether the search is to end; the time of one more
+        batch is kept."""
         now = time.perf_counter()
         batch_seconds, self._last = now - self._last, now
         self._poll()
@@ -82,7 +84,8 @@ class SearchControl:
         return is_late or (self._most_depth is not None and self.depth >= self._most_depth)
 
     def wait(self) -> None:
-        """Return when an answer may be given: a search that has nothing left to do still waits for `stop` or `ponderhit`."""
+        """Return when an answer may be given: a search that has nothing left to do still waits for
+        `stop` or `ponderhit`."""
         self._poll()
         while self._waits and not (self._is_stopped or self._input_ended or self._is_closed()):
             self._take()

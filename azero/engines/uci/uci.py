@@ -1,8 +1,16 @@
-"""The Universal Chess Interface (Meyer-Kahlen's description of April 2006), as far as it differs from USI."""
+"""The Universal Chess Interface (Meyer-Kahlen's description of April 2006), as far as it differs
+from USI."""
 
 from azero.engines.uci.engine import Dialect
 from azero.engines.uci.info import chess_centipawns
-from azero.engines.uci.options import MULTI_PV, SHOW_WDL, THREADS, Option, hash_option, overhead_option
+from azero.engines.uci.options import (
+    MULTI_PV,
+    SHOW_WDL,
+    THREADS,
+    Option,
+    hash_option,
+    overhead_option,
+)
 
 _HASH = hash_option("Hash")
 _OVERHEAD = overhead_option("Move Overhead")

@@ -1,8 +1,16 @@
-"""The Universal Shogi Interface (Tord Romstad's description, with what ShogiDokoro's page adds), as far as it differs from UCI."""
+"""The Universal Shogi Interface (Tord Romstad's description, with what ShogiDokoro's page adds), as
+far as it differs from UCI."""
 
 from azero.engines.uci.engine import Dialect
 from azero.engines.uci.info import shogi_centipawns
-from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, THREADS, Option, hash_option, overhead_option
+from azero.engines.uci.options import (
+    MULTI_PV,
+    RESIGN_VALUE,
+    THREADS,
+    Option,
+    hash_option,
+    overhead_option,
+)
 
 _HASH = hash_option("USI_Hash")
 _OVERHEAD = overhead_option("NetworkDelay")

@@ -1,6 +1,8 @@
-"""The legal moves of a position, as the squares that can be reached in each direction and those where pieces may be dropped.
+"""The legal moves of a position, as the squares that can be reached in each direction and those
+where pieces may be dropped.
 
-Every piece goes one step, so that nobody shields the lion and nothing comes between: in check the lion goes away or the one checker is taken.
+Every piece goes one step, so that nobody shields the lion and nothing comes between: in check the
+lion goes away or the one checker is taken.
 """
 
 from __future__ import annotations
@@ -9,7 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.games.animal_shogi.position import CHICK, ELEPHANT, GIRAFFE, HAND_KINDS, HEN, LION, Position, hand_count
+from azero.games.animal_shogi.position import (
+    CHICK,
+    ELEPHANT,
+    GIRAFFE,
+    HAND_KINDS,
+    HEN,
+    LION,
+    Position,
+    hand_count,
+)
 from azero.games.animal_shogi.squares import BOARD, has_several, step
 from azero.games.compass import COMPASS, spread, union
 from azero.types import Array
@@ -34,8 +45,13 @@ def legal(position: Position) -> Legal:
     own, other = position.own, position.other
     lion = position.kind(LION)
     movers, enemies = _by_direction(position), _by_direction(position, opposite=True)
-    attacked = union(step(enemies[index] & other, direction) for index, direction in enumerate(COMPASS))
-    checkers = union(step(lion & own, direction) & enemies[(index + 4) % 8] & other for index, direction in enumerate(COMPASS))
+    attacked = union(
+        step(enemies[index] & other, direction) for index, direction in enumerate(COMPASS)
+    )
+    checkers = union(
+        step(lion & own, direction) & enemies[(index + 4) % 8] & other
+        for index, direction in enumerate(COMPASS)
+    )
     in_check = checkers != 0
     answers = (checkers & ~spread(has_several(checkers))) | ~spread(in_check)
     targets = []
@@ -48,12 +64,14 @@ def legal(position: Position) -> Legal:
 
 
 def drops_by_kind(hand: Array, open_squares: Array) -> list[Array]:
-    """Return the squares where each of HAND_KINDS may be dropped from `hand`. No square is closed to a chick."""
+    """Return the squares where each of HAND_KINDS may be dropped from `hand`. No square is closed
+    to a chick."""
     return [open_squares & spread(hand_count(hand, code) != 0) for code in HAND_KINDS]
 
 
 def _by_direction(position: Position, opposite: bool = False) -> list[Array]:
-    """Return the pieces that can step in each compass direction, if they are the mover's, or with `opposite` if they are the other side's."""
+    """Return the pieces that can step in each compass direction, if they are the mover's, or with
+    `opposite` if they are the other side's."""
     elephants, lions = position.kind(ELEPHANT), position.kind(LION)
     hens = position.kind(HEN)
     straight, back = position.kind(GIRAFFE) | lions | hens, elephants | lions
@@ -63,5 +81,6 @@ def _by_direction(position: Position, opposite: bool = False) -> list[Array]:
 
 
 def wins_by_trying(position: Position) -> Array:
-    """Return bool: the lion of the side that is not to move stands on its far rank, the mover's first one. It came there safely, or it could not have come."""
+    """Return bool: the lion of the side that is not to move stands on its far rank, the mover's
+    first one. It came there safely, or it could not have come."""
     return (position.kind(LION) & position.other & np.uint32(0o7)) != 0

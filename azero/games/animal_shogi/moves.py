@@ -1,8 +1,8 @@
 """The 4 x 3 x 11 code of moves, in the manner of AlphaZero's shogi (see `azero.games.shogi.moves`).
 
-action = 11 * square + plane. The square is where the piece stands or is dropped, from the mover's side: 3 * rank + file. Planes:
-    0-7   one step N NE E SE S SW W NW; north is forward for the mover
-    8-10  drops of a chick, elephant, giraffe
+action = 11 * square + plane. The square is where the piece stands or is dropped, from the mover's
+    side: 3 * rank + file. Planes: 0-7   one step N NE E SE S SW W NW; north is forward for the
+    mover 8-10  drops of a chick, elephant, giraffe
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ NUM_PLANES = 11
 NUM_ACTIONS = NUM_SQUARES * NUM_PLANES
 DROP_PLANES = 8
 MAX_LEGAL_MOVES = 43
-"""No position has more. With b pieces beside the lions on the board and k kinds in hand there are at most 8 + w + k (10 - b) moves, w those of the b pieces (a hen has
-6, an elephant and a giraffe 4); that is largest for k = 3 and one of each on the board."""
+"""No position has more. With b pieces beside the lions on the board and k kinds in hand there are
+at most 8 + w + k (10 - b) moves, w those of the b pieces (a hen has 6, an elephant and a giraffe
+4); that is largest for k = 3 and one of each on the board."""
 
 
 def decode(action: Array) -> Move:
-    """Return the move of actions uint32. The end of a move that would leave the board is no square."""
+    """Return the move of actions uint32. The end of a move that would leave the board is no
+    square."""
     square, plane = action // np.uint32(NUM_PLANES), action % np.uint32(NUM_PLANES)
     start = np.uint32(1) << square
     is_drop = spread(plane >= DROP_PLANES)
@@ -38,8 +40,12 @@ def decode(action: Array) -> Move:
 
 
 def start_squares(position: Position, targets: Sequence[Array]) -> list[Array]:
-    """Return for each of the 11 planes the squares from which a legal move of that plane starts (`targets` of `legal.legal`)."""
-    steps = [step(squares, (-files, -forward)) & position.own for squares, (files, forward) in zip(targets[:8], COMPASS, strict=True)]
+    """Return for each of the 11 planes the squares from which a legal move of that plane starts
+    (`targets` of `legal.legal`)."""
+    steps = [
+        step(squares, (-files, -forward)) & position.own
+        for squares, (files, forward) in zip(targets[:8], COMPASS, strict=True)
+    ]
     return steps + drops_by_kind(position.own_hand, targets[8])
 
 
@@ -51,7 +57,8 @@ def action_mask(planes: Sequence[Array]) -> Array:
 
 
 def host_actions(planes: Sequence[Array]) -> list[int]:
-    """Return the legal actions, in rising order, of the 11 sets of one position, words numpy uint32[1]."""
+    """Return the legal actions, in rising order, of the 11 sets of one position, words numpy
+    uint32[1]."""
     words = np.array([int(word[0]) for word in planes], np.uint32)
     bits = (words[None, :] >> np.arange(NUM_SQUARES, dtype=np.uint32)[:, None]) & 1
     return np.flatnonzero(bits.reshape(-1)).tolist()

@@ -1,9 +1,12 @@
-"""A position of animal shogi: packed as the words of a frame, unpacked as seen by the side to move, and changed by a move.
+"""A position of animal shogi: packed as the words of a frame, unpacked as seen by the side to move,
+and changed by a move.
 
-A frame is three words, seen from the first player's side. Word 0: the first player's pieces in bits 0 to 11, the lowest bit of the kind of piece on each square in
-bits 12 to 23. Word 1: the other two bits of the kind. Word 2: the hands, two bits for each of chick, elephant and giraffe, of the first player in bits 0 to 5
-and of the second in bits 6 to 11; how often the position has occurred in bits 12 and 13; moves played by both sides from bit 14. A position has occurred at
-least once, so that no frame of a game is all zero.
+A frame is three words, seen from the first player's side. Word 0: the first player's pieces in bits
+0 to 11, the lowest bit of the kind of piece on each square in bits 12 to 23. Word 1: the other two
+bits of the kind. Word 2: the hands, two bits for each of chick, elephant and giraffe, of the first
+player in bits 0 to 5 and of the second in bits 6 to 11; how often the position has occurred in bits
+12 and 13; moves played by both sides from bit 14. A position has occurred at least once, so that no
+frame of a game is all zero.
 """
 
 from __future__ import annotations
@@ -41,7 +44,9 @@ class Position(NamedTuple):
 
     def kind(self, code: int) -> Array:
         """Return the squares of all pieces of a kind."""
-        ones, twos, fours = (plane if code >> bit & 1 else ~plane & BOARD for bit, plane in enumerate(self.kinds))
+        ones, twos, fours = (
+            plane if code >> bit & 1 else ~plane & BOARD for bit, plane in enumerate(self.kinds)
+        )
         return ones & twos & fours
 
 
@@ -57,7 +62,8 @@ class Move(NamedTuple):
 
 
 def plies(word: Array) -> Array:
-    """Return the moves of the whole game by either side, of the last word of a frame; odd when the second player is to move."""
+    """Return the moves of the whole game by either side, of the last word of a frame; odd when the
+    second player is to move."""
     return word >> PLIES_BIT
 
 
@@ -67,13 +73,20 @@ def occurrences(word: Array) -> Array:
 
 
 def is_second(word: Array) -> Array:
-    """Return words of ones where the second player is to move, of zeros where the first is, of the last word of a frame."""
+    """Return words of ones where the second player is to move, of zeros where the first is, of the
+    last word of a frame."""
     return spread((plies(word) & np.uint32(1)) != 0)
 
 
 def unpack(frame: Sequence[Array], second: Array) -> Position:
-    """Return the position of a frame (three arrays) as the second player sees it where `second` is all ones, as the first does where it is zero."""
-    sets = [frame[0] & BOARD, (frame[0] >> NUM_SQUARES) & BOARD, frame[1] & BOARD, (frame[1] >> NUM_SQUARES) & BOARD]
+    """Return the position of a frame (three arrays) as the second player sees it where `second` is
+    all ones, as the first does where it is zero."""
+    sets = [
+        frame[0] & BOARD,
+        (frame[0] >> NUM_SQUARES) & BOARD,
+        frame[1] & BOARD,
+        (frame[1] >> NUM_SQUARES) & BOARD,
+    ]
     first, ones, twos, fours = ((turn(squares) & second) | (squares & ~second) for squares in sets)
     others = (ones | twos | fours) & ~first
     hands = frame[2] & _HAND, (frame[2] >> 6) & _HAND
@@ -91,8 +104,14 @@ def pack(position: Position, moves_played: Array) -> list[Array]:
     second = spread((moves_played & np.uint32(1)) != 0)
     sets = ((position.other & second) | (position.own & ~second), *position.kinds)
     first, ones, twos, fours = ((turn(squares) & second) | (squares & ~second) for squares in sets)
-    hands = ((position.other_hand | position.own_hand << 6) & second) | ((position.own_hand | position.other_hand << 6) & ~second)
-    return [first | ones << NUM_SQUARES, twos | fours << NUM_SQUARES, hands | moves_played << PLIES_BIT]
+    hands = ((position.other_hand | position.own_hand << 6) & second) | (
+        (position.own_hand | position.other_hand << 6) & ~second
+    )
+    return [
+        first | ones << NUM_SQUARES,
+        twos | fours << NUM_SQUARES,
+        hands | moves_played << PLIES_BIT,
+    ]
 
 
 def hand_count(hand: Array, code: int) -> Array:
@@ -101,16 +120,22 @@ def hand_count(hand: Array, code: int) -> Array:
 
 
 def play(position: Position, move: Move) -> Position:
-    """Return the position after a legal move, from the other side. A chick that walks to the far rank becomes a hen; a taken hen comes to the hand as a chick."""
+    """Return the position after a legal move, from the other side. A chick that walks to the far
+    rank becomes a hen; a taken hen comes to the hand as a chick."""
     is_drop = spread(move.dropped != 0)
     code, taken = move.dropped, move.dropped & np.uint32(0)
     for bit, plane in enumerate(position.kinds):
         code = code | (spread((plane & move.start) != 0) & ~is_drop & np.uint32(1 << bit))
         if bit < 2:  # without its third bit a hen is a chick
             taken = taken | (spread((plane & move.end) != 0) & ~is_drop & np.uint32(1 << bit))
-    code = code | (spread((code == CHICK) & ((move.end & FAR_RANK) != 0)) & ~is_drop & np.uint32(HEN))
+    code = code | (
+        spread((code == CHICK) & ((move.end & FAR_RANK) != 0)) & ~is_drop & np.uint32(HEN)
+    )
     changed = move.start | move.end
-    kinds = [(plane & ~changed) | (move.end & spread(((code >> bit) & np.uint32(1)) != 0)) for bit, plane in enumerate(position.kinds)]
+    kinds = [
+        (plane & ~changed) | (move.end & spread(((code >> bit) & np.uint32(1)) != 0))
+        for bit, plane in enumerate(position.kinds)
+    ]
     return Position(
         own=turn(position.other & ~move.end),
         other=turn((position.own & ~move.start) | move.end),
@@ -122,10 +147,13 @@ def play(position: Position, move: Move) -> Position:
 
 def _hand_unit(code: Array) -> Array:
     """Return one piece of the kind `code` as a hand counts it, nothing for code 0."""
-    return spread(code != 0) & (np.uint32(1) << ((np.uint32(2) * code - np.uint32(2)) & np.uint32(31)))
+    return spread(code != 0) & (
+        np.uint32(1) << ((np.uint32(2) * code - np.uint32(2)) & np.uint32(31))
+    )
 
 
 def key(frame: Sequence[Array]) -> list[Array]:
-    """Return the two words that tell a position exactly in the repetition rule: pieces on the board and in hand, and the side to move."""
+    """Return the two words that tell a position exactly in the repetition rule: pieces on the board
+    and in hand, and the side to move."""
     hands, side = frame[2] & np.uint32(0o7777), plies(frame[2]) & np.uint32(1)
     return [frame[0] | hands << 24, frame[1] | (hands >> 8) << 24 | side << 28]

@@ -1,4 +1,5 @@
-"""The rules of animal shogi (dobutsu shogi; Kitao and Fujita 2008; rules as in Tanaka, 'An Analysis of a Board Game "Doubutsu Shogi"', 2009)."""
+"""The rules of animal shogi (dobutsu shogi; Kitao and Fujita 2008; rules as in Tanaka, 'An Analysis
+of a Board Game "Doubutsu Shogi"', 2009)."""
 
 from __future__ import annotations
 
@@ -37,11 +38,13 @@ class AnimalShogiState:
     """A position with its past."""
 
     frames: Array
-    """uint32[8, 3]: the eight newest positions, newest first (see `position`); zeros before the start"""
+    """uint32[8, 3]: the eight newest positions, newest first (see `position`); zeros before the
+    start"""
     targets: Array
     """uint32[9]: the legal moves as sets of squares (see `legal`), from the mover's side"""
     keys: Array
-    """uint32[2, max_moves]: the positions of the game (see `position.key`), newest first; only the first 32 in a search tree"""
+    """uint32[2, max_moves]: the positions of the game (see `position.key`), newest first; only the
+    first 32 in a search tree"""
     num_moves: Array
     """int32[]: moves played since `init`"""
     ending: Array
@@ -50,18 +53,24 @@ class AnimalShogiState:
 
 @dataclass(frozen=True)
 class AnimalShogi(IdentityOnly):
-    """Animal shogi on three files and four ranks. The 132 actions are those of `moves`, the 146 planes those of `encoding`; player 0 moves first.
+    """Animal shogi on three files and four ranks. The 132 actions are those of `moves`, the 146
+    planes those of `encoding`; player 0 moves first.
 
-    Catch. Who takes the lion wins. A move after which the own lion could be taken is not legal, so that the game ends one move earlier: who has no legal move,
-    in check ("catch") or not ("no safe move"), has lost, since every move would give the lion away.
+    Catch. Who takes the lion wins. A move after which the own lion could be taken is not legal, so
+    that the game ends one move earlier: who has no legal move, in check ("catch") or not ("no safe
+    move"), has lost, since every move would give the lion away.
 
-    Try. A lion that goes to the far rank wins, if it cannot be taken there; otherwise that move is not legal like any other into check.
+    Try. A lion that goes to the far rank wins, if it cannot be taken there; otherwise that move is
+    not legal like any other into check.
 
-    Pieces. A chick that walks to the far rank always becomes a hen; a hen that is taken comes to the hand as a chick. Pieces are dropped on any empty square: two
-    chicks on a file, a chick on the far rank (where it stays a chick that cannot move) and mate by a dropped chick are allowed.
+    Pieces. A chick that walks to the far rank always becomes a hen; a hen that is taken comes to
+    the hand as a chick. Pieces are dropped on any empty square: two chicks on a file, a chick on
+    the far rank (where it stays a chick that cannot move) and mate by a dropped chick are allowed.
 
-    A position that occurs a third time, with the same pieces in hand and the same side to move, is a draw, perpetual check or not; in the slim state of a search
-    tree the newest 32 positions count. Nothing before the position that `sfen` describes counts. A game of `max_moves` moves without another end is a draw.
+    A position that occurs a third time, with the same pieces in hand and the same side to move, is
+    a draw, perpetual check or not; in the slim state of a search tree the newest 32 positions
+    count. Nothing before the position that `sfen` describes counts. A game of `max_moves` moves
+    without another end is a draw.
     """
 
     max_moves: int = MAX_MOVES
@@ -81,7 +90,8 @@ class AnimalShogi(IdentityOnly):
         """Check the options.
 
         Raises:
-          ValueError: an option is out of range, or `sfen` is not a position; it is quoted with what is allowed.
+          ValueError: an option is out of range, or `sfen` is not a position; it is quoted with what
+            is allowed.
         """
         if not 1 <= self.max_moves <= MOST_MOVES:
             raise ValueError(f"max_moves {self.max_moves}: allowed are 1 to {MOST_MOVES}")
@@ -100,7 +110,8 @@ class AnimalShogi(IdentityOnly):
         return jax.tree.map(jnp.asarray, _host_state(position_sfen, self.max_moves))
 
     def from_positions(self, lines: Sequence[str]) -> AnimalShogiState:
-        """Return games that begin with positions in SFEN with four ranks, as numpy arrays [P, ...]. Host side.
+        """Return games that begin with positions in SFEN with four ranks, as numpy arrays [P, ...].
+        Host side.
 
         Raises:
           ValueError: a line is not a position of animal shogi; what is wrong is named.
@@ -111,7 +122,9 @@ class AnimalShogi(IdentityOnly):
         """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
         is_over = self.is_terminal(state)
         before = _seen(state)
-        seen = position.play(before, moves.decode(jnp.asarray(action, jnp.int32).astype(jnp.uint32)))
+        seen = position.play(
+            before, moves.decode(jnp.asarray(action, jnp.int32).astype(jnp.uint32))
+        )
         frame = position.pack(seen, position.plies(state.frames[0, 2]) + 1)
         key = jnp.stack(position.key(frame))
         num_moves = state.num_moves + 1
@@ -120,7 +133,9 @@ class AnimalShogi(IdentityOnly):
         times = 1 + jnp.minimum(same.sum(dtype=jnp.int32), THREEFOLD - 1)
         frame[2] = frame[2] | times.astype(jnp.uint32) << position.OCCURRENCES_BIT
         known = legal.legal(seen)
-        drawn = jnp.where(times >= THREEFOLD, 4, jnp.where(num_moves >= self.max_moves, 5, 0)).astype(jnp.int32)
+        drawn = jnp.where(
+            times >= THREEFOLD, 4, jnp.where(num_moves >= self.max_moves, 5, 0)
+        ).astype(jnp.int32)
         verdict = _verdict(known, seen)
         played = AnimalShogiState(
             frames=jnp.concatenate([jnp.stack(frame)[None], state.frames[:-1]]),
@@ -133,7 +148,9 @@ class AnimalShogi(IdentityOnly):
 
     def legal_action_mask(self, state: AnimalShogiState) -> Array:
         """Return bool[132]; all True once the game is over."""
-        starts = moves.start_squares(_seen(state), [state.targets[index] for index in range(legal.NUM_TARGETS)])
+        starts = moves.start_squares(
+            _seen(state), [state.targets[index] for index in range(legal.NUM_TARGETS)]
+        )
         everything = spread(self.is_terminal(state)) & BOARD
         return moves.action_mask([squares | everything for squares in starts])
 
@@ -146,8 +163,13 @@ class AnimalShogi(IdentityOnly):
         return state.ending != 0
 
     def rewards(self, state: AnimalShogiState) -> Array:
-        """Return float32[2] for the first and the second player: +1 for who has won and -1 for who has lost, else 0."""
-        signs = jnp.where(jnp.arange(2, dtype=jnp.int32) == self.to_play(state), jnp.float32(-1.0), jnp.float32(1.0))
+        """Return float32[2] for the first and the second player: +1 for who has won and -1 for who
+        has lost, else 0."""
+        signs = jnp.where(
+            jnp.arange(2, dtype=jnp.int32) == self.to_play(state),
+            jnp.float32(-1.0),
+            jnp.float32(1.0),
+        )
         is_won = (state.ending > 0) & (state.ending <= ENDINGS.index("try"))
         return jnp.where(is_won, signs, jnp.float32(0.0))
 
@@ -156,7 +178,8 @@ class AnimalShogi(IdentityOnly):
         return self.observe_frames(state.frames, self.to_play(state))
 
     def search_state(self, state: AnimalShogiState) -> AnimalShogiState:
-        """Return the state with the newest 32 positions: 396 bytes. Repetitions of older positions are not seen."""
+        """Return the state with the newest 32 positions: 396 bytes. Repetitions of older positions
+        are not seen."""
         return dataclasses.replace(state, keys=state.keys[:, :TREE_KEYS])
 
     def pack_frame(self, state: AnimalShogiState) -> Array:
@@ -168,11 +191,13 @@ class AnimalShogi(IdentityOnly):
         return encoding.planes_from_frames(frames, to_play)
 
     def format_action(self, state: AnimalShogiState, action: int) -> str:
-        """Return the move: b2b3, a3a4+, C@b2. An action that would leave the board is named by square and direction."""
+        """Return the move: b2b3, a3a4+, C@b2. An action that would leave the board is named by
+        square and direction."""
         return text.format_move(text.board_of_state(state), int(action))
 
     def format_board(self, state: AnimalShogiState) -> str:
-        """Return the diagram from the first player's side, with the pieces in hand, and the SFEN below it."""
+        """Return the diagram from the first player's side, with the pieces in hand, and the SFEN
+        below it."""
         return text.format_diagram(text.board_of_state(state))
 
 
@@ -183,8 +208,12 @@ def _seen(state: AnimalShogiState) -> position.Position:
 
 
 def _verdict(known: legal.Legal, seen: position.Position) -> Array:
-    """Return int32: the ending in ENDINGS that a position alone makes, or 0; the side to move has then lost."""
-    stuck, check, tried = (condition.astype(np.int32) for condition in (~known.can_move, known.in_check, legal.wins_by_trying(seen)))
+    """Return int32: the ending in ENDINGS that a position alone makes, or 0; the side to move has
+    then lost."""
+    stuck, check, tried = (
+        condition.astype(np.int32)
+        for condition in (~known.can_move, known.in_check, legal.wins_by_trying(seen))
+    )
     return tried * np.int32(3) + (np.int32(1) - tried) * stuck * (np.int32(2) - check)
 
 

@@ -1,7 +1,8 @@
 """Sets of squares of the 3x4 board as words of twelve bits.
 
-Square 3 * rank + file is one bit of a uint32 of any shape, of numpy or of JAX. The board is seen by the side to move: rank 0 is its own first rank, file 0 at
-its left hand. The other side sees it turned half round.
+Square 3 * rank + file is one bit of a uint32 of any shape, of numpy or of JAX. The board is seen by
+the side to move: rank 0 is its own first rank, file 0 at its left hand. The other side sees it
+turned half round.
 """
 
 from __future__ import annotations
@@ -29,9 +30,19 @@ def step(squares: Array, direction: Direction) -> Array:
 
 
 def turn(squares: Array) -> Array:
-    """Return the set seen from the other side of the board: the twelve bits in the opposite order."""
-    word = ((squares >> 9) & np.uint32(0o7)) | ((squares >> 3) & np.uint32(0o70)) | ((squares & np.uint32(0o70)) << 3) | ((squares & np.uint32(0o7)) << 9)
-    return ((word >> 2) & np.uint32(0o1111)) | (word & np.uint32(0o2222)) | ((word & np.uint32(0o1111)) << 2)
+    """Return the set seen from the other side of the board: the twelve bits in the opposite
+    order."""
+    word = (
+        ((squares >> 9) & np.uint32(0o7))
+        | ((squares >> 3) & np.uint32(0o70))
+        | ((squares & np.uint32(0o70)) << 3)
+        | ((squares & np.uint32(0o7)) << 9)
+    )
+    return (
+        ((word >> 2) & np.uint32(0o1111))
+        | (word & np.uint32(0o2222))
+        | ((word & np.uint32(0o1111)) << 2)
+    )
 
 
 def has_several(squares: Array) -> Array:

@@ -1,7 +1,9 @@
-"""Animal shogi in text: SFEN of four ranks, moves, diagrams. Host side only, with numpy instead of JAX.
+"""Animal shogi in text: SFEN of four ranks, moves, diagrams. Host side only, with numpy instead of
+JAX.
 
-Squares are a1 to c4, a at the first player's left, 1 at its own first rank. Pieces are C, E, G, L and H (chick, elephant, giraffe, lion, hen), small letters for the
-second player's. Moves are b2b3, with a + where a chick becomes a hen, and drops C@b2, as Fairy-Stockfish writes them.
+Squares are a1 to c4, a at the first player's left, 1 at its own first rank. Pieces are C, E, G, L
+and H (chick, elephant, giraffe, lion, hen), small letters for the second player's. Moves are b2b3,
+with a + where a chick becomes a hen, and drops C@b2, as Fairy-Stockfish writes them.
 """
 
 from __future__ import annotations
@@ -38,10 +40,12 @@ class Parsed(NamedTuple):
 
 
 def parse_sfen(sfen: str) -> Parsed:
-    """Read an SFEN of four ranks: pieces, side to move (b moves first), pieces in hand, move number, which may be missing.
+    """Read an SFEN of four ranks: pieces, side to move (b moves first), pieces in hand, move
+    number, which may be missing.
 
     Raises:
-      ValueError: it is not a position that the game can go on from; the SFEN is quoted and what is wrong with it.
+      ValueError: it is not a position that the game can go on from; the SFEN is quoted and what is
+        wrong with it.
     """
     try:
         return _parse(sfen)
@@ -60,13 +64,26 @@ def _parse(sfen: str) -> Parsed:
     if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= MAX_MOVE_NUMBER):
         raise ValueError(f"the move number is 1 to {MAX_MOVE_NUMBER}, not {number!r}")
     if (int(number) % 2 == 1) != (side == "b"):
-        raise ValueError(f"b is to move at odd move numbers and w at even ones, not {side!r} at {number}")
+        raise ValueError(
+            f"b is to move at odd move numbers and w at even ones, not {side!r} at {number}"
+        )
     own_hand, other_hand = (_parse_hand(hands, is_first) for is_first in (True, False))
     _check_set(pieces, hands)
     first = _word(sum(1 << square for square, piece in enumerate(pieces) if piece.isupper()))
     second = _word(sum(1 << square for square, piece in enumerate(pieces) if piece.islower()))
-    kinds = [_word(sum(1 << square for square, piece in enumerate(pieces) if LETTERS.index(piece.upper()) >> bit & 1)) for bit in range(3)]
-    seen = Position(first, second, (kinds[0], kinds[1], kinds[2]), _word(own_hand), _word(other_hand))
+    kinds = [
+        _word(
+            sum(
+                1 << square
+                for square, piece in enumerate(pieces)
+                if LETTERS.index(piece.upper()) >> bit & 1
+            )
+        )
+        for bit in range(3)
+    ]
+    seen = Position(
+        first, second, (kinds[0], kinds[1], kinds[2]), _word(own_hand), _word(other_hand)
+    )
     seen = _turned(seen) if side == "w" else seen
     _check_lions(seen)
     return Parsed(seen, _word(int(number) - 1))
@@ -81,7 +98,10 @@ def _parse_pieces(board: str) -> list[str]:
     for number, rank in zip(range(RANKS, 0, -1), ranks, strict=True):
         row = "".join("." * int(letter) if letter in "123" else letter for letter in rank)
         if wrong := set(row) - set("CEGLHceglh."):
-            raise ValueError(f"rank {number} has {min(wrong)!r}; pieces are CEGLH and ceglh, numbers 1 to {FILES}")
+            raise ValueError(
+                f"rank {number} has {min(wrong)!r}; pieces are CEGLH and ceglh, numbers 1 "
+                f"to {FILES}"
+            )
         if len(row) != FILES:
             raise ValueError(f"rank {number} has {len(row)} squares, not {FILES}")
         pieces = [*row, *pieces]
@@ -96,36 +116,53 @@ def _parse_hand(hands: str, is_first: bool) -> int:
     if hands == "-":
         return 0
     if not re.fullmatch(r"(2?[CEGceg])+", hands):
-        raise ValueError(f"pieces in hand are '-' or some of CEG and ceg, with a 2 before two of a kind, not {hands!r}")
+        raise ValueError(
+            f"pieces in hand are '-' or some of CEG and ceg, with a 2 before two of a "
+            f"kind, not {hands!r}"
+        )
     counts = dict.fromkeys("CEG", 0)
     for count, letter in re.findall(r"(2?)([CEGceg])", hands):
         if letter.isupper() == is_first:
             counts[letter.upper()] += int(count or 1)
-    return sum(min(count, positions.HAND_SIZE) << 2 * index for index, count in enumerate(counts.values()))
+    return sum(
+        min(count, positions.HAND_SIZE) << 2 * index for index, count in enumerate(counts.values())
+    )
 
 
 def _check_set(pieces: list[str], hands: str) -> None:
     """Refuse more pieces of a kind than a set has."""
     for letter in "CEG":
         board = sum(piece.upper() in (letter, "H" if letter == "C" else letter) for piece in pieces)
-        held = sum(int(count or 1) for count, piece in re.findall(r"(2?)([CEGceg])", hands) if piece.upper() == letter)
+        held = sum(
+            int(count or 1)
+            for count, piece in re.findall(r"(2?)([CEGceg])", hands)
+            if piece.upper() == letter
+        )
         if board + held > positions.HAND_SIZE:
-            raise ValueError(f"there are {board + held} pieces of the kind {letter}; a set has {positions.HAND_SIZE}")
+            raise ValueError(
+                f"there are {board + held} pieces of the kind {letter}; a set has "
+                f"{positions.HAND_SIZE}"
+            )
 
 
 def _turned(seen: Position) -> Position:
     """Return the position as the other side sees it."""
     ones, twos, fours = map(turn, seen.kinds)
-    return Position(turn(seen.other), turn(seen.own), (ones, twos, fours), seen.other_hand, seen.own_hand)
+    return Position(
+        turn(seen.other), turn(seen.own), (ones, twos, fours), seen.other_hand, seen.own_hand
+    )
 
 
 def _check_lions(seen: Position) -> None:
-    """Refuse a position in which the side that has moved gave its lion away, or the side to move has already come to the far rank."""
+    """Refuse a position in which the side that has moved gave its lion away, or the side to move
+    has already come to the far rank."""
     waiting = _turned(seen)
     if legal.legal(waiting).in_check[0]:
         raise ValueError("the side that is not to move is in check")
     if legal.wins_by_trying(waiting)[0]:
-        raise ValueError("the lion of the side to move is on its far rank: the game was over before")
+        raise ValueError(
+            "the lion of the side to move is on its far rank: the game was over before"
+        )
 
 
 def _word(value: int) -> Array:
@@ -134,7 +171,8 @@ def _word(value: int) -> Array:
 
 @dataclass(frozen=True)
 class Board:
-    """One position, for people: made from a state (`board_of_state`) or an SFEN (`board_of_sfen`), with moves as actions of `moves`."""
+    """One position, for people: made from a state (`board_of_state`) or an SFEN (`board_of_sfen`),
+    with moves as actions of `moves`."""
 
     position: Position
     """from the mover's side; numpy words uint32[1]"""
@@ -152,26 +190,41 @@ class Board:
 
     @functools.cached_property
     def pieces(self) -> str:
-        """The letters of the twelve squares from a1, seen from the first player's side; a dot for an empty one."""
+        """The letters of the twelve squares from a1, seen from the first player's side; a dot for
+        an empty one."""
         seen = _turned(self.position) if self.is_second else self.position
         first, *kinds = (int(word[0]) for word in (seen.own, *seen.kinds))
-        letters = [LETTERS[sum((kind >> square & 1) << bit for bit, kind in enumerate(kinds))] for square in range(NUM_SQUARES)]
-        return "".join(letter if first >> square & 1 else letter.lower() for square, letter in enumerate(letters))
+        letters = [
+            LETTERS[sum((kind >> square & 1) << bit for bit, kind in enumerate(kinds))]
+            for square in range(NUM_SQUARES)
+        ]
+        return "".join(
+            letter if first >> square & 1 else letter.lower()
+            for square, letter in enumerate(letters)
+        )
 
     @property
     def hands(self) -> tuple[dict[str, int], dict[str, int]]:
         """How many pieces of each letter the first and the second player have in hand."""
         pair = (self.position.own_hand, self.position.other_hand)
-        first, second = ({LETTERS[code]: int(positions.hand_count(hand, code)[0]) for code in positions.HAND_KINDS} for hand in pair)
+        first, second = (
+            {
+                LETTERS[code]: int(positions.hand_count(hand, code)[0])
+                for code in positions.HAND_KINDS
+            }
+            for hand in pair
+        )
         return (second, first) if self.is_second else (first, second)
 
     def view(self, square: int) -> int:
-        """Return a square's number as the mover counts it, for its number from a1, and the other way round."""
+        """Return a square's number as the mover counts it, for its number from a1, and the other
+        way round."""
         return NUM_SQUARES - 1 - square if self.is_second else square
 
     @functools.cached_property
     def actions(self) -> tuple[int, ...]:
-        """The legal actions in rising order; those of a lion that has tried before are not looked at."""
+        """The legal actions in rising order; those of a lion that has tried before are not looked
+        at."""
         return tuple(moves.host_actions(moves.start_squares(self.position, self.rules.targets)))
 
     @functools.cached_property
@@ -181,7 +234,10 @@ class Board:
 
     def after(self, action: int) -> Board:
         """Return the board after a legal action."""
-        return Board(positions.play(self.position, moves.decode(np.array([action], np.uint32))), self.plies + 1)  # type: ignore[arg-type]
+        return Board(
+            positions.play(self.position, moves.decode(np.array([action], np.uint32))),
+            self.plies + 1,
+        )  # type: ignore[arg-type]
 
 
 def board_of_sfen(sfen: str) -> Board:
@@ -197,7 +253,9 @@ def board_of_sfen(sfen: str) -> Board:
 def board_of_state(state: Any) -> Board:
     """Return the board of one `AnimalShogiState`."""
     frame = list(np.asarray(state.frames)[0].reshape(-1, 1))
-    return Board(positions.unpack(frame, positions.is_second(frame[2])), int(positions.plies(frame[2])[0]))
+    return Board(
+        positions.unpack(frame, positions.is_second(frame[2])), int(positions.plies(frame[2])[0])
+    )
 
 
 def format_sfen(board: Board) -> str:
@@ -205,13 +263,19 @@ def format_sfen(board: Board) -> str:
     first, second = board.hands
     pairs = [*first.items(), *((letter.lower(), count) for letter, count in second.items())]
     hands = "".join(("2" if count == 2 else "") + letter for letter, count in pairs if count)
-    return f"{format_ranks(board.pieces, FILES)} {'w' if board.is_second else 'b'} {hands or '-'} {board.plies + 1}"
+    return (
+        f"{format_ranks(board.pieces, FILES)} {'w' if board.is_second else 'b'} {hands or '-'} "
+        f"{board.plies + 1}"
+    )
 
 
 def format_move(board: Board, action: int) -> str:
-    """Return a move: b2b3, a3a4+, C@b2. An action that would leave the board is "a1 by -1+1" (files to the mover's right, ranks)."""
+    """Return a move: b2b3, a3a4+, C@b2. An action that would leave the board is "a1 by -1+1" (files
+    to the mover's right, ranks)."""
     if not 0 <= action < moves.NUM_ACTIONS:
-        raise ValueError(f"action {action} is not one of animal shogi: 0 to {moves.NUM_ACTIONS - 1}")
+        raise ValueError(
+            f"action {action} is not one of animal shogi: 0 to {moves.NUM_ACTIONS - 1}"
+        )
     square, plane = divmod(action, moves.NUM_PLANES)
     start = _name(board.view(square))
     if plane >= moves.DROP_PLANES:
@@ -219,7 +283,9 @@ def format_move(board: Board, action: int) -> str:
     files, forward = COMPASS[plane]
     if not (0 <= square % FILES + files < FILES and 0 <= square // FILES + forward < RANKS):
         return f"{start} by {files:+d}{forward:+d}"
-    promotes = board.pieces[board.view(square)].upper() == "C" and square // FILES + forward == RANKS - 1
+    promotes = (
+        board.pieces[board.view(square)].upper() == "C" and square // FILES + forward == RANKS - 1
+    )
     return start + _name(board.view(square + FILES * forward + files)) + ("+" if promotes else "")
 
 
@@ -239,6 +305,14 @@ def _name(square: int) -> str:
 
 
 def format_diagram(board: Board) -> str:
-    """Return the board from the first player's side with coordinates, the pieces in hand of both, and the SFEN below it."""
+    """Return the board from the first player's side with coordinates, the pieces in hand of both,
+    and the SFEN below it."""
     first, second = map(format_held, board.hands)
-    return "\n".join([f"second player in hand: {second}", *diagram_rows(board.pieces, FILES), f"first player in hand: {first}", format_sfen(board)])
+    return "\n".join(
+        [
+            f"second player in hand: {second}",
+            *diagram_rows(board.pieces, FILES),
+            f"first player in hand: {first}",
+            format_sfen(board),
+        ]
+    )

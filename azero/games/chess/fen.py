@@ -19,7 +19,12 @@ LETTERS = ".PNBRQK"
 """Kinds by their codes; White's are capitals."""
 MAX_FULL_MOVES = 100_000
 """Largest move number that a game may begin with."""
-_CASTLING = {"K": ("White", 4, 7), "Q": ("White", 4, 0), "k": ("Black", 60, 63), "q": ("Black", 60, 56)}
+_CASTLING = {
+    "K": ("White", 4, 7),
+    "Q": ("White", 4, 0),
+    "k": ("Black", 60, 63),
+    "q": ("Black", 60, 56),
+}
 """Letter of a right: colour, squares of king and rook."""
 
 
@@ -27,7 +32,8 @@ class Parsed(NamedTuple):
     """What a FEN says; uint32[1] numpy arrays."""
 
     position: Position
-    """from the mover's side; the en-passant file is that of any double step, whether it can be taken or not"""
+    """from the mover's side; the en-passant file is that of any double step, whether it can be
+    taken or not"""
     plies: Array
     clock: Array
 
@@ -36,12 +42,15 @@ def parse_fen(fen: str) -> Parsed:
     """Read a FEN of four to six fields; the counts may be missing.
 
     Raises:
-      ValueError: it is not a position that chess can go on from; the FEN is quoted and what is wrong with it.
+      ValueError: it is not a position that chess can go on from; the FEN is quoted and what is
+        wrong with it.
     """
     try:
         return _parse(fen)
     except ValueError as error:
-        raise ValueError(f"{shorten(repr(fen))} is not a chess position in FEN: {shorten(error)}") from None
+        raise ValueError(
+            f"{shorten(repr(fen))} is not a chess position in FEN: {shorten(error)}"
+        ) from None
 
 
 def _parse(fen: str) -> Parsed:
@@ -49,14 +58,22 @@ def _parse(fen: str) -> Parsed:
     pieces = parse_pieces(fields.pieces, 8)
     rights = _parse_castling(fields.castling, pieces)
     file = _parse_passing(fields.passing, fields.side, pieces)
-    parsed = Parsed(position_of(pieces, fields.side, rights, file), word(fields.plies), word(min(fields.clock, CLOCK_MAX)))
+    parsed = Parsed(
+        position_of(pieces, fields.side, rights, file),
+        word(fields.plies),
+        word(min(fields.clock, CLOCK_MAX)),
+    )
     check_waiting(mirrored(parsed.position))
     return parsed
 
 
 def letters_of(position: Position, is_black: bool, squares: Iterable[int]) -> str:
-    """Return the letters of the pieces on `squares`, which count from the mover's side; a dot for an empty one. `is_black` says whose side that is."""
-    own, other, *kinds = (int(held.low[0]) | int(held.high[0]) << 32 for held in (position.own, position.other, *position.kinds))
+    """Return the letters of the pieces on `squares`, which count from the mover's side; a dot for
+    an empty one. `is_black` says whose side that is."""
+    own, other, *kinds = (
+        int(held.low[0]) | int(held.high[0]) << 32
+        for held in (position.own, position.other, *position.kinds)
+    )
     white, pieces = other if is_black else own, []
     for square in squares:
         letter = LETTERS[sum((kind >> square & 1) << bit for bit, kind in enumerate(kinds))]
@@ -85,30 +102,45 @@ def split_fen(fen: str) -> Fields:
     """
     fields = fen.split()
     if not 4 <= len(fields) <= 6:
-        raise ValueError(f"it has {len(fields)} fields; 6 are needed (pieces, side, castling, en passant, half-moves, move)")
-    board, side, castling, passing, clock_text, number_text = (*fields, "0", "1")[:6] if len(fields) < 6 else fields
+        raise ValueError(
+            f"it has {len(fields)} fields; 6 are needed (pieces, side, castling, en "
+            f"passant, half-moves, move)"
+        )
+    board, side, castling, passing, clock_text, number_text = (
+        (*fields, "0", "1")[:6] if len(fields) < 6 else fields
+    )
     if side not in ("w", "b"):
         raise ValueError(f"the side to move is w or b, not {side!r}")
-    clock, number = _count(clock_text, "half-move clock"), max(1, _count(number_text, "move number"))
+    clock, number = (
+        _count(clock_text, "half-move clock"),
+        max(1, _count(number_text, "move number")),
+    )
     if number > MAX_FULL_MOVES:
         raise ValueError(f"the move number {number} is above {MAX_FULL_MOVES}")
     return Fields(board, side, castling, passing, clock, 2 * (number - 1) + (side == "b"))
 
 
 def parse_pieces(board: str, size: int) -> list[str]:
-    """Return the letters of the squares of a board of `size` ranks and files from a1, a dot for an empty one.
+    """Return the letters of the squares of a board of `size` ranks and files from a1, a dot for an
+    empty one.
 
     Raises:
-      ValueError: it is not such a board with a king on each side, not next to each other, and no pawn on the first or the last rank.
+      ValueError: it is not such a board with a king on each side, not next to each other, and no
+        pawn on the first or the last rank.
     """
     ranks = board.split("/")
     if len(ranks) != size:
         raise ValueError(f"there are {len(ranks)} ranks, not {size}")
     pieces: list[str] = []
     for number, rank in zip(range(size, 0, -1), ranks, strict=True):
-        row = "".join("." * int(letter) if letter in "12345678"[:size] else letter for letter in rank)
+        row = "".join(
+            "." * int(letter) if letter in "12345678"[:size] else letter for letter in rank
+        )
         if wrong := set(row) - set("PNBRQKpnbrqk."):
-            raise ValueError(f"rank {number} has {min(wrong)!r}; pieces are PNBRQK and pnbrqk, numbers 1 to {size}")
+            raise ValueError(
+                f"rank {number} has {min(wrong)!r}; pieces are PNBRQK and pnbrqk, numbers "
+                f"1 to {size}"
+            )
         if len(row) != size:
             raise ValueError(f"rank {number} has {len(row)} squares, not {size}")
         pieces = [*row, *pieces]
@@ -133,7 +165,10 @@ def _parse_castling(castling: str, pieces: list[str]) -> int:
         colour, king, rook = _CASTLING[letter]
         king_letter, rook_letter = ("K", "R") if colour == "White" else ("k", "r")
         if pieces[king] != king_letter or pieces[rook] != rook_letter:
-            raise ValueError(f"{colour} cannot castle {letter!r} without king on {square_name(king)} and rook on {square_name(rook)}")
+            raise ValueError(
+                f"{colour} cannot castle {letter!r} without king on {square_name(king)} "
+                f"and rook on {square_name(rook)}"
+            )
     return sum(1 << "KQkq".index(letter) for letter in castling)
 
 
@@ -143,7 +178,9 @@ def _parse_passing(passing: str, side: str, pieces: list[str]) -> int:
         return 0
     rank, step, pawn = ("6", -8, "p") if side == "w" else ("3", 8, "P")
     if len(passing) != 2 or passing[0] not in "abcdefgh" or passing[1] != rank:
-        raise ValueError(f"the en-passant square is '-' or on rank {rank} with {side} to move, not {passing!r}")
+        raise ValueError(
+            f"the en-passant square is '-' or on rank {rank} with {side} to move, not {passing!r}"
+        )
     square = parse_square(passing)
     if pieces[square + step] != pawn or pieces[square] != "." or pieces[square - step] != ".":
         raise ValueError(f"no pawn can have just stepped over the en-passant square {passing}")
@@ -164,19 +201,37 @@ def position_of(pieces: list[str], side: str, rights: int, file: int) -> Positio
         return Squares(word(bits & 0xFFFFFFFF), word(bits >> 32))
 
     black = spread(word(side == "b") != 0)
-    white_pieces, black_pieces = squares([piece.isupper() for piece in pieces]), squares([piece.islower() for piece in pieces])
-    planes = [squares([bool(LETTERS.index(piece.upper()) >> bit & 1) for piece in pieces]) for bit in range(3)]
-    white_pieces, black_pieces, *kinds = (choose(black, mirror(plane), plane) for plane in (white_pieces, black_pieces, *planes))
+    white_pieces, black_pieces = (
+        squares([piece.isupper() for piece in pieces]),
+        squares([piece.islower() for piece in pieces]),
+    )
+    planes = [
+        squares([bool(LETTERS.index(piece.upper()) >> bit & 1) for piece in pieces])
+        for bit in range(3)
+    ]
+    white_pieces, black_pieces, *kinds = (
+        choose(black, mirror(plane), plane) for plane in (white_pieces, black_pieces, *planes)
+    )
     own_rights = rights if side == "w" else (rights >> 2 | rights << 2) & 15
     return Position(
-        choose(black, black_pieces, white_pieces), choose(black, white_pieces, black_pieces), (kinds[0], kinds[1], kinds[2]), word(own_rights), word(file)
+        choose(black, black_pieces, white_pieces),
+        choose(black, white_pieces, black_pieces),
+        (kinds[0], kinds[1], kinds[2]),
+        word(own_rights),
+        word(file),
     )
 
 
 def mirrored(position: Position) -> Position:
     """Return the position as the side that is not to move sees it, without its rights."""
     nothing = word(0)
-    return Position(mirror(position.other), mirror(position.own), tuple(map(mirror, position.kinds)), nothing, nothing)  # type: ignore[arg-type]
+    return Position(
+        mirror(position.other),
+        mirror(position.own),
+        tuple(map(mirror, position.kinds)),
+        nothing,
+        nothing,
+    )  # type: ignore[arg-type]
 
 
 def check_waiting(waiting: Position) -> None:

@@ -1,8 +1,10 @@
 """The legal moves of a position, as the squares that can be reached in each direction.
 
-A piece reaches a square in at most one way per compass direction: whoever stands first on the line behind it. So eight sets of squares for the compass
-directions (of queens, rooks, bishops, kings, pawns, and castling as two squares of the king) and eight for the knight's jumps hold every legal move, and no
-move is made to see whether it leaves the king in check: pinned pieces keep to their line, and in check a move has to end between king and checker or on it.
+A piece reaches a square in at most one way per compass direction: whoever stands first on the line
+behind it. So eight sets of squares for the compass directions (of queens, rooks, bishops, kings,
+pawns, and castling as two squares of the king) and eight for the knight's jumps hold every legal
+move, and no move is made to see whether it leaves the king in check: pinned pieces keep to their
+line, and in check a move has to end between king and checker or on it.
 """
 
 from __future__ import annotations
@@ -12,8 +14,30 @@ from typing import NamedTuple
 import numpy as np
 
 from azero.games.chess.position import KING, KNIGHT, PAWN, Position
-from azero.games.chess.squares import KNIGHT_JUMPS, Squares, compute_once, constant, fill, step, steps
-from azero.games.compass import COMPASS, NE, NW, SE, SW, E, Guard, N, W, guard_of, opposite, spread, union
+from azero.games.chess.squares import (
+    KNIGHT_JUMPS,
+    Squares,
+    compute_once,
+    constant,
+    fill,
+    step,
+    steps,
+)
+from azero.games.compass import (
+    COMPASS,
+    NE,
+    NW,
+    SE,
+    SW,
+    E,
+    Guard,
+    N,
+    W,
+    guard_of,
+    opposite,
+    spread,
+    union,
+)
 from azero.types import Array
 
 NUM_TARGETS = 16
@@ -45,13 +69,15 @@ class _Lines(NamedTuple):
     sight: list[Squares]
     """what the king sees, up to and with the first piece"""
     fire: list[Squares]
-    """the enemy's sliders of that direction and the empty squares they pass, the king not in the way"""
+    """the enemy's sliders of that direction and the empty squares they pass, the king not in the
+    way"""
     hits: list[Squares]
     """the squares that they attack"""
 
 
 def legal(position: Position) -> Legal:
-    """Return the legal moves of a position, whose en-passant file may be that of any double step."""
+    """Return the legal moves of a position, whose en-passant file may be that of any double
+    step."""
     lines = _lines(position)
     guard = _guard(position, lines)
     targets, passing = _targets(position, lines, guard)
@@ -66,10 +92,18 @@ def _sliders(position: Position, direction: int) -> Squares:
 def _lines(position: Position) -> _Lines:
     king, empty = position.kind(KING) & position.own, ~position.occupied
     rays = [fill(king, empty, direction) for direction in COMPASS]
-    fire = [fill(_sliders(position, index) & position.other, empty | king, direction) for index, direction in enumerate(COMPASS)]
+    fire = [
+        fill(_sliders(position, index) & position.other, empty | king, direction)
+        for index, direction in enumerate(COMPASS)
+    ]
     computed_once = compute_once(*rays, *fire)
-    sight = [step(ray, direction) for ray, direction in zip(computed_once[:8], COMPASS, strict=True)]
-    hits = [step(squares, direction) for squares, direction in zip(computed_once[8:], COMPASS, strict=True)]
+    sight = [
+        step(ray, direction) for ray, direction in zip(computed_once[:8], COMPASS, strict=True)
+    ]
+    hits = [
+        step(squares, direction)
+        for squares, direction in zip(computed_once[8:], COMPASS, strict=True)
+    ]
     return _Lines(sight, computed_once[8:], hits)
 
 
@@ -78,12 +112,16 @@ def _guard(position: Position, lines: _Lines) -> Guard[Squares]:
     pawns, knights = position.kind(PAWN) & other, position.kind(KNIGHT) & other
     near = steps(position.kind(KING) & other, COMPASS)
     attacks = union([near, steps(knights, KNIGHT_JUMPS), steps(pawns, (COMPASS[SE], COMPASS[SW]))])
-    jumpers = (knights & steps(king, KNIGHT_JUMPS)) | (pawns & steps(king, (COMPASS[NE], COMPASS[NW])))
+    jumpers = (knights & steps(king, KNIGHT_JUMPS)) | (
+        pawns & steps(king, (COMPASS[NE], COMPASS[NW]))
+    )
     runners = [_sliders(position, direction) & other for direction in range(8)]
     return guard_of(position.own, lines, runners, attacks, jumpers, _BOARD, compute_once)
 
 
-def _targets(position: Position, lines: _Lines, guard: Guard[Squares]) -> tuple[list[Squares], Array]:
+def _targets(
+    position: Position, lines: _Lines, guard: Guard[Squares]
+) -> tuple[list[Squares], Array]:
     own, empty = position.own, ~position.occupied
     king, pawns = position.kind(KING) & own, position.kind(PAWN) & own
     unpinned = guard.unpinned
@@ -91,7 +129,10 @@ def _targets(position: Position, lines: _Lines, guard: Guard[Squares]) -> tuple[
     targets = []
     for index, direction in enumerate(COMPASS):
         movable = unpinned | guard.pinned[index % 4]
-        reached = step(fill(_sliders(position, index) & own & movable, empty, direction), direction) & may_go
+        reached = (
+            step(fill(_sliders(position, index) & own & movable, empty, direction), direction)
+            & may_go
+        )
         if index == N:
             reached = reached | _pushes(pawns & movable, empty) & guard.answers
         elif index in (NE, NW):
@@ -103,7 +144,9 @@ def _targets(position: Position, lines: _Lines, guard: Guard[Squares]) -> tuple[
         targets.append(step(position.kind(KNIGHT) & own & unpinned, jump) & may_go)
     passing = _NOTHING
     for index in (NE, NW):
-        taking = _passing(position, lines, guard, pawns & (unpinned | guard.pinned[index % 4]), index)
+        taking = _passing(
+            position, lines, guard, pawns & (unpinned | guard.pinned[index % 4]), index
+        )
         targets[index], passing = targets[index] | taking, passing | taking
     return targets, passing.high >> 8
 
@@ -115,7 +158,8 @@ def _pushes(pawns: Squares, empty: Squares) -> Squares:
 
 
 def _castling(position: Position, guard: Guard[Squares], is_short: bool) -> Squares:
-    """Return the king's square after castling, if it may: it is not in check and crosses no attacked square, and nothing stands between it and the rook."""
+    """Return the king's square after castling, if it may: it is not in check and crosses no
+    attacked square, and nothing stands between it and the rook."""
     path, between = (_SHORT_PATH, _SHORT_PATH) if is_short else (_LONG_PATH, _LONG_EMPTY)
     blocked = (position.occupied & between) | (guard.attacked & path) | guard.checkers
     has_right = position.castling & np.uint32(1 if is_short else 2)
@@ -123,11 +167,14 @@ def _castling(position: Position, guard: Guard[Squares], is_short: bool) -> Squa
     return constant(1 << (6 if is_short else 2)).when(allowed)
 
 
-def _passing(position: Position, lines: _Lines, guard: Guard[Squares], pawns: Squares, direction: int) -> Squares:
+def _passing(
+    position: Position, lines: _Lines, guard: Guard[Squares], pawns: Squares, direction: int
+) -> Squares:
     """Return the square on rank 6 where one of `pawns`, moving in `direction`, may take in passing.
 
-    Two pieces leave lines at once. The taker keeps to its pin like any piece. The taken pawn may shield the king on a diagonal, or both together on their rank: then
-    the king's view ends on one of the two, and so does a rook's or queen's from the other side.
+    Two pieces leave lines at once. The taker keeps to its pin like any piece. The taken pawn may
+    shield the king on a diagonal, or both together on their rank: then the king's view ends on one
+    of the two, and so does a rook's or queen's from the other side.
     """
     files = position.en_passant
     file_word = files << 8
@@ -135,6 +182,11 @@ def _passing(position: Position, lines: _Lines, guard: Guard[Squares], pawns: Sq
     taker = step(end, COMPASS[opposite(direction)]) & pawns
     pair = taker | taken
     diagonal = union(lines.sight[d] & lines.hits[opposite(d)] for d in range(1, 8, 2)) & taken
-    on_rank = [~(lines.sight[d] & pair).is_empty() & ~(lines.hits[opposite(d)] & pair).is_empty() for d in (E, W)]
+    on_rank = [
+        ~(lines.sight[d] & pair).is_empty() & ~(lines.hits[opposite(d)] & pair).is_empty()
+        for d in (E, W)
+    ]
     answers = ~(guard.answers & (end | taken)).is_empty()
-    return end.when(spread(~taker.is_empty() & diagonal.is_empty() & ~on_rank[0] & ~on_rank[1] & answers))
+    return end.when(
+        spread(~taker.is_empty() & diagonal.is_empty() & ~on_rank[0] & ~on_rank[1] & answers)
+    )

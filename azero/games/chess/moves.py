@@ -1,11 +1,13 @@
 """The 8 x 8 x 73 code of moves (AZ, supplement, 'Representation', Table S2).
 
-action = 73 * square + plane. The square is where the piece stands, from the mover's side: 8 * rank + file, so that 0 is White's a1 and Black's a8. Planes:
-    0-55   queen's moves: 7 * direction + distance - 1, the directions N NE E SE S SW W NW, the distances 1 to 7
-    56-63  knight's jumps, clockwise from north-north-east
-    64-72  underpromotions: 64 + 3 * direction + kind, the directions NW N NE, the kinds knight, bishop, rook
-North is forward for the mover. A pawn that goes to the last rank by a queen's move becomes a queen; castling is the king's move by two squares. (The paper names
-the planes; their order here is that of its list.)
+action = 73 * square + plane. The square is where the piece stands, from the mover's side: 8 * rank
+    + file, so that 0 is White's a1 and Black's a8. Planes: 0-55   queen's moves: 7 * direction +
+    distance - 1, the directions N NE E SE S SW W NW, the distances 1 to 7 56-63  knight's jumps,
+    clockwise from north-north-east 64-72  underpromotions: 64 + 3 * direction + kind, the
+    directions NW N NE, the kinds knight, bishop, rook
+North is forward for the mover. A pawn that goes to the last rank by a queen's move becomes a queen;
+castling is the king's move by two squares. (The paper names the planes; their order here is that of
+its list.)
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ NUM_ACTIONS = 64 * NUM_PLANES
 KNIGHT_PLANES, UNDERPROMOTION_PLANES = 56, 64
 UNDERPROMOTION_DIRECTIONS = (NW, N, NE)
 MAX_LEGAL_MOVES = 218
-"""Most legal moves of any reachable position known (R6R/3Q4/1Q4Q1/4Q3/2Q4Q/Q4Q2/pp1Q4/kBNN1KB1 w - - 0 1)."""
+"""Most legal moves of any reachable position known (R6R/3Q4/1Q4Q1/4Q3/2Q4Q/Q4Q2/pp1Q4/kBNN1KB1 w -
+- 0 1)."""
 
 _BEFORE_LAST_RANK = constant(0xFF << 48)
 
@@ -40,15 +43,23 @@ def plane_of(direction: Direction, distance: int = 1) -> int:
 
 
 def plane_moves() -> list[tuple[int, int, int]]:
-    """Return for each plane how many files and ranks a piece moves, and the code of the kind for an underpromotion, else 0."""
-    queens = [(files * distance, ranks * distance, 0) for files, ranks in COMPASS for distance in range(1, 8)]
+    """Return for each plane how many files and ranks a piece moves, and the code of the kind for an
+    underpromotion, else 0."""
+    queens = [
+        (files * distance, ranks * distance, 0)
+        for files, ranks in COMPASS
+        for distance in range(1, 8)
+    ]
     jumps = [(files, ranks, 0) for files, ranks in KNIGHT_JUMPS]
-    promotions = [(*COMPASS[direction], code) for direction in UNDERPROMOTION_DIRECTIONS for code in (2, 3, 4)]
+    promotions = [
+        (*COMPASS[direction], code) for direction in UNDERPROMOTION_DIRECTIONS for code in (2, 3, 4)
+    ]
     return queens + jumps + promotions
 
 
 def decode(action: Array) -> Move:
-    """Return the move of actions uint32, from the mover's side. The end of a move that would leave the board is some other square."""
+    """Return the move of actions uint32, from the mover's side. The end of a move that would leave
+    the board is some other square."""
     square, plane = action // np.uint32(NUM_PLANES), action % np.uint32(NUM_PLANES)
     line, distance = plane // np.uint32(7), plane % np.uint32(7) + np.uint32(1)
     offset = plane & np.uint32(0)
@@ -69,14 +80,27 @@ def _offset(files: int, ranks: int) -> np.uint32:
 
 
 def start_squares(position: Position, targets: Sequence[Squares]) -> list[Squares]:
-    """Return for each of the 73 planes the squares from which a legal move of that plane starts (`targets` of `legal.legal`)."""
-    pieces = (position.own, ~position.occupied, position.kind(PAWN) & _BEFORE_LAST_RANK, position.kind(KNIGHT))
+    """Return for each of the 73 planes the squares from which a legal move of that plane starts
+    (`targets` of `legal.legal`)."""
+    pieces = (
+        position.own,
+        ~position.occupied,
+        position.kind(PAWN) & _BEFORE_LAST_RANK,
+        position.kind(KNIGHT),
+    )
     own, empty, pawns, knights, *targets = compute_once(*pieces, *targets)
     reached, passed = targets[:8], []
     for _ in range(7):
-        passed += compute_once(*(step(squares, (-files, -ranks)) for squares, (files, ranks) in zip(reached, COMPASS, strict=True)))
+        passed += compute_once(
+            *(
+                step(squares, (-files, -ranks))
+                for squares, (files, ranks) in zip(reached, COMPASS, strict=True)
+            )
+        )
         reached = [squares & empty for squares in passed[-8:]]
-    planes = [passed[8 * distance + direction] & own for direction in range(8) for distance in range(7)]
+    planes = [
+        passed[8 * distance + direction] & own for direction in range(8) for distance in range(7)
+    ]
     for squares, (files, ranks) in zip(targets[8:], KNIGHT_JUMPS, strict=True):
         planes.append(step(squares, (-files, -ranks)) & own & knights)
     for direction in UNDERPROMOTION_DIRECTIONS:
@@ -88,7 +112,8 @@ def action_mask(planes: Sequence[Squares]) -> Array:
     """Return bool[B, 4672] of the 73 sets of `start_squares`, words uint32[B]."""
     words = jnp.stack([squares.low for squares in planes] + [squares.high for squares in planes])
     words = batch_first(jax.lax.optimization_barrier(words))
-    # Sixteen half ranks are unpacked one by one: XLA keeps their joining apart from what is done with the mask, and vectorises both.
+    # Sixteen half ranks are unpacked one by one: XLA keeps their joining apart from what is done
+    # with the mask, and vectorises both.
     chunks = []
     for first in range(0, 64, 4):
         half = words[:, None, NUM_PLANES * (first // 32) : NUM_PLANES * (first // 32 + 1)]
@@ -98,7 +123,8 @@ def action_mask(planes: Sequence[Squares]) -> Array:
 
 
 def host_actions(planes: Sequence[Squares]) -> list[int]:
-    """Return the legal actions, in rising order, of the 73 sets of one position, words numpy uint32[1]."""
+    """Return the legal actions, in rising order, of the 73 sets of one position, words numpy
+    uint32[1]."""
     words = np.array([[int(squares.low[0]), int(squares.high[0])] for squares in planes], np.uint32)
     bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
     return np.flatnonzero(bits.reshape(NUM_PLANES, 64).T.reshape(-1)).tolist()

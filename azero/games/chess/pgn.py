@@ -1,4 +1,5 @@
-"""Chess games in portable game notation (PGN standard, 1994; import format in, export format out). Host side only."""
+"""Chess games in portable game notation (PGN standard, 1994; import format in, export format out).
+Host side only."""
 
 from __future__ import annotations
 
@@ -47,11 +48,14 @@ def read_games(path: str | Path) -> Iterator[GameRecord]:
     """Yield the games of a .pgn or .pgn.gz file.
 
     Raises:
-      ValueError: the file has another suffix or cannot be read, or a game is not valid; the place and the reason are named.
+      ValueError: the file has another suffix or cannot be read, or a game is not valid; the place
+        and the reason are named.
     """
     path = Path(path)
     if not path.name.endswith(SUFFIXES):
-        raise ValueError(f"{path.name} is not a file of chess games: the suffixes are {', '.join(SUFFIXES)}")
+        raise ValueError(
+            f"{path.name} is not a file of chess games: the suffixes are {', '.join(SUFFIXES)}"
+        )
     try:
         with path.open("rb") as file:
             budget = Budget(path.name, path.stat().st_size)
@@ -62,10 +66,12 @@ def read_games(path: str | Path) -> Iterator[GameRecord]:
 
 
 def parse_games(content: str, name: str) -> Iterator[GameRecord]:
-    """Yield the games of PGN text, without comments, annotations and variations; `name` says where it comes from.
+    """Yield the games of PGN text, without comments, annotations and variations; `name` says where
+    it comes from.
 
     Raises:
-      ValueError: the text is not PGN, or a move is not legal; `name`, the number of the game and the line are quoted.
+      ValueError: the text is not PGN, or a move is not legal; `name`, the number of the game and
+        the line are quoted.
     """
     tags: dict[str, str] = {}
     moves: list[str] = []
@@ -78,7 +84,9 @@ def parse_games(content: str, name: str) -> Iterator[GameRecord]:
         match = _TOKEN.match(content, place)
         if match is None:
             line = content.count("\n", 0, place) + 1
-            raise ValueError(f"{name} game {number}, line {line}: {content[place : place + 20]!r} is not PGN")
+            raise ValueError(
+                f"{name} game {number}, line {line}: {content[place : place + 20]!r} is not PGN"
+            )
         place = match.end()
         depth += (match["open"] is not None) - (match["close"] is not None)
         if depth < 0:
@@ -118,7 +126,13 @@ def _record(name: str, tags: dict[str, str], moves: list[str], result: str) -> G
     return GameRecord(name=name, tags=tags, fen=fen, actions=tuple(actions), result=result)
 
 
-def format_pgn(actions: Sequence[int], tags: Mapping[str, str] | None = None, result: str = "*", fen: str = START, comments: Sequence[str] = ()) -> str:
+def format_pgn(
+    actions: Sequence[int],
+    tags: Mapping[str, str] | None = None,
+    result: str = "*",
+    fen: str = START,
+    comments: Sequence[str] = (),
+) -> str:
     """Return a game as PGN text.
 
     Args:
@@ -132,17 +146,30 @@ def format_pgn(actions: Sequence[int], tags: Mapping[str, str] | None = None, re
     if fen != START:
         given |= {"SetUp": "1", "FEN": fen}
     names = [*ROSTER, *(name for name in given if name not in ROSTER)]
-    header = [f'[{name} "{_escape(given.get(name, "????.??.??" if name == "Date" else "?"))}"]' for name in names]
+    header = [
+        f'[{name} "{_escape(given.get(name, "????.??.??" if name == "Date" else "?"))}"]'
+        for name in names
+    ]
     board = board_of_fen(fen)
     words: list[str] = []
     for ply, action in enumerate(actions):
-        if not board.is_black or ply == 0 or words[-1].endswith("}"):  # Black's move has its number after a comment (section 8.2.2.2)
+        if (
+            not board.is_black or ply == 0 or words[-1].endswith("}")
+        ):  # Black's move has its number after a comment (section 8.2.2.2)
             words.append(f"{board.plies // 2 + 1}." + ("" if not board.is_black else ".."))
         words.append(format_san(board, action))
         if comment := comments[ply] if ply < len(comments) else "":
             words.append("{" + comment.replace("}", ")") + "}")
         board = board.after(action)
-    return "\n".join([*header, "", *textwrap.wrap(" ".join([*words, result]), 79, break_on_hyphens=False), "", ""])
+    return "\n".join(
+        [
+            *header,
+            "",
+            *textwrap.wrap(" ".join([*words, result]), 79, break_on_hyphens=False),
+            "",
+            "",
+        ]
+    )
 
 
 def _escape(text: str) -> str:

@@ -1,10 +1,13 @@
-"""A chess position: packed as the words of a frame, unpacked as seen by the side to move, and changed by a move.
+"""A chess position: packed as the words of a frame, unpacked as seen by the side to move, and
+changed by a move.
 
 Everything works on uint32 arrays of any one shape, of numpy or of JAX (see `squares`).
 
-A frame is nine words: White's pieces, then three bit planes of the kind of piece on each square, each as (low, high), seen from White's side of the board; and
-one word of facts: castling rights in bits 0 to 3 (White's O-O, O-O-O, Black's), how often the position has occurred in bits 4 and 5, the no-progress count in
-bits 6 to 12, moves played by both sides from bit 13. A position has occurred at least once, so that no frame of a game is all zero.
+A frame is nine words: White's pieces, then three bit planes of the kind of piece on each square,
+each as (low, high), seen from White's side of the board; and one word of facts: castling rights in
+bits 0 to 3 (White's O-O, O-O-O, Black's), how often the position has occurred in bits 4 and 5, the
+no-progress count in bits 6 to 12, moves played by both sides from bit 13. A position has occurred
+at least once, so that no frame of a game is all zero.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ _LAST_RANK = constant(0xFF << 56)
 
 
 class Position(NamedTuple):
-    """A position from the mover's side of the board: their first rank is rank 1, whichever colour they play."""
+    """A position from the mover's side of the board: their first rank is rank 1, whichever colour
+    they play."""
 
     own: Squares
     other: Squares
@@ -40,7 +44,8 @@ class Position(NamedTuple):
     castling: Array
     """uint32: bits 0 and 1 the mover's O-O and O-O-O, bits 2 and 3 the other side's"""
     en_passant: Array
-    """uint32: one bit in 0..7 for the file of a pawn that has just made a double step and can legally be taken, else zero"""
+    """uint32: one bit in 0..7 for the file of a pawn that has just made a double step and can
+    legally be taken, else zero"""
 
     @property
     def occupied(self) -> Squares:
@@ -52,7 +57,11 @@ class Position(NamedTuple):
         ones, twos, fours = self.kinds
         if code in (BISHOP, QUEEN, KING):
             return {BISHOP: ones & twos, QUEEN: ones & fours, KING: twos & fours}[code]
-        return {PAWN: ones & ~(twos | fours), KNIGHT: twos & ~(ones | fours), ROOK: fours & ~(ones | twos)}[code]
+        return {
+            PAWN: ones & ~(twos | fours),
+            KNIGHT: twos & ~(ones | fours),
+            ROOK: fours & ~(ones | twos),
+        }[code]
 
     @property
     def diagonal_sliders(self) -> Squares:
@@ -90,29 +99,46 @@ def facts(word: Array) -> Facts:
 
 def facts_word(unpacked: Facts) -> Array:
     """Pack the word of facts."""
-    return unpacked.castling | (unpacked.occurrences << OCCURRENCES_BIT) | (unpacked.clock << CLOCK_BIT) | (unpacked.plies << PLIES_BIT)
+    return (
+        unpacked.castling
+        | (unpacked.occurrences << OCCURRENCES_BIT)
+        | (unpacked.clock << CLOCK_BIT)
+        | (unpacked.plies << PLIES_BIT)
+    )
 
 
 def unpack(frame: Sequence[Array], en_passant: Array, black: Array | None = None) -> Position:
-    """Return the position of a frame (nine arrays) as its mover sees it, or where `black` is given from Black's side where it is all ones, else from White's."""
+    """Return the position of a frame (nine arrays) as its mover sees it, or where `black` is given
+    from Black's side where it is all ones, else from White's."""
     pairs = [Squares(frame[2 * index], frame[2 * index + 1]) for index in range(4)]
     known = facts(frame[8])
     black = is_black(known.plies) if black is None else black
     white, *kinds = (choose(black, mirror(pair), pair) for pair in pairs)
     others = (kinds[0] | kinds[1] | kinds[2]) & ~white
     rights = (known.castling & ~black) | (_exchanged(known.castling) & black)
-    return Position(choose(black, others, white), choose(black, white, others), (kinds[0], kinds[1], kinds[2]), rights, en_passant)
+    return Position(
+        choose(black, others, white),
+        choose(black, white, others),
+        (kinds[0], kinds[1], kinds[2]),
+        rights,
+        en_passant,
+    )
 
 
 def is_black(plies: Array) -> Array:
-    """Return words of ones where Black is to move after so many half-moves, of zeros where White is."""
+    """Return words of ones where Black is to move after so many half-moves, of zeros where White
+    is."""
     return spread((plies & np.uint32(1)) != 0)
 
 
 def pack_board(position: Position, black: Array) -> list[Array]:
     """Return the first eight words of a frame; `black` is all ones where Black is to move."""
     white = choose(black, position.other, position.own)
-    return [word for squares in (white, *position.kinds) for word in choose(black, mirror(squares), squares)]
+    return [
+        word
+        for squares in (white, *position.kinds)
+        for word in choose(black, mirror(squares), squares)
+    ]
 
 
 def rights_of_colours(position: Position, black: Array) -> Array:
@@ -133,17 +159,21 @@ class Move(NamedTuple):
     end: Array
     """square 0..63"""
     promotion: Array
-    """KNIGHT, BISHOP or ROOK for an underpromotion, else 0; a pawn that reaches the last rank with 0 becomes a queen"""
+    """KNIGHT, BISHOP or ROOK for an underpromotion, else 0; a pawn that reaches the last rank with
+    0 becomes a queen"""
 
 
 def play(position: Position, move: Move) -> tuple[Position, Array]:
     """Play a legal move.
 
     Returns:
-      The position from the other side, whose en-passant file is set after every double step; bool, whether a piece was taken or a pawn moved.
+      The position from the other side, whose en-passant file is set after every double step; bool,
+        whether a piece was taken or a pawn moved.
     """
     start, end = square_set(move.start), square_set(move.end)
-    own, other, *kinds, start, end = compute_once(position.own, position.other, *position.kinds, start, end)
+    own, other, *kinds, start, end = compute_once(
+        position.own, position.other, *position.kinds, start, end
+    )
     position = position._replace(own=own, other=other, kinds=(kinds[0], kinds[1], kinds[2]))
     code = [spread(~(plane & start).is_empty()) for plane in position.kinds]
     is_pawn = code[0] & ~code[1] & ~code[2]
@@ -152,17 +182,28 @@ def play(position: Position, move: Move) -> tuple[Position, Array]:
     captured = (position.other & end) | _taken_in_passing(position, is_pawn, end)
     promoted = is_pawn & spread(~(end & _LAST_RANK).is_empty())
     new_code = move.promotion | (np.uint32(QUEEN) & spread(move.promotion == 0))
-    code = [(bit & ~promoted) | (spread((new_code >> index) & np.uint32(1) != 0) & promoted) for index, bit in enumerate(code)]
+    code = [
+        (bit & ~promoted) | (spread((new_code >> index) & np.uint32(1) != 0) & promoted)
+        for index, bit in enumerate(code)
+    ]
 
     changed = start | end | captured
-    own, kinds = (position.own & ~start) | end, [(plane & ~changed) | end.when(bit) for plane, bit in zip(position.kinds, code, strict=True)]
+    own, kinds = (
+        (position.own & ~start) | end,
+        [
+            (plane & ~changed) | end.when(bit)
+            for plane, bit in zip(position.kinds, code, strict=True)
+        ],
+    )
     # A king that goes two squares castles; squares 0 and 7 are the corners of its own rank.
     short = is_king & spread(distance == 2)
     long = is_king & spread(distance == np.uint32(0xFFFFFFFE))
     rook = Squares((np.uint32(0b10100000) & short) | (np.uint32(0b00001001) & long), np.uint32(0))  # type: ignore[arg-type]
     own, kinds[2] = own ^ rook, kinds[2] ^ rook
 
-    other, own, *kinds = compute_once(mirror(position.other & ~captured), mirror(own), *map(mirror, kinds))
+    other, own, *kinds = compute_once(
+        mirror(position.other & ~captured), mirror(own), *map(mirror, kinds)
+    )
     moved = Position(
         own=other,
         other=own,
@@ -180,7 +221,8 @@ def _taken_in_passing(position: Position, is_pawn: Array, end: Squares) -> Squar
 
 
 def _rights_after(rights: Array, is_king: Array, changed: Squares) -> Array:
-    """Return the castling rights after pieces left or arrived at the squares `changed`: a king's move and anything on a corner end them."""
+    """Return the castling rights after pieces left or arrived at the squares `changed`: a king's
+    move and anything on a corner end them."""
     low, high = changed
     lost = np.uint32(3) & is_king
     lost = lost | ((low >> 7) & np.uint32(1)) | ((low & np.uint32(1)) << 1)
@@ -191,25 +233,35 @@ def _rights_after(rights: Array, is_king: Array, changed: Squares) -> Array:
 def is_dead(position: Position) -> Array:
     """Return bool: nobody can mate, whatever is played, because the pieces do not suffice.
 
-    That is king against king, with one knight or with bishops that all stand on squares of one colour (FIDE 5.2.2 for these simple cases, as python-chess).
+    That is king against king, with one knight or with bishops that all stand on squares of one
+    colour (FIDE 5.2.2 for these simple cases, as python-chess).
     """
     mighty = position.kind(PAWN) | position.kind(ROOK) | position.kind(QUEEN)
     knights, bishops = position.kind(KNIGHT), position.kind(BISHOP)
     one_colour = (bishops & _LIGHT_SQUARES).is_empty() | (bishops & ~_LIGHT_SQUARES).is_empty()
-    return mighty.is_empty() & ~(knights | bishops).has_several() | (mighty.is_empty() & knights.is_empty() & one_colour)
+    return mighty.is_empty() & ~(knights | bishops).has_several() | (
+        mighty.is_empty() & knights.is_empty() & one_colour
+    )
 
 
 def codes(position: Position, black: Array, board: Sequence[Array]) -> list[Array]:
-    """Return two words that stand for the position in the repetition rule: pieces, side to move, castling rights and a legal capture in passing.
+    """Return two words that stand for the position in the repetition rule: pieces, side to move,
+    castling rights and a legal capture in passing.
 
-    Each is a multiply-and-rotate chain over the words (after MurmurHash3) and odd, so that zero can stand for "unknown"; together they tell 2^62 apart.
+    Each is a multiply-and-rotate chain over the words (after MurmurHash3) and odd, so that zero can
+    stand for "unknown"; together they tell 2^62 apart.
     """
     rest = position.castling | (position.en_passant << 4) | (black & np.uint32(1 << 12))
     results = []
-    for seed, first, second in ((0x243F6A88, 0xCC9E2D51, 0x1B873593), (0x85A308D3, 0x9E3779B1, 0x85EBCA6B)):
+    for seed, first, second in (
+        (0x243F6A88, 0xCC9E2D51, 0x1B873593),
+        (0x85A308D3, 0x9E3779B1, 0x85EBCA6B),
+    ):
         code = np.uint32(seed) ^ (rest * np.uint32(first))
         for word in (*board, rest):
-            code = _rotate(code ^ (_rotate(word * np.uint32(first), 15) * np.uint32(second)), 13) * np.uint32(5) + np.uint32(0xE6546B64)
+            code = _rotate(
+                code ^ (_rotate(word * np.uint32(first), 15) * np.uint32(second)), 13
+            ) * np.uint32(5) + np.uint32(0xE6546B64)
         code = (code ^ (code >> 16)) * np.uint32(0x85EBCA6B)
         code = (code ^ (code >> 13)) * np.uint32(0xC2B2AE35)
         results.append((code ^ (code >> 16)) | np.uint32(1))

@@ -1,4 +1,5 @@
-"""The rules of chess (FIDE), as AlphaZero plays it: threefold repetition and fifty moves end the game by themselves, and so do 512 moves."""
+"""The rules of chess (FIDE), as AlphaZero plays it: threefold repetition and fifty moves end the
+game by themselves, and so do 512 moves."""
 
 from __future__ import annotations
 
@@ -14,7 +15,17 @@ from azero.games.batching import batch_native
 from azero.games.chess import encoding, legal, moves, position, text
 from azero.games.chess.position import Facts, Position
 from azero.games.chess.squares import Squares
-from azero.games.chess.state import ENDINGS, ChessGame, ChessState, Surveyed, after, check_max_moves, joined, states_of, verdict_of
+from azero.games.chess.state import (
+    ENDINGS,
+    ChessGame,
+    ChessState,
+    Surveyed,
+    after,
+    check_max_moves,
+    joined,
+    states_of,
+    verdict_of,
+)
 from azero.games.compass import spread
 from azero.games.positions import join
 from azero.types import Array
@@ -27,14 +38,17 @@ MAX_MOVES = 512
 
 @dataclass(frozen=True)
 class Chess(ChessGame):
-    """Chess. The 4,672 actions are those of `moves`, the 119 planes those of `encoding`; player 0 is White.
+    """Chess. The 4,672 actions are those of `moves`, the 119 planes those of `encoding`; player 0
+    is White.
 
-    Repetition. A position that occurs a third time, with the same side to move, castling rights and legal captures in passing, ends the game as a draw. Positions
-    are compared by 62-bit codes over the whole game; in the slim state of a search tree by 31 of these bits, as far back as well. Nothing before the position
-    that `fen` describes counts.
+    Repetition. A position that occurs a third time, with the same side to move, castling rights and
+    legal captures in passing, ends the game as a draw. Positions are compared by 62-bit codes over
+    the whole game; in the slim state of a search tree by 31 of these bits, as far back as well.
+    Nothing before the position that `fen` describes counts.
 
-    Fifty moves end the game unless the last of them mates. Five occurrences and seventy-five moves never come up. Insufficient material is a king against a king,
-    with one knight or with bishops that stand on one colour of squares; other dead positions are played on.
+    Fifty moves end the game unless the last of them mates. Five occurrences and seventy-five moves
+    never come up. Insufficient material is a king against a king, with one knight or with bishops
+    that stand on one colour of squares; other dead positions are played on.
     """
 
     max_moves: int = MAX_MOVES
@@ -54,13 +68,15 @@ class Chess(ChessGame):
         """Check the options.
 
         Raises:
-          ValueError: an option is out of range, or `fen` is not a position; it is quoted with what is allowed.
+          ValueError: an option is out of range, or `fen` is not a position; it is quoted with what
+            is allowed.
         """
         check_max_moves(self.max_moves)
         text.parse_fen(self.fen)
 
     def from_positions(self, lines: Sequence[str]) -> ChessState:
-        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P, ...]. Host side.
+        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P,
+        ...]. Host side.
 
         Raises:
           ValueError: a line is not a position of chess; what is wrong is named.
@@ -69,7 +85,13 @@ class Chess(ChessGame):
 
     def step(self, state: ChessState, action: Array) -> ChessState:
         """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
-        return after(state, _advance(state.frames[0], state.en_passant, jnp.asarray(action, jnp.int32).astype(jnp.uint32)), self.max_moves)
+        return after(
+            state,
+            _advance(
+                state.frames[0], state.en_passant, jnp.asarray(action, jnp.int32).astype(jnp.uint32)
+            ),
+            self.max_moves,
+        )
 
     def legal_action_mask(self, state: ChessState) -> Array:
         """Return bool[4672]; all True once the game is over."""
@@ -80,7 +102,8 @@ class Chess(ChessGame):
         return encoding.planes_from_frames(frames, to_play)
 
     def format_action(self, state: ChessState, action: int) -> str:
-        """Return the move as in UCI (e2e4, e7e8q). An action that would leave the board is named by square and direction."""
+        """Return the move as in UCI (e2e4, e7e8q). An action that would leave the board is named by
+        square and direction."""
         return text.format_uci(text.board_of_state(state), int(action))
 
     def format_board(self, state: ChessState) -> str:
@@ -88,15 +111,24 @@ class Chess(ChessGame):
         return text.format_diagram(text.board_of_state(state))
 
 
-def _survey(seen: Position, plies: Array, clock: Array) -> tuple[list[Array], Array, list[Squares], list[Array], Array]:
-    """Return frame words, en-passant file, targets, codes and verdict of a position whose en-passant file may be that of any double step."""
+def _survey(
+    seen: Position, plies: Array, clock: Array
+) -> tuple[list[Array], Array, list[Squares], list[Array], Array]:
+    """Return frame words, en-passant file, targets, codes and verdict of a position whose
+    en-passant file may be that of any double step."""
     known = legal.legal(seen)
     seen = seen._replace(en_passant=known.en_passant)
     black = position.is_black(plies)
     board = position.pack_board(seen, black)
     rights = position.rights_of_colours(seen, black)
     word = position.facts_word(Facts(rights, plies & np.uint32(0), clock, plies))
-    return [*board, word], known.en_passant, known.targets, position.codes(seen, black, board), verdict_of(known, seen)
+    return (
+        [*board, word],
+        known.en_passant,
+        known.targets,
+        position.codes(seen, black, board),
+        verdict_of(known, seen),
+    )
 
 
 def _advance_batch(frame: Array, en_passant: Array, action: Array) -> Surveyed:
@@ -110,11 +142,14 @@ def _advance_batch(frame: Array, en_passant: Array, action: Array) -> Surveyed:
 
 
 def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:
-    """Return the legal moves bool[B, 4672] of frames uint32[B, 9] and their targets uint32[B, 16, 2]."""
+    """Return the legal moves bool[B, 4672] of frames uint32[B, 9] and their targets uint32[B, 16,
+    2]."""
     columns = list(jax.lax.optimization_barrier(frame.T))
     words = list(jax.lax.optimization_barrier(targets.reshape(-1, 2 * legal.NUM_TARGETS).T))
     seen = position.unpack(columns, jnp.zeros_like(columns[0]))
-    reached = [Squares(words[2 * index], words[2 * index + 1]) for index in range(legal.NUM_TARGETS)]
+    reached = [
+        Squares(words[2 * index], words[2 * index + 1]) for index in range(legal.NUM_TARGETS)
+    ]
     over = spread(is_over)
     everything = Squares(over, over)
     return moves.action_mask([planes | everything for planes in moves.start_squares(seen, reached)])

@@ -1,7 +1,9 @@
 """Sets of squares of a chess board as two 32-bit words, moved and filled without a table.
 
-Square 8 * rank + file is a1 = 0, b1 = 1, ..., h8 = 63: bit s of a 64-bit word whose halves are `low` (ranks 1 to 4) and `high` (ranks 5 to 8). Words are
-uint32 arrays of any one shape, of numpy or of JAX: only operators are used, so that the same rules serve a compiled batch and a single position on the host.
+Square 8 * rank + file is a1 = 0, b1 = 1, ..., h8 = 63: bit s of a 64-bit word whose halves are
+`low` (ranks 1 to 4) and `high` (ranks 5 to 8). Words are uint32 arrays of any one shape, of numpy
+or of JAX: only operators are used, so that the same rules serve a compiled batch and a single
+position on the host.
 """
 
 from __future__ import annotations
@@ -16,7 +18,16 @@ import numpy as np
 from azero.games.compass import Direction, fill_lines, spread, union
 from azero.types import Array
 
-KNIGHT_JUMPS: tuple[Direction, ...] = ((1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2))
+KNIGHT_JUMPS: tuple[Direction, ...] = (
+    (1, 2),
+    (2, 1),
+    (2, -1),
+    (1, -2),
+    (-1, -2),
+    (-2, -1),
+    (-2, 1),
+    (-1, 2),
+)
 """Clockwise from north-north-east."""
 
 
@@ -39,7 +50,8 @@ class Squares(NamedTuple):
         return Squares(~self.low, ~self.high)
 
     def when(self, words: Array) -> Squares:
-        """Return the set where `words` is all ones, the empty set where it is zero (see `spread`)."""
+        """Return the set where `words` is all ones, the empty set where it is zero (see
+        `spread`)."""
         return Squares(self.low & words, self.high & words)
 
     def is_empty(self) -> Array:
@@ -48,7 +60,10 @@ class Squares(NamedTuple):
 
     def has_several(self) -> Array:
         """Return bool: there are two or more squares in the set."""
-        low_rest, high_rest = self.low & (self.low - np.uint32(1)), self.high & (self.high - np.uint32(1))
+        low_rest, high_rest = (
+            self.low & (self.low - np.uint32(1)),
+            self.high & (self.high - np.uint32(1)),
+        )
         return ((low_rest | high_rest) != 0) | ((self.low != 0) & (self.high != 0))
 
 
@@ -90,25 +105,32 @@ def shift(squares: Squares, amount: int) -> Squares:
 
 
 def _along_rank(squares: Squares, files: int) -> Squares:
-    """Return the set shifted within its words: a square that leaves its rank lands on the edge file of another one, or nowhere."""
+    """Return the set shifted within its words: a square that leaves its rank lands on the edge file
+    of another one, or nowhere."""
     if files >= 0:
         return Squares(squares.low << files, squares.high << files)
     return Squares(squares.low >> -files, squares.high >> -files)
 
 
 def _entered(files: int) -> Squares:
-    """Return the squares that a move by `files` files can end on without leaving the board at the side."""
+    """Return the squares that a move by `files` files can end on without leaving the board at the
+    side."""
     row = (0xFF << files) & 0xFF if files >= 0 else 0xFF >> -files
     return constant(row * 0x0101010101010101)
 
 
 def _raw(squares: Squares, direction: Direction, distance: int) -> Squares:
     files, ranks = direction
-    return _along_rank(squares, files * distance) if ranks == 0 else shift(squares, (8 * ranks + files) * distance)
+    return (
+        _along_rank(squares, files * distance)
+        if ranks == 0
+        else shift(squares, (8 * ranks + files) * distance)
+    )
 
 
 def step(squares: Squares, direction: Direction) -> Squares:
-    """Return the set moved once in `direction`, of a king or a knight; what leaves the board is gone."""
+    """Return the set moved once in `direction`, of a king or a knight; what leaves the board is
+    gone."""
     moved = _raw(squares, direction, 1)
     return moved & _entered(direction[0]) if direction[0] else moved
 
@@ -119,15 +141,20 @@ def steps(squares: Squares, directions: Sequence[Direction]) -> Squares:
 
 
 def fill(seeds: Squares, free: Squares, direction: Direction) -> Squares:
-    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares of `free`."""
-    return fill_lines(seeds, free & _entered(direction[0]) if direction[0] else free, direction, _raw)
+    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares
+    of `free`."""
+    return fill_lines(
+        seeds, free & _entered(direction[0]) if direction[0] else free, direction, _raw
+    )
 
 
 def compute_once(*sets: Squares) -> list[Squares]:
-    """Return the same sets, which XLA then computes once; without this every later use repeats the work that leads up to it.
+    """Return the same sets, which XLA then computes once; without this every later use repeats the
+    work that leads up to it.
 
-    XLA on a CPU copies work into each of its uses, also across an optimization barrier, but never across a concatenation of more than eight arrays (a shorter
-    one it joins to the work and does not vectorise): so at least five sets are computed_once together.
+    XLA on a CPU copies work into each of its uses, also across an optimization barrier, but never
+    across a concatenation of more than eight arrays (a shorter one it joins to the work and does
+    not vectorise): so at least five sets are computed_once together.
     """
     if not any(isinstance(word, jax.Array) for squares in sets for word in squares):
         return list(sets)

@@ -1,4 +1,5 @@
-"""What chess and minichess share: the state, its counts and endings, and what a game answers from them alone."""
+"""What chess and minichess share: the state, its counts and endings, and what a game answers from
+them alone."""
 
 from __future__ import annotations
 
@@ -21,7 +22,15 @@ from azero.types import Array
 
 CLOCK_LIMIT = 100
 """Moves of both sides without capture or pawn move that end the game (FIDE 9.3: fifty by each)."""
-ENDINGS = ("", "checkmate", "stalemate", "insufficient material", "fifty moves", "threefold repetition", "move limit")
+ENDINGS = (
+    "",
+    "checkmate",
+    "stalemate",
+    "insufficient material",
+    "fifty moves",
+    "threefold repetition",
+    "move limit",
+)
 """How a game ended, by `ChessState.ending`; of several reasons the first."""
 
 
@@ -30,13 +39,16 @@ class ChessState:
     """A position with its past."""
 
     frames: Array
-    """uint32[8, 9]: the eight newest positions, newest first (see `position`); zeros before the start"""
+    """uint32[8, 9]: the eight newest positions, newest first (see `position`); zeros before the
+    start"""
     en_passant: Array
-    """uint32[]: one bit for the file of a double step that can legally be taken in passing, else zero"""
+    """uint32[]: one bit for the file of a double step that can legally be taken in passing, else
+    zero"""
     targets: Array
     """uint32[16, 2]: the legal moves as reachable squares (see `legal`), from the mover's side"""
     codes: Array
-    """uint32[2, 100]: what stands for the positions since the last capture or pawn move, by their no-progress count; only the first word in a search tree"""
+    """uint32[2, 100]: what stands for the positions since the last capture or pawn move, by their
+    no-progress count; only the first word in a search tree"""
     num_moves: Array
     """int32[]: moves played since `init`"""
     ending: Array
@@ -57,14 +69,16 @@ class Surveyed(struct.PyTreeNode):
 
 
 class ChessGame(IdentityOnly, abc.ABC):
-    """The part of the Game contract that chess and minichess answer alike; player 0 is White. Both are frozen dataclasses with the fields named here."""
+    """The part of the Game contract that chess and minichess answer alike; player 0 is White. Both
+    are frozen dataclasses with the fields named here."""
 
     max_moves: int
     fen: str
 
     @abc.abstractmethod
     def from_positions(self, lines: Sequence[str]) -> ChessState:
-        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P, ...]. Host side.
+        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P,
+        ...]. Host side.
 
         Raises:
           ValueError: a line is not a position of the game; what is wrong is named.
@@ -96,7 +110,9 @@ class ChessGame(IdentityOnly, abc.ABC):
 
     def rewards(self, state: ChessState) -> Array:
         """Return float32[2] for White and Black: +1 and -1 after a mate, else 0."""
-        signs = jnp.where(jnp.arange(2, dtype=jnp.int32) == 1 - _mover(state), jnp.float32(1.0), jnp.float32(-1.0))
+        signs = jnp.where(
+            jnp.arange(2, dtype=jnp.int32) == 1 - _mover(state), jnp.float32(1.0), jnp.float32(-1.0)
+        )
         return jnp.where(state.ending == ENDINGS.index("checkmate"), signs, jnp.float32(0.0))
 
     def observe(self, state: ChessState) -> Array:
@@ -104,11 +120,13 @@ class ChessGame(IdentityOnly, abc.ABC):
         return self.observe_frames(state.frames, self.to_play(state))
 
     def search_state(self, state: ChessState) -> ChessState:
-        """Return the state with half of the codes: 828 bytes. Two different positions are taken for one with probability 2^-31."""
+        """Return the state with half of the codes: 828 bytes. Two different positions are taken for
+        one with probability 2^-31."""
         return dataclasses.replace(state, codes=state.codes[:1])
 
     def pack_frame(self, state: ChessState) -> Array:
-        """Return uint32[9]: pieces, castling rights, occurrences and counts of the newest position."""
+        """Return uint32[9]: pieces, castling rights, occurrences and counts of the newest
+        position."""
         return state.frames[0]
 
 
@@ -133,13 +151,16 @@ def _mover(state: ChessState) -> Array:
 
 
 def after(state: ChessState, new: Surveyed, max_moves: int) -> ChessState:
-    """Return the state after a move that leads to the position `new` (without a batch axis); a finished game stays as it is."""
+    """Return the state after a move that leads to the position `new` (without a batch axis); a
+    finished game stays as it is."""
     is_over = state.ending != 0
     clock = position.facts(new.frame[-1]).clock.astype(jnp.int32)
     occurrences, codes = _remember(state.codes, new.codes, clock)
     num_moves = state.num_moves + 1
     played = ChessState(
-        frames=jnp.concatenate([_with_occurrences(new.frame, occurrences)[None], state.frames[:-1]]),
+        frames=jnp.concatenate(
+            [_with_occurrences(new.frame, occurrences)[None], state.frames[:-1]]
+        ),
         en_passant=new.en_passant,
         targets=new.targets,
         codes=codes,
@@ -151,14 +172,26 @@ def after(state: ChessState, new: Surveyed, max_moves: int) -> ChessState:
 
 def verdict_of(known: legal.Legal, seen: Position) -> Array:
     """Return int32: the ending in ENDINGS that a position alone makes, or 0."""
-    stuck, check, dead = (condition.astype(np.int32) for condition in (~known.can_move, known.in_check, position.is_dead(seen)))
+    stuck, check, dead = (
+        condition.astype(np.int32)
+        for condition in (~known.can_move, known.in_check, position.is_dead(seen))
+    )
     return stuck * (np.int32(2) - check) + (np.int32(1) - stuck) * dead * np.int32(3)
 
 
-def joined(words: list[Array], passing: Array, targets: list[Squares], codes: list[Array], verdict: Array) -> Surveyed:
+def joined(
+    words: list[Array], passing: Array, targets: list[Squares], codes: list[Array], verdict: Array
+) -> Surveyed:
     """Return what is known of a batch of positions, arrays [B], as arrays [B, ...]."""
-    parts = [*words, passing, *codes, verdict.astype(jnp.uint32), *(word for squares in targets for word in squares)]
-    # One joint of all parts keeps the work apart from what is done with them (see `squares.compute_once`).
+    parts = [
+        *words,
+        passing,
+        *codes,
+        verdict.astype(jnp.uint32),
+        *(word for squares in targets for word in squares),
+    ]
+    # One joint of all parts keeps the work apart from what is done with them (see
+    # `squares.compute_once`).
     together = jax.lax.optimization_barrier(jnp.stack(parts)).T
     return Surveyed(
         frame=together[:, :9],
@@ -170,7 +203,8 @@ def joined(words: list[Array], passing: Array, targets: list[Squares], codes: li
 
 
 def _remember(past: Array, now: Array, clock: Array) -> tuple[Array, Array]:
-    """Return how often the position has occurred, at most 3, and the codes uint32[K, 100] with it at place `clock`."""
+    """Return how often the position has occurred, at most 3, and the codes uint32[K, 100] with it
+    at place `clock`."""
     place = jnp.arange(past.shape[1], dtype=jnp.int32)
     now = now[: past.shape[0], None]
     same = (past == now).all(axis=0) & (place < clock) & ((clock - place) % 2 == 0)
@@ -181,17 +215,31 @@ def _remember(past: Array, now: Array, clock: Array) -> tuple[Array, Array]:
 def _with_occurrences(frame: Array, occurrences: Array) -> Array:
     """Return the frame uint32[9] with its occurrences int32[] filled in."""
     bits = occurrences.astype(jnp.uint32) << position.OCCURRENCES_BIT
-    return jnp.where(jnp.arange(position.FRAME_WORDS, dtype=jnp.int32) == position.FRAME_WORDS - 1, frame | bits, frame)
+    return jnp.where(
+        jnp.arange(position.FRAME_WORDS, dtype=jnp.int32) == position.FRAME_WORDS - 1,
+        frame | bits,
+        frame,
+    )
 
 
 def _ending(verdict: Array, clock: Array, occurrences: Array, is_long: Array) -> Array:
     """Return the first of the reasons in ENDINGS, or 0."""
-    late = jnp.where(clock >= CLOCK_LIMIT, 4, jnp.where(occurrences >= 3, 5, jnp.where(is_long, 6, 0)))
+    late = jnp.where(
+        clock >= CLOCK_LIMIT, 4, jnp.where(occurrences >= 3, 5, jnp.where(is_long, 6, 0))
+    )
     return jnp.where(verdict > 0, verdict, late).astype(jnp.int32)
 
 
-def states_of(words: list[Array], passing: Array, targets: list[Squares], codes: list[Array], verdict: Array, clock: Array) -> ChessState:
-    """Return the states of games that begin with the positions of which this is known, numpy words [P], as numpy arrays [P, ...]."""
+def states_of(
+    words: list[Array],
+    passing: Array,
+    targets: list[Squares],
+    codes: list[Array],
+    verdict: Array,
+    clock: Array,
+) -> ChessState:
+    """Return the states of games that begin with the positions of which this is known, numpy words
+    [P], as numpy arrays [P, ...]."""
     count = len(clock)
     frames = np.zeros((count, encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
     frames[:, 0] = np.stack(words, axis=1)

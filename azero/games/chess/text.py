@@ -1,4 +1,5 @@
-"""Chess in text: FEN, moves in UCI and in standard algebraic notation, diagrams. Host side only, with numpy instead of JAX."""
+"""Chess in text: FEN, moves in UCI and in standard algebraic notation, diagrams. Host side only,
+with numpy instead of JAX."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ import numpy as np
 
 from azero.games.chess import legal, moves
 from azero.games.chess import position as positions
-from azero.games.chess.fen import LETTERS, MAX_FULL_MOVES, START, letters_of, parse_fen, parse_square, square_name
+from azero.games.chess.fen import (
+    LETTERS,
+    MAX_FULL_MOVES,
+    START,
+    letters_of,
+    parse_fen,
+    parse_square,
+    square_name,
+)
 from azero.games.chess.position import Position
 from azero.games.chess.squares import Squares
 from azero.games.diagrams import diagram_rows, format_ranks
@@ -23,7 +32,8 @@ _SAN = re.compile(r"([KQRBN])?([a-h])?([1-8])?x?([a-h][1-8])(?:=?([QRBNqrbn]))?"
 
 @dataclass(frozen=True)
 class Board:
-    """One position, for people: made from a state (`board_of_state`) or a FEN (`board_of_fen`), with moves as actions of `moves`."""
+    """One position, for people: made from a state (`board_of_state`) or a FEN (`board_of_fen`),
+    with moves as actions of `moves`."""
 
     position: Position
     """from the mover's side; numpy words uint32[1]"""
@@ -42,7 +52,8 @@ class Board:
         return letters_of(self.position, self.is_black, map(self.view, range(64)))
 
     def view(self, square: int) -> int:
-        """Return a square's number as the mover counts it, for its number from a1, and the other way round."""
+        """Return a square's number as the mover counts it, for its number from a1, and the other
+        way round."""
         return square ^ 56 if self.is_black else square
 
     @functools.cached_property
@@ -62,8 +73,12 @@ class Board:
 
     def after(self, action: int) -> Board:
         """Return the board after a legal action."""
-        moved, is_progress = positions.play(self.position, moves.decode(np.array([action], np.uint32)))  # type: ignore[arg-type]
-        return _board(moved, self.plies + 1, 0 if is_progress[0] else min(self.clock + 1, positions.CLOCK_MAX))
+        moved, is_progress = positions.play(
+            self.position, moves.decode(np.array([action], np.uint32))
+        )  # type: ignore[arg-type]
+        return _board(
+            moved, self.plies + 1, 0 if is_progress[0] else min(self.clock + 1, positions.CLOCK_MAX)
+        )
 
 
 def _board(seen: Position, plies: int, clock: int) -> Board:
@@ -97,33 +112,49 @@ def format_fen(board: Board) -> str:
     castling = "".join(letter for bit, letter in enumerate("KQkq") if rights >> bit & 1) or "-"
     file = int(board.position.en_passant[0])
     passing = f"{'abcdefgh'[file.bit_length() - 1]}{3 if board.is_black else 6}" if file else "-"
-    return f"{format_ranks(board.pieces, 8)} {'b' if board.is_black else 'w'} {castling} {passing} {board.clock} {board.plies // 2 + 1}"
+    return (
+        f"{format_ranks(board.pieces, 8)} {'b' if board.is_black else 'w'} {castling} {passing} "
+        f"{board.clock} {board.plies // 2 + 1}"
+    )
 
 
 def _squares_of(board: Board, action: int) -> tuple[int, int | None, int]:
-    """Return start and end of an action as squares from a1, the end None where it would leave the board, and the code of an underpromotion or 0."""
+    """Return start and end of an action as squares from a1, the end None where it would leave the
+    board, and the code of an underpromotion or 0."""
     if not 0 <= action < moves.NUM_ACTIONS:
         raise ValueError(f"action {action} is not one of chess: 0 to {moves.NUM_ACTIONS - 1}")
     square, plane = divmod(action, moves.NUM_PLANES)
     files, ranks, promotion = moves.plane_moves()[plane]
     is_on_board = 0 <= square % 8 + files < 8 and 0 <= square // 8 + ranks < 8
-    return board.view(square), board.view(square + 8 * ranks + files) if is_on_board else None, promotion
+    return (
+        board.view(square),
+        board.view(square + 8 * ranks + files) if is_on_board else None,
+        promotion,
+    )
 
 
 def _becomes(board: Board, start: int, end: int, promotion: int) -> int:
-    """Return the code of the kind that a pawn becomes by going from start to end, 0 if it stays a pawn."""
+    """Return the code of the kind that a pawn becomes by going from start to end, 0 if it stays a
+    pawn."""
     if promotion or board.pieces[start].upper() != "P" or end // 8 != (0 if board.is_black else 7):
         return promotion
     return positions.QUEEN
 
 
 def format_uci(board: Board, action: int) -> str:
-    """Return a move as UCI has it: e2e4, e7e8q, e1g1 for castling. An action that would leave the board is "a1 by -1+2" (files, ranks)."""
+    """Return a move as UCI has it: e2e4, e7e8q, e1g1 for castling. An action that would leave the
+    board is "a1 by -1+2" (files, ranks)."""
     start, end, promotion = _squares_of(board, action)
     if end is None:
         files, ranks, _ = moves.plane_moves()[action % moves.NUM_PLANES]
-        return f"{square_name(start)} by {files:+d}{ranks:+d}{LETTERS[promotion].lower().strip('.')}"
-    return square_name(start) + square_name(end) + LETTERS[_becomes(board, start, end, promotion)].lower().strip(".")
+        return (
+            f"{square_name(start)} by {files:+d}{ranks:+d}{LETTERS[promotion].lower().strip('.')}"
+        )
+    return (
+        square_name(start)
+        + square_name(end)
+        + LETTERS[_becomes(board, start, end, promotion)].lower().strip(".")
+    )
 
 
 def parse_uci(board: Board, name: str) -> int:
@@ -138,9 +169,12 @@ def parse_uci(board: Board, name: str) -> int:
 
 
 def format_san(board: Board, action: int) -> str:
-    """Return a legal move in standard algebraic notation: Nf3, exd6, O-O, e8=Q+, Qh4# (PGN standard, section 8.2.3)."""
+    """Return a legal move in standard algebraic notation: Nf3, exd6, O-O, e8=Q+, Qh4# (PGN
+    standard, section 8.2.3)."""
     after = board.after(action)
-    return _san_without_check(board, action) + (("+" if after.actions else "#") if after.is_check else "")
+    return _san_without_check(board, action) + (
+        ("+" if after.actions else "#") if after.is_check else ""
+    )
 
 
 def _san_without_check(board: Board, action: int) -> str:
@@ -152,23 +186,37 @@ def _san_without_check(board: Board, action: int) -> str:
     is_capture = board.pieces[end] != "." or (piece == "P" and (start - end) % 8 != 0)
     if piece == "P":
         becomes = _becomes(board, start, end, promotion)
-        return (f"{square_name(start)[0]}x" if is_capture else "") + square_name(end) + (f"={LETTERS[becomes]}" if becomes else "")
+        return (
+            (f"{square_name(start)[0]}x" if is_capture else "")
+            + square_name(end)
+            + (f"={LETTERS[becomes]}" if becomes else "")
+        )
     return piece + _distinction(board, start, end) + ("x" if is_capture else "") + square_name(end)
 
 
 def _distinction(board: Board, start: int, end: int) -> str:
-    """Return file, rank or both of the start where another piece of the kind can go to the same square; the file is preferred."""
+    """Return file, rank or both of the start where another piece of the kind can go to the same
+    square; the file is preferred."""
     others = [_squares_of(board, action) for action in board.actions]
-    rivals = [other for other, goal, _ in others if goal == end and other != start and board.pieces[other] == board.pieces[start]]
+    rivals = [
+        other
+        for other, goal, _ in others
+        if goal == end and other != start and board.pieces[other] == board.pieces[start]
+    ]
     if not rivals:
         return ""
     if all(rival % 8 != start % 8 for rival in rivals):
         return square_name(start)[0]
-    return square_name(start)[1] if all(rival // 8 != start // 8 for rival in rivals) else square_name(start)
+    return (
+        square_name(start)[1]
+        if all(rival // 8 != start // 8 for rival in rivals)
+        else square_name(start)
+    )
 
 
 def parse_san(board: Board, san: str) -> int:
-    """Return the legal action that a move in standard algebraic notation names; check signs, annotations and the sign of promotion may be missing.
+    """Return the legal action that a move in standard algebraic notation names; check signs,
+    annotations and the sign of promotion may be missing.
 
     Raises:
       ValueError: no legal move or more than one fits; the text and the position are quoted.
@@ -195,8 +243,17 @@ def _san_candidates(board: Board, san: str) -> list[int]:
         assert end is not None
         becomes = LETTERS[_becomes(board, start, end, under)].strip(".")
         name = square_name(start)
-        fits = end == parse_square(goal) and board.pieces[start].upper() == (piece or "P") and becomes == (promotion or "").upper()
-        if fits and file in (None, name[0]) and rank in (None, name[1]) and not (piece == "K" and abs(start - end) == 2):
+        fits = (
+            end == parse_square(goal)
+            and board.pieces[start].upper() == (piece or "P")
+            and becomes == (promotion or "").upper()
+        )
+        if (
+            fits
+            and file in (None, name[0])
+            and rank in (None, name[1])
+            and not (piece == "K" and abs(start - end) == 2)
+        ):
             found.append(action)
     return found
 

@@ -1,6 +1,8 @@
-"""What AlphaGo's planes ask of chains: their liberties, and what every move does to them. Natively batched: sets of points are rows uint32[H, B].
+"""What AlphaGo's planes ask of chains: their liberties, and what every move does to them. Natively
+batched: sets of points are rows uint32[H, B].
 
-Small numbers that belong to points are kept as binary digits, one set of points for each, so that a count is added up for all points at once.
+Small numbers that belong to points are kept as binary digits, one set of points for each, so that a
+count is added up for all points at once.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _SUM_DIGITS = 4
 
 
 class Chains(NamedTuple):
-    """The chains of both sides, and what they mean for a stone of the side to move that joins one of them and takes nothing."""
+    """The chains of both sides, and what they mean for a stone of the side to move that joins one
+    of them and takes nothing."""
 
     levels: list[Array]
     """three digits: liberties less one, at most 7, at every stone"""
@@ -40,7 +43,8 @@ class Chains(NamedTuple):
     size: list[Array]
     """three digits, there too: its stones, at most 7"""
     fresh: list[Array]
-    """four sets, for the empty points beside it that are no liberties of the joined chain: above, below, to the left, to the right"""
+    """four sets, for the empty points beside it that are no liberties of the joined chain: above,
+    below, to the left, to the right"""
 
 
 class Moves(NamedTuple):
@@ -55,25 +59,31 @@ class Moves(NamedTuple):
 
 
 def beside(rows: Array) -> list[Array]:
-    """Return four sets: the points above, below, left and right of which lies a point of the set. Bit W may be set; mask it."""
+    """Return four sets: the points above, below, left and right of which lies a point of the set.
+    Bit W may be set; mask it."""
     return [*bits.vertical_neighbours(rows), rows << 1, rows >> 1]
 
 
 def find_chains(own: Array, other: Array, board: Array) -> Chains:
-    """Go through all chains, one of each side at a time; all rows uint32[H, B], `board` uint32[H, 1]."""
+    """Go through all chains, one of each side at a time; all rows uint32[H, B], `board` uint32[H,
+    1]."""
     batch = own.shape[-1]
     sides = jnp.concatenate([own, other], axis=-1)
     empty = board & ~(own | other)
     both_empty = jnp.concatenate([empty, empty], axis=-1)
     none, both_none = jnp.zeros_like(own), jnp.zeros_like(sides)
 
-    def one(carry: tuple[Array, list[Array], Array, Array, Chains]) -> tuple[Array, list[Array], Array, Array, Chains]:
+    def one(
+        carry: tuple[Array, list[Array], Array, Array, Chains],
+    ) -> tuple[Array, list[Array], Array, Array, Chains]:
         remaining, levels, atari, few, found = carry
         stone = bits.lowest(remaining)
         chain = bits.flood(stone, sides)
         liberties = bits.neighbours(chain) & both_empty
         number = bits.count_points(liberties)
-        levels = _set_digits(levels, bits.number_rows(jnp.minimum(number, LEVELS) - 1, chain, _DIGITS))
+        levels = _set_digits(
+            levels, bits.number_rows(jnp.minimum(number, LEVELS) - 1, chain, _DIGITS)
+        )
         atari = atari | bits.where((number == 1)[None], chain)
         wanted = jnp.concatenate([number[:batch] == 1, number[batch:] == 2])
         few = few | bits.where(wanted[None], stone)
@@ -82,14 +92,22 @@ def find_chains(own: Array, other: Array, board: Array) -> Chains:
         found = found._replace(
             joined_once=found.joined_once | mine,
             joined_twice=found.joined_twice | (found.joined_once & mine),
-            kept=_set_digits(found.kept, bits.number_rows(jnp.minimum(number - 1, LEVELS), mine, _SUM_DIGITS)),
+            kept=_set_digits(
+                found.kept, bits.number_rows(jnp.minimum(number - 1, LEVELS), mine, _SUM_DIGITS)
+            ),
             size=_set_digits(found.size, bits.number_rows(size, mine, _DIGITS)),
             fresh=_set_digits(found.fresh, [mine & side for side in beside(empty & ~mine)]),
         )
         return remaining & ~chain, levels, atari, few, found
 
-    start = Chains([], none, none, none, none, none, [none] * _SUM_DIGITS, [none] * _DIGITS, [none] * 4)
-    _, levels, atari, few, found = jax.lax.while_loop(lambda carry: (carry[0] != 0).any(), one, (sides, [both_none] * _DIGITS, both_none, both_none, start))
+    start = Chains(
+        [], none, none, none, none, none, [none] * _SUM_DIGITS, [none] * _DIGITS, [none] * 4
+    )
+    _, levels, atari, few, found = jax.lax.while_loop(
+        lambda carry: (carry[0] != 0).any(),
+        one,
+        (sides, [both_none] * _DIGITS, both_none, both_none, start),
+    )
     return found._replace(
         levels=[digit[:, :batch] | digit[:, batch:] for digit in levels],
         atari=atari[:, :batch] | atari[:, batch:],
@@ -101,7 +119,8 @@ def find_chains(own: Array, other: Array, board: Array) -> Chains:
 def find_moves(own: Array, other: Array, chains: Chains, legal: Array, board: Array) -> Moves:
     """Return what each of the `legal` points does.
 
-    Most stones stand alone or join one chain and take nothing: their numbers are sums. The others are played, one of each position at a time.
+    Most stones stand alone or join one chain and take nothing: their numbers are sums. The others
+    are played, one of each position at a time.
     """
     empty = board & ~(own | other)
     played = legal & (chains.joined_twice | bits.neighbours(other & chains.atari))
@@ -112,19 +131,37 @@ def find_moves(own: Array, other: Array, chains: Chains, legal: Array, board: Ar
         total = bits.add_point(total, (fresh & joining) | (side & alone))
     liberties = [jnp.zeros_like(own)] * _DIGITS
     for number in range(2, LEVELS):
-        liberties = _set_digits(liberties, _constant_rows(number - 1, bits.points_with(total, number, summed)))
-    many = functools.reduce(jnp.bitwise_or, [bits.points_with(total, number, summed) for number in range(LEVELS, 2**_SUM_DIGITS)])
+        liberties = _set_digits(
+            liberties, _constant_rows(number - 1, bits.points_with(total, number, summed))
+        )
+    many = functools.reduce(
+        jnp.bitwise_or,
+        [bits.points_with(total, number, summed) for number in range(LEVELS, 2**_SUM_DIGITS)],
+    )
     liberties = _set_digits(liberties, _constant_rows(LEVELS - 1, many))
-    start = Moves(liberties, [jnp.zeros_like(own)] * _DIGITS, [digit & joining for digit in chains.size])
+    start = Moves(
+        liberties, [jnp.zeros_like(own)] * _DIGITS, [digit & joining for digit in chains.size]
+    )
 
     def one(carry: tuple[Array, Moves]) -> tuple[Array, Moves]:
         remaining, moves = carry
         stone = bits.lowest(remaining)
         seeds = jnp.stack([stone, bits.neighbours(stone) & other & chains.atari], axis=1)
-        chain, taken = jnp.unstack(bits.flood(seeds, jnp.stack([own | stone, other], axis=1)), axis=1)
+        chain, taken = jnp.unstack(
+            bits.flood(seeds, jnp.stack([own | stone, other], axis=1)), axis=1
+        )
         number = bits.count_points(bits.neighbours(chain) & ((empty & ~stone) | taken))
-        numbers = (jnp.clip(number, 1, LEVELS) - 1, jnp.minimum(bits.count_points(taken), LEVELS - 1), jnp.minimum(bits.count_points(chain), LEVELS) - 1)
-        moves = Moves(*(_set_digits(digits, bits.number_rows(n, stone, _DIGITS)) for digits, n in zip(moves, numbers, strict=True)))
+        numbers = (
+            jnp.clip(number, 1, LEVELS) - 1,
+            jnp.minimum(bits.count_points(taken), LEVELS - 1),
+            jnp.minimum(bits.count_points(chain), LEVELS) - 1,
+        )
+        moves = Moves(
+            *(
+                _set_digits(digits, bits.number_rows(n, stone, _DIGITS))
+                for digits, n in zip(moves, numbers, strict=True)
+            )
+        )
         return remaining & ~stone, moves
 
     return jax.lax.while_loop(lambda carry: (carry[0] != 0).any(), one, (played, start))[1]

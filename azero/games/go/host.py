@@ -1,6 +1,8 @@
-"""The rules of Go for one position on the host, without a compiled program: a real game is set up, played and judged at once, under any rules.
+"""The rules of Go for one position on the host, without a compiled program: a real game is set up,
+played and judged at once, under any rules.
 
-They keep the state that the compiled rules keep, array for array, so that either may go on from the other. A set of points is one whole number, point p its bit p.
+They keep the state that the compiled rules keep, array for array, so that either may go on from the
+other. A set of points is one whole number, point p its bit p.
 """
 
 from __future__ import annotations
@@ -64,10 +66,18 @@ class _Board(NamedTuple):
 def _board_of(shape: tuple[int, int]) -> _Board:
     height, width = shape
     left = sum(1 << row * width for row in range(height))
-    return _Board(width, (1 << height * width) - 1, left, left << (width - 1), tuple(stones.codes(height * width).tolist()))
+    return _Board(
+        width,
+        (1 << height * width) - 1,
+        left,
+        left << (width - 1),
+        tuple(stones.codes(height * width).tolist()),
+    )
 
 
-def setup_state(game: GoRules, black_points: Sequence[int], white_points: Sequence[int], to_play: int) -> GoState:
+def setup_state(
+    game: GoRules, black_points: Sequence[int], white_points: Sequence[int], to_play: int
+) -> GoState:
     """Return a game that begins with stones on the board; see `Go.setup`.
 
     Raises:
@@ -99,7 +109,11 @@ def step(game: GoRules, state: GoState, action: int) -> GoState:
     if _is_over(game, state):
         return state
     num_moves, to_play = int(state.num_moves) + 1, int(state.to_play)
-    frame, atari, sums = np.asarray(state.frames)[0], np.asarray(state.atari), np.asarray(state.sums)[:, 0]
+    frame, atari, sums = (
+        np.asarray(state.frames)[0],
+        np.asarray(state.atari),
+        np.asarray(state.sums)[:, 0],
+    )
     if action < game.num_points:
         frame, atari, sums = _place(game, state, action)
     frames = np.concatenate([frame[None], np.asarray(state.frames)[:-1]])
@@ -148,7 +162,11 @@ def _colours(state: GoState) -> tuple[int, int]:
 def _sides(state: GoState) -> tuple[int, int, int]:
     """Return the stones of the side to move, those of the other side, and the stones in atari."""
     black, white = _colours(state)
-    return (white, black, _set_of(state.atari)) if state.to_play else (black, white, _set_of(state.atari))
+    return (
+        (white, black, _set_of(state.atari))
+        if state.to_play
+        else (black, white, _set_of(state.atari))
+    )
 
 
 def _place(game: GoRules, state: GoState, point: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -174,7 +192,10 @@ def _place(game: GoRules, state: GoState, point: int) -> tuple[np.ndarray, np.nd
         changes.reverse()
         halves.reverse()
     num_words = game.frame_words // 2
-    sums = [(int(now) + change) % _WRAP for now, change in zip(np.asarray(state.sums)[:, 0], changes, strict=True)]
+    sums = [
+        (int(now) + change) % _WRAP
+        for now, change in zip(np.asarray(state.sums)[:, 0], changes, strict=True)
+    ]
     frame = np.concatenate([_words_of(half, num_words) for half in halves])
     return frame, _words_of(atari, num_words), np.array(sums, np.uint32)
 
@@ -193,20 +214,26 @@ def _legal_points(game: GoRules, state: GoState) -> np.ndarray:
 
 
 def _past(game: GoRules, state: GoState) -> tuple[np.ndarray, np.ndarray]:
-    """Return uint32[T] twice: what a stone must not bring about, as the own sum then less now, and the other side's sum now less then."""
+    """Return uint32[T] twice: what a stone must not bring about, as the own sum then less now, and
+    the other side's sum now less then."""
     sums, num_moves = np.asarray(state.sums), int(state.num_moves)
     if state.history is None:
         past, age = sums, np.arange(sums.shape[1])
     else:
         past = np.asarray(state.history)[:, : num_moves + 1]
         age = num_moves - np.arange(num_moves + 1)
-    checked = (age <= num_moves) & {"simple": age <= 1, "situational": age % 2 == 1, "positional": age >= 0}[game.superko]
+    checked = (age <= num_moves) & {
+        "simple": age <= 1,
+        "situational": age % 2 == 1,
+        "positional": age >= 0,
+    }[game.superko]
     own, other = (1, 0) if state.to_play else (0, 1)
     return past[own, checked] - sums[own, 0], sums[other, 0] - past[other, checked]
 
 
 def _recreating(board: _Board, other: int, atari: int, added: np.ndarray, taken: np.ndarray) -> int:
-    """Return the points whose stone, with what it captures, gives a position that must not come again."""
+    """Return the points whose stone, with what it captures, gives a position that must not come
+    again."""
     found = 0
     points = (added & 0x3FF).astype(np.int64) - 1
     for index in np.flatnonzero((points >= 0) & (points < len(board.codes))):
@@ -219,7 +246,8 @@ def _recreating(board: _Board, other: int, atari: int, added: np.ndarray, taken:
 
 
 def _suicides(board: _Board, own: int, points: int, added: np.ndarray, taken: np.ndarray) -> int:
-    """Return those suicidal `points` that give no position that must not come again; a single stone leaves the position as it was."""
+    """Return those suicidal `points` that give no position that must not come again; a single stone
+    leaves the position as it was."""
     several = points & board.neighbours(own)
     unchanged = set(added[taken == 0].tolist())
     legal = 0 if 0 in unchanged else points & ~several

@@ -1,4 +1,5 @@
-"""Recorded games played again, many at a time, under the rules: the position before and after every move, and which moves the rules forbid."""
+"""Recorded games played again, many at a time, under the rules: the position before and after every
+move, and which moves the rules forbid."""
 
 from __future__ import annotations
 
@@ -22,24 +23,36 @@ NO_MOVE = -1
 
 
 def start_states(game: Go, records: Sequence[GameRecord], batch: int) -> GoState:
-    """Return the states before the first moves as host arrays [batch, ...]; empty boards fill the places behind the last record.
+    """Return the states before the first moves as host arrays [batch, ...]; empty boards fill the
+    places behind the last record.
 
     Raises:
       ValueError: the set-up stones of a record are impossible.
     """
-    states: GoState = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[None], batch, axis=0), game.init())
+    states: GoState = jax.tree.map(
+        lambda leaf: np.repeat(np.asarray(leaf)[None], batch, axis=0), game.init()
+    )
     for column, record in enumerate(records):
         if record.black_points or record.white_points:
             start = game.setup(record.black_points, record.white_points, record.to_play)
-            jax.tree.map(lambda all_games, one, column=column: all_games.__setitem__(column, np.asarray(one)), states, start)
+            jax.tree.map(
+                lambda all_games, one, column=column: all_games.__setitem__(
+                    column, np.asarray(one)
+                ),
+                states,
+                start,
+            )
         else:
             states.to_play[column] = record.to_play
     return states
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def replay_moves(game: Go, states: GoState, actions: Array, colours: Array) -> tuple[GoState, Array, Array, Array]:
-    """Play moves on `states` [B, ...], forbidden ones too unless their point is taken, and each by its own colour.
+def replay_moves(
+    game: Go, states: GoState, actions: Array, colours: Array
+) -> tuple[GoState, Array, Array, Array]:
+    """Play moves on `states` [B, ...], forbidden ones too unless their point is taken, and each by
+    its own colour.
 
     Args:
       game: the rules; a game does not end by passes here.
@@ -48,22 +61,33 @@ def replay_moves(game: Go, states: GoState, actions: Array, colours: Array) -> t
       colours: int32[T, B], 0 Black, 1 White.
 
     Returns:
-      (states after the moves, bool[T, B] legal, bool[T, B] in turn, frames uint32[T, B, F] after each move)
+      (states after the moves, bool[T, B] legal, bool[T, B] in turn, frames uint32[T, B, F] after
+        each move)
     """
 
-    def move(state: GoState, action: Array, colour: Array) -> tuple[GoState, tuple[Array, Array, Array]]:
+    def move(
+        state: GoState, action: Array, colour: Array
+    ) -> tuple[GoState, tuple[Array, Array, Array]]:
         is_move = action != NO_MOVE
         in_turn = colour == state.to_play
-        state = dataclasses.replace(state, to_play=jnp.where(is_move, colour, state.to_play), num_passes=jnp.int32(0))
+        state = dataclasses.replace(
+            state, to_play=jnp.where(is_move, colour, state.to_play), num_passes=jnp.int32(0)
+        )
         board = bits.unpack(state.frames[0].reshape(2, -1), game.num_points).any(axis=0)
         chosen = jnp.arange(game.num_actions, dtype=jnp.int32) == action
         is_taken = (jnp.append(board, jnp.zeros((), bool)) & chosen).any()
         legal = (game.legal_action_mask(state) & chosen).any()
         played = game.step(state, action)
-        state = jax.tree.map(lambda new, old: jnp.where(is_move & ~is_taken, new, old), played, state)
+        state = jax.tree.map(
+            lambda new, old: jnp.where(is_move & ~is_taken, new, old), played, state
+        )
         return state, (legal | ~is_move, in_turn | ~is_move, state.frames[0])
 
-    last, (legal, in_turn, frames) = jax.lax.scan(lambda states, inputs: jax.vmap(move)(states, *inputs), states, (jnp.asarray(actions), jnp.asarray(colours)))
+    last, (legal, in_turn, frames) = jax.lax.scan(
+        lambda states, inputs: jax.vmap(move)(states, *inputs),
+        states,
+        (jnp.asarray(actions), jnp.asarray(colours)),
+    )
     return last, legal, in_turn, frames
 
 
@@ -71,7 +95,9 @@ def boards_of(frames: np.ndarray, num_points: int) -> np.ndarray:
     """Return int8[..., N] (1 Black, -1 White) of frames uint32[..., 2K]."""
     halves = frames.reshape(*frames.shape[:-1], 2, -1)
     points = (halves[..., None] >> np.arange(32, dtype=np.uint32)) & 1
-    black, white = np.moveaxis(points.reshape(*halves.shape[:-1], -1)[..., :num_points].astype(np.int8), -2, 0)
+    black, white = np.moveaxis(
+        points.reshape(*halves.shape[:-1], -1)[..., :num_points].astype(np.int8), -2, 0
+    )
     return black - white
 
 

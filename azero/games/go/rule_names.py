@@ -1,4 +1,5 @@
-"""Rules of Go as KataGo's protocols write them: JSON or a shorthand. Sources: KataGo's docs/GTP_Extensions.md, `kata-get-rules` and `kata-set-rules`."""
+"""Rules of Go as KataGo's protocols write them: JSON or a shorthand. Sources: KataGo's
+docs/GTP_Extensions.md, `kata-get-rules` and `kata-set-rules`."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ _AREA_ONLY = "this engine counts area, without tax and without button"
 
 @dataclass(frozen=True)
 class Wanted:
-    """Rules as somebody wants them: the nearest that this engine plays, and what it does not have of them."""
+    """Rules as somebody wants them: the nearest that this engine plays, and what it does not have
+    of them."""
 
     rules: Rules
     missing: tuple[str, ...] = ()
@@ -61,7 +63,8 @@ SHORTHANDS = {
     "japanese": Wanted(Rules("simple", False), ("scoring TERRITORY", "tax SEKI")),
     "korean": Wanted(Rules("simple", False), ("scoring TERRITORY", "tax SEKI")),
 }
-"""KataGo's names (rules.cpp, parseRules); blanks, hyphens and underscores in them do not matter, nor do capitals."""
+"""KataGo's names (rules.cpp, parseRules); blanks, hyphens and underscores in them do not matter,
+nor do capitals."""
 _SHORT_NAMES = {name.replace("-", ""): wanted for name, wanted in SHORTHANDS.items()}
 _PLAYABLE = ", ".join(name for name, wanted in SHORTHANDS.items() if not wanted.missing)
 _FIELDS = {
@@ -77,10 +80,16 @@ _FIELDS = {
 }
 """Other names of the fields of KataGo's JSON, and those of its one-word form."""
 _WORD = re.compile(
-    r"(ko|scoring|score|tax|suicide|sui|button|whb|fpok)(SIMPLE|POSITIONAL|SITUATIONAL|SPIGHT|AREA|TERRITORY|NONE|SEKI|ALL|N-1|N|0|1)", re.IGNORECASE
+    r"(ko|scoring|score|tax|suicide|sui|button|whb|fpok)(SIMPLE|POSITIONAL|SITUATIONAL|SPIGHT|AREA|TERRITORY|NONE|SEKI|ALL|N-1|N|0|1)",
+    re.IGNORECASE,
 )
 """A part of KataGo's one-word form of rules, such as koPOSITIONALscoreAREAtaxNONEsui0whbN."""
-_UNSUPPORTED = {"ko": ("SPIGHT",), "scoring": ("TERRITORY",), "tax": ("SEKI", "ALL"), "hasButton": ("TRUE", "1")}
+_UNSUPPORTED = {
+    "ko": ("SPIGHT",),
+    "scoring": ("TERRITORY",),
+    "tax": ("SEKI", "ALL"),
+    "hasButton": ("TRUE", "1"),
+}
 """What KataGo plays and this engine does not."""
 
 
@@ -99,15 +108,20 @@ def format_rules(rules: Rules) -> str:
 
 
 def parse_rules(given: str | dict[str, Any], current: Rules) -> Rules:
-    """Return the rules that a name, JSON text, KataGo's one-word form or a JSON object describes; what it leaves out stays as in `current`.
+    """Return the rules that a name, JSON text, KataGo's one-word form or a JSON object describes;
+    what it leaves out stays as in `current`.
 
     Raises:
-      ValueError: it is not understood, or asks for what this engine does not have; the text is quoted and the choices are named.
+      ValueError: it is not understood, or asks for what this engine does not have; the text is
+        quoted and the choices are named.
     """
     wanted = read_rules(given, current)
     if wanted.missing:
         quoted = given.strip()[:80] if isinstance(given, str) else json.dumps(given)[:80]
-        raise ValueError(f"rules {quoted} are not supported ({', '.join(wanted.missing)}): {_AREA_ONLY}; it plays {_PLAYABLE}")
+        raise ValueError(
+            f"rules {quoted} are not supported ({', '.join(wanted.missing)}): "
+            f"{_AREA_ONLY}; it plays {_PLAYABLE}"
+        )
     return wanted.rules
 
 
@@ -122,7 +136,9 @@ def read_rules(given: str | dict[str, Any], current: Rules) -> Wanted:
         if known is not None:
             return known
         if not re.fullmatch(f"({_WORD.pattern})+", given.strip(), re.IGNORECASE):
-            raise ValueError(f"unknown rules {given.strip()[:80]!r}; the rules are: {', '.join(SHORTHANDS)}")
+            raise ValueError(
+                f"unknown rules {given.strip()[:80]!r}; the rules are: {', '.join(SHORTHANDS)}"
+            )
         fields: dict[str, Any] = {name.lower(): value for name, value in _WORD.findall(given)}
     else:
         try:
@@ -141,7 +157,8 @@ def read_rules(given: str | dict[str, Any], current: Rules) -> Wanted:
 
 
 def with_rule(rules: Rules, name: str, value: Any) -> Rules:
-    """Return `rules` with one field changed, named as in KataGo's JSON; `value` may be its JSON value or text.
+    """Return `rules` with one field changed, named as in KataGo's JSON; `value` may be its JSON
+    value or text.
 
     Raises:
       ValueError: there is no such field or value.
@@ -156,7 +173,14 @@ def with_rule(rules: Rules, name: str, value: Any) -> Rules:
         return replace(rules, white_handicap_bonus=text)  # type: ignore[arg-type]
     if field == "friendlyPassOk" and flag is not None:
         return rules  # says how players should pass, not what is legal
-    if (field, text) in (("scoring", "AREA"), ("tax", "NONE")) or (field == "hasButton" and flag is False):
+    if (field, text) in (("scoring", "AREA"), ("tax", "NONE")) or (
+        field == "hasButton" and flag is False
+    ):
         return rules
-    allowed = "ko SIMPLE, POSITIONAL or SITUATIONAL; suicide; whiteHandicapBonus 0, N or N-1; scoring AREA; tax NONE; hasButton false"
-    raise ValueError(f"rule {name[:40]} = {str(value).strip()[:40]} is not supported; supported are {allowed}")
+    allowed = (
+        "ko SIMPLE, POSITIONAL or SITUATIONAL; suicide; whiteHandicapBonus 0, N or N-1; scoring "
+        "AREA; tax NONE; hasButton false"
+    )
+    raise ValueError(
+        f"rule {name[:40]} = {str(value).strip()[:40]} is not supported; supported are {allowed}"
+    )

@@ -1,4 +1,5 @@
-"""The rules of Go (Tromp-Taylor), as the papers play it: area scoring, superko, two passes or a move limit end the game."""
+"""The rules of Go (Tromp-Taylor), as the papers play it: area scoring, superko, two passes or a
+move limit end the game."""
 
 from __future__ import annotations
 
@@ -28,14 +29,17 @@ MAX_SIDE = 31
 
 @dataclass(frozen=True, init=False)
 class Go:
-    """Go on a board of any size. Actions 0..N-1 are the points row by row from the top left; N is pass.
+    """Go on a board of any size. Actions 0..N-1 are the points row by row from the top left; N is
+    pass.
 
-    Repetition. `superko` says what a stone (with its captures) must not recreate: "positional" any earlier board of the game; "situational" any earlier board
-    with the same side to move (passes count as moves); "simple" the board before the opponent's last move. Passing is always legal. In the slim state of a
-    search tree the rule sees the eight newest boards only (`search_state`).
+    Repetition. `superko` says what a stone (with its captures) must not recreate: "positional" any
+    earlier board of the game; "situational" any earlier board with the same side to move (passes
+    count as moves); "simple" the board before the opponent's last move. Passing is always legal. In
+    the slim state of a search tree the rule sees the eight newest boards only (`search_state`).
 
-    Suicide. With `suicide` a move may remove its own chain (Tromp-Taylor). A single stone that dies leaves the board as it was: forbidden as a repetition under
-    positional superko and under simple ko, and under situational superko when the other side has been to move here before.
+    Suicide. With `suicide` a move may remove its own chain (Tromp-Taylor). A single stone that dies
+    leaves the board as it was: forbidden as a repetition under positional superko and under simple
+    ko, and under situational superko when the other side has been to move here before.
     """
 
     board_shape: tuple[int, int]
@@ -45,7 +49,8 @@ class Go:
     suicide: bool
     max_moves: int
     num_planes: int
-    """17: AlphaGo Zero's; 4, 12, 20, 48 or 49: AlphaGo's of 2016, the first ones of them; 6, 10: the numbers of its rollout and tree policies"""
+    """17: AlphaGo Zero's; 4, 12, 20, 48 or 49: AlphaGo's of 2016, the first ones of them; 6, 10:
+    the numbers of its rollout and tree policies"""
     margin_weight: float
     """share of the reward that is the margin"""
 
@@ -66,24 +71,32 @@ class Go:
         num_planes: int = encoding.NUM_PLANES,
         margin_weight: float = 0.0,
     ) -> None:
-        """Fix the rules. `max_moves` None is two moves a point, as AlphaGo Zero's 722 (AGZ methods).
+        """Fix the rules. `max_moves` None is two moves a point, as AlphaGo Zero's 722 (AGZ
+        methods).
 
-        With a `margin_weight` w the reward is (1 - w) times the result and w times the margin in points over the points of the board, so that a player learns
-        to win by more and to lose by less; the papers have 0.
+        With a `margin_weight` w the reward is (1 - w) times the result and w times the margin in
+        points over the points of the board, so that a player learns to win by more and to lose by
+        less; the papers have 0.
 
         Raises:
           ValueError: an option is out of range; it is quoted with what is allowed.
         """
         height, width = (size, size) if isinstance(size, int) else size
-        if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE and height * width <= MAX_POINTS):
+        if not (
+            1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE and height * width <= MAX_POINTS
+        ):
             raise ValueError(f"size {size}: sides are 1 to {MAX_SIDE}")
         if (2 * komi) % 1 or not np.isfinite(komi):
             raise ValueError(f"komi {komi}: allowed are multiples of 0.5")
         if superko not in typing.get_args(Superko):
-            raise ValueError(f"superko {superko!r}: allowed are {', '.join(typing.get_args(Superko))}")
+            raise ValueError(
+                f"superko {superko!r}: allowed are {', '.join(typing.get_args(Superko))}"
+            )
         if max_moves is not None and max_moves < 1:
             raise ValueError(f"max_moves {max_moves}: at least 1")
-        if num_planes not in (known := (encoding.NUM_PLANES, *features2016.PLANE_COUNTS, *patterns.NUM_PLANES)):
+        if num_planes not in (
+            known := (encoding.NUM_PLANES, *features2016.PLANE_COUNTS, *patterns.NUM_PLANES)
+        ):
             raise ValueError(f"num_planes {num_planes}: allowed are {', '.join(map(str, known))}")
         if not 0.0 <= margin_weight < 1.0:
             raise ValueError(f"margin_weight {margin_weight}: at least 0 and less than 1")
@@ -131,16 +144,22 @@ class Go:
         """Return the empty board, Black to move."""
         return self.setup((), (), to_play=0)
 
-    def setup(self, black_points: Sequence[int], white_points: Sequence[int], to_play: int) -> GoState:
-        """Return a game that begins with stones on the board (point numbers), `to_play` 0 for Black or 1 for White.
+    def setup(
+        self, black_points: Sequence[int], white_points: Sequence[int], to_play: int
+    ) -> GoState:
+        """Return a game that begins with stones on the board (point numbers), `to_play` 0 for Black
+        or 1 for White.
 
         Raises:
           ValueError: a point is off the board or used twice, or a chain has no liberty.
         """
-        return jax.tree.map(jnp.asarray, host.setup_state(self, black_points, white_points, to_play))
+        return jax.tree.map(
+            jnp.asarray, host.setup_state(self, black_points, white_points, to_play)
+        )
 
     def fixed_handicap(self, count: int) -> GoState:
-        """Return a game with `count` handicap stones on the usual points (GTP's fixed_handicap), White to move.
+        """Return a game with `count` handicap stones on the usual points (GTP's fixed_handicap),
+        White to move.
 
         Raises:
           ValueError: the board has no such handicap; what is allowed is named.
@@ -157,7 +176,11 @@ class Go:
         num_moves = state.num_moves + 1
         history = state.history
         if history is not None:
-            history = jnp.where(jnp.arange(history.shape[1], dtype=jnp.int32)[None] == num_moves, now[:, None], history)
+            history = jnp.where(
+                jnp.arange(history.shape[1], dtype=jnp.int32)[None] == num_moves,
+                now[:, None],
+                history,
+            )
         played = GoState(
             frames=jnp.concatenate([placed.board[None], state.frames[:-1]]),
             atari=placed.atari,
@@ -172,12 +195,21 @@ class Go:
     def legal_action_mask(self, state: GoState) -> Array:
         """Return bool[N + 1]: legal points and pass; all True once the game is over."""
         past, checked = self._past(state)
-        words = self._stones.legal(state.frames[0], state.atari, state.sums[:, 0], past, checked, state.to_play, self._allows_suicide)
+        words = self._stones.legal(
+            state.frames[0],
+            state.atari,
+            state.sums[:, 0],
+            past,
+            checked,
+            state.to_play,
+            self._allows_suicide,
+        )
         points = bits.unpack(words, self.num_points)
         return jnp.concatenate([points, jnp.ones(1, bool)]) | self.is_terminal(state)
 
     def _past(self, state: GoState) -> tuple[Array, Array]:
-        """Return the sums uint32[2, T] of past positions and which of them a stone must not recreate, bool[T]."""
+        """Return the sums uint32[2, T] of past positions and which of them a stone must not
+        recreate, bool[T]."""
         if state.history is None:
             past = state.sums
             age = jnp.arange(self.num_frames, dtype=jnp.int32)
@@ -188,10 +220,13 @@ class Go:
         return past, exists & self._checked_ages(age)
 
     def _checked_ages(self, age: Array) -> Array:
-        """Return which positions so many moves ago (`age` int32[T]) a stone must not recreate, bool[T]."""
+        """Return which positions so many moves ago (`age` int32[T]) a stone must not recreate,
+        bool[T]."""
         if self._superko_number is not None:
             names = typing.get_args(Superko)
-            is_simple, is_situational = (self._superko_number == names.index(name) for name in ("simple", "situational"))
+            is_simple, is_situational = (
+                self._superko_number == names.index(name) for name in ("simple", "situational")
+            )
             return jnp.where(is_simple, age <= 1, ~is_situational | (age % 2 == 1))
         if self.superko == "simple":
             return age <= 1
@@ -208,36 +243,68 @@ class Go:
         return (state.num_passes >= 2) | (state.num_moves >= self.max_moves)
 
     def rewards(self, state: GoState) -> Array:
-        """Return float32[2] for Black and White: +1, -1, or 0 for a draw, unless the margin counts; zero until the end."""
+        """Return float32[2] for Black and White: +1, -1, or 0 for a draw, unless the margin counts;
+        zero until the end."""
         margin = self.final_points(state) - self.komi
-        reward = jnp.where(self.is_terminal(state), self._reward(jnp.sign(margin), margin / self.num_points), 0.0)
+        reward = jnp.where(
+            self.is_terminal(state), self._reward(jnp.sign(margin), margin / self.num_points), 0.0
+        )
         return jnp.stack([reward, -reward])
 
     def score(self, state: GoState) -> Array:
-        """Return float32[]: Black's area minus White's area (stones, and empty points that reach only them) minus komi."""
+        """Return float32[]: Black's area minus White's area (stones, and empty points that reach
+        only them) minus komi."""
         return self._points(state, jnp.ones((), bool)) - self.komi
 
     def general(self) -> Go:
-        """Return the rules that are the same for all komi and `arguments`; with suicide, since a program without it has no place for it."""
-        return Go(self.board_shape, 0.0, "positional", True, None, self.num_planes, self.margin_weight)
+        """Return the rules that are the same for all komi and `arguments`; with suicide, since a
+        program without it has no place for it."""
+        return Go(
+            self.board_shape, 0.0, "positional", True, None, self.num_planes, self.margin_weight
+        )
 
     def arguments(self) -> np.ndarray:
-        """Return int32[3]: the number of the superko rule, whether suicide is legal, and the longest game."""
-        return np.array([typing.get_args(Superko).index(self.superko), self.suicide, self.max_moves], np.int32)
+        """Return int32[3]: the number of the superko rule, whether suicide is legal, and the
+        longest game."""
+        return np.array(
+            [typing.get_args(Superko).index(self.superko), self.suicide, self.max_moves], np.int32
+        )
 
     def with_arguments(self, arguments: Array) -> Go:
-        """Return these rules, which allow suicide, with traced `arguments`; for step, legal moves and end of slim states alone."""
-        rules = Go(self.board_shape, self.komi, self.superko, self.suicide, self.max_moves, self.num_planes, self.margin_weight)
-        for field, value in {"_superko_number": arguments[0], "_allows_suicide": arguments[1] != 0, "max_moves": arguments[2]}.items():
+        """Return these rules, which allow suicide, with traced `arguments`; for step, legal moves
+        and end of slim states alone."""
+        rules = Go(
+            self.board_shape,
+            self.komi,
+            self.superko,
+            self.suicide,
+            self.max_moves,
+            self.num_planes,
+            self.margin_weight,
+        )
+        for field, value in {
+            "_superko_number": arguments[0],
+            "_allows_suicide": arguments[1] != 0,
+            "max_moves": arguments[2],
+        }.items():
             object.__setattr__(rules, field, value)
         return rules
 
     def with_margin_weight(self, margin_weight: float) -> Go:
         """Return the same rules with rewards that count the margin so much."""
-        return Go(self.board_shape, self.komi, self.superko, self.suicide, self.max_moves, self.num_planes, margin_weight)
+        return Go(
+            self.board_shape,
+            self.komi,
+            self.superko,
+            self.suicide,
+            self.max_moves,
+            self.num_planes,
+            margin_weight,
+        )
 
     def final_points(self, state: GoState) -> Array:
-        """Return float32[]: Black's area minus White's at the end of a game, without komi; zero until then."""
+        """Return float32[]: Black's area minus White's at the end of a game, without komi; zero
+        until then."""
         is_over = self.is_terminal(state)
         return jnp.where(is_over, self._points(state, is_over), 0.0)
 
@@ -247,8 +314,13 @@ class Go:
         return float(self._reward(np.sign(margin), margin / self.num_points))
 
     def _reward(self, result: Any, margin: Any) -> Any:
-        """Return Black's reward from the result and the margin as a share of the board, which komi can lift above 1."""
-        return (1.0 - self.margin_weight) * result + self.margin_weight * margin.clip(-1.0, 1.0) if self.margin_weight else result
+        """Return Black's reward from the result and the margin as a share of the board, which komi
+        can lift above 1."""
+        return (
+            (1.0 - self.margin_weight) * result + self.margin_weight * margin.clip(-1.0, 1.0)
+            if self.margin_weight
+            else result
+        )
 
     def _points(self, state: GoState, wanted: Array) -> Array:
         black, white = self._areas(state, wanted)
@@ -256,8 +328,11 @@ class Go:
         return (points[0] - points[1]).astype(jnp.float32)
 
     def ownership(self, state: GoState) -> Array:
-        """Return int8[H, W]: 1 for Black's area, -1 for White's, 0 for neither's (Tromp-Taylor: dead stones count as alive)."""
-        black, white = (bits.unpack(area, self.num_points) for area in self._areas(state, jnp.ones((), bool)))
+        """Return int8[H, W]: 1 for Black's area, -1 for White's, 0 for neither's (Tromp-Taylor:
+        dead stones count as alive)."""
+        black, white = (
+            bits.unpack(area, self.num_points) for area in self._areas(state, jnp.ones((), bool))
+        )
         return (black.astype(jnp.int8) - white.astype(jnp.int8)).reshape(self.board_shape)
 
     def _areas(self, state: GoState, wanted: Array) -> tuple[Array, Array]:
@@ -266,15 +341,18 @@ class Go:
         return black | black_territory, white | white_territory
 
     def observe(self, state: GoState) -> Array:
-        """Return the planes bool[H, W, C] (AGZ methods, 'Neural network architecture'; AG16 Extended Data Table 2), or the numbers of AG16's Table 4."""
+        """Return the planes bool[H, W, C] (AGZ methods, 'Neural network architecture'; AG16
+        Extended Data Table 2), or the numbers of AG16's Table 4."""
         return self.observe_frames(state.frames, state.to_play)
 
     def search_state(self, state: GoState) -> GoState:
-        """Return the state without the history of the whole game: what is left knows the eight newest boards.
+        """Return the state without the history of the whole game: what is left knows the eight
+        newest boards.
 
-        A search may therefore repeat a board that is more than seven moves old. In 76,800 positions of random play, passes included, that concerned 113 moves
-        at 3x3 and none at 5x5 and 9x9 (`python -m azero.bench.rules repetitions`). Of 25,835 real games five went round in a cycle, of six or eight moves,
-        which eight boards show.
+        A search may therefore repeat a board that is more than seven moves old. In 76,800 positions
+        of random play, passes included, that concerned 113 moves at 3x3 and none at 5x5 and 9x9
+        (`python -m azero.bench.rules repetitions`). Of 25,835 real games five went round in a
+        cycle, of six or eight moves, which eight boards show.
         """
         return dataclasses.replace(state, history=None)
 
@@ -285,10 +363,14 @@ class Go:
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
         """Return the planes bool[H, W, C] of eight frames uint32[8, 2K], newest first."""
         if self.num_planes in patterns.NUM_PLANES:
-            return patterns.planes_from_frames(frames, jnp.asarray(to_play), self.board_shape, self.num_planes)
+            return patterns.planes_from_frames(
+                frames, jnp.asarray(to_play), self.board_shape, self.num_planes
+            )
         if self.num_planes != encoding.NUM_PLANES:
             checked = self._checked_ages(jnp.arange(self.num_frames, dtype=jnp.int32))
-            return features2016.planes_from_frames(frames, jnp.asarray(to_play), self.board_shape, checked, self.num_planes)
+            return features2016.planes_from_frames(
+                frames, jnp.asarray(to_play), self.board_shape, checked, self.num_planes
+            )
         return encoding.planes_from_frames(frames, to_play, self.board_shape)
 
     def transform_planes(self, planes: Array, symmetry: Array) -> Array:
@@ -307,7 +389,9 @@ class Go:
         """Return the vertex (D4) or "pass"."""
         return text.format_vertex(int(action), self.board_shape)
 
-    def host_setup(self, black_points: Sequence[int], white_points: Sequence[int], to_play: int) -> GoState:
+    def host_setup(
+        self, black_points: Sequence[int], white_points: Sequence[int], to_play: int
+    ) -> GoState:
         """Host side: return what `setup` returns, in NumPy's arrays, with the same errors."""
         return host.setup_state(self, black_points, white_points, to_play)
 
@@ -320,12 +404,16 @@ class Go:
         return host.step(self, state, action)
 
     def host_facts(self, state: GoState) -> Facts:
-        """Host side: return who is to move, whether the game is over, the rewards and the legal moves, without a compiled program."""
+        """Host side: return who is to move, whether the game is over, the rewards and the legal
+        moves, without a compiled program."""
         return host.facts(self, state)
 
     def board(self, state: GoState) -> np.ndarray:
         """Host side: return the board int8[H, W], 1 for Black's stones, -1 for White's."""
-        black, white = (bits.unpack_host(words, self.num_points) for words in np.split(np.asarray(state.frames[0]), 2))
+        black, white = (
+            bits.unpack_host(words, self.num_points)
+            for words in np.split(np.asarray(state.frames[0]), 2)
+        )
         return (black.astype(np.int8) - white.astype(np.int8)).reshape(self.board_shape)
 
     def format_board(self, state: GoState) -> str:

@@ -1,4 +1,5 @@
-"""The moves of a policy that has no pass: legal ones that fill no eye of their own side (AG16 Extended Data Table 2, 'Sensibleness'), else a pass.
+"""The moves of a policy that has no pass: legal ones that fill no eye of their own side (AG16
+Extended Data Table 2, 'Sensibleness'), else a pass.
 
 Games of such moves come to their end by themselves: when nothing is left but eyes, both sides pass.
 """
@@ -18,7 +19,8 @@ from azero.types import Array
 
 
 def sensible_moves(game: Go, states: GoState) -> Array:
-    """Return bool[B, A] of states[B]: the legal points that are no eyes of the side to move; pass where there is none, and once the game is over."""
+    """Return bool[B, A] of states[B]: the legal points that are no eyes of the side to move; pass
+    where there is none, and once the game is over."""
     points = (jax.vmap(game.legal_action_mask)(states) & ~own_eyes(game, states))[:, :-1]
     points &= ~jax.vmap(game.is_terminal)(states)[:, None]
     return jnp.concatenate([points, ~points.any(axis=1, keepdims=True)], axis=1)
@@ -33,6 +35,7 @@ def own_eyes(game: Go, states: GoState) -> Array:
 
 
 def random_points(game: Go, states: GoState) -> Array:
-    """Return bool[B, A] of states[B]: the legal points; pass where there is none (AG16: the random move is drawn from the points until it is legal)."""
+    """Return bool[B, A] of states[B]: the legal points; pass where there is none (AG16: the random
+    move is drawn from the points until it is legal)."""
     points = jax.vmap(game.legal_action_mask)(states)[:, :-1]
     return jnp.concatenate([points, ~points.any(axis=1, keepdims=True)], axis=1)

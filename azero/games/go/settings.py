@@ -29,16 +29,22 @@ class GoConfig(GameConfig):
     max_moves: int | None = None
     """Moves after which the game is scored; None is 2 x points (AGZ: 722)."""
     margin_weight: float = 0.0
-    """Share of the reward of self-play and search that is the margin in points over the points of the board; the rest is the result. The papers have 0. Who wins a
-    match is counted without it."""
+    """Share of the reward of self-play and search that is the margin in points over the points of
+    the board; the rest is the result. The papers have 0. Who wins a match is counted without it."""
     planes: int = 17
-    """What the network sees. 17 is AlphaGo Zero's input; 4, 12, 20, 48 or 49 are the first so many planes of AlphaGo's of 2016, 6 and 10 what
-    its rollout and its tree policy see."""
+    """What the network sees. 17 is AlphaGo Zero's input; 4, 12, 20, 48 or 49 are the first so many
+    planes of AlphaGo's of 2016, 6 and 10 what its rollout and its tree policy see."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of the class of the rules."""
         size = self.size[0] if len(self.size) == 1 else tuple(self.size)
-        rules = {"size": size, "komi": self.komi, "superko": self.superko, "suicide": self.suicide, "max_moves": self.max_moves}
+        rules = {
+            "size": size,
+            "komi": self.komi,
+            "superko": self.superko,
+            "suicide": self.suicide,
+            "max_moves": self.max_moves,
+        }
         return {**rules, "num_planes": self.planes, "margin_weight": self.margin_weight}
 
     def for_matches(self) -> Self:

@@ -10,7 +10,9 @@ _SHOWN = 8
 """Points of a chain that are listed."""
 
 
-def board_of(black_points: Sequence[int], white_points: Sequence[int], shape: tuple[int, int]) -> np.ndarray:
+def board_of(
+    black_points: Sequence[int], white_points: Sequence[int], shape: tuple[int, int]
+) -> np.ndarray:
     """Return the board int8[H, W] (1 Black, -1 White) with stones at the given points.
 
     Raises:
@@ -21,7 +23,10 @@ def board_of(black_points: Sequence[int], white_points: Sequence[int], shape: tu
     for colour, points in ((1, black_points), (-1, white_points)):
         for point in points:
             if not 0 <= point < board.size:
-                raise ValueError(f"set-up point {point} is not on a {height}x{width} board (0 to {board.size - 1})")
+                raise ValueError(
+                    f"set-up point {point} is not on a {height}x{width} board (0 to "
+                    f"{board.size - 1})"
+                )
             if board[point]:
                 raise ValueError(f"set-up point {point} holds two stones")
             board[point] = colour
@@ -44,7 +49,8 @@ def atari_of(board: np.ndarray) -> np.ndarray:
 
 
 def chains(board: np.ndarray) -> list[tuple[set[tuple[int, int]], set[tuple[int, int]]]]:
-    """Return all chains of a board int8[H, W], each with its liberties, as sets of (row, column)."""
+    """Return all chains of a board int8[H, W], each with its liberties, as sets of (row,
+    column)."""
     found: list[tuple[set[tuple[int, int]], set[tuple[int, int]]]] = []
     seen: set[tuple[int, int]] = set()
     for row, column in zip(*np.nonzero(board), strict=True):
@@ -72,17 +78,23 @@ def around(point: tuple[int, int], shape: tuple[int, ...]) -> list[tuple[int, in
 
 
 def handicap_points(count: int, shape: tuple[int, int]) -> list[int]:
-    """Return the points of `count` fixed handicap stones, in the order in which they are added (GTP version 2, section 4.1.1).
+    """Return the points of `count` fixed handicap stones, in the order in which they are added (GTP
+    version 2, section 4.1.1).
 
     Raises:
       ValueError: the board or the count has no fixed handicap; what is allowed is named.
     """
     height, width = shape
     if height != width or height < 7:
-        raise ValueError(f"there is no fixed handicap on a {height}x{width} board: it needs a square one of at least 7x7")
+        raise ValueError(
+            f"there is no fixed handicap on a {height}x{width} board: it needs a square "
+            f"one of at least 7x7"
+        )
     most = 9 if height % 2 and height >= 9 else 4
     if not 2 <= count <= most:
-        raise ValueError(f"{count} fixed handicap stones on {height}x{width}: 2 to {most} are allowed")
+        raise ValueError(
+            f"{count} fixed handicap stones on {height}x{width}: 2 to {most} are allowed"
+        )
     edge = 3 if height >= 13 else 2
     low, high, middle = edge, height - 1 - edge, height // 2
     corners = [(high, low), (low, high), (low, low), (high, high)]

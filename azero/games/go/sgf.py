@@ -1,4 +1,5 @@
-"""Game records of Go: SGF files and collections as records (FF[4], red-bean.com/sgf). Host side only."""
+"""Game records of Go: SGF files and collections as records (FF[4], red-bean.com/sgf). Host side
+only."""
 
 from __future__ import annotations
 
@@ -11,18 +12,28 @@ from pathlib import Path
 
 from azero.games.go import setup
 from azero.games.go.sgf_files import SUFFIXES, read_texts
-from azero.games.go.sgf_text import LETTERS, Node, decode, main_line, plain_game, split_games, unescape
+from azero.games.go.sgf_text import (
+    LETTERS,
+    Node,
+    decode,
+    main_line,
+    plain_game,
+    split_games,
+    unescape,
+)
 from azero.games.quoting import shorten
 
 MOST_SET_UP_POINTS = 100_000
-"""Each point of the largest board (52x52) 37 times; a few characters name all of them, and a file may repeat that."""
+"""Each point of the largest board (52x52) 37 times; a few characters name all of them, and a file
+may repeat that."""
 MOST_POINTS_OF_KOMI = 100
 """A larger komi is in hundredths, as the Fox server writes it."""
 
 
 @dataclass(frozen=True)
 class GameRecord:
-    """The main line of one game. Points and actions are numbered as in `azero.games.go.rules.Go`: row by row from the top left, then pass."""
+    """The main line of one game. Points and actions are numbered as in `azero.games.go.rules.Go`:
+    row by row from the top left, then pass."""
 
     name: str
     """where it comes from: the file, and the member or the number of the game in it"""
@@ -61,7 +72,9 @@ class GameRecord:
         """
         rows, columns = self.board_shape
         if rows != columns:
-            raise ValueError(f"{self.name}: a board of {rows} rows and {columns} columns is not square")
+            raise ValueError(
+                f"{self.name}: a board of {rows} rows and {columns} columns is not square"
+            )
         return rows
 
     @property
@@ -87,18 +100,23 @@ class GameRecord:
 
 
 def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[GameRecord]:
-    """Yield the games of a file: .sgf or .sgf.gz (one game or a collection), .tar.gz or .zip of such files and of such archives.
+    """Yield the games of a file: .sgf or .sgf.gz (one game or a collection), .tar.gz or .zip of
+    such files and of such archives.
 
     Args:
       path: the file.
-      skipped: takes a line for every game, or file in an archive, that cannot be read, with its place and the reason, and the others go on; None stops at the first one.
+      skipped: takes a line for every game, or file in an archive, that cannot be read, with its
+        place and the reason, and the others go on; None stops at the first one.
 
     Raises:
-      ValueError: the file has another suffix or cannot be read, or a game is not valid SGF (without `skipped`); the place and the reason are named.
+      ValueError: the file has another suffix or cannot be read, or a game is not valid SGF (without
+        `skipped`); the place and the reason are named.
     """
     path = Path(path)
     if not path.name.lower().endswith(SUFFIXES):
-        raise ValueError(f"{path.name} is not a file of game records: the suffixes are {', '.join(SUFFIXES)}")
+        raise ValueError(
+            f"{path.name} is not a file of game records: the suffixes are {', '.join(SUFFIXES)}"
+        )
     for name, content, problem in read_texts(path):
         if not problem:
             yield from parse_games(content, name, skipped)
@@ -109,18 +127,23 @@ def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[G
 
 
 def estimate_games(path: Path) -> int:
-    """Return about how many games `read_games` will yield, without parsing them (variations count, too); 0 of a file that cannot be read."""
+    """Return about how many games `read_games` will yield, without parsing them (variations count,
+    too); 0 of a file that cannot be read."""
     try:
         return sum(content.count(b"(;") for _, content, _ in read_texts(path))
     except (ValueError, MemoryError):
         return 0
 
 
-def parse_games(content: bytes, name: str, skipped: list[str] | None = None) -> Iterator[GameRecord]:
-    """Yield the games of the SGF text `content`; `name` says where it comes from, `skipped` is as in `read_games`.
+def parse_games(
+    content: bytes, name: str, skipped: list[str] | None = None
+) -> Iterator[GameRecord]:
+    """Yield the games of the SGF text `content`; `name` says where it comes from, `skipped` is as
+    in `read_games`.
 
     Raises:
-      ValueError: there is no game in it, or one is not valid SGF; `name` and the number of the game are quoted.
+      ValueError: there is no game in it, or one is not valid SGF; `name` and the number of the game
+        are quoted.
     """
     games = list(split_games(decode(content)))
     problems = [] if games else [f"{name}: no SGF data: there is no '(;' in it"]
@@ -145,7 +168,8 @@ def parse_games(content: bytes, name: str, skipped: list[str] | None = None) -> 
 def parse_komi(text: str) -> float | None:
     """Return a komi in points, whatever unit it is written in; None if it is no number.
 
-    Above 100 it is in hundredths (the Fox server: 650 is 6.5). Quarters are the Chinese count, in which one stone is two points: 3.75, or 375, is 7.5.
+    Above 100 it is in hundredths (the Fox server: 650 is 6.5). Quarters are the Chinese count, in
+    which one stone is two points: 3.75, or 375, is 7.5.
     """
     try:
         komi = float(text.replace(",", "."))
@@ -169,7 +193,12 @@ def _parse_game(text: str, name: str) -> GameRecord:
     if plain:
         moves += [(int(colour == "W"), _action(point, shape)) for colour, point in plain[1]]
     handicap = _text(root, "HA").strip()
-    if handicap.isdecimal() and int(handicap) >= 2 and not black and (not moves or moves[0][0] == 1):
+    if (
+        handicap.isdecimal()
+        and int(handicap) >= 2
+        and not black
+        and (not moves or moves[0][0] == 1)
+    ):
         black = tuple(setup.handicap_points(int(handicap), shape))
     if to_play is None:
         to_play = moves[0][0] if moves else int(bool(black))
@@ -185,7 +214,9 @@ def _parse_game(text: str, name: str) -> GameRecord:
         rules=_text(root, "RU"),
         players=(_text(root, "PB"), _text(root, "PW")),
         ranks=(_text(root, "BR"), _text(root, "WR")),
-        stated_handicap=int(handicap) if handicap.isdecimal() and int(handicap) >= 2 and int(handicap) != len(black) else 0,
+        stated_handicap=int(handicap)
+        if handicap.isdecimal() and int(handicap) >= 2 and int(handicap) != len(black)
+        else 0,
         date=_text(root, "DT"),
         comments=tuple(comments) if any(comments) else (),
     )
@@ -193,9 +224,11 @@ def _parse_game(text: str, name: str) -> GameRecord:
 
 
 def _without_impossible_komi(record: GameRecord) -> GameRecord:
-    """Drop a komi of 0 where the game was won by half a point more than a whole number: the server did not write the komi.
+    """Drop a komi of 0 where the game was won by half a point more than a whole number: the server
+    did not write the komi.
 
-    On Fox 2,645 of 3,421 games of professionals have KM[0]; 466 of them give a margin that is a number, 311 of these one with half a point, the others just 0.
+    On Fox 2,645 of 3,421 games of professionals have KM[0]; 466 of them give a margin that is a
+    number, 311 of these one with half a point, the others just 0.
     """
     if record.komi == 0 and record.margin is not None and record.margin % 1:
         return GameRecord(**{**record.__dict__, "komi": None})
@@ -211,27 +244,40 @@ def _parse_size(root: Node) -> tuple[int, int]:
     return sides[-1], sides[0]
 
 
-def _parse_setup(nodes: Sequence[Node], shape: tuple[int, int]) -> tuple[tuple[int, ...], tuple[int, ...], int | None, Sequence[Node]]:
-    """Return Black's and White's stones before the first move, who is to move if it is said, and the nodes that follow."""
+def _parse_setup(
+    nodes: Sequence[Node], shape: tuple[int, int]
+) -> tuple[tuple[int, ...], tuple[int, ...], int | None, Sequence[Node]]:
+    """Return Black's and White's stones before the first move, who is to move if it is said, and
+    the nodes that follow."""
     board: dict[int, str] = {}
     num_points = 0
     to_play = None
-    first_move = next((index for index, node in enumerate(nodes) if "B" in node or "W" in node), len(nodes))
+    first_move = next(
+        (index for index, node in enumerate(nodes) if "B" in node or "W" in node), len(nodes)
+    )
     for node in nodes[: first_move + 1]:
         for name in ("AB", "AW", "AE"):
             for value in node.get(name, ()):
                 points = _points(value, shape)
                 num_points += len(points)
                 if num_points > MOST_SET_UP_POINTS:
-                    raise ValueError(f"stones are set up or taken away on more than {MOST_SET_UP_POINTS:,} points before the first move")
+                    raise ValueError(
+                        f"stones are set up or taken away on more than "
+                        f"{MOST_SET_UP_POINTS:,} points before the first move"
+                    )
                 board.update(dict.fromkeys(points, name))
         if (turn := _text(node, "PL").strip().upper()[:1]) in ("B", "W", "1", "2") and turn:
             to_play = int(turn in ("W", "2"))
-    black, white = (tuple(sorted(point for point, name in board.items() if name == wanted)) for wanted in ("AB", "AW"))
+    black, white = (
+        tuple(sorted(point for point, name in board.items() if name == wanted))
+        for wanted in ("AB", "AW")
+    )
     return black, white, to_play, nodes[first_move:]
 
 
-def _parse_moves(nodes: Sequence[Node], shape: tuple[int, int]) -> tuple[list[tuple[int, int]], list[str]]:
+def _parse_moves(
+    nodes: Sequence[Node], shape: tuple[int, int]
+) -> tuple[list[tuple[int, int]], list[str]]:
     moves: list[tuple[int, int]] = []
     comments: list[str] = []
     for node in nodes:
@@ -248,14 +294,21 @@ def _action(point: str, shape: tuple[int, int]) -> int:
     try:
         return _actions(shape)[point]
     except KeyError:
-        raise ValueError(f"[{point}] is no point of a board of {shape[0]} rows and {shape[1]} columns") from None
+        raise ValueError(
+            f"[{point}] is no point of a board of {shape[0]} rows and {shape[1]} columns"
+        ) from None
 
 
 @functools.lru_cache(maxsize=16)
 def _actions(shape: tuple[int, int]) -> dict[str, int]:
-    """Return the action of every point as it is written; pass is empty, or tt on boards up to 19x19 (FF[3])."""
+    """Return the action of every point as it is written; pass is empty, or tt on boards up to 19x19
+    (FF[3])."""
     rows, columns = shape
-    table = {LETTERS[column] + LETTERS[row]: row * columns + column for row in range(rows) for column in range(columns)}
+    table = {
+        LETTERS[column] + LETTERS[row]: row * columns + column
+        for row in range(rows)
+        for column in range(columns)
+    }
     return {"": rows * columns} | ({"tt": rows * columns} if max(shape) <= 19 else {}) | table
 
 
@@ -265,7 +318,11 @@ def _points(value: str, shape: tuple[int, int]) -> list[int]:
     if len(corners) > 2 or any(row == shape[0] for row, _ in corners):
         raise ValueError(f"[{value}] is no point to set up")
     (top, left), (bottom, right) = corners[0], corners[-1]
-    return [row * shape[1] + column for row in range(top, bottom + 1) for column in range(left, right + 1)]
+    return [
+        row * shape[1] + column
+        for row in range(top, bottom + 1)
+        for column in range(left, right + 1)
+    ]
 
 
 def _text(node: Node, name: str) -> str:

@@ -1,4 +1,5 @@
-"""SGF texts in files: plain, compressed, in archives, and in archives inside of archives. Host side only."""
+"""SGF texts in files: plain, compressed, in archives, and in archives inside of archives. Host side
+only."""
 
 from __future__ import annotations
 
@@ -18,12 +19,22 @@ _ARCHIVES = (".tar.gz", ".tgz", ".zip")
 SUFFIXES = (".sgf", ".sgf.gz", *_ARCHIVES)
 _DEEPEST = 4
 """Archives inside of each other; there are archives that hold themselves."""
-_UNREADABLE = (OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
-"""What reading raises of what is damaged, and (RuntimeError) of what is encrypted or compressed in a way that is not known."""
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
+"""What reading raises of what is damaged, and (RuntimeError) of what is encrypted or compressed in
+a way that is not known."""
 
 
 class Text(NamedTuple):
-    """A text that should be SGF, or what is wrong with the member of an archive that should hold one."""
+    """A text that should be SGF, or what is wrong with the member of an archive that should hold
+    one."""
 
     name: str
     """the file, and the members down to the text"""
@@ -32,29 +43,42 @@ class Text(NamedTuple):
 
 
 def read_texts(path: Path) -> Iterator[Text]:
-    """Yield the texts of a file; a member that cannot be read is yielded with its problem, and the others go on.
+    """Yield the texts of a file; a member that cannot be read is yielded with its problem, and the
+    others go on.
 
     Raises:
-      ValueError: the file itself cannot be read, has no text in it, or expands to more than `azero.games.expanding` allows.
+      ValueError: the file itself cannot be read, has no text in it, or expands to more than
+        `azero.games.expanding` allows.
     """
     try:
-        yield from _texts(path.name, lambda: path.open("rb"), 0, Budget(path.name, path.stat().st_size))
+        yield from _texts(
+            path.name, lambda: path.open("rb"), 0, Budget(path.name, path.stat().st_size)
+        )
     except _UNREADABLE as error:
         raise ValueError(f"cannot read {path}: {error or type(error).__name__}") from error
 
 
-def _texts(name: str, open_file: Callable[[], IO[bytes]], depth: int, budget: Budget) -> Iterator[Text]:
+def _texts(
+    name: str, open_file: Callable[[], IO[bytes]], depth: int, budget: Budget
+) -> Iterator[Text]:
     kind = name.lower()
     with open_file() as file:
         if not kind.endswith(_ARCHIVES):
-            yield Text(name, budget.read(budget.gunzip(file) if kind.endswith(".gz") else file, name))
+            yield Text(
+                name, budget.read(budget.gunzip(file) if kind.endswith(".gz") else file, name)
+            )
             return
         if depth == _DEEPEST:
-            raise ValueError(f"{name} is an archive inside of {depth} others; so deep nothing is read")
-        # To go back in what is compressed is to read it anew, so an archive inside of another is held in memory.
+            raise ValueError(
+                f"{name} is an archive inside of {depth} others; so deep nothing is read"
+            )
+        # To go back in what is compressed is to read it anew, so an archive inside of another is
+        # held in memory.
         whole = io.BytesIO(budget.read(file, name)) if depth else file
         count = 0
-        for member, open_member in _of_zip(whole, budget) if kind.endswith(".zip") else _of_tar(whole, budget):
+        for member, open_member in (
+            _of_zip(whole, budget) if kind.endswith(".zip") else _of_tar(whole, budget)
+        ):
             budget.member()
             if member.lower().endswith(SUFFIXES):
                 count += 1
@@ -63,7 +87,9 @@ def _texts(name: str, open_file: Callable[[], IO[bytes]], depth: int, budget: Bu
             raise ValueError(f"there is no file of game records in {name} ({', '.join(SUFFIXES)})")
 
 
-def _member(name: str, open_file: Callable[[], IO[bytes]], depth: int, budget: Budget) -> Iterator[Text]:
+def _member(
+    name: str, open_file: Callable[[], IO[bytes]], depth: int, budget: Budget
+) -> Iterator[Text]:
     try:
         yield from _texts(name, open_file, depth, budget)
     except TooLargeError:
@@ -84,7 +110,8 @@ def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budg
 
 
 def _of_tar(file: IO[bytes], budget: Budget) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
-    # As a stream: headers, and members that are passed over, are counted like all else. The module keeps a list of the members, which is not needed.
+    # As a stream: headers, and members that are passed over, are counted like all else. The module
+    # keeps a list of the members, which is not needed.
     is_packed = file.read(2) == b"\x1f\x8b"
     file.seek(0)
     with tarfile.open(fileobj=budget.gunzip(file) if is_packed else file, mode="r|") as archive:

@@ -1,4 +1,5 @@
-"""The text layer of SGF (FF[4], red-bean.com/sgf): character sets, the games of a collection, the nodes of a main line. Host side only."""
+"""The text layer of SGF (FF[4], red-bean.com/sgf): character sets, the games of a collection, the
+nodes of a main line. Host side only."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ LETTERS = string.ascii_lowercase + string.ascii_uppercase
 VALUE = r"\[(?:[^\]\\]++|\\.)*+\]"
 _START = re.compile(r"\(\s*;")
 _ROOT = re.compile(r"\(\s*+;\s*+(?:GM|FF|SZ|CA|AP)\s*+\[[^\]\\]{0,200}+\]")
-"""The beginning of a game that cannot be the beginning of a variation: these properties stand in root nodes only, and hold a number, the name of a character set
-or of a program. Nor does it stand in a comment, where the bracket would be escaped."""
+"""The beginning of a game that cannot be the beginning of a variation: these properties stand in
+root nodes only, and hold a number, the name of a character set or of a program. Nor does it stand
+in a comment, where the bracket would be escaped."""
 _GAME_WITHOUT_VARIATIONS = re.compile(rf"\((?:[^\[\]()]++|{VALUE})*+\)", re.DOTALL)
 _BRACKET = re.compile(rf"{VALUE}|[()\[]", re.DOTALL)
 _PROPERTIES = rf"(?:\s*+[A-Za-z]++(?:\s*+{VALUE})++)*+"
@@ -33,9 +35,11 @@ Node = dict[str, list[str]]
 def decode(content: bytes) -> str:
     """Return the text of SGF bytes in whatever characters they are.
 
-    What is valid UTF-8 is UTF-8, whatever the CA property says; else the character set of CA, if it fits; else GB18030, which the Chinese servers write, where
-    letters beyond ASCII come in pairs; else Latin-1, the standard's own. Games in different character sets in one file are told apart line by line. The text
-    is decoded before it is parsed, for a Chinese character may contain the byte of a closing bracket.
+    What is valid UTF-8 is UTF-8, whatever the CA property says; else the character set of CA, if it
+    fits; else GB18030, which the Chinese servers write, where letters beyond ASCII come in pairs;
+    else Latin-1, the standard's own. Games in different character sets in one file are told apart
+    line by line. The text is decoded before it is parsed, for a Chinese character may contain the
+    byte of a closing bracket.
     """
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", errors="replace")
@@ -48,8 +52,12 @@ def decode(content: bytes) -> str:
 def _decode_chunk(chunk: bytes) -> str:
     declared = _DECLARED.search(chunk)
     runs = re.findall(rb"[\x80-\xff]+", chunk)
-    # In GB18030 neighbours are both beyond ASCII; in Latin-1 an accented letter stands between plain ones.
-    in_pairs, alone = sum(len(run) for run in runs if len(run) > 1), sum(len(run) == 1 for run in runs)
+    # In GB18030 neighbours are both beyond ASCII; in Latin-1 an accented letter stands between
+    # plain ones.
+    in_pairs, alone = (
+        sum(len(run) for run in runs if len(run) > 1),
+        sum(len(run) == 1 for run in runs),
+    )
     chinese = ["gb18030"] if in_pairs >= alone else []
     for name in ["utf-8-sig", *([declared.group(1).decode()] if declared else []), *chinese]:
         try:
@@ -60,7 +68,8 @@ def _decode_chunk(chunk: bytes) -> str:
 
 
 def split_games(text: str) -> Iterator[tuple[str, str]]:
-    """Yield every game of a collection as (its text, what is wrong with it or ""). Anything between the games is passed over.
+    """Yield every game of a collection as (its text, what is wrong with it or ""). Anything between
+    the games is passed over.
 
     A game whose brackets do not close ends where the next game's root node begins.
     """
@@ -74,12 +83,16 @@ def split_games(text: str) -> Iterator[tuple[str, str]]:
         limit = root.start() if root else len(text)
         simple = _GAME_WITHOUT_VARIATIONS.match(text, begin, limit)
         end = simple.end() if simple else _closing(text, begin, limit)
-        yield text[begin : end or limit], "" if end else "the game is cut off: its brackets do not close"
+        yield (
+            text[begin : end or limit],
+            "" if end else "the game is cut off: its brackets do not close",
+        )
         position = end or limit
 
 
 def _closing(text: str, begin: int, limit: int) -> int | None:
-    """Return the end of the game that begins at `begin`; None if it does not close before `limit`."""
+    """Return the end of the game that begins at `begin`; None if it does not close before
+    `limit`."""
     depth = 0
     for bracket in _BRACKET.finditer(text, begin, limit):
         character = bracket.group()
@@ -95,7 +108,8 @@ def _closing(text: str, begin: int, limit: int) -> int | None:
 
 
 def plain_game(game: str) -> tuple[Node, list[tuple[str, str]]] | None:
-    """Return the root node and the moves (colour, point) of a game whose other nodes hold one move and nothing else; None of any other game."""
+    """Return the root node and the moves (colour, point) of a game whose other nodes hold one move
+    and nothing else; None of any other game."""
     root = _ROOT_NODE.match(game)
     if root is None or not _PLAIN_MOVES.fullmatch(game, root.end()):
         return None
@@ -107,7 +121,8 @@ def plain_game(game: str) -> tuple[Node, list[tuple[str, str]]] | None:
 
 
 def main_line(game: str) -> list[Node]:
-    """Return the nodes of a game's main line: at every branch the first one. It ends where the first bracket closes.
+    """Return the nodes of a game's main line: at every branch the first one. It ends where the
+    first bracket closes.
 
     Raises:
       ValueError: the text is no SGF up to there; it is quoted.
@@ -126,7 +141,10 @@ def main_line(game: str) -> list[Node]:
         elif name:
             found = [value[1:-1] for value in _ONE_VALUE.findall(values)]
             nodes[-1].setdefault(_upper(name), []).extend(found)
-    raise ValueError(f"{game[position : position + 20].strip()!r} (at character {position + 1} of the game) is no SGF")
+    raise ValueError(
+        f"{game[position : position + 20].strip()!r} (at character {position + 1} of the "
+        f"game) is no SGF"
+    )
 
 
 def _upper(name: str) -> str:
@@ -140,7 +158,13 @@ def escape(text: str) -> str:
 
 
 def unescape(value: str) -> str:
-    """Return the text of a raw property value: an escaped line break is none, and any other escaped character stands for itself."""
+    """Return the text of a raw property value: an escaped line break is none, and any other escaped
+    character stands for itself."""
     if "\\" in value:
-        value = re.sub(r"\\(\r\n|\n\r|.)", lambda found: "" if found.group(1)[0] in "\r\n" else found.group(1), value, flags=re.DOTALL)
+        value = re.sub(
+            r"\\(\r\n|\n\r|.)",
+            lambda found: "" if found.group(1)[0] in "\r\n" else found.group(1),
+            value,
+            flags=re.DOTALL,
+        )
     return value.replace("\r\n", "\n")

@@ -19,9 +19,11 @@ class Note:
 
 
 def rules_name(superko: str, suicide: bool) -> str:
-    """Return the RU property of area rules, as other programs read it: the nearest of the names that SGF, KataGo and KaTrain know.
+    """Return the RU property of area rules, as other programs read it: the nearest of the names
+    that SGF, KataGo and KaTrain know.
 
-    Chinese rules are played with simple ko (KataGo) and with positional superko (KGS, OGS); so both are called that.
+    Chinese rules are played with simple ko (KataGo) and with positional superko (KGS, OGS); so both
+    are called that.
     """
     if not suicide:
         return "AGA" if superko == "situational" else "Chinese"
@@ -29,14 +31,18 @@ def rules_name(superko: str, suicide: bool) -> str:
 
 
 def format_game(record: GameRecord, notes: Sequence[Note] = ()) -> str:
-    """Return a game as SGF text. `notes` go with the moves, and may be fewer; without any the record's own comments are written.
+    """Return a game as SGF text. `notes` go with the moves, and may be fewer; without any the
+    record's own comments are written.
 
     Raises:
       ValueError: the board is too large for the format.
     """
     rows, columns = record.board_shape
     if max(rows, columns) > len(LETTERS):
-        raise ValueError(f"SGF has no coordinates for a {rows}x{columns} board; the largest is {len(LETTERS)}x{len(LETTERS)}")
+        raise ValueError(
+            f"SGF has no coordinates for a {rows}x{columns} board; the largest is "
+            f"{len(LETTERS)}x{len(LETTERS)}"
+        )
     notes = notes or [Note(comment) for comment in record.comments]
     lines, open_branches = [_format_root(record)], []
     for ply, (colour, action) in enumerate(record.moves):
@@ -44,15 +50,26 @@ def format_game(record: GameRecord, notes: Sequence[Note] = ()) -> str:
         comment = f"C[{escape(note.comment)}]" if note.comment else ""
         node = _format_move(colour, action, columns, rows) + comment
         if note.variations:
-            others = ["".join(_format_move((colour + step) % 2, other, columns, rows) for step, other in enumerate(line)) for line in note.variations]
+            others = [
+                "".join(
+                    _format_move((colour + step) % 2, other, columns, rows)
+                    for step, other in enumerate(line)
+                )
+                for line in note.variations
+            ]
             open_branches.append("".join(f"\n({line})" for line in others))
             node = "(" + node
         lines.append(node + ("\n" if ply % 10 == 9 or comment else ""))
-    return "".join(lines).rstrip("\n") + "".join(")" + branch for branch in reversed(open_branches)) + ")\n"
+    return (
+        "".join(lines).rstrip("\n")
+        + "".join(")" + branch for branch in reversed(open_branches))
+        + ")\n"
+    )
 
 
 def format_result(rewards: tuple[float, float], reason: str = "") -> str:
-    """Return the result property: B+, W+ or 0 for a draw; `reason` is "R" for a resignation, "F" for a forfeit, or a margin."""
+    """Return the result property: B+, W+ or 0 for a draw; `reason` is "R" for a resignation, "F"
+    for a forfeit, or a margin."""
     if rewards[0] == rewards[1]:
         return "0"
     return ("B+" if rewards[0] > rewards[1] else "W+") + reason
@@ -63,16 +80,31 @@ def _format_root(record: GameRecord) -> str:
     size = str(rows) if rows == columns else f"{columns}:{rows}"
     komi = "" if record.komi is None else f"{record.komi:g}"
     black, white = (
-        name + "".join(f"[{LETTERS[point % columns]}{LETTERS[point // columns]}]" for point in points) if points else ""
+        name
+        + "".join(f"[{LETTERS[point % columns]}{LETTERS[point // columns]}]" for point in points)
+        if points
+        else ""
         for name, points in (("AB", record.black_points), ("AW", record.white_points))
     )
     handicap = str(record.handicap) if record.handicap else ""
     turn = "BW"[record.to_play] if black or white or record.to_play else ""
     fields = {
-        "KM": komi, "RU": record.rules, "PB": record.players[0], "PW": record.players[1], "BR": record.ranks[0], "WR": record.ranks[1],
-        "DT": record.date, "RE": record.result, "HA": handicap, "PL": turn,
-    }  # fmt: skip
-    return f"(;GM[1]FF[4]CA[UTF-8]AP[azero]SZ[{size}]" + "".join(f"{name}[{escape(text)}]" for name, text in fields.items() if text) + f"{black}{white}\n"
+        "KM": komi,
+        "RU": record.rules,
+        "PB": record.players[0],
+        "PW": record.players[1],
+        "BR": record.ranks[0],
+        "WR": record.ranks[1],
+        "DT": record.date,
+        "RE": record.result,
+        "HA": handicap,
+        "PL": turn,
+    }
+    return (
+        f"(;GM[1]FF[4]CA[UTF-8]AP[azero]SZ[{size}]"
+        + "".join(f"{name}[{escape(text)}]" for name, text in fields.items() if text)
+        + f"{black}{white}\n"
+    )
 
 
 def _format_move(colour: int, action: int, columns: int, rows: int) -> str:

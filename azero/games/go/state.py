@@ -1,4 +1,5 @@
-"""The state of a game of Go, which the compiled rules (`rules`) and those of the host (`host`) share."""
+"""The state of a game of Go, which the compiled rules (`rules`) and those of the host (`host`)
+share."""
 
 from __future__ import annotations
 
@@ -60,22 +61,26 @@ class GoRules(Protocol):
         ...
 
     def result_of(self, points: float) -> float:
-        """Return Black's reward of a finished game that Black leads by so many points before komi."""
+        """Return Black's reward of a finished game that Black leads by so many points before
+        komi."""
         ...
 
 
 @struct.dataclass
 class GoState:
-    """A position with its past; K = ceil(H*W / 32) words hold one set of points; codes are those of `stones.mix`."""
+    """A position with its past; K = ceil(H*W / 32) words hold one set of points; codes are those of
+    `stones.mix`."""
 
     frames: Array
-    """uint32[8, 2K]: the eight newest boards, newest first, Black's words before White's; zeros before the start"""
+    """uint32[8, 2K]: the eight newest boards, newest first, Black's words before White's; zeros
+    before the start"""
     atari: Array
     """uint32[K]: stones of chains with exactly one liberty"""
     sums: Array
     """uint32[2, 8]: sums of codes of Black's and of White's stones on the boards of `frames`"""
     history: Array | None
-    """uint32[2, max_moves + 1]: the same of all positions of the game, oldest first; None in a search tree, and where simple ko needs none"""
+    """uint32[2, max_moves + 1]: the same of all positions of the game, oldest first; None in a
+    search tree, and where simple ko needs none"""
     to_play: Array
     """int32[]: 0 Black, 1 White"""
     num_passes: Array

@@ -1,10 +1,13 @@
-"""What stones do: placing and capturing, liberties, repetition, territory. Written for a batch of positions, the batch last while it computes.
+"""What stones do: placing and capturing, liberties, repetition, territory. Written for a batch of
+positions, the batch last while it computes.
 
-The state of a position keeps, beside the stones, the set of stones whose chain has exactly one liberty ("atari"). With it the legal moves need no flood at
-all, and a move needs the chains of at most five points: its own and its four neighbours'.
+The state of a position keeps, beside the stones, the set of stones whose chain has exactly one
+liberty ("atari"). With it the legal moves need no flood at all, and a move needs the chains of at
+most five points: its own and its four neighbours'.
 
-Repetition is found through sums of random codes. A position has one sum modulo 2^32 per colour; the code of point p carries p + 1 in its low ten bits, so that
-one subtraction per past position tells the only point that could recreate it.
+Repetition is found through sums of random codes. A position has one sum modulo 2^32 per colour; the
+code of point p carries p + 1 in its low ten bits, so that one subtraction per past position tells
+the only point that could recreate it.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ _LOW = 0x3FF
 
 
 def mix(point: Any) -> Any:
-    """Return the codes uint32 of points int32, jax or numpy, by the finaliser of MurmurHash3 (Appleby, public domain), with point + 1 in the low ten bits."""
+    """Return the codes uint32 of points int32, jax or numpy, by the finaliser of MurmurHash3
+    (Appleby, public domain), with point + 1 in the low ten bits."""
     low = point.astype(np.uint32) + np.uint32(1)
     code = (low ^ (low >> 16)) * np.uint32(0x85EBCA6B)
     code = (code ^ (code >> 13)) * np.uint32(0xC2B2AE35)
@@ -85,25 +89,42 @@ class Stones:
         return self.shape[0] * self.shape[1]
 
     def place(self, board: Array, atari: Array, point: Array, to_play: Array) -> Placed:
-        """Place a stone of `to_play` at `point` (int32[], legal; num_points places none) on board uint32[2K] with atari uint32[K]."""
+        """Place a stone of `to_play` at `point` (int32[], legal; num_points places none) on board
+        uint32[2K] with atari uint32[K]."""
         return Placed(*batch_native(partial(_place, self))(board, atari, point, to_play))
 
-    def legal(self, board: Array, atari: Array, now: Array, past: Array, checked: Array, to_play: Array, allows_suicide: Array | None = None) -> Array:
+    def legal(
+        self,
+        board: Array,
+        atari: Array,
+        now: Array,
+        past: Array,
+        checked: Array,
+        to_play: Array,
+        allows_suicide: Array | None = None,
+    ) -> Array:
         """Return the words uint32[K] of the legal points.
 
-        `now` uint32[2] and `past` uint32[2, T] are sums of codes, Black's and White's, of this board and of past ones; `checked` bool[T] says which of those
-        must not be recreated. `allows_suicide` bool[] takes suicide away from rules that have it; None leaves it.
+        `now` uint32[2] and `past` uint32[2, T] are sums of codes, Black's and White's, of this
+        board and of past ones; `checked` bool[T] says which of those must not be recreated.
+        `allows_suicide` bool[] takes suicide away from rules that have it; None leaves it.
         """
         extra = () if allows_suicide is None else (allows_suicide,)
-        return batch_native(partial(_legal, self))(board, atari, now, past, checked, to_play, *extra)
+        return batch_native(partial(_legal, self))(
+            board, atari, now, past, checked, to_play, *extra
+        )
 
     def territory(self, board: Array, wanted: Array) -> tuple[Array, Array]:
-        """Return the words uint32[K] of the empty points that reach only Black's stones, and only White's; none where `wanted` bool[] is False (free)."""
+        """Return the words uint32[K] of the empty points that reach only Black's stones, and only
+        White's; none where `wanted` bool[] is False (free)."""
         return batch_native(partial(_territory, self))(board, wanted)
 
 
-def colour_rows(shape: tuple[int, int], board: Array, is_swapped: Array | None = None) -> tuple[Array, Array]:
-    """Return Black's and White's rows uint32[H, ..., B] of boards uint32[B, ..., 2K], exchanged where `is_swapped` bool[B]."""
+def colour_rows(
+    shape: tuple[int, int], board: Array, is_swapped: Array | None = None
+) -> tuple[Array, Array]:
+    """Return Black's and White's rows uint32[H, ..., B] of boards uint32[B, ..., 2K], exchanged
+    where `is_swapped` bool[B]."""
     black, white = jnp.split(board.T, 2)
     if is_swapped is not None:
         black, white = jnp.where(is_swapped, white, black), jnp.where(is_swapped, black, white)
@@ -114,8 +135,11 @@ def _empty(stones: Stones, own: Array, other: Array) -> Array:
     return ~(own | other) & jnp.uint32(bits.full_row(stones.shape[1]))
 
 
-def place_rows(own: Array, other: Array, atari: Array, stone: Array, board: Array, suicide: bool = False) -> PlacedRows:
-    """Place a legal `stone` of the side `own`; none where that set is empty. All are rows uint32[H, B], `board` uint32[H, 1] the points of the board."""
+def place_rows(
+    own: Array, other: Array, atari: Array, stone: Array, board: Array, suicide: bool = False
+) -> PlacedRows:
+    """Place a legal `stone` of the side `own`; none where that set is empty. All are rows uint32[H,
+    B], `board` uint32[H, 1] the points of the board."""
     own = own | stone
     # The stone's chain, then the chains of the other colour above, below, left and right of it.
     beside = [*bits.vertical_neighbours(stone), stone << 1, stone >> 1]
@@ -129,11 +153,17 @@ def place_rows(own: Array, other: Array, atari: Array, stone: Array, board: Arra
     liberties = bits.neighbours(chains) & (board & ~(own | other))[:, None]
     in_atari = bits.counts_one(liberties)
     own_in_atari, others_in_atari = in_atari[0], in_atari[1:] & ~is_captured
-    freed_seeds, freed_mask, removed = own & atari & ~own_chain & bits.neighbours(captured), own, None
+    freed_seeds, freed_mask, removed = (
+        own & atari & ~own_chain & bits.neighbours(captured),
+        own,
+        None,
+    )
     if suicide:
         is_dead = bits.union(liberties[:, 0]) == 0
         removed = bits.where(is_dead[None], own_chain)
-        freed_seeds = jnp.where(is_dead[None], other & atari & bits.neighbours(removed), freed_seeds)
+        freed_seeds = jnp.where(
+            is_dead[None], other & atari & bits.neighbours(removed), freed_seeds
+        )
         freed_mask = jnp.where(is_dead[None], other, own)
         # The other chains beside a dead stone keep the liberties they had.
         others_in_atari = others_in_atari & ~is_dead[None]
@@ -141,54 +171,89 @@ def place_rows(own: Array, other: Array, atari: Array, stone: Array, board: Arra
         own = own & ~removed
     freed = bits.flood(freed_seeds, freed_mask)
     atari = atari & ~(own_chain | bits.any_of(other_chains) | freed)
-    atari = atari | bits.where(own_in_atari[None], own_chain) | bits.any_of(bits.where(others_in_atari[None], other_chains))
+    atari = (
+        atari
+        | bits.where(own_in_atari[None], own_chain)
+        | bits.any_of(bits.where(others_in_atari[None], other_chains))
+    )
     return PlacedRows(own, other, atari, captured, removed)
 
 
 def living_points(own: Array, other: Array, atari: Array, board: Array) -> Array:
     """Return rows of the empty points where a stone of `own` is no suicide.
 
-    It touches an empty point or an own chain with a second liberty, or it takes another chain's last liberty.
+    It touches an empty point or an own chain with a second liberty, or it takes another chain's
+    last liberty.
     """
     empty = board & ~(own | other)
     return empty & bits.neighbours(empty | (own & ~atari) | (other & atari))
 
 
-def _place(stones: Stones, board: Array, atari_words: Array, point: Array, to_play: Array) -> tuple[Array, Array, Array]:
+def _place(
+    stones: Stones, board: Array, atari_words: Array, point: Array, to_play: Array
+) -> tuple[Array, Array, Array]:
     shape, is_white = stones.shape, to_play == 1
     own, other = colour_rows(stones.shape, board, is_white)
     atari = bits.rows_from_words(atari_words.T, shape)
-    placed = place_rows(own, other, atari, bits.point_rows(point, shape), bits.board_rows(shape), stones.suicide)
+    placed = place_rows(
+        own, other, atari, bits.point_rows(point, shape), bits.board_rows(shape), stones.suicide
+    )
 
     own_change = jnp.where(point < stones.num_points, mix(point), jnp.uint32(0))
     if placed.removed is not None:
         own_change = own_change - sum_codes(placed.removed, shape)
     change = jnp.stack([own_change, -sum_codes(placed.captured, shape)], axis=1)
-    own_words, other_words, atari_words = (bits.words_from_rows(rows, shape).T for rows in (placed.own, placed.other, placed.atari))
+    own_words, other_words, atari_words = (
+        bits.words_from_rows(rows, shape).T for rows in (placed.own, placed.other, placed.atari)
+    )
     swapped = is_white[:, None]
-    board = jnp.concatenate([jnp.where(swapped, other_words, own_words), jnp.where(swapped, own_words, other_words)], axis=1)
+    board = jnp.concatenate(
+        [jnp.where(swapped, other_words, own_words), jnp.where(swapped, own_words, other_words)],
+        axis=1,
+    )
     return board, atari_words, jnp.where(swapped, change[:, ::-1], change)
 
 
 def _legal(
-    stones: Stones, board: Array, atari_words: Array, now: Array, past: Array, checked: Array, to_play: Array, allows_suicide: Array | None = None
+    stones: Stones,
+    board: Array,
+    atari_words: Array,
+    now: Array,
+    past: Array,
+    checked: Array,
+    to_play: Array,
+    allows_suicide: Array | None = None,
 ) -> Array:
     shape, is_white = stones.shape, to_play == 1
     own, other = colour_rows(shape, board, is_white)
     atari = bits.rows_from_words(atari_words.T, shape)
     swapped = is_white[:, None]
-    now, past = jnp.where(swapped, now[:, ::-1], now), jnp.where(swapped[..., None], past[:, ::-1], past)
+    now, past = (
+        jnp.where(swapped, now[:, ::-1], now),
+        jnp.where(swapped[..., None], past[:, ::-1], past),
+    )
     added, taken = past[:, 0] - now[:, :1], now[:, 1:] - past[:, 1]
-    return bits.words_from_rows(legal_rows(stones, own, other, atari, added, taken, checked, allows_suicide), shape).T
+    return bits.words_from_rows(
+        legal_rows(stones, own, other, atari, added, taken, checked, allows_suicide), shape
+    ).T
 
 
 def legal_rows(
-    stones: Stones, own: Array, other: Array, atari: Array, added: Array, taken: Array, checked: Array, allows_suicide: Array | None = None
+    stones: Stones,
+    own: Array,
+    other: Array,
+    atari: Array,
+    added: Array,
+    taken: Array,
+    checked: Array,
+    allows_suicide: Array | None = None,
 ) -> Array:
     """Return rows uint32[H, B] of the legal points of the side `own`.
 
-    `added`, `taken` uint32[B, T] are sums of codes: of `own` in a past position less now, and of `other` now less then; `checked` bool[B, T] says which past
-    positions must not be recreated; `allows_suicide` bool[B] in which positions suicide is legal, where the rules have it (None is all).
+    `added`, `taken` uint32[B, T] are sums of codes: of `own` in a past position less now, and of
+    `other` now less then; `checked` bool[B, T] says which past positions must not be recreated;
+    `allows_suicide` bool[B] in which positions suicide is legal, where the rules have it (None is
+    all).
     """
     lives = living_points(own, other, atari, bits.board_rows(stones.shape))
     legal = lives & ~_recreating(stones, other, atari, added, taken, checked)
@@ -199,11 +264,15 @@ def legal_rows(
     return legal
 
 
-def _recreating(stones: Stones, other: Array, atari: Array, added: Array, taken: Array, checked: Array) -> Array:
-    """Return rows of the points whose stone, with what it captures, gives a checked past position: it adds one stone and takes a known sum from the other side.
+def _recreating(
+    stones: Stones, other: Array, atari: Array, added: Array, taken: Array, checked: Array
+) -> Array:
+    """Return rows of the points whose stone, with what it captures, gives a checked past position:
+    it adds one stone and takes a known sum from the other side.
 
-    `added`, `taken` uint32[B, T]: own sum then minus now, the other's now minus then. The loop takes one candidate point of each position at a time, the
-    highest first; there is mostly one at most, where a single stone was captured a move ago.
+    `added`, `taken` uint32[B, T]: own sum then minus now, the other's now minus then. The loop
+    takes one candidate point of each position at a time, the highest first; there is mostly one at
+    most, where a single stone was captured a move ago.
     """
     point = (added & _LOW).astype(jnp.int32) - 1
     point = jnp.where(checked & (added == mix(point)) & (point < stones.num_points), point, -1)
@@ -211,18 +280,27 @@ def _recreating(stones: Stones, other: Array, atari: Array, added: Array, taken:
     def resolve(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         this, found = carry
         stone = bits.point_rows(jnp.where(this >= 0, this, stones.num_points), stones.shape)
-        captured = sum_codes(bits.flood(bits.neighbours(stone) & other & atari, other), stones.shape)
+        captured = sum_codes(
+            bits.flood(bits.neighbours(stone) & other & atari, other), stones.shape
+        )
         is_repeat = ((point == this[:, None]) & (taken == captured[:, None])).any(axis=1)
-        return jnp.where(point < this[:, None], point, -1).max(axis=1), found | bits.where(is_repeat[None], stone)
+        return jnp.where(point < this[:, None], point, -1).max(axis=1), found | bits.where(
+            is_repeat[None], stone
+        )
 
-    return jax.lax.while_loop(lambda carry: (carry[0] >= 0).any(), resolve, (point.max(axis=1), jnp.zeros_like(other)))[1]
+    return jax.lax.while_loop(
+        lambda carry: (carry[0] >= 0).any(), resolve, (point.max(axis=1), jnp.zeros_like(other))
+    )[1]
 
 
-def _suicides(stones: Stones, own: Array, points: Array, added: Array, taken: Array, checked: Array) -> Array:
+def _suicides(
+    stones: Stones, own: Array, points: Array, added: Array, taken: Array, checked: Array
+) -> Array:
     """Return rows of those suicidal `points` that do not recreate a checked past position.
 
-    A single stone leaves the position as it was: a repetition wherever the position itself is checked (positional superko, and simple ko, where it would be a
-    second pass); under situational superko, wherever the other side has been to move in it.
+    A single stone leaves the position as it was: a repetition wherever the position itself is
+    checked (positional superko, and simple ko, where it would be a second pass); under situational
+    superko, wherever the other side has been to move in it.
     """
     several = points & bits.neighbours(own)
     is_unchanged = (checked & (added == 0) & (taken == 0)).any(axis=1)
@@ -237,7 +315,9 @@ def _suicides(stones: Stones, own: Array, points: Array, added: Array, taken: Ar
         return remaining & ~stone, found | bits.where(is_repeat[None], stone)
 
     remaining = bits.where(suspects.any(axis=1)[None], several)
-    repeats = jax.lax.while_loop(lambda carry: (carry[0] != 0).any(), resolve, (remaining, jnp.zeros_like(own)))[1]
+    repeats = jax.lax.while_loop(
+        lambda carry: (carry[0] != 0).any(), resolve, (remaining, jnp.zeros_like(own))
+    )[1]
     return single | (several & ~repeats)
 
 
@@ -247,4 +327,6 @@ def _territory(stones: Stones, board: Array, wanted: Array) -> tuple[Array, Arra
     masks = jnp.stack([empty, empty], axis=1)
     reached = bits.flood(bits.neighbours(jnp.stack([black, white], axis=1)) & masks, masks)
     only = reached & ~reached[:, ::-1]
-    return bits.words_from_rows(only[:, 0], stones.shape).T, bits.words_from_rows(only[:, 1], stones.shape).T
+    return bits.words_from_rows(only[:, 0], stones.shape).T, bits.words_from_rows(
+        only[:, 1], stones.shape
+    ).T

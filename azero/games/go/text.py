@@ -12,14 +12,22 @@ LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 
 def column_name(column: int) -> str:
     """Return the letters of a column: A to Z without I, then AA, AB, ..."""
-    return LETTERS[column] if column < len(LETTERS) else LETTERS[column // len(LETTERS) - 1] + LETTERS[column % len(LETTERS)]
+    return (
+        LETTERS[column]
+        if column < len(LETTERS)
+        else LETTERS[column // len(LETTERS) - 1] + LETTERS[column % len(LETTERS)]
+    )
 
 
 def format_vertex(action: int, shape: tuple[int, int]) -> str:
-    """Return the vertex of an action: a column letter and the row counted from the bottom, or "pass"."""
+    """Return the vertex of an action: a column letter and the row counted from the bottom, or
+    "pass"."""
     height, width = shape
     if not 0 <= action <= height * width:
-        raise ValueError(f"action {action} is not on a {height}x{width} board: 0 to {height * width - 1} are points, {height * width} is pass")
+        raise ValueError(
+            f"action {action} is not on a {height}x{width} board: 0 to "
+            f"{height * width - 1} are points, {height * width} is pass"
+        )
     if action == height * width:
         return "pass"
     row, column = divmod(action, width)
@@ -40,7 +48,10 @@ def parse_vertex(vertex: str, shape: tuple[int, int]) -> int:
     names = [column_name(column) for column in range(width)]
     digits = text[len(letters) :]
     if letters not in names or not digits.isdecimal() or not 1 <= int(digits) <= height:
-        raise ValueError(f"{vertex!r} is not a vertex of a {height}x{width} board: A1 to {names[-1]}{height} without the letter I, or pass")
+        raise ValueError(
+            f"{vertex!r} is not a vertex of a {height}x{width} board: A1 to "
+            f"{names[-1]}{height} without the letter I, or pass"
+        )
     return (height - int(digits)) * width + names.index(letters)
 
 
@@ -50,7 +61,8 @@ def format_score(margin: float) -> str:
 
 
 def format_diagram(board: np.ndarray, mark: int | None = None) -> str:
-    """Return the diagram of a board int8[H, W] (1 Black X, -1 White O) with coordinates; the stone at point `mark`, the last move, stands in brackets."""
+    """Return the diagram of a board int8[H, W] (1 Black X, -1 White O) with coordinates; the stone
+    at point `mark`, the last move, stands in brackets."""
     height, width = board.shape
     names = [column_name(column) for column in range(width)]
     lines = ["   " + " ".join(f"{name:>1}" for name in names)]
@@ -74,5 +86,7 @@ def parse_diagram(lines: Sequence[str]) -> np.ndarray:
     rows = ["".join(line.split()).upper() for line in lines]
     for row in rows:
         if len(row) != len(rows[0]) or not set(row) <= set(values):
-            raise ValueError(f"{row!r} is not a board row of {len(rows[0])} letters out of X, O and '.'")
+            raise ValueError(
+                f"{row!r} is not a board row of {len(rows[0])} letters out of X, O and '.'"
+            )
     return np.array([[values[letter] for letter in row] for row in rows], np.int8)

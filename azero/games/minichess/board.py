@@ -1,8 +1,10 @@
 """The 5x5 board inside the 8x8 one, so that the parts of chess serve it.
 
-A minichess position is one of chess whose board is the files a to e and the ranks 4 to 8 of the mover's side; the 39 other squares count as taken by pieces of the
-mover's that cannot move (WALLS) while the legal moves are looked for. So the last rank is that of chess, and double steps, which start on rank 2, never come up.
-Seen from the other side the board lies on ranks 1 to 5 and is raised by three.
+A minichess position is one of chess whose board is the files a to e and the ranks 4 to 8 of the
+mover's side; the 39 other squares count as taken by pieces of the mover's that cannot move (WALLS)
+while the legal moves are looked for. So the last rank is that of chess, and double steps, which
+start on rank 2, never come up. Seen from the other side the board lies on ranks 1 to 5 and is
+raised by three.
 
     8 . . . . . # # #
     7 . . . . . # # #
@@ -45,7 +47,9 @@ def _raised(squares: Squares) -> Squares:
 
 def raised(position: Position) -> Position:
     """Return the position with its board on the ranks 4 to 8, given it on the ranks 1 to 5."""
-    own, other, *kinds = (_raised(squares) for squares in (position.own, position.other, *position.kinds))
+    own, other, *kinds = (
+        _raised(squares) for squares in (position.own, position.other, *position.kinds)
+    )
     return position._replace(own=own, other=other, kinds=(kinds[0], kinds[1], kinds[2]))
 
 
@@ -55,22 +59,30 @@ def walled(position: Position) -> Position:
 
 
 def unpack(frame: Sequence[Array]) -> Position:
-    """Return the position of a frame (nine arrays, see `azero.games.chess.position`) as its mover sees it."""
+    """Return the position of a frame (nine arrays, see `azero.games.chess.position`) as its mover
+    sees it."""
     black = chess_position.is_black(chess_position.facts(frame[8]).plies)
     seen = chess_position.unpack(frame, frame[8] & np.uint32(0))
     up = raised(seen)
-    own, other, *kinds = (choose(black, high, low) for high, low in zip((up.own, up.other, *up.kinds), (seen.own, seen.other, *seen.kinds), strict=True))
+    own, other, *kinds = (
+        choose(black, high, low)
+        for high, low in zip(
+            (up.own, up.other, *up.kinds), (seen.own, seen.other, *seen.kinds), strict=True
+        )
+    )
     return seen._replace(own=own, other=other, kinds=(kinds[0], kinds[1], kinds[2]))
 
 
 def pack_board(position: Position, black: Array) -> list[Array]:
-    """Return the first eight words of a frame, with White's board on the ranks 4 to 8; `black` is all ones where Black is to move."""
+    """Return the first eight words of a frame, with White's board on the ranks 4 to 8; `black` is
+    all ones where Black is to move."""
     words = chess_position.pack_board(position, black)
     pairs = [Squares(words[2 * index], words[2 * index + 1]) for index in range(4)]
     return [word for pair in pairs for word in choose(black, _raised(pair), pair)]
 
 
 def play(position: Position, move: Move) -> tuple[Position, Array]:
-    """Play a legal move: the position from the other side, and bool, whether a piece was taken or a pawn moved."""
+    """Play a legal move: the position from the other side, and bool, whether a piece was taken or a
+    pawn moved."""
     moved, is_progress = chess_position.play(position, move)
     return raised(moved), is_progress

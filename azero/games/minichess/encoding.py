@@ -1,9 +1,9 @@
-"""The 115 input planes of minichess: those of AlphaZero's chess (see `azero.games.chess.encoding`) without the four for castling.
+"""The 115 input planes of minichess: those of AlphaZero's chess (see `azero.games.chess.encoding`)
+without the four for castling.
 
-Planes [rank, file, C] from the side to move. For each of the eight newest positions, newest first, the 14 planes of chess; then, of the newest:
-    112  colour: ones when White is to move
-    113  total move count, of both sides, divided by 512
-    114  no-progress count, divided by 100
+Planes [rank, file, C] from the side to move. For each of the eight newest positions, newest first,
+    the 14 planes of chess; then, of the newest: 112  colour: ones when White is to move 113  total
+    move count, of both sides, divided by 512 114  no-progress count, divided by 100
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ NUM_PLANES = chess_encoding.NUM_PLANES - 4
 
 
 def planes_from_frames(frames: Array, to_play: Array) -> Array:
-    """Return the planes float32[5, 5, 115] of frames uint32[8, 9], newest first, as seen by the side to move int32[]."""
+    """Return the planes float32[5, 5, 115] of frames uint32[8, 9], newest first, as seen by the
+    side to move int32[]."""
     planes = chess_encoding.planes_from_frames(frames, to_play)
     # From Black's side the board lies on the other ranks of the 8x8 board (see `board`).
     board = jnp.where(jnp.asarray(to_play) != 0, planes[:SIZE, :SIZE], planes[FIRST_RANK:, :SIZE])
-    return jnp.concatenate([board[..., : chess_encoding.CASTLING], board[..., chess_encoding.NO_PROGRESS :]], axis=-1)
+    return jnp.concatenate(
+        [board[..., : chess_encoding.CASTLING], board[..., chess_encoding.NO_PROGRESS :]], axis=-1
+    )

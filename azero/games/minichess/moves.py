@@ -1,9 +1,11 @@
-"""The 5 x 5 x 49 code of moves: AlphaZero's 8 x 8 x 73 code of chess (see `azero.games.chess.moves`) without the distances that a board of five has not.
+"""The 5 x 5 x 49 code of moves: AlphaZero's 8 x 8 x 73 code of chess (see
+`azero.games.chess.moves`) without the distances that a board of five has not.
 
-action = 49 * square + plane. The square is where the piece stands, from the mover's side: 5 * rank + file, so that 0 is White's a1 and Black's a5. Planes:
-    0-31   queen's moves: 4 * direction + distance - 1, the directions N NE E SE S SW W NW, the distances 1 to 4
-    32-39  knight's jumps, clockwise from north-north-east
-    40-48  underpromotions: 40 + 3 * direction + kind, the directions NW N NE, the kinds knight, bishop, rook
+action = 49 * square + plane. The square is where the piece stands, from the mover's side: 5 * rank
+    + file, so that 0 is White's a1 and Black's a5. Planes: 0-31   queen's moves: 4 * direction +
+    distance - 1, the directions N NE E SE S SW W NW, the distances 1 to 4 32-39  knight's jumps,
+    clockwise from north-north-east 40-48  underpromotions: 40 + 3 * direction + kind, the
+    directions NW N NE, the kinds knight, bishop, rook
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ KNIGHT_PLANES = 8 * DISTANCES
 NUM_PLANES = KNIGHT_PLANES + 8 + 9
 NUM_ACTIONS = NUM_SQUARES * NUM_PLANES
 MAX_LEGAL_MOVES = 128
-"""No position has more: six queens of at most 16 moves, rook, bishop, knight and king of at most 8 each."""
+"""No position has more: six queens of at most 16 moves, rook, bishop, knight and king of at most 8
+each."""
 _LEFT_OUT = chess_moves.KNIGHT_PLANES - KNIGHT_PLANES
 """Planes of chess for longer moves."""
 
@@ -39,9 +42,12 @@ def wide_planes() -> list[int]:
 
 
 def decode(action: Array) -> Move:
-    """Return the move of actions uint32, with squares of the 8x8 board. The end of a move that would leave the board is some other square."""
+    """Return the move of actions uint32, with squares of the 8x8 board. The end of a move that
+    would leave the board is some other square."""
     square, plane = action // np.uint32(NUM_PLANES), action % np.uint32(NUM_PLANES)
-    wide = np.uint32(8) * (square // np.uint32(SIZE) + np.uint32(FIRST_RANK)) + square % np.uint32(SIZE)
+    wide = np.uint32(8) * (square // np.uint32(SIZE) + np.uint32(FIRST_RANK)) + square % np.uint32(
+        SIZE
+    )
     is_queens = spread(plane < KNIGHT_PLANES)
     queens = np.uint32(7) * (plane // np.uint32(DISTANCES)) + plane % np.uint32(DISTANCES)
     chess_plane = (queens & is_queens) | ((plane + np.uint32(_LEFT_OUT)) & ~is_queens)
@@ -49,7 +55,8 @@ def decode(action: Array) -> Move:
 
 
 def start_squares(position: Position, targets: Sequence[Squares]) -> list[Squares]:
-    """Return for each of the 49 planes the squares from which a legal move of that plane starts (`targets` of `azero.games.chess.legal.legal`)."""
+    """Return for each of the 49 planes the squares from which a legal move of that plane starts
+    (`targets` of `azero.games.chess.legal.legal`)."""
     planes = chess_moves.start_squares(walled(position), targets)
     return [planes[index] for index in wide_planes()]
 
@@ -67,7 +74,8 @@ def action_mask(planes: Sequence[Squares]) -> Array:
 
 
 def host_actions(planes: Sequence[Squares]) -> list[int]:
-    """Return the legal actions, in rising order, of the 49 sets of one position, words numpy uint32[1]."""
+    """Return the legal actions, in rising order, of the 49 sets of one position, words numpy
+    uint32[1]."""
     words = np.array([[int(squares.low[0]), int(squares.high[0])] for squares in planes], np.uint32)
     bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
     board = bits.reshape(NUM_PLANES, 8, 8)[:, FIRST_RANK:, :SIZE]

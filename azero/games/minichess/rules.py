@@ -1,4 +1,5 @@
-"""The rules of Gardner's 5x5 minichess (Gardner, Scientific American, 1969; Mhalla and Prost, 'Gardner's Minichess Variant is Solved', 2013)."""
+"""The rules of Gardner's 5x5 minichess (Gardner, Scientific American, 1969; Mhalla and Prost,
+'Gardner's Minichess Variant is Solved', 2013)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,17 @@ from azero.games.batching import batch_native
 from azero.games.chess import legal, position
 from azero.games.chess.position import Facts, Position
 from azero.games.chess.squares import Squares
-from azero.games.chess.state import ENDINGS, ChessGame, ChessState, Surveyed, after, check_max_moves, joined, states_of, verdict_of
+from azero.games.chess.state import (
+    ENDINGS,
+    ChessGame,
+    ChessState,
+    Surveyed,
+    after,
+    check_max_moves,
+    joined,
+    states_of,
+    verdict_of,
+)
 from azero.games.compass import spread
 from azero.games.minichess import board, encoding, moves, text
 from azero.games.positions import join
@@ -28,11 +39,13 @@ MAX_MOVES = 256
 
 @dataclass(frozen=True)
 class Minichess(ChessGame):
-    """Chess on five ranks and files without castling, double steps and taking in passing; player 0 is White.
+    """Chess on five ranks and files without castling, double steps and taking in passing; player 0
+    is White.
 
-    The 1,225 actions are those of `moves`, the 115 planes those of `encoding`. Everything else is as in `azero.games.chess.rules`: promotion to queen, rook,
-    bishop or knight, mate, stalemate, threefold repetition, fifty moves of each side without progress, and insufficient material. The state is that of chess,
-    with the board as in `board`.
+    The 1,225 actions are those of `moves`, the 115 planes those of `encoding`. Everything else is
+    as in `azero.games.chess.rules`: promotion to queen, rook, bishop or knight, mate, stalemate,
+    threefold repetition, fifty moves of each side without progress, and insufficient material. The
+    state is that of chess, with the board as in `board`.
     """
 
     max_moves: int = MAX_MOVES
@@ -52,13 +65,15 @@ class Minichess(ChessGame):
         """Check the options.
 
         Raises:
-          ValueError: an option is out of range, or `fen` is not a position; it is quoted with what is allowed.
+          ValueError: an option is out of range, or `fen` is not a position; it is quoted with what
+            is allowed.
         """
         check_max_moves(self.max_moves)
         text.parse_fen(self.fen)
 
     def from_positions(self, lines: Sequence[str]) -> ChessState:
-        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P, ...]. Host side.
+        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P,
+        ...]. Host side.
 
         Raises:
           ValueError: a line is not a position of minichess; what is wrong is named.
@@ -67,7 +82,11 @@ class Minichess(ChessGame):
 
     def step(self, state: ChessState, action: Array) -> ChessState:
         """Play `action` (int32[]), which must be legal. A finished game stays as it is."""
-        return after(state, _advance(state.frames[0], jnp.asarray(action, jnp.int32).astype(jnp.uint32)), self.max_moves)
+        return after(
+            state,
+            _advance(state.frames[0], jnp.asarray(action, jnp.int32).astype(jnp.uint32)),
+            self.max_moves,
+        )
 
     def legal_action_mask(self, state: ChessState) -> Array:
         """Return bool[1225]; all True once the game is over."""
@@ -78,7 +97,8 @@ class Minichess(ChessGame):
         return encoding.planes_from_frames(frames, to_play)
 
     def format_action(self, state: ChessState, action: int) -> str:
-        """Return the move as in UCI (b1c3, a4a5q). An action that would leave the board is named by square and direction."""
+        """Return the move as in UCI (b1c3, a4a5q). An action that would leave the board is named by
+        square and direction."""
         return text.format_uci(text.board_of_state(state), int(action))
 
     def format_board(self, state: ChessState) -> str:
@@ -86,14 +106,23 @@ class Minichess(ChessGame):
         return text.format_diagram(text.board_of_state(state))
 
 
-def _survey(seen: Position, plies: Array, clock: Array) -> tuple[list[Array], Array, list[Squares], list[Array], Array]:
-    """Return frame words, en-passant file (none), targets, codes and verdict of a position, as `joined` takes them."""
+def _survey(
+    seen: Position, plies: Array, clock: Array
+) -> tuple[list[Array], Array, list[Squares], list[Array], Array]:
+    """Return frame words, en-passant file (none), targets, codes and verdict of a position, as
+    `joined` takes them."""
     known = legal.legal(board.walled(seen))
     black = position.is_black(plies)
     nothing = plies & np.uint32(0)
     words = board.pack_board(seen, black)
     frame = [*words, position.facts_word(Facts(nothing, nothing, clock, plies))]
-    return frame, nothing, known.targets, position.codes(seen, black, words), verdict_of(known, seen)
+    return (
+        frame,
+        nothing,
+        known.targets,
+        position.codes(seen, black, words),
+        verdict_of(known, seen),
+    )
 
 
 def _advance_batch(frame: Array, action: Array) -> Surveyed:
@@ -106,12 +135,20 @@ def _advance_batch(frame: Array, action: Array) -> Surveyed:
 
 
 def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:
-    """Return the legal moves bool[B, 1225] of frames uint32[B, 9] and their targets uint32[B, 16, 2]."""
+    """Return the legal moves bool[B, 1225] of frames uint32[B, 9] and their targets uint32[B, 16,
+    2]."""
     columns = list(jax.lax.optimization_barrier(frame.T))
     words = list(jax.lax.optimization_barrier(targets.reshape(-1, 2 * legal.NUM_TARGETS).T))
-    reached = [Squares(words[2 * index], words[2 * index + 1]) for index in range(legal.NUM_TARGETS)]
+    reached = [
+        Squares(words[2 * index], words[2 * index + 1]) for index in range(legal.NUM_TARGETS)
+    ]
     over = spread(is_over)
-    return moves.action_mask([planes | Squares(over, over) for planes in moves.start_squares(board.unpack(columns), reached)])
+    return moves.action_mask(
+        [
+            planes | Squares(over, over)
+            for planes in moves.start_squares(board.unpack(columns), reached)
+        ]
+    )
 
 
 _advance = jax.jit(batch_native(_advance_batch))

@@ -1,4 +1,5 @@
-"""Minichess in text: FEN of five ranks, moves in UCI, diagrams. Host side only, with numpy instead of JAX."""
+"""Minichess in text: FEN of five ranks, moves in UCI, diagrams. Host side only, with numpy instead
+of JAX."""
 
 from __future__ import annotations
 
@@ -19,17 +20,31 @@ from azero.games.minichess import board as boards
 from azero.games.minichess import moves
 from azero.games.minichess.board import NUM_SQUARES, SIZE
 
-__all__ = ["MAX_FULL_MOVES", "START", "Board", "board_of_fen", "board_of_state", "format_diagram", "format_fen", "format_uci", "parse_fen", "parse_uci"]
+__all__ = [
+    "MAX_FULL_MOVES",
+    "START",
+    "Board",
+    "board_of_fen",
+    "board_of_state",
+    "format_diagram",
+    "format_fen",
+    "format_uci",
+    "parse_fen",
+    "parse_uci",
+]
 
 START = "rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1"
-"""Gardner's opening position (Mhalla and Prost, 'Gardner's Minichess Variant is Solved', 2013, Figure 1)."""
+"""Gardner's opening position (Mhalla and Prost, 'Gardner's Minichess Variant is Solved', 2013,
+Figure 1)."""
 
 
 def parse_fen(fen: str) -> Parsed:
-    """Read a FEN of five ranks; nobody may castle or take in passing, and the counts may be missing.
+    """Read a FEN of five ranks; nobody may castle or take in passing, and the counts may be
+    missing.
 
     Raises:
-      ValueError: it is not a position that the game can go on from; the FEN is quoted and what is wrong with it.
+      ValueError: it is not a position that the game can go on from; the FEN is quoted and what is
+        wrong with it.
     """
     try:
         return _parse(fen)
@@ -40,7 +55,10 @@ def parse_fen(fen: str) -> Parsed:
 def _parse(fen: str) -> Parsed:
     fields = chess_fen.split_fen(fen)
     if (fields.castling, fields.passing) != ("-", "-"):
-        raise ValueError(f"minichess has no castling and no en passant: these fields are '-', not {fields.castling!r} and {fields.passing!r}")
+        raise ValueError(
+            f"minichess has no castling and no en passant: these fields are '-', not "
+            f"{fields.castling!r} and {fields.passing!r}"
+        )
     pieces = chess_fen.parse_pieces(fields.pieces, SIZE)
     wide = ["."] * 64
     for square, piece in enumerate(pieces):
@@ -48,12 +66,15 @@ def _parse(fen: str) -> Parsed:
     seen = chess_fen.position_of(wide, fields.side, 0, 0)
     seen = boards.raised(seen) if fields.side == "b" else seen
     chess_fen.check_waiting(boards.walled(boards.raised(chess_fen.mirrored(seen))))
-    return Parsed(seen, chess_fen.word(fields.plies), chess_fen.word(min(fields.clock, positions.CLOCK_MAX)))
+    return Parsed(
+        seen, chess_fen.word(fields.plies), chess_fen.word(min(fields.clock, positions.CLOCK_MAX))
+    )
 
 
 @dataclass(frozen=True)
 class Board:
-    """One position, for people: made from a state (`board_of_state`) or a FEN (`board_of_fen`), with moves as actions of `moves`."""
+    """One position, for people: made from a state (`board_of_state`) or a FEN (`board_of_fen`),
+    with moves as actions of `moves`."""
 
     position: Position
     """from the mover's side; numpy words uint32[1]"""
@@ -78,10 +99,15 @@ class Board:
     @functools.cached_property
     def pieces(self) -> str:
         """The letters of the 25 squares from a1, seen from White's side; a dot for an empty one."""
-        return letters_of(self.position, self.is_black, [boards.wide_square(self.view(square)) for square in range(NUM_SQUARES)])
+        return letters_of(
+            self.position,
+            self.is_black,
+            [boards.wide_square(self.view(square)) for square in range(NUM_SQUARES)],
+        )
 
     def view(self, square: int) -> int:
-        """Return a square's number as the mover counts it, for its number from a1, and the other way round."""
+        """Return a square's number as the mover counts it, for its number from a1, and the other
+        way round."""
         return NUM_SQUARES - SIZE - square + 2 * (square % SIZE) if self.is_black else square
 
     @functools.cached_property
@@ -97,7 +123,9 @@ class Board:
     def after(self, action: int) -> Board:
         """Return the board after a legal action."""
         moved, is_progress = boards.play(self.position, moves.decode(np.array([action], np.uint32)))  # type: ignore[arg-type]
-        return Board(moved, self.plies + 1, 0 if is_progress[0] else min(self.clock + 1, positions.CLOCK_MAX))
+        return Board(
+            moved, self.plies + 1, 0 if is_progress[0] else min(self.clock + 1, positions.CLOCK_MAX)
+        )
 
 
 def board_of_fen(fen: str) -> Board:
@@ -119,11 +147,15 @@ def board_of_state(state: Any) -> Board:
 
 def format_fen(board: Board) -> str:
     """Return the FEN."""
-    return f"{format_ranks(board.pieces, SIZE)} {'b' if board.is_black else 'w'} - - {board.clock} {board.plies // 2 + 1}"
+    return (
+        f"{format_ranks(board.pieces, SIZE)} {'b' if board.is_black else 'w'} - - {board.clock} "
+        f"{board.plies // 2 + 1}"
+    )
 
 
 def format_uci(board: Board, action: int) -> str:
-    """Return a move as in UCI: b1c3, a4a5q. An action that would leave the board is "a1 by -1+2" (files, ranks)."""
+    """Return a move as in UCI: b1c3, a4a5q. An action that would leave the board is "a1 by -1+2"
+    (files, ranks)."""
     if not 0 <= action < moves.NUM_ACTIONS:
         raise ValueError(f"action {action} is not one of minichess: 0 to {moves.NUM_ACTIONS - 1}")
     square, plane = divmod(action, moves.NUM_PLANES)
@@ -131,8 +163,14 @@ def format_uci(board: Board, action: int) -> str:
     start = board.view(square)
     if not (0 <= square % SIZE + files < SIZE and 0 <= square // SIZE + ranks < SIZE):
         return f"{_name(start)} by {files:+d}{ranks:+d}{LETTERS[promotion].lower().strip('.')}"
-    is_queening = board.pieces[start].upper() == "P" and square // SIZE + ranks == SIZE - 1 and not promotion
-    return _name(start) + _name(board.view(square + SIZE * ranks + files)) + LETTERS[positions.QUEEN if is_queening else promotion].lower().strip(".")
+    is_queening = (
+        board.pieces[start].upper() == "P" and square // SIZE + ranks == SIZE - 1 and not promotion
+    )
+    return (
+        _name(start)
+        + _name(board.view(square + SIZE * ranks + files))
+        + LETTERS[positions.QUEEN if is_queening else promotion].lower().strip(".")
+    )
 
 
 def parse_uci(board: Board, name: str) -> int:

@@ -1,4 +1,5 @@
-"""Shogi games in the CSA format, version 2.2 (Computer Shogi Association, www2.computer-shogi.org/protocol/record_v22.html). Host side only."""
+"""Shogi games in the CSA format, version 2.2 (Computer Shogi Association,
+www2.computer-shogi.org/protocol/record_v22.html). Host side only."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from collections.abc import Iterator, Sequence
 from azero.games.quoting import shorten
 from azero.games.shogi.position import HAND_KINDS, PROMOTED, SET_SIZES
 from azero.games.shogi.records import GameRecord, Line, winner_of
-from azero.games.shogi.sfen import LETTERS, START, digits_of, format_hands, parse_square, square_of_digits
+from azero.games.shogi.sfen import (
+    LETTERS,
+    START,
+    digits_of,
+    format_hands,
+    parse_square,
+    square_of_digits,
+)
 from azero.games.shogi.text import Board, board_of_sfen, format_usi, letter_of
 
 PIECES = ("", "FU", "KY", "KE", "GI", "KA", "HI", "KI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
@@ -26,7 +34,8 @@ VERDICTS = {
     "%HIKIWAKE": "draw",
     "%MAX_MOVES": "draw",
 }
-"""Who wins by each special move: who is to move, who is not, a colour, or nobody. Others (%CHUDAN, %MATTA, %ERROR) leave it open."""
+"""Who wins by each special move: who is to move, who is not, a colour, or nobody. Others (%CHUDAN,
+%MATTA, %ERROR) leave it open."""
 
 _MOVE = re.compile(r"([+-])(\d\d)(\d\d)([A-Z]{2})")
 
@@ -35,7 +44,8 @@ def parse_games(content: str, name: str) -> Iterator[GameRecord]:
     """Yield the games of CSA text, which a line "/" separates; `name` says where it comes from.
 
     Raises:
-      ValueError: the text is not CSA, or a move is not legal; `name`, the number of the game and the line are quoted.
+      ValueError: the text is not CSA, or a move is not legal; `name`, the number of the game and
+        the line are quoted.
     """
     games = re.split(r"^/[ \t]*$", content, flags=re.MULTILINE)
     number, line = 0, 1
@@ -68,7 +78,15 @@ class _Reader:
                 raise ValueError(f"{self.name}, line {self.number}: {shorten(error)}") from error
         if self.line is None:
             raise ValueError(f"{self.name}: it does not say who moves first (a line + or -)")
-        return GameRecord(self.name, self.players["+"], self.players["-"], self.line.sfen, tuple(self.line.actions), self.winner, self.ending)
+        return GameRecord(
+            self.name,
+            self.players["+"],
+            self.players["-"],
+            self.line.sfen,
+            tuple(self.line.actions),
+            self.winner,
+            self.ending,
+        )
 
     def statements(self, row: str) -> None:
         if row[0] == "N" and row[1:2] in ("+", "-"):
@@ -126,22 +144,34 @@ class _Reader:
             self.rest(sign)
             return
         if sign not in self.hands or piece not in PIECES[1:]:
-            raise ValueError(f"{sign}{piece} is not a piece; they are + or - and {' '.join(PIECES[1:])}")
+            raise ValueError(
+                f"{sign}{piece} is not a piece; they are + or - and {' '.join(PIECES[1:])}"
+            )
         letter = letter_of(PIECES.index(piece))
         if square == "00":
             self.hands[sign][letter] = self.hands[sign].get(letter, 0) + 1
         else:
-            self.pieces[parse_square(square_of_digits(square))] = letter if sign == "+" else letter.lower()
+            self.pieces[parse_square(square_of_digits(square))] = (
+                letter if sign == "+" else letter.lower()
+            )
 
     def rest(self, sign: str) -> None:
         for code in HAND_KINDS:
             letter = LETTERS[code]
-            used = sum(piece.upper().lstrip("+") == letter for piece in self.pieces.values()) + sum(hand.get(letter, 0) for hand in self.hands.values())
+            used = sum(piece.upper().lstrip("+") == letter for piece in self.pieces.values()) + sum(
+                hand.get(letter, 0) for hand in self.hands.values()
+            )
             self.hands[sign][letter] = self.hands[sign].get(letter, 0) + SET_SIZES[code] - used
 
     def sfen(self, sign: str) -> str:
-        rows = ("".join(self.pieces.get(9 * rank + file) or "1" for file in range(9)) for rank in range(8, -1, -1))
-        return f"{'/'.join(rows)} {'b' if sign == '+' else 'w'} {format_hands(self.hands['+'], self.hands['-'])} 1"
+        rows = (
+            "".join(self.pieces.get(9 * rank + file) or "1" for file in range(9))
+            for rank in range(8, -1, -1)
+        )
+        return (
+            f"{'/'.join(rows)} {'b' if sign == '+' else 'w'} "
+            f"{format_hands(self.hands['+'], self.hands['-'])} 1"
+        )
 
 
 def format_move(board: Board, action: int) -> str:
@@ -150,11 +180,20 @@ def format_move(board: Board, action: int) -> str:
     if usi[1] == "*":
         return f"{sign}00{digits_of(usi[2:])}{PIECES[LETTERS.index(usi[0])]}"
     piece = board.pieces[parse_square(usi[:2])]
-    code = LETTERS.index(piece[-1].upper()) + (PROMOTED if piece[0] == "+" or usi.endswith("+") else 0)
+    code = LETTERS.index(piece[-1].upper()) + (
+        PROMOTED if piece[0] == "+" or usi.endswith("+") else 0
+    )
     return f"{sign}{digits_of(usi[:2])}{digits_of(usi[2:4])}{PIECES[code]}"
 
 
-def format_csa(actions: Sequence[int], sfen: str = START, black: str = "", white: str = "", ending: str = "", comments: Sequence[str] = ()) -> str:
+def format_csa(
+    actions: Sequence[int],
+    sfen: str = START,
+    black: str = "",
+    white: str = "",
+    ending: str = "",
+    comments: Sequence[str] = (),
+) -> str:
     """Return a game as CSA text.
 
     Args:
@@ -170,7 +209,9 @@ def format_csa(actions: Sequence[int], sfen: str = START, black: str = "", white
         cells = (board.pieces[9 * rank + file] for file in range(9))
         lines.append(f"P{9 - rank}" + "".join(_cell(piece) if piece else " * " for piece in cells))
     for sign, hand in zip("+-", board.hands, strict=True):
-        if pieces := "".join(f"00{PIECES[LETTERS.index(letter)]}" * count for letter, count in hand.items()):
+        if pieces := "".join(
+            f"00{PIECES[LETTERS.index(letter)]}" * count for letter, count in hand.items()
+        ):
             lines.append(f"P{sign}{pieces}")
     lines.append("-" if board.is_white else "+")
     for ply, action in enumerate(actions):

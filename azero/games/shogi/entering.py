@@ -1,8 +1,10 @@
-"""The entering king (nyugyoku): the declaration that wins by the 27-point rule of the Computer Shogi Association.
+"""The entering king (nyugyoku): the declaration that wins by the 27-point rule of the Computer
+Shogi Association.
 
-The side to move may declare, and wins, if its king stands in the promotion zone, ten or more of its other pieces stand there, it is not in check, and its pieces in
-the zone and in hand are worth 28 points or more for Black, 27 or more for White: five for a rook or a bishop, promoted or not, one for any other piece, none for
-the king. In a handicap game the missing pieces count for nobody.
+The side to move may declare, and wins, if its king stands in the promotion zone, ten or more of its
+other pieces stand there, it is not in check, and its pieces in the zone and in hand are worth 28
+points or more for Black, 27 or more for White: five for a rook or a bishop, promoted or not, one
+for any other piece, none for the king. In a handicap game the missing pieces count for nobody.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ POINTS_BLACK, POINTS_WHITE = 28, 27
 
 
 def has_entered(position: Position, white: Array) -> Array:
-    """Return bool: the mover may declare, were it not in check. `white` is all ones where White is to move."""
+    """Return bool: the mover may declare, were it not in check. `white` is all ones where White is
+    to move."""
     own = position.own.far
     ones, twos, fours, _ = position.kinds
     king = position.kind(KING).far & own
@@ -26,7 +29,9 @@ def has_entered(position: Position, white: Array) -> Array:
     pieces = _count(own & ~king)
     points = pieces + _count(great) * np.uint32(4)
     for code in HAND_KINDS:
-        points = points + hand_count(position.own_hand, code) * np.uint32(5 if code in (BISHOP, ROOK) else 1)
+        points = points + hand_count(position.own_hand, code) * np.uint32(
+            5 if code in (BISHOP, ROOK) else 1
+        )
     needed = (np.uint32(POINTS_WHITE) & white) | (np.uint32(POINTS_BLACK) & ~white)
     return (king != 0) & (pieces >= PIECES_IN_ZONE) & (points >= needed)
 

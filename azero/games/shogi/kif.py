@@ -1,4 +1,5 @@
-"""Shogi games in the KIF format of Kifu for Windows (kifu version 2.0), with Japanese names. Host side only."""
+"""Shogi games in the KIF format of Kifu for Windows (kifu version 2.0), with Japanese names. Host
+side only."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from azero.games.shogi.text import Board, board_of_sfen, format_usi, letter_of
 
 PIECES = dict(zip((letter_of(code) for code in KINDS), "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
 """Kinds as on boards and in moves."""
-_LETTERS = {sign: letter for letter, sign in PIECES.items()} | {"王": "K", "竜": "+R", "成香": "+L", "成桂": "+N", "成銀": "+S"}
+_LETTERS = {sign: letter for letter, sign in PIECES.items()} | {
+    "王": "K",
+    "竜": "+R",
+    "成香": "+L",
+    "成桂": "+N",
+    "成銀": "+S",
+}
 DIGITS, NUMERALS = "１２３４５６７８９", "一二三四五六七八九"
 HANDICAPS = {
     "平手": START,
@@ -40,11 +47,15 @@ VERDICTS = {
     "持将棋": "draw",
     "引き分け": "draw",
 }
-"""Who wins by each last word: who is to move, who is not, or nobody. Others (中断) leave it open."""
+"""Who wins by each last word: who is to move, who is not, or nobody.
+
+Others (中断) leave it open."""
 
 _NAMES = "|".join(sorted(_LETTERS, key=len, reverse=True))
 _ROW = re.compile(r"\s*([0-9]+)\s+(.*?)\s*(?:\(\s*[0-9]+:[0-9:/ ]+\))?\s*\+?\s*$")
-_MOVE = re.compile(rf"(?:([{DIGITS}])([{NUMERALS}])|同\s*)({_NAMES})(?:(打)|(成|不成)?\(([0-9])([0-9])\))")
+_MOVE = re.compile(
+    rf"(?:([{DIGITS}])([{NUMERALS}])|同\s*)({_NAMES})(?:(打)|(成|不成)?\(([0-9])([0-9])\))"
+)
 _COLOURS = {"先手": "black", "下手": "black", "後手": "white", "上手": "white"}
 
 
@@ -63,7 +74,15 @@ def parse_games(content: str, name: str) -> Iterator[GameRecord]:
         except ValueError as error:
             raise ValueError(f"{reader.name}, line {number}: {shorten(error)}") from error
     line = reader.begin()
-    yield GameRecord(reader.name, reader.players["black"], reader.players["white"], line.sfen, tuple(line.actions), reader.winner, reader.ending)
+    yield GameRecord(
+        reader.name,
+        reader.players["black"],
+        reader.players["white"],
+        line.sfen,
+        tuple(line.actions),
+        reader.winner,
+        reader.ending,
+    )
 
 
 class _Reader:
@@ -84,7 +103,10 @@ class _Reader:
         if self.line is None:
             sfen = self.sfen
             if self.rows:
-                sfen = f"{'/'.join(self.rows)} {self.side} {format_hands(self.hands['black'], self.hands['white'])} 1"
+                sfen = (
+                    f"{'/'.join(self.rows)} {self.side} "
+                    f"{format_hands(self.hands['black'], self.hands['white'])} 1"
+                )
             self.line = Line(sfen)
         return self.line
 
@@ -118,7 +140,11 @@ class _Reader:
                 raise ValueError(f"{text!r} is not a move in KIF")
             return
         digit, numeral, piece, drop, promotes, file, rank = match.groups()
-        goal = square_of_digits(f"{DIGITS.index(digit) + 1}{NUMERALS.index(numeral) + 1}") if digit else line.goal
+        goal = (
+            square_of_digits(f"{DIGITS.index(digit) + 1}{NUMERALS.index(numeral) + 1}")
+            if digit
+            else line.goal
+        )
         letter = _LETTERS[piece]
         if drop:
             usi = f"{letter}*{goal}"
@@ -138,7 +164,9 @@ def _board_row(row: str) -> str:
     letters = {"・": "1", ".": "1"} | _LETTERS
     if len(cells) != 9 or any(piece not in letters for _, piece in cells):
         raise ValueError(f"{row!r} is not a rank of a diagram")
-    return "".join(letters[piece].lower() if side == "v" else letters[piece] for side, piece in cells)
+    return "".join(
+        letters[piece].lower() if side == "v" else letters[piece] for side, piece in cells
+    )
 
 
 def _hand(value: str) -> dict[str, int]:
@@ -156,7 +184,10 @@ def _hand(value: str) -> dict[str, int]:
 
 
 def format_move(board: Board, action: int, goal: str = "") -> str:
-    """Return a legal move as KIF has it: ７六歩(77), ５五角打; 同　歩(23) where it goes to `goal`, the last move's square in USI."""
+    """Return a legal move as KIF has it: ７六歩(77), ５五角打.
+
+    It is 同　歩(23) where it goes to `goal`, the last move's square in USI.
+    """
     usi = format_usi(board, action)
     file, rank = map(int, digits_of(usi[2:4]))
     where = "同　" if usi[2:4] == goal else f"{DIGITS[file - 1]}{NUMERALS[rank - 1]}"
@@ -166,7 +197,9 @@ def format_move(board: Board, action: int, goal: str = "") -> str:
     return f"{where}{piece}{'成' if usi.endswith('+') else ''}({digits_of(usi)})"
 
 
-def format_kif(actions: Sequence[int], sfen: str = START, black: str = "", white: str = "", ending: str = "") -> str:
+def format_kif(
+    actions: Sequence[int], sfen: str = START, black: str = "", white: str = "", ending: str = ""
+) -> str:
     """Return a game as KIF text.
 
     Args:
@@ -190,7 +223,10 @@ def format_kif(actions: Sequence[int], sfen: str = START, black: str = "", white
 def _diagram(board: Board) -> list[str]:
     def hand(pieces: dict[str, int]) -> str:
         names = (
-            PIECES[letter] + ("" if count == 1 else "十" * (count // 10) + ("", *NUMERALS)[count % 10]) for letter, count in reversed(pieces.items()) if count
+            PIECES[letter]
+            + ("" if count == 1 else "十" * (count // 10) + ("", *NUMERALS)[count % 10])
+            for letter, count in reversed(pieces.items())
+            if count
         )
         return "　".join(names) or "なし"
 
@@ -198,7 +234,20 @@ def _diagram(board: Board) -> list[str]:
         return ("v" if piece.islower() else " ") + PIECES[piece.upper()] if piece else " ・"
 
     black, white = board.hands
-    ranks = ["|" + "".join(cell(board.pieces[9 * rank + file]) for file in range(9)) + f"|{NUMERALS[8 - rank]}" for rank in range(8, -1, -1)]
+    ranks = [
+        "|"
+        + "".join(cell(board.pieces[9 * rank + file]) for file in range(9))
+        + f"|{NUMERALS[8 - rank]}"
+        for rank in range(8, -1, -1)
+    ]
     edge = "+---------------------------+"
     side = ["後手番"] if board.is_white else []
-    return [f"後手の持駒：{hand(white)}", "  ９ ８ ７ ６ ５ ４ ３ ２ １", edge, *ranks, edge, f"先手の持駒：{hand(black)}", *side]
+    return [
+        f"後手の持駒：{hand(white)}",
+        "  ９ ８ ７ ６ ５ ４ ３ ２ １",
+        edge,
+        *ranks,
+        edge,
+        f"先手の持駒：{hand(black)}",
+        *side,
+    ]

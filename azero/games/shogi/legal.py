@@ -1,8 +1,11 @@
-"""The legal moves of a position, as the squares that can be reached in each direction and those where pieces may be dropped.
+"""The legal moves of a position, as the squares that can be reached in each direction and those
+where pieces may be dropped.
 
-A piece reaches a square in at most one way per compass direction: whoever stands first on the line behind it. So eight sets of squares for the compass directions
-and two for the knight's jumps hold every move on the board, and no move is made to see whether it leaves the king in check: pinned pieces keep to their line, and
-in check a move has to end between king and checker or on it. Two more sets hold the drops: of pawns, and of other pieces before their last ranks are looked at.
+A piece reaches a square in at most one way per compass direction: whoever stands first on the line
+behind it. So eight sets of squares for the compass directions and two for the knight's jumps hold
+every move on the board, and no move is made to see whether it leaves the king in check: pinned
+pieces keep to their line, and in check a move has to end between king and checker or on it. Two
+more sets hold the drops: of pawns, and of other pieces before their last ranks are looked at.
 """
 
 from __future__ import annotations
@@ -13,14 +16,24 @@ from azero.games.compass import COMPASS, Guard, guard_of, opposite, spread, unio
 from azero.games.shogi.pawn_mate import mating_square
 from azero.games.shogi.position import HAND_KINDS, KNIGHT, LANCE, PAWN, Position, hand_count
 from azero.games.shogi.reach import Lines, Pieces, lines_of, near_attackers, near_attacks, pieces_of
-from azero.games.shogi.squares import KNIGHT_JUMPS, Squares, compute_once, fill, ranks, step, whole_files
+from azero.games.shogi.squares import (
+    KNIGHT_JUMPS,
+    Squares,
+    compute_once,
+    fill,
+    ranks,
+    step,
+    whole_files,
+)
 from azero.types import Array
 
 NUM_TARGETS = 12
-"""Sets of squares: reached in the compass directions, by a knight's jump to the right, to the left, open to pawns, open to other pieces."""
+"""Sets of squares: reached in the compass directions, by a knight's jump to the right, to the left,
+open to pawns, open to other pieces."""
 PAWN_DROPS, OTHER_DROPS = 10, 11
 FREE_RANKS = {PAWN: 8, LANCE: 8, KNIGHT: 7}
-"""How many ranks, from the mover's side, a piece can still move on from; all nine for the other kinds."""
+"""How many ranks, from the mover's side, a piece can still move on from; all nine for the other
+kinds."""
 
 
 class Legal(NamedTuple):
@@ -60,7 +73,15 @@ def drops_by_kind(hand: Array, targets: list[Squares]) -> list[Squares]:
 
 def _guard(position: Position, own: Pieces, other: Pieces, lines: Lines) -> Guard[Squares]:
     runners = [other.runners[opposite(direction)] for direction in range(8)]
-    return guard_of(position.own, lines, runners, near_attacks(other), near_attackers(own.king, other), ranks(0), compute_once)
+    return guard_of(
+        position.own,
+        lines,
+        runners,
+        near_attacks(other),
+        near_attackers(own.king, other),
+        ranks(0),
+        compute_once,
+    )
 
 
 def _moves(position: Position, own: Pieces, guard: Guard[Squares]) -> list[Squares]:
@@ -71,13 +92,21 @@ def _moves(position: Position, own: Pieces, guard: Guard[Squares]) -> list[Squar
     targets = []
     for index, direction in enumerate(COMPASS):
         movable = guard.unpinned | guard.pinned[index % 4]
-        passed = fill(own.runners[index] & movable, empty, direction) | (own.steppers[index] & movable)
-        targets.append((step(passed, direction) & may_go) | (step(own.king, direction) & king_may_go))
+        passed = fill(own.runners[index] & movable, empty, direction) | (
+            own.steppers[index] & movable
+        )
+        targets.append(
+            (step(passed, direction) & may_go) | (step(own.king, direction) & king_may_go)
+        )
     return targets + [step(own.knights & guard.unpinned, jump) & may_go for jump in KNIGHT_JUMPS]
 
 
 def _drops(position: Position, guard: Guard[Squares], mate: Squares) -> list[Squares]:
-    """Return the squares open to pawns (one unpromoted pawn of a side on a file, no drop-pawn mate) and to other pieces."""
+    """Return the squares open to pawns (one unpromoted pawn of a side on a file, no drop-pawn mate)
+    and to other pieces."""
     open_squares = ~position.occupied & guard.answers
     pawns = position.kind(PAWN) & position.own
-    return [open_squares & ~whole_files(pawns) & ~mate & ranks(0, FREE_RANKS[PAWN] - 1), open_squares]
+    return [
+        open_squares & ~whole_files(pawns) & ~mate & ranks(0, FREE_RANKS[PAWN] - 1),
+        open_squares,
+    ]

@@ -1,7 +1,8 @@
 """The drop-pawn mate (uchifuzume): a pawn may not be dropped where it mates at once.
 
-Only one square matters, the one in front of the other king. A pawn dropped there mates unless another piece can take it or the king can go somewhere, taking the
-pawn included; nothing can come between.
+Only one square matters, the one in front of the other king. A pawn dropped there mates unless
+another piece can take it or the king can go somewhere, taking the pawn included; nothing can come
+between.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from azero.games.shogi.squares import Squares, step, steps
 
 
 def mating_square(position: Position, own: Pieces, other: Pieces, lines: Lines) -> Squares:
-    """Return the empty square in front of the other king if a pawn of the mover there would mate, else no square.
+    """Return the empty square in front of the other king if a pawn of the mover there would mate,
+    else no square.
 
-    The mover's king may stand anywhere, but the other king must not be in check before the drop, as in every legal position.
+    The mover's king may stand anywhere, but the other king must not be in check before the drop, as
+    in every legal position.
     """
     can_be_taken = ~(_takers(position, other, lines)).is_empty()
     can_flee = ~(steps(other.king, COMPASS) & ~position.other & ~_attacked(own, lines)).is_empty()
@@ -23,16 +26,27 @@ def mating_square(position: Position, own: Pieces, other: Pieces, lines: Lines) 
 
 
 def _attacked(own: Pieces, lines: Lines) -> Squares:
-    """Return the squares round the other king that the mover attacks once the pawn stands: it ends the runs that pass its square.
+    """Return the squares round the other king that the mover attacks once the pawn stands: it ends
+    the runs that pass its square.
 
-    No run passes the other king, who is not in check, so that the king's leaving its square opens no line.
+    No run passes the other king, who is not in check, so that the king's leaving its square opens
+    no line.
     """
-    runs = (hits & ~step(hits & lines.front, direction) for hits, direction in zip(lines.own_hits, COMPASS, strict=True))
+    runs = (
+        hits & ~step(hits & lines.front, direction)
+        for hits, direction in zip(lines.own_hits, COMPASS, strict=True)
+    )
     return union([*runs, near_attacks(own)])
 
 
 def _takers(position: Position, other: Pieces, lines: Lines) -> Squares:
-    """Return the pieces of the other side, without the king, that can take the pawn. One that is pinned on the king's file takes along it."""
-    pinned = union(lines.other_sight[d] & lines.own_hits[opposite(d)] for d in range(8) if d not in (N, S)) & position.other
+    """Return the pieces of the other side, without the king, that can take the pawn. One that is
+    pinned on the king's file takes along it."""
+    pinned = (
+        union(
+            lines.other_sight[d] & lines.own_hits[opposite(d)] for d in range(8) if d not in (N, S)
+        )
+        & position.other
+    )
     running = union(lines.front_sight[d] & other.runners[opposite(d)] for d in range(8))
     return (running | near_attackers(lines.front, other)) & ~pinned

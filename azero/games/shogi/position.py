@@ -1,10 +1,13 @@
-"""A shogi position: packed as the words of a frame, unpacked as seen by the side to move, and changed by a move.
+"""A shogi position: packed as the words of a frame, unpacked as seen by the side to move, and
+changed by a move.
 
 Everything works on uint32 arrays of any one shape, of numpy or of JAX (see `squares`).
 
-A frame is 18 words: Black's pieces, then four bit planes of the kind of piece on each square, each as three words seen from Black's side of the board; the pieces in
-hand of Black and of White (see HAND_BITS); and one word of facts: how often the position has occurred in bits 0 to 2, in bit 3 whether White is to move, moves
-played by both sides from bit 4. A position has occurred at least once, so that no frame of a game is all zero.
+A frame is 18 words: Black's pieces, then four bit planes of the kind of piece on each square, each
+as three words seen from Black's side of the board; the pieces in hand of Black and of White (see
+HAND_BITS); and one word of facts: how often the position has occurred in bits 0 to 2, in bit 3
+whether White is to move, moves played by both sides from bit 4. A position has occurred at least
+once, so that no frame of a game is all zero.
 """
 
 from __future__ import annotations
@@ -19,14 +22,23 @@ from azero.games.shogi.squares import Squares, compute_once, square_set, turn
 from azero.types import Array
 
 PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = range(1, 9)
-"""Codes of the kinds; a promoted piece has PROMOTED added. The bits of a code are the bit planes of a frame."""
+"""Codes of the kinds; a promoted piece has PROMOTED added. The bits of a code are the bit planes of
+a frame."""
 PROMOTED = 8
 HORSE, DRAGON = BISHOP + PROMOTED, ROOK + PROMOTED
 KINDS = tuple(range(1, 15))
 HAND_KINDS = (PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD)
 SET_SIZES = {PAWN: 18, LANCE: 4, KNIGHT: 4, SILVER: 4, BISHOP: 2, ROOK: 2, GOLD: 4, KING: 2}
 """Pieces of each kind in a set."""
-HAND_BITS = {PAWN: (0, 5), LANCE: (5, 3), KNIGHT: (8, 3), SILVER: (11, 3), BISHOP: (14, 2), ROOK: (16, 2), GOLD: (18, 3)}
+HAND_BITS = {
+    PAWN: (0, 5),
+    LANCE: (5, 3),
+    KNIGHT: (8, 3),
+    SILVER: (11, 3),
+    BISHOP: (14, 2),
+    ROOK: (16, 2),
+    GOLD: (18, 3),
+}
 """Where a hand's word counts each kind: first bit, number of bits."""
 
 BOARD_WORDS, FRAME_WORDS = 15, 18
@@ -34,7 +46,8 @@ WHITE_BIT, PLIES_BIT = 3, 4
 
 
 class Position(NamedTuple):
-    """A position from the mover's side of the board: their first rank is rank 0, whichever colour they play."""
+    """A position from the mover's side of the board: their first rank is rank 0, whichever colour
+    they play."""
 
     own: Squares
     other: Squares
@@ -80,12 +93,18 @@ class Move(NamedTuple):
 
 def facts(word: Array) -> Facts:
     """Unpack the word of facts."""
-    return Facts(word & np.uint32(7), spread(((word >> WHITE_BIT) & np.uint32(1)) != 0), word >> PLIES_BIT)
+    return Facts(
+        word & np.uint32(7), spread(((word >> WHITE_BIT) & np.uint32(1)) != 0), word >> PLIES_BIT
+    )
 
 
 def facts_word(unpacked: Facts) -> Array:
     """Pack the word of facts."""
-    return unpacked.occurrences | (unpacked.white & np.uint32(1 << WHITE_BIT)) | (unpacked.plies << PLIES_BIT)
+    return (
+        unpacked.occurrences
+        | (unpacked.white & np.uint32(1 << WHITE_BIT))
+        | (unpacked.plies << PLIES_BIT)
+    )
 
 
 def board_sets(frame: Sequence[Array]) -> list[Squares]:
@@ -94,12 +113,19 @@ def board_sets(frame: Sequence[Array]) -> list[Squares]:
 
 
 def unpack(frame: Sequence[Array], white: Array) -> Position:
-    """Return the position of a frame (18 arrays) as White sees it where `white` is all ones, as Black sees it where it is zero."""
+    """Return the position of a frame (18 arrays) as White sees it where `white` is all ones, as
+    Black sees it where it is zero."""
     black, *kinds = (choose(white, turn(squares), squares) for squares in board_sets(frame))
     others = union(kinds) & ~black
     own_hand = (frame[16] & white) | (frame[15] & ~white)
     other_hand = (frame[15] & white) | (frame[16] & ~white)
-    return Position(choose(white, others, black), choose(white, black, others), tuple(kinds), own_hand, other_hand)
+    return Position(
+        choose(white, others, black),
+        choose(white, black, others),
+        tuple(kinds),
+        own_hand,
+        other_hand,
+    )
 
 
 def pack(position: Position, known: Facts) -> list[Array]:
@@ -108,7 +134,12 @@ def pack(position: Position, known: Facts) -> list[Array]:
     turned = [choose(known.white, turn(squares), squares) for squares in sets]
     black_hand = (position.other_hand & known.white) | (position.own_hand & ~known.white)
     white_hand = (position.own_hand & known.white) | (position.other_hand & ~known.white)
-    return [*(word for squares in turned for word in squares), black_hand, white_hand, facts_word(known)]
+    return [
+        *(word for squares in turned for word in squares),
+        black_hand,
+        white_hand,
+        facts_word(known),
+    ]
 
 
 def hand_count(hand: Array, code: int) -> Array:
@@ -118,9 +149,13 @@ def hand_count(hand: Array, code: int) -> Array:
 
 
 def play(frame: Sequence[Array], move: Move) -> list[Array]:
-    """Return the frame after a legal move, with no occurrences filled in. The board is not turned: the move is, where it is White's."""
+    """Return the frame after a legal move, with no occurrences filled in. The board is not turned:
+    the move is, where it is White's."""
     known = facts(frame[17])
-    start, end = (square_set((square & ~known.white) | ((np.uint32(80) - square) & known.white)) for square in (move.start, move.end))
+    start, end = (
+        square_set((square & ~known.white) | ((np.uint32(80) - square) & known.white))
+        for square in (move.start, move.end)
+    )
     black, *kinds, start, end = compute_once(*board_sets(frame), start, end)
     is_drop = spread(move.dropped != 0)
     promoted = spread(move.promotes != 0)
@@ -150,14 +185,17 @@ def _hand_unit(code: Array) -> Array:
 
 
 def repetition_code(frame: Sequence[Array]) -> Array:
-    """Return a word that stands for the position in the repetition rule: pieces on the board and in hand, and the side to move.
+    """Return a word that stands for the position in the repetition rule: pieces on the board and in
+    hand, and the side to move.
 
     It is a multiply-and-rotate chain over the words (after MurmurHash3).
     """
     side = frame[17] & np.uint32(1 << WHITE_BIT)
     code = side ^ np.uint32(0x243F6A88)
     for word in (*frame[:17], side):
-        code = _rotate(code ^ (_rotate(word * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)), 13) * np.uint32(5) + np.uint32(0xE6546B64)
+        code = _rotate(
+            code ^ (_rotate(word * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)), 13
+        ) * np.uint32(5) + np.uint32(0xE6546B64)
     code = (code ^ (code >> 16)) * np.uint32(0x85EBCA6B)
     code = (code ^ (code >> 13)) * np.uint32(0xC2B2AE35)
     return code ^ (code >> 16)

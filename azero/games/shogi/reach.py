@@ -1,6 +1,8 @@
-"""How the pieces of shogi move: one step, a run along a line, or a knight's jump; and the lines that a position's rules are read from.
+"""How the pieces of shogi move: one step, a run along a line, or a knight's jump; and the lines
+that a position's rules are read from.
 
-Directions are those of the mover's side of the board (COMPASS), for the pieces of both sides: what is forward for the mover is backward for the other side.
+Directions are those of the mover's side of the board (COMPASS), for the pieces of both sides: what
+is forward for the mover is backward for the other side.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ class Pieces(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """What is seen along the eight compass directions, one entry each. To see is to look over empty squares up to and with the first piece."""
+    """What is seen along the eight compass directions, one entry each. To see is to look over empty
+    squares up to and with the first piece."""
 
     sight: list[Squares]
     """what the mover's king sees"""
     fire: list[Squares]
-    """the other side's runners of that direction and the empty squares they pass, the mover's king not in the way"""
+    """the other side's runners of that direction and the empty squares they pass, the mover's king
+    not in the way"""
     hits: list[Squares]
     """the squares that these runners attack"""
     own_hits: list[Squares]
@@ -48,14 +52,23 @@ def pieces_of(position: Position, is_own: bool) -> Pieces:
     """Return the pieces of the mover, or of the other side."""
     bits = position.kinds
     side = position.own if is_own else position.other
-    pawns, lances, knights, silvers = (position.kind(code) & side for code in (PAWN, LANCE, KNIGHT, SILVER))
+    pawns, lances, knights, silvers = (
+        position.kind(code) & side for code in (PAWN, LANCE, KNIGHT, SILVER)
+    )
     king, plain_golds = position.kind(KING) & side, position.kind(GOLD) & side
     straight, diagonal = bits[1] & bits[2] & ~bits[0] & side, bits[0] & bits[2] & ~bits[1] & side
     dragons, horses = straight & bits[3], diagonal & bits[3]
     # The kinds 9 to 12 are promoted pawns, lances, knights and silvers, which move like golds.
     golds = plain_golds | (bits[3] & side & ~(king | dragons | horses))
-    stepping = (pawns | silvers | golds | horses, silvers | golds | dragons, golds | horses, silvers | dragons)
-    ahead, aside, flank, back, lances, straight, diagonal, knights, king = compute_once(*stepping, straight | lances, straight, diagonal, knights, king)
+    stepping = (
+        pawns | silvers | golds | horses,
+        silvers | golds | dragons,
+        golds | horses,
+        silvers | dragons,
+    )
+    ahead, aside, flank, back, lances, straight, diagonal, knights, king = compute_once(
+        *stepping, straight | lances, straight, diagonal, knights, king
+    )
     steppers = [ahead, aside, flank, back, flank, back, flank, aside]
     runners = [lances, *(diagonal if direction % 2 else straight for direction in range(1, 8))]
     if is_own:
@@ -69,10 +82,23 @@ def lines_of(position: Position, own: Pieces, other: Pieces) -> Lines:
     empty = ~position.occupied
     front = step(other.king, COMPASS[S]) & empty
     seeds = [[own.king, other.runners[d], own.runners[d], other.king, front] for d in (N, NE, E, S)]
-    *layers, free = layer([squares for group in (*seeds, [empty, empty | own.king, empty, empty, empty]) for squares in group], 5)
-    # Only lances tell the directions of one kind apart, forwards for one side and backwards for the other.
+    *layers, free = layer(
+        [
+            squares
+            for group in (*seeds, [empty, empty | own.king, empty, empty, empty])
+            for squares in group
+        ],
+        5,
+    )
+    # Only lances tell the directions of one kind apart, forwards for one side and backwards for the
+    # other.
     by_direction = [layers[(0, 1, 2, 1, 3, 1, 2, 1)[d]] for d in range(8)]
-    filled = compute_once(*(fill(squares, free, direction) for squares, direction in zip(by_direction, COMPASS, strict=True)))
+    filled = compute_once(
+        *(
+            fill(squares, free, direction)
+            for squares, direction in zip(by_direction, COMPASS, strict=True)
+        )
+    )
     seen = [step(squares, direction) for squares, direction in zip(filled, COMPASS, strict=True)]
 
     def row(sets: list[Squares], index: int) -> list[Squares]:
@@ -91,12 +117,19 @@ def lines_of(position: Position, own: Pieces, other: Pieces) -> Lines:
 
 def near_attacks(pieces: Pieces) -> Squares:
     """Return the squares that pieces attack by a step or a jump, the king's too."""
-    stepped = (step(pieces.steppers[index] | pieces.king, direction) for index, direction in enumerate(COMPASS))
+    stepped = (
+        step(pieces.steppers[index] | pieces.king, direction)
+        for index, direction in enumerate(COMPASS)
+    )
     return union([*stepped, steps(pieces.knights, pieces.jumps)])
 
 
 def near_attackers(square: Squares, pieces: Pieces) -> Squares:
-    """Return the pieces other than the king that attack `square`, a set of one or none, by a step or a jump."""
-    stepped = (step(square, direction) & pieces.steppers[opposite(index)] for index, direction in enumerate(COMPASS))
+    """Return the pieces other than the king that attack `square`, a set of one or none, by a step
+    or a jump."""
+    stepped = (
+        step(square, direction) & pieces.steppers[opposite(index)]
+        for index, direction in enumerate(COMPASS)
+    )
     jumped = steps(square, [(-files, -forward) for files, forward in pieces.jumps]) & pieces.knights
     return union([*stepped, jumped])

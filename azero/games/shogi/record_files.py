@@ -15,12 +15,17 @@ def read_games(path: str | Path) -> Iterator[GameRecord]:
     """Yield the games of a .csa, .kif or .kifu file, in UTF-8 or Shift JIS (code page 932).
 
     Raises:
-      ValueError: the file has another suffix or cannot be read, or a game is not valid; the place and the reason are named.
+      ValueError: the file has another suffix or cannot be read, or a game is not valid; the place
+        and the reason are named.
     """
-    parsers: dict[str, Callable[[str, str], Iterator[GameRecord]]] = dict(zip(SUFFIXES, (csa.parse_games, kif.parse_games, kif.parse_games), strict=True))
+    parsers: dict[str, Callable[[str, str], Iterator[GameRecord]]] = dict(
+        zip(SUFFIXES, (csa.parse_games, kif.parse_games, kif.parse_games), strict=True)
+    )
     path = Path(path)
     if path.suffix not in parsers:
-        raise ValueError(f"{path.name} is not a file of shogi games: the suffixes are {', '.join(SUFFIXES)}")
+        raise ValueError(
+            f"{path.name} is not a file of shogi games: the suffixes are {', '.join(SUFFIXES)}"
+        )
     try:
         content = decode(path.read_bytes())
     except (OSError, UnicodeDecodeError) as error:

@@ -65,5 +65,6 @@ class Line:
 
 
 def winner_of(verdict: str, line: Line) -> str:
-    """Return the winner where the `verdict` is "mover" or "waiter", that of the position; else the verdict itself."""
+    """Return the winner where the `verdict` is "mover" or "waiter", that of the position; else the
+    verdict itself."""
     return {"mover": line.mover, "waiter": line.waiter}.get(verdict, verdict)

@@ -1,4 +1,5 @@
-"""The rules of shogi, as AlphaZero plays it: fourfold repetition ends the game by itself, and so do 512 moves."""
+"""The rules of shogi, as AlphaZero plays it: fourfold repetition ends the game by itself, and so do
+512 moves."""
 
 from __future__ import annotations
 
@@ -26,12 +27,21 @@ MAX_MOVES = 512
 MOST_MOVES = 4096
 """Largest `max_moves` and `repetition_moves`: a state keeps four bytes for each of the latter."""
 GAME_CODES = 192
-"""Positions that the state of a game remembers by default: with them it takes 1,004 bytes without the seven older frames."""
+"""Positions that the state of a game remembers by default: with them it takes 1,004 bytes without
+the seven older frames."""
 TREE_CODES = 64
 """Positions that the state of a search tree remembers."""
 FOURFOLD = 4
 """Occurrences of a position that end the game."""
-ENDINGS = ("", "checkmate", "no legal move", "perpetual check", "fourfold repetition", "entering king", "move limit")
+ENDINGS = (
+    "",
+    "checkmate",
+    "no legal move",
+    "perpetual check",
+    "fourfold repetition",
+    "entering king",
+    "move limit",
+)
 """How a game ended, by `ShogiState.ending`; of several reasons the first."""
 
 
@@ -40,11 +50,13 @@ class ShogiState:
     """A position with its past."""
 
     frames: Array
-    """uint32[8, 18]: the eight newest positions, newest first (see `position`); zeros before the start"""
+    """uint32[8, 18]: the eight newest positions, newest first (see `position`); zeros before the
+    start"""
     targets: Array
     """uint32[12, 3]: the legal moves as sets of squares (see `legal`), from the mover's side"""
     codes: Array
-    """uint32[repetition_moves]: what stands for the newest positions of the game, newest first; only the first 64 in a search tree"""
+    """uint32[repetition_moves]: what stands for the newest positions of the game, newest first;
+    only the first 64 in a search tree"""
     checks: Array
     """int32[2]: how many of the newest moves of Black, of White have given check without a pause"""
     num_moves: Array
@@ -72,17 +84,22 @@ class _Surveyed(struct.PyTreeNode):
 
 @dataclass(frozen=True)
 class Shogi(IdentityOnly):
-    """Shogi. The 11,259 actions are those of `moves`, the 362 planes those of `encoding`; player 0 is Black (sente).
+    """Shogi. The 11,259 actions are those of `moves`, the 362 planes those of `encoding`; player 0
+    is Black (sente).
 
     Mate. Who has no legal move has lost, in check or not.
 
-    Repetition. A position that occurs a fourth time, with the same side to move and the same pieces in hand, ends the game: the side all of whose moves since the first
-    time have given check loses, else it is a draw. Positions are compared by 32-bit codes (an end by three false matches has a chance far below 1e-20) over the
-    newest `repetition_moves` positions; `repetition_moves=max_moves` is the whole game, which takes 1.3 KB more for each state. In the slim state of a search tree
-    the newest 64 count. Nothing before the position that `sfen` describes counts.
+    Repetition. A position that occurs a fourth time, with the same side to move and the same pieces
+    in hand, ends the game: the side all of whose moves since the first time have given check loses,
+    else it is a draw. Positions are compared by 32-bit codes (an end by three false matches has a
+    chance far below 1e-20) over the newest `repetition_moves` positions;
+    `repetition_moves=max_moves` is the whole game, which takes 1.3 KB more for each state. In the
+    slim state of a search tree the newest 64 count. Nothing before the position that `sfen`
+    describes counts.
 
-    Entering king. Where `entering_king` is on, the side to move wins as soon as it could declare by the 27-point rule (see `entering`): its declaration is taken
-    as made, so that no action is needed for it.
+    Entering king. Where `entering_king` is on, the side to move wins as soon as it could declare by
+    the 27-point rule (see `entering`): its declaration is taken as made, so that no action is
+    needed for it.
 
     A game of `max_moves` moves without another end is a draw.
     """
@@ -92,7 +109,8 @@ class Shogi(IdentityOnly):
     entering_king: bool = True
     """whether an entering king wins"""
     repetition_moves: int = GAME_CODES
-    """a position that comes back counts as a repetition if it was there at most so many moves ago"""
+    """a position that comes back counts as a repetition if it was there at most so many moves
+    ago"""
     sfen: str = sfen.START
     """where games begin, in SFEN"""
 
@@ -108,12 +126,15 @@ class Shogi(IdentityOnly):
         """Check the options.
 
         Raises:
-          ValueError: an option is out of range, or `sfen` is not a position; it is quoted with what is allowed.
+          ValueError: an option is out of range, or `sfen` is not a position; it is quoted with what
+            is allowed.
         """
         if not 1 <= self.max_moves <= MOST_MOVES:
             raise ValueError(f"max_moves {self.max_moves}: allowed are 1 to {MOST_MOVES}")
         if not 1 <= self.repetition_moves <= MOST_MOVES:
-            raise ValueError(f"repetition_moves {self.repetition_moves}: allowed are 1 to {MOST_MOVES}")
+            raise ValueError(
+                f"repetition_moves {self.repetition_moves}: allowed are 1 to {MOST_MOVES}"
+            )
         sfen.parse_sfen(self.sfen)
 
     @property
@@ -131,7 +152,9 @@ class Shogi(IdentityOnly):
         Raises:
           ValueError: it is not a position of shogi; what is wrong is named.
         """
-        return jax.tree.map(jnp.asarray, _host_state(position_sfen, self.num_codes, self.entering_king))
+        return jax.tree.map(
+            jnp.asarray, _host_state(position_sfen, self.num_codes, self.entering_king)
+        )
 
     def from_positions(self, lines: Sequence[str]) -> ShogiState:
         """Return games that begin with positions in SFEN, as numpy arrays [P, ...]. Host side.
@@ -150,9 +173,13 @@ class Shogi(IdentityOnly):
         is_mover = jnp.arange(2, dtype=jnp.int32) == mover
         checks = jnp.where(is_mover, jnp.where(new.in_check, state.checks + 1, 0), state.checks)
         occurrences, age = _recall(state.codes, new.code, num_moves)
-        ending, result = _ending(self, new, 1 - mover, occurrences, checks >= (age + 1) // 2, num_moves)
+        ending, result = _ending(
+            self, new, 1 - mover, occurrences, checks >= (age + 1) // 2, num_moves
+        )
         played = ShogiState(
-            frames=jnp.concatenate([_with_occurrences(new.frame, occurrences)[None], state.frames[:-1]]),
+            frames=jnp.concatenate(
+                [_with_occurrences(new.frame, occurrences)[None], state.frames[:-1]]
+            ),
             targets=new.targets,
             codes=jnp.concatenate([new.code[None], state.codes[:-1]]),
             checks=checks,
@@ -175,7 +202,8 @@ class Shogi(IdentityOnly):
         return state.ending != 0
 
     def rewards(self, state: ShogiState) -> Array:
-        """Return float32[2] for Black and White: +1 for who has won and -1 for who has lost, else 0."""
+        """Return float32[2] for Black and White: +1 for who has won and -1 for who has lost, else
+        0."""
         return jnp.stack([state.result, -state.result]).astype(jnp.float32)
 
     def observe(self, state: ShogiState) -> Array:
@@ -183,11 +211,13 @@ class Shogi(IdentityOnly):
         return self.observe_frames(state.frames, self.to_play(state))
 
     def search_state(self, state: ShogiState) -> ShogiState:
-        """Return the state with the codes of the newest 64 positions: 996 bytes. Repetitions with older positions are not seen."""
+        """Return the state with the codes of the newest 64 positions: 996 bytes. Repetitions with
+        older positions are not seen."""
         return dataclasses.replace(state, codes=state.codes[:TREE_CODES])
 
     def pack_frame(self, state: ShogiState) -> Array:
-        """Return uint32[18]: pieces, hands, occurrences, side to move and move count of the newest position."""
+        """Return uint32[18]: pieces, hands, occurrences, side to move and move count of the newest
+        position."""
         return state.frames[0]
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
@@ -195,7 +225,8 @@ class Shogi(IdentityOnly):
         return encoding.planes_from_frames(frames, to_play)
 
     def format_action(self, state: ShogiState, action: int) -> str:
-        """Return the move as in USI (7g7f, 8h2b+, P*5e). An action that would leave the board is named by square and direction."""
+        """Return the move as in USI (7g7f, 8h2b+, P*5e). An action that would leave the board is
+        named by square and direction."""
         return text.format_usi(text.board_of_state(state), int(action))
 
     def format_board(self, state: ShogiState) -> str:
@@ -204,11 +235,16 @@ class Shogi(IdentityOnly):
 
 
 def _survey(frame: Sequence[Array]) -> tuple[legal.Legal, Array, Array]:
-    """Return what the rules say about the position of a frame, its code, and whether the mover's king has entered."""
+    """Return what the rules say about the position of a frame, its code, and whether the mover's
+    king has entered."""
     known = position.facts(frame[-1])
     seen = position.unpack(frame, known.white)
     rules = legal.legal(seen)
-    return rules, position.repetition_code(frame), entering.has_entered(seen, known.white) & ~rules.in_check
+    return (
+        rules,
+        position.repetition_code(frame),
+        entering.has_entered(seen, known.white) & ~rules.in_check,
+    )
 
 
 def _advance_batch(frame: Array, action: Array) -> _Surveyed:
@@ -217,7 +253,14 @@ def _advance_batch(frame: Array, action: Array) -> _Surveyed:
     new = _columns(position.play(columns, moves.decode(action)))
     rules, code, has_entered = _survey(list(new))
     targets = _columns([word for squares in rules.targets for word in squares])
-    return _Surveyed(new.T, targets.T.reshape(-1, legal.NUM_TARGETS, 3), code, rules.in_check, rules.can_move, has_entered)
+    return _Surveyed(
+        new.T,
+        targets.T.reshape(-1, legal.NUM_TARGETS, 3),
+        code,
+        rules.in_check,
+        rules.can_move,
+        has_entered,
+    )
 
 
 def _columns(words: Sequence[Array]) -> Array:
@@ -226,7 +269,8 @@ def _columns(words: Sequence[Array]) -> Array:
 
 
 def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:
-    """Return the legal moves bool[B, 11259] of frames uint32[B, 18] and their targets uint32[B, 12, 3]."""
+    """Return the legal moves bool[B, 11259] of frames uint32[B, 18] and their targets uint32[B, 12,
+    3]."""
     columns = list(jax.lax.optimization_barrier(frame.T))
     words = list(jax.lax.optimization_barrier(targets.reshape(-1, 3 * legal.NUM_TARGETS).T))
     seen = position.unpack(columns, position.facts(columns[-1]).white)
@@ -239,7 +283,8 @@ _mask = jax.jit(batch_native(_mask_batch))
 
 
 def _recall(past: Array, now: Array, num_moves: Array) -> tuple[Array, Array]:
-    """Return how often the position with the code `now` has occurred, at most 4, and how many moves ago first, given codes uint32[K] of the positions before it."""
+    """Return how often the position with the code `now` has occurred, at most 4, and how many moves
+    ago first, given codes uint32[K] of the positions before it."""
     age = jnp.arange(1, past.shape[0] + 1, dtype=jnp.int32)
     same = (past == now) & (age <= num_moves) & (age % 2 == 0)
     return 1 + jnp.minimum(same.sum(dtype=jnp.int32), FOURFOLD - 1), jnp.where(same, age, 0).max()
@@ -251,16 +296,38 @@ def _with_occurrences(frame: Array, occurrences: Array) -> Array:
     return jnp.where(is_facts, frame | occurrences.astype(jnp.uint32), frame)
 
 
-def _ending(game: Shogi, new: _Surveyed, to_play: Array, occurrences: Array, only_checks: Array, num_moves: Array) -> tuple[Array, Array]:
+def _ending(
+    game: Shogi,
+    new: _Surveyed,
+    to_play: Array,
+    occurrences: Array,
+    only_checks: Array,
+    num_moves: Array,
+) -> tuple[Array, Array]:
     """Return the first of the reasons in ENDINGS, or 0, and the result for Black.
 
-    `only_checks` bool[2] says of Black and of White whether all their moves since the position's first time have given check.
+    `only_checks` bool[2] says of Black and of White whether all their moves since the position's
+    first time have given check.
     """
     sign = 1 - 2 * to_play
     is_fourth = occurrences >= FOURFOLD
     is_perpetual = is_fourth & (only_checks[0] != only_checks[1])
-    conditions = [~new.can_move & new.in_check, ~new.can_move, is_perpetual, is_fourth, new.has_entered & game.entering_king, num_moves >= game.max_moves]
-    results = [-sign, -sign, jnp.where(only_checks[0], -1, 1), jnp.zeros_like(sign), sign, jnp.zeros_like(sign)]
+    conditions = [
+        ~new.can_move & new.in_check,
+        ~new.can_move,
+        is_perpetual,
+        is_fourth,
+        new.has_entered & game.entering_king,
+        num_moves >= game.max_moves,
+    ]
+    results = [
+        -sign,
+        -sign,
+        jnp.where(only_checks[0], -1, 1),
+        jnp.zeros_like(sign),
+        sign,
+        jnp.zeros_like(sign),
+    ]
     ending, result = jnp.int32(0), jnp.zeros_like(sign)
     for index in range(len(conditions) - 1, -1, -1):
         ending = jnp.where(conditions[index], index + 1, ending).astype(jnp.int32)
@@ -271,7 +338,9 @@ def _ending(game: Shogi, new: _Surveyed, to_play: Array, occurrences: Array, onl
 @functools.cache
 def _host_state(position_sfen: str, num_codes: int, entering_king: bool) -> ShogiState:
     """Return the state that an SFEN describes, as numpy arrays."""
-    return jax.tree.map(lambda leaf: leaf[0], _host_states([position_sfen], num_codes, entering_king))
+    return jax.tree.map(
+        lambda leaf: leaf[0], _host_states([position_sfen], num_codes, entering_king)
+    )
 
 
 def _host_states(sfens: Sequence[str], num_codes: int, entering_king: bool) -> ShogiState:
@@ -285,7 +354,9 @@ def _host_states(sfens: Sequence[str], num_codes: int, entering_king: bool) -> S
     frames[:, 0, -1] |= np.uint32(1)
     codes = np.zeros((count, num_codes), np.uint32)
     codes[:, 0] = code
-    ending = np.where(~rules.can_move, np.where(rules.in_check, 1, 2), np.where(has_entered & entering_king, 5, 0)).astype(np.int32)
+    ending = np.where(
+        ~rules.can_move, np.where(rules.in_check, 1, 2), np.where(has_entered & entering_king, 5, 0)
+    ).astype(np.int32)
     return ShogiState(
         frames=frames,  # type: ignore[arg-type]
         targets=np.stack([np.stack(squares, axis=1) for squares in rules.targets], axis=1),  # type: ignore[arg-type]

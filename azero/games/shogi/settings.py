@@ -17,13 +17,16 @@ class ShogiConfig(PiecesConfig):
     name: Literal["shogi"] = "shogi"
     """Which game."""
     entering_king: bool = True
-    """The side to move wins as soon as it could declare an entering king by the 27-point rule, as in play between programs today. AlphaZero's matches had no such
-    rule (AZ: Elmo's EnteringKingRule was NoEnteringKing)."""
+    """The side to move wins as soon as it could declare an entering king by the 27-point rule, as
+    in play between programs today. AlphaZero's matches had no such rule (AZ: Elmo's
+    EnteringKingRule was NoEnteringKing)."""
     repetition_moves: int | None = None
-    """A position that comes back is a repetition if it was there at most so many moves ago; each one costs a state four bytes. None is 192; max-moves is the
-    whole game, as the rules have it."""
+    """A position that comes back is a repetition if it was there at most so many moves ago; each
+    one costs a state four bytes. None is 192; max-moves is the whole game, as the rules have it."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of the class of the rules."""
-        window = {} if self.repetition_moves is None else {"repetition_moves": self.repetition_moves}
+        window = (
+            {} if self.repetition_moves is None else {"repetition_moves": self.repetition_moves}
+        )
         return super().options() | window | {"entering_king": self.entering_king}

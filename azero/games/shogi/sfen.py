@@ -10,7 +10,17 @@ import numpy as np
 from azero.games.quoting import shorten
 from azero.games.shogi import legal
 from azero.games.shogi.legal import FREE_RANKS
-from azero.games.shogi.position import HAND_BITS, HAND_KINDS, KING, PAWN, PROMOTED, SET_SIZES, Facts, Position, unpack
+from azero.games.shogi.position import (
+    HAND_BITS,
+    HAND_KINDS,
+    KING,
+    PAWN,
+    PROMOTED,
+    SET_SIZES,
+    Facts,
+    Position,
+    unpack,
+)
 from azero.games.shogi.position import pack as pack_frame
 from azero.games.shogi.squares import NUM_SQUARES, SIZE, Squares
 from azero.types import Array
@@ -39,32 +49,43 @@ Pieces = dict[int, tuple[int, bool]]
 
 
 def parse_sfen(sfen: str) -> Parsed:
-    """Read an SFEN of three or four fields (board, side, hands, move number); "startpos" and a leading "sfen" are understood.
+    """Read an SFEN of three or four fields (board, side, hands, move number); "startpos" and a
+    leading "sfen" are understood.
 
     Raises:
-      ValueError: it is not a position that shogi can go on from; the SFEN is quoted and what is wrong with it.
+      ValueError: it is not a position that shogi can go on from; the SFEN is quoted and what is
+        wrong with it.
     """
     try:
         return _parse(START if sfen.strip() == "startpos" else sfen)
     except ValueError as error:
-        raise ValueError(f"{shorten(repr(sfen))} is not a shogi position in SFEN: {shorten(error)}") from None
+        raise ValueError(
+            f"{shorten(repr(sfen))} is not a shogi position in SFEN: {shorten(error)}"
+        ) from None
 
 
 def _parse(sfen: str) -> Parsed:
     fields = sfen.split()
     fields = fields[1:] if fields[:1] == ["sfen"] else fields
     if not 3 <= len(fields) <= 4:
-        raise ValueError(f"it has {len(fields)} fields; 4 are needed (board, side, pieces in hand, move number)")
+        raise ValueError(
+            f"it has {len(fields)} fields; 4 are needed (board, side, pieces in hand, move number)"
+        )
     board, side, hands_text, number_text = (*fields, "1")[:4]
     pieces = _parse_board(board)
     if side not in ("b", "w"):
         raise ValueError(f"the side to move is b or w, not {side!r}")
     hands = _parse_hands(hands_text)
     _check_pieces(pieces, hands)
-    if not (number_text.isascii() and number_text.isdecimal() and int(number_text) <= MAX_MOVE_NUMBER):
+    if not (
+        number_text.isascii() and number_text.isdecimal() and int(number_text) <= MAX_MOVE_NUMBER
+    ):
         raise ValueError(f"the move number is one from 0 to {MAX_MOVE_NUMBER}, not {number_text!r}")
     white = _words(0xFFFFFFFF if side == "w" else 0)
-    frame = pack_frame(_black_view(pieces, hands), Facts(_words(0), _words(0), _words(max(1, int(number_text)) - 1)))
+    frame = pack_frame(
+        _black_view(pieces, hands),
+        Facts(_words(0), _words(0), _words(max(1, int(number_text)) - 1)),
+    )
     frame[-1] = frame[-1] | (white & np.uint32(8))
     # In this view the side that has moved is the mover: its king must not be open to capture.
     if legal.legal(unpack(frame, ~white)).in_check[0]:
@@ -85,7 +106,10 @@ def _parse_board(board: str) -> Pieces:
             elif re.fullmatch(r"\+?[PLNSBRplnsbr]|[GKgk]", token):
                 cells.append(token)
             else:
-                raise ValueError(f"rank {rank} has {token!r}; pieces are PLNSBRGK and plnsbrgk, a plus before PLNSBR for a promoted one, numbers 1 to 9")
+                raise ValueError(
+                    f"rank {rank} has {token!r}; pieces are PLNSBRGK and plnsbrgk, a plus "
+                    f"before PLNSBR for a promoted one, numbers 1 to 9"
+                )
         if len(cells) != SIZE:
             raise ValueError(f"rank {rank} has {len(cells)} squares, not 9")
         for file, cell in enumerate(cells):
@@ -101,7 +125,10 @@ def _parse_hands(text: str) -> dict[tuple[int, bool], int]:
     if text == "-":
         return hands
     if not re.fullmatch(r"([1-9][0-9]?)?[RBGSNLPrbgsnlp](([1-9][0-9]?)?[RBGSNLPrbgsnlp])*", text):
-        raise ValueError(f"pieces in hand are '-' or some of RBGSNLP and rbgsnlp, each after its number if there are several, not {text!r}")
+        raise ValueError(
+            f"pieces in hand are '-' or some of RBGSNLP and rbgsnlp, each after its "
+            f"number if there are several, not {text!r}"
+        )
     for number, letter in re.findall(r"(\d*)(\D)", text):
         key = (LETTERS.index(letter.upper()), letter.islower())
         hands[key] = hands.get(key, 0) + int(number or 1)
@@ -109,7 +136,8 @@ def _parse_hands(text: str) -> dict[tuple[int, bool], int]:
 
 
 def _check_pieces(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> None:
-    """Refuse a position with too many pieces of a kind, two pawns on a file, a piece that can never move, or kings that are missing or meet."""
+    """Refuse a position with too many pieces of a kind, two pawns on a file, a piece that can never
+    move, or kings that are missing or meet."""
     for colour, is_white in (("Black", False), ("White", True)):
         kings = sum(piece == (KING, is_white) for piece in pieces.values())
         if kings != 1:
@@ -120,14 +148,28 @@ def _check_pieces(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> None:
         for square, (code, owner) in pieces.items():
             rank = (NUM_SQUARES - 1 - square if is_white else square) // SIZE
             if owner == is_white and rank >= FREE_RANKS.get(code, SIZE):
-                raise ValueError(f"{colour}'s {NAMES[code]} on {square_name(square)} can never move")
-    black, white = (square for is_white in (False, True) for square, piece in pieces.items() if piece == (KING, is_white))
+                raise ValueError(
+                    f"{colour}'s {NAMES[code]} on {square_name(square)} can never move"
+                )
+    black, white = (
+        square
+        for is_white in (False, True)
+        for square, piece in pieces.items()
+        if piece == (KING, is_white)
+    )
     if abs(black % SIZE - white % SIZE) <= 1 and abs(black // SIZE - white // SIZE) <= 1:
         raise ValueError("the kings stand next to each other")
     for code in HAND_KINDS:
-        count = sum(kind in (code, code + PROMOTED) and kind != KING for kind, _ in pieces.values()) + hands.get((code, False), 0) + hands.get((code, True), 0)
+        count = (
+            sum(kind in (code, code + PROMOTED) and kind != KING for kind, _ in pieces.values())
+            + hands.get((code, False), 0)
+            + hands.get((code, True), 0)
+        )
         if count > SET_SIZES[code]:
-            raise ValueError(f"there are {count} pieces of the kind {NAMES[code]}, and {SET_SIZES[code]} in a set")
+            raise ValueError(
+                f"there are {count} pieces of the kind {NAMES[code]}, and "
+                f"{SET_SIZES[code]} in a set"
+            )
 
 
 def _black_view(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> Position:
@@ -135,9 +177,18 @@ def _black_view(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> Position:
         bits = sum(1 << square for square in wanted)
         return Squares(*(_words(bits >> (27 * index) & 0x7FFFFFF) for index in range(3)))
 
-    sides = [squares([square for square, piece in pieces.items() if piece[1] == is_white]) for is_white in (False, True)]
-    kinds = tuple(squares([square for square, piece in pieces.items() if piece[0] >> bit & 1]) for bit in range(4))
-    words = [sum(hands.get((code, is_white), 0) << first for code, (first, _) in HAND_BITS.items()) for is_white in (False, True)]
+    sides = [
+        squares([square for square, piece in pieces.items() if piece[1] == is_white])
+        for is_white in (False, True)
+    ]
+    kinds = tuple(
+        squares([square for square, piece in pieces.items() if piece[0] >> bit & 1])
+        for bit in range(4)
+    )
+    words = [
+        sum(hands.get((code, is_white), 0) << first for code, (first, _) in HAND_BITS.items())
+        for is_white in (False, True)
+    ]
     return Position(sides[0], sides[1], kinds, _words(words[0]), _words(words[1]))
 
 
@@ -146,7 +197,8 @@ def _words(value: int) -> Array:
 
 
 def format_hands(own: dict[str, int], other: dict[str, int]) -> str:
-    """Return pieces in hand as SFEN has them, by letter: Black's, then White's; "-" if there are none."""
+    """Return pieces in hand as SFEN has them, by letter: Black's, then White's; "-" if there are
+    none."""
     text = ""
     for hand, is_white in ((own, False), (other, True)):
         for letter in _HAND_ORDER:

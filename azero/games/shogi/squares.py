@@ -1,9 +1,11 @@
 """Sets of squares of a shogi board as three words of 27 bits, moved and filled without a table.
 
-Squares are numbered from one side of the board: square 9 * rank + file, rank 0 nearest to that side, file 0 at its left hand. Seen by Black (sente) square 0 is
-9i, square 8 is 1i and square 80 is 1a; seen by White the board is turned half round, square s becoming 80 - s. A word holds three ranks, so that the last one is
-the promotion zone; its upper five bits are zero. Words are uint32 arrays of any one shape, of numpy or of JAX: only operators are used, so that the same rules
-serve a compiled batch and a single position on the host.
+Squares are numbered from one side of the board: square 9 * rank + file, rank 0 nearest to that
+side, file 0 at its left hand. Seen by Black (sente) square 0 is 9i, square 8 is 1i and square 80 is
+1a; seen by White the board is turned half round, square s becoming 80 - s. A word holds three
+ranks, so that the last one is the promotion zone; its upper five bits are zero. Words are uint32
+arrays of any one shape, of numpy or of JAX: only operators are used, so that the same rules serve a
+compiled batch and a single position on the host.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ class Squares(NamedTuple):
         return Squares(self.near ^ _WORD, self.middle ^ _WORD, self.far ^ _WORD)
 
     def when(self, words: Array) -> Squares:
-        """Return the set where `words` is all ones, the empty set where it is zero (see `spread`)."""
+        """Return the set where `words` is all ones, the empty set where it is zero (see
+        `spread`)."""
         return Squares(self.near & words, self.middle & words, self.far & words)
 
     def is_empty(self) -> Array:
@@ -57,8 +60,16 @@ class Squares(NamedTuple):
     def has_several(self) -> Array:
         """Return bool: there are two or more squares in the set."""
         near, middle, far = self
-        twice = (near & (near - np.uint32(1))) | (middle & (middle - np.uint32(1))) | (far & (far - np.uint32(1)))
-        both = ((near != 0) & (middle != 0)) | ((near != 0) & (far != 0)) | ((middle != 0) & (far != 0))
+        twice = (
+            (near & (near - np.uint32(1)))
+            | (middle & (middle - np.uint32(1)))
+            | (far & (far - np.uint32(1)))
+        )
+        both = (
+            ((near != 0) & (middle != 0))
+            | ((near != 0) & (far != 0))
+            | ((middle != 0) & (far != 0))
+        )
         return (twice != 0) | both
 
 
@@ -84,10 +95,23 @@ def turn(squares: Squares) -> Squares:
 
 
 def _reverse(word: Array) -> Array:
-    """Return the 27 bits of a word in the opposite order: three ranks, then in each three groups of three files, then in each the files."""
-    word = ((word >> 18) & np.uint32(0o777)) | (word & np.uint32(0o777000)) | ((word & np.uint32(0o777)) << 18)
-    word = ((word >> 6) & np.uint32(0o007007007)) | (word & np.uint32(0o070070070)) | ((word & np.uint32(0o007007007)) << 6)
-    return ((word >> 2) & np.uint32(0o111111111)) | (word & np.uint32(0o222222222)) | ((word & np.uint32(0o111111111)) << 2)
+    """Return the 27 bits of a word in the opposite order: three ranks, then in each three groups of
+    three files, then in each the files."""
+    word = (
+        ((word >> 18) & np.uint32(0o777))
+        | (word & np.uint32(0o777000))
+        | ((word & np.uint32(0o777)) << 18)
+    )
+    word = (
+        ((word >> 6) & np.uint32(0o007007007))
+        | (word & np.uint32(0o070070070))
+        | ((word & np.uint32(0o007007007)) << 6)
+    )
+    return (
+        ((word >> 2) & np.uint32(0o111111111))
+        | (word & np.uint32(0o222222222))
+        | ((word & np.uint32(0o111111111)) << 2)
+    )
 
 
 def _upwards(squares: Squares, amount: int) -> Squares:
@@ -97,7 +121,12 @@ def _upwards(squares: Squares, amount: int) -> Squares:
     words = ([nothing] * (skipped + 1) + list(squares))[:4]
     if rest == 0:
         return Squares(*words[1:])
-    return Squares(*(((high << rest) & _WORD) | (low >> (_WORD_BITS - rest)) for low, high in itertools.pairwise(words)))
+    return Squares(
+        *(
+            ((high << rest) & _WORD) | (low >> (_WORD_BITS - rest))
+            for low, high in itertools.pairwise(words)
+        )
+    )
 
 
 def _downwards(squares: Squares, amount: int) -> Squares:
@@ -107,11 +136,17 @@ def _downwards(squares: Squares, amount: int) -> Squares:
     words = (list(squares) + [nothing] * (skipped + 1))[-4:]
     if rest == 0:
         return Squares(*words[:3])
-    return Squares(*((low >> rest) | ((high << (_WORD_BITS - rest)) & _WORD) for low, high in itertools.pairwise(words)))
+    return Squares(
+        *(
+            (low >> rest) | ((high << (_WORD_BITS - rest)) & _WORD)
+            for low, high in itertools.pairwise(words)
+        )
+    )
 
 
 def _entered(files: int) -> Squares:
-    """Return the squares that a move by `files` files can end on without leaving the board at the side."""
+    """Return the squares that a move by `files` files can end on without leaving the board at the
+    side."""
     row = (0x1FF << files) & 0x1FF if files >= 0 else 0x1FF >> -files
     return constant(sum(row << (SIZE * rank) for rank in range(SIZE)))
 
@@ -139,8 +174,11 @@ def steps(squares: Squares, directions: Sequence[Direction]) -> Squares:
 
 
 def fill(seeds: Squares, free: Squares, direction: Direction) -> Squares:
-    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares of `free`."""
-    return fill_lines(seeds, free & _entered(direction[0]) if direction[0] else free, direction, _raw)
+    """Return the seeds and every square of `free` that a seed reaches in `direction` over squares
+    of `free`."""
+    return fill_lines(
+        seeds, free & _entered(direction[0]) if direction[0] else free, direction, _raw
+    )
 
 
 def whole_files(squares: Squares) -> Squares:
@@ -157,20 +195,29 @@ def stack(sets: Sequence[Squares]) -> Squares:
 
 
 def layer(sets: Sequence[Squares], count: int) -> list[Squares]:
-    """Return K * `count` sets, words uint32[...], as `count` ones with words uint32[K, ...], the first K of them first; computed_once."""
+    """Return K * `count` sets, words uint32[...], as `count` ones with words uint32[K, ...], the
+    first K of them first; computed_once."""
     words = [word for squares in sets for word in squares]
     is_traced = any(isinstance(word, jax.Array) for word in words)
     shape = np.broadcast_shapes(*(np.shape(word) for word in words))
-    joined: Any = jnp.stack([jnp.broadcast_to(word, shape) for word in words]) if is_traced else np.stack([np.broadcast_to(word, shape) for word in words])
-    joined = (jax.lax.optimization_barrier(joined) if is_traced else joined).reshape(count, len(sets) // count, 3, *shape)
+    joined: Any = (
+        jnp.stack([jnp.broadcast_to(word, shape) for word in words])
+        if is_traced
+        else np.stack([np.broadcast_to(word, shape) for word in words])
+    )
+    joined = (jax.lax.optimization_barrier(joined) if is_traced else joined).reshape(
+        count, len(sets) // count, 3, *shape
+    )
     return [Squares(*(joined[index, :, word] for word in range(3))) for index in range(count)]
 
 
 def compute_once(*sets: Squares) -> list[Squares]:
-    """Return the same sets, which XLA then computes once; without this every later use repeats the work that leads up to it.
+    """Return the same sets, which XLA then computes once; without this every later use repeats the
+    work that leads up to it.
 
-    XLA on a CPU copies work into each of its uses, also across an optimization barrier, but never across a concatenation of more than eight arrays (a shorter
-    one it joins to the work and does not vectorise): so at least three sets are computed_once together.
+    XLA on a CPU copies work into each of its uses, also across an optimization barrier, but never
+    across a concatenation of more than eight arrays (a shorter one it joins to the work and does
+    not vectorise): so at least three sets are computed_once together.
     """
     if not any(isinstance(word, jax.Array) for squares in sets for word in squares):
         return list(sets)

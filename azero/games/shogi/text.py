@@ -21,7 +21,8 @@ _LAST = 80
 
 @dataclass(frozen=True)
 class Board:
-    """One position, for people: made from a state (`board_of_state`) or an SFEN (`board_of_sfen`), with moves as actions of `moves`."""
+    """One position, for people: made from a state (`board_of_state`) or an SFEN (`board_of_sfen`),
+    with moves as actions of `moves`."""
 
     frame: tuple[Array, ...]
     """18 numpy words uint32[1]"""
@@ -38,8 +39,12 @@ class Board:
 
     @functools.cached_property
     def pieces(self) -> list[str]:
-        """The pieces of the 81 squares from 9i, seen from Black's side, as in SFEN (P, +p); empty for an empty square."""
-        black, *planes = (sum(int(word[0]) << 27 * index for index, word in enumerate(squares)) for squares in positions.board_sets(self.frame))
+        """The pieces of the 81 squares from 9i, seen from Black's side, as in SFEN (P, +p); empty
+        for an empty square."""
+        black, *planes = (
+            sum(int(word[0]) << 27 * index for index, word in enumerate(squares))
+            for squares in positions.board_sets(self.frame)
+        )
         pieces = []
         for square in range(_LAST + 1):
             code = sum((plane >> square & 1) << bit for bit, plane in enumerate(planes))
@@ -50,11 +55,18 @@ class Board:
     @property
     def hands(self) -> tuple[dict[str, int], dict[str, int]]:
         """How many pieces of each letter Black and White have in hand."""
-        black, white = ({LETTERS[code]: int(positions.hand_count(self.frame[index], code)[0]) for code in positions.HAND_KINDS} for index in (15, 16))
+        black, white = (
+            {
+                LETTERS[code]: int(positions.hand_count(self.frame[index], code)[0])
+                for code in positions.HAND_KINDS
+            }
+            for index in (15, 16)
+        )
         return black, white
 
     def view(self, square: int) -> int:
-        """Return a square's number as the mover counts it, for its number as Black does, and the other way round."""
+        """Return a square's number as the mover counts it, for its number as Black does, and the
+        other way round."""
         return _LAST - square if self.is_white else square
 
     @functools.cached_property
@@ -90,7 +102,9 @@ class Board:
 def letter_of(code: int) -> str:
     """Return a kind as in SFEN: P, or +P if it is promoted; empty for code 0."""
     promoted = code > positions.PROMOTED
-    return ("+" if promoted else "") + LETTERS[code - positions.PROMOTED if promoted else code].strip(".")
+    return ("+" if promoted else "") + LETTERS[
+        code - positions.PROMOTED if promoted else code
+    ].strip(".")
 
 
 def board_of_sfen(sfen: str) -> Board:
@@ -109,11 +123,15 @@ def board_of_state(state: Any) -> Board:
 
 def format_sfen(board: Board) -> str:
     """Return the SFEN."""
-    return f"{format_ranks(board.pieces, SIZE)} {'w' if board.is_white else 'b'} {format_hands(*board.hands)} {board.plies + 1}"
+    return (
+        f"{format_ranks(board.pieces, SIZE)} {'w' if board.is_white else 'b'} "
+        f"{format_hands(*board.hands)} {board.plies + 1}"
+    )
 
 
 def format_usi(board: Board, action: int) -> str:
-    """Return a move as USI has it: 7g7f, 8h2b+, P*5e. An action that would leave the board is "9i by -1+2" (files to the mover's right, ranks), "+" at the end."""
+    """Return a move as USI has it: 7g7f, 8h2b+, P*5e. An action that would leave the board is "9i
+    by -1+2" (files to the mover's right, ranks), "+" at the end."""
     if not 0 <= action < moves.NUM_ACTIONS:
         raise ValueError(f"action {action} is not one of shogi: 0 to {moves.NUM_ACTIONS - 1}")
     square, plane = divmod(action, moves.NUM_PLANES)
@@ -139,7 +157,20 @@ def parse_usi(board: Board, name: str) -> int:
 
 
 def format_diagram(board: Board) -> str:
-    """Return the board from Black's side with coordinates, the pieces in hand of both, and the SFEN below it."""
+    """Return the board from Black's side with coordinates, the pieces in hand of both, and the SFEN
+    below it."""
     black, white = map(format_held, board.hands)
-    rows = ["".join(f"{piece or '.':>3}" for piece in board.pieces[SIZE * rank : SIZE * rank + SIZE]) + f"  {'ihgfedcba'[rank]}" for rank in range(8, -1, -1)]
-    return "\n".join([f"White in hand: {white}", "  9  8  7  6  5  4  3  2  1", *rows, f"Black in hand: {black}", format_sfen(board)])
+    rows = [
+        "".join(f"{piece or '.':>3}" for piece in board.pieces[SIZE * rank : SIZE * rank + SIZE])
+        + f"  {'ihgfedcba'[rank]}"
+        for rank in range(8, -1, -1)
+    ]
+    return "\n".join(
+        [
+            f"White in hand: {white}",
+            "  9  8  7  6  5  4  3  2  1",
+            *rows,
+            f"Black in hand: {black}",
+            format_sfen(board),
+        ]
+    )

@@ -13,7 +13,16 @@ from azero.games import symmetry as symmetries
 from azero.types import Array
 
 # Bit 3 * row + column. Three rows, three columns, two diagonals.
-_LINES = (0b000000111, 0b000111000, 0b111000000, 0b001001001, 0b010010010, 0b100100100, 0b100010001, 0b001010100)
+_LINES = (
+    0b000000111,
+    0b000111000,
+    0b111000000,
+    0b001001001,
+    0b010010010,
+    0b100100100,
+    0b100010001,
+    0b001010100,
+)
 _FULL = 0b111111111
 
 
@@ -27,7 +36,8 @@ class TicTacToeState:
 
 @dataclass(frozen=True)
 class TicTacToe:
-    """Three in a row on a 3x3 board. Actions 0..8 are the squares row by row; planes are own squares, the other's squares, 1 for the first mover to play."""
+    """Three in a row on a 3x3 board. Actions 0..8 are the squares row by row; planes are own
+    squares, the other's squares, 1 for the first mover to play."""
 
     name: ClassVar[str] = "tictactoe"
     num_actions: ClassVar[int] = 9
@@ -107,7 +117,10 @@ class TicTacToe:
     def format_board(self, state: TicTacToeState) -> str:
         """Return three lines of X (first mover), O and dots."""
         first, second = (int(word) for word in np.asarray(state.boards))
-        marks = ["X" if first >> square & 1 else "O" if second >> square & 1 else "." for square in range(9)]
+        marks = [
+            "X" if first >> square & 1 else "O" if second >> square & 1 else "."
+            for square in range(9)
+        ]
         return "\n".join(" ".join(marks[3 * row : 3 * row + 3]) for row in range(3))
 
 

@@ -1,13 +1,16 @@
 """Gumbel AlphaZero (Danihelka et al. 2022), with sequential halving run in parallel.
 
-The considered moves of the root have disjoint subtrees, so one simulation for each of them fits into one descent and one call of the leaf: a phase that visits
-w moves r times each takes r calls of B x w positions instead of r x w calls of B. Nothing below the root can tell the difference: a subtree sees its own
-simulations in the same order. At the root it shows in two places:
+The considered moves of the root have disjoint subtrees, so one simulation for each of them fits
+into one descent and one call of the leaf: a phase that visits w moves r times each takes r calls of
+B x w positions instead of r x w calls of B. Nothing below the root can tell the difference: a
+subtree sees its own simulations in the same order. At the root it shows in two places:
 
-1. The moves of a phase are chosen together, from the scores at its start. Visited one after the other, the first visit of a phase raises max_b N(b), and
-   with it the scale of sigma, by one before the next move is chosen; so near the cut another move may get through.
-2. The schedule is that of `max_considered` moves whatever the position. Where fewer moves are legal, their share of visits does not grow: lanes stay empty
-   and such a root gets fewer than `num_simulations` simulations, each move as many as it would have had among `max_considered`.
+1. The moves of a phase are chosen together, from the scores at its start. Visited one after the
+   other, the first visit of a phase raises max_b N(b), and with it the scale of sigma, by one
+   before the next move is chosen; so near the cut another move may get through.
+2. The schedule is that of `max_considered` moves whatever the position. Where fewer moves are
+   legal, their share of visits does not grow: lanes stay empty and such a root gets fewer than
+   `num_simulations` simulations, each move as many as it would have had among `max_considered`.
 """
 
 from __future__ import annotations
@@ -49,16 +52,20 @@ class Phase(NamedTuple):
 
 
 def halving_schedule(max_considered: int, num_simulations: int) -> tuple[Phase, ...]:
-    """Return the phases of sequential halving, whose visits add up to `num_simulations` (GUM section 3, with m = min(n, max_considered) moves).
+    """Return the phases of sequential halving, whose visits add up to `num_simulations` (GUM
+    section 3, with m = min(n, max_considered) moves).
 
-    A phase gives each of its w moves max(1, floor(n / (ceil(log2 m) w))) visits and keeps half of them, but never fewer than two. What the budget cuts short
-    goes to the best moves of the phase.
+    A phase gives each of its w moves max(1, floor(n / (ceil(log2 m) w))) visits and keeps half of
+    them, but never fewer than two. What the budget cuts short goes to the best moves of the phase.
 
     Raises:
       ValueError: either number is below one.
     """
     if max_considered < 1 or num_simulations < 1:
-        raise ValueError(f"search.max-considered and search.num-simulations are at least 1, not {max_considered} and {num_simulations}")
+        raise ValueError(
+            f"search.max-considered and search.num-simulations are at least 1, not "
+            f"{max_considered} and {num_simulations}"
+        )
     width = min(max_considered, num_simulations)
     if width == 1:
         return (Phase(1, num_simulations),)
@@ -69,7 +76,9 @@ def halving_schedule(max_considered: int, num_simulations: int) -> tuple[Phase, 
         wanted = max(1, num_simulations // (num_phases * width))
         rounds = min(wanted, left // width)
         left -= width * rounds
-        merged = phases.pop().rounds if phases and phases[-1].width == width else 0  # the last two moves stay
+        merged = (
+            phases.pop().rounds if phases and phases[-1].width == width else 0
+        )  # the last two moves stay
         phases.append(Phase(width, merged + rounds))
         if rounds < wanted:
             break
@@ -95,20 +104,23 @@ def completed_qvalues(edges: Edges) -> Array:
 
 
 def sigma(edges: Edges, c_visit: float, c_scale: float) -> Array:
-    """Return (c_visit + max_b N_b) c_scale q of the completed Q-values, with q in [0, 1]: float32[..., A] (GUM equation 8)."""
+    """Return (c_visit + max_b N_b) c_scale q of the completed Q-values, with q in [0, 1]:
+    float32[..., A] (GUM equation 8)."""
     scale = (c_visit + jnp.max(edges.visits, axis=-1, keepdims=True)) * c_scale
     return scale * (0.5 * (completed_qvalues(edges) + 1.0))
 
 
 def interior_score(edges: Edges, c_visit: float, c_scale: float) -> Array:
-    """Return pi'(a) - N(a) / (1 + sum_b N_b), whose argmax visits moves in proportion to pi': float32[..., A] (GUM equation 14)."""
+    """Return pi'(a) - N(a) / (1 + sum_b N_b), whose argmax visits moves in proportion to pi':
+    float32[..., A] (GUM equation 14)."""
     logits = jnp.log(jnp.maximum(edges.priors, _TINY)) + sigma(edges, c_visit, c_scale)
     improved = jax.nn.softmax(jnp.where(edges.legal_mask(), logits, -jnp.inf), axis=-1)
     return improved - edges.visits / (1.0 + jnp.sum(edges.visits, axis=-1, keepdims=True))
 
 
 def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
-    """Make the Gumbel search: the root's evaluation, then as many calls of `leaf` as the rounds of `halving_schedule`, with `width` positions per game each."""
+    """Make the Gumbel search: the root's evaluation, then as many calls of `leaf` as the rounds of
+    `halving_schedule`, with `width` positions per game each."""
     phases = halving_schedule(min(config.max_considered, game.num_actions), config.num_simulations)
     num_nodes = 1 + sum(phase.width * phase.rounds for phase in phases)
     max_depth = config.max_depth or config.num_simulations
@@ -121,32 +133,54 @@ def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
         states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
         log_priors = jax.nn.log_softmax(logits, axis=-1)  # -inf on illegal moves
         gumbel = config.gumbel_scale * jax.random.gumbel(gumbel_key, log_priors.shape, jnp.float32)
-        tree = init_tree(game, states, masked_priors(logits, legal_mask), values, num_nodes, config.edge_width)
+        tree = init_tree(
+            game, states, masked_priors(logits, legal_mask), values, num_nodes, config.edge_width
+        )
         has_room = root_actions(tree, game.num_actions).legal_mask()
 
         def visit(tree: Tree, action: Array, valid: Array, slot: int | Array) -> Tree:
             path = descend(tree, root_edge_of(tree, action), valid, score, max_depth)
-            tree, value = expand(game, leaf, params, jax.random.fold_in(leaf_key, slot), tree, path, slot)
+            tree, value = expand(
+                game, leaf, params, jax.random.fold_in(leaf_key, slot), tree, path, slot
+            )
             return backup(tree, path, value)
 
         def root_scores(edges: Edges) -> Array:
-            """Score the moves that are still in, those with the most visits, by g + log P + sigma(q); -inf elsewhere, also where the root has no room for a move."""
+            """Score the moves that are still in, those with the most visits, by g + log P +
+            sigma(q); -inf elsewhere, also where the root has no room for a move."""
             remaining = edges.visits == jnp.max(edges.visits, axis=-1, keepdims=True)
-            return jnp.where(remaining & has_room, gumbel + log_priors + sigma(edges, config.c_visit, config.c_scale), -jnp.inf)
+            return jnp.where(
+                remaining & has_room,
+                gumbel + log_priors + sigma(edges, config.c_visit, config.c_scale),
+                -jnp.inf,
+            )
 
         slot = 1
         for width, rounds in phases:
             scores, action = jax.lax.top_k(root_scores(root_actions(tree, game.num_actions)), width)
             action, valid, first = action.astype(jnp.int32), scores > -jnp.inf, slot
 
-            def round_body(i: Array | int, tree: Tree, action: Array = action, valid: Array = valid, first: int = first, width: int = width) -> Tree:
+            def round_body(
+                i: Array | int,
+                tree: Tree,
+                action: Array = action,
+                valid: Array = valid,
+                first: int = first,
+                width: int = width,
+            ) -> Tree:
                 return visit(tree, action, valid, first + i * width)
 
-            tree = round_body(0, tree) if rounds == 1 else jax.lax.fori_loop(0, rounds, round_body, tree)
+            tree = (
+                round_body(0, tree)
+                if rounds == 1
+                else jax.lax.fori_loop(0, rounds, round_body, tree)
+            )
             slot += width * rounds
 
         edges = root_actions(tree, game.num_actions)
-        improved = jax.nn.softmax(log_priors + sigma(edges, config.c_visit, config.c_scale), axis=-1)
+        improved = jax.nn.softmax(
+            log_priors + sigma(edges, config.c_visit, config.c_scale), axis=-1
+        )
         action = jnp.argmax(root_scores(edges), axis=-1).astype(jnp.int32)
         return SearchOutput(
             action=action,

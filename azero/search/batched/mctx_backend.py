@@ -1,7 +1,9 @@
-"""The same two searches through DeepMind's mctx: a backend that a setting selects, and the oracle of the tests.
+"""The same two searches through DeepMind's mctx: a backend that a setting selects, and the oracle
+of the tests.
 
-mctx knows neither terminal positions nor legal moves below the root. A finished game is made absorbing: it stays, keeps its result as value, and the discount
-is +1 as the side to move stays too. Illegal moves carry a prior logit by which the selection rules know them.
+mctx knows neither terminal positions nor legal moves below the root. A finished game is made
+absorbing: it stays, keeps its result as value, and the discount is +1 as the side to move stays
+too. Illegal moves carry a prior logit by which the selection rules know them.
 """
 
 from __future__ import annotations
@@ -15,7 +17,15 @@ import mctx
 
 from azero.games.game import Game
 from azero.search.batched import puct
-from azero.search.batched.tree import ILLEGAL, Edges, best_child_value, best_legal, evaluate_roots, masked_priors, result_for_mover
+from azero.search.batched.tree import (
+    ILLEGAL,
+    Edges,
+    best_child_value,
+    best_legal,
+    evaluate_roots,
+    masked_priors,
+    result_for_mover,
+)
 from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.search.settings import GumbelConfig, PuctConfig
 from azero.types import Array, PyTree
@@ -25,17 +35,26 @@ ILLEGAL_LOGIT = -1e30
 
 
 def make_recurrent_fn(game: Game, leaf: LeafFn) -> mctx.RecurrentFn:
-    """Return mctx's (params, key, action, embedding) -> (output, embedding), where the embedding is the slim state."""
+    """Return mctx's (params, key, action, embedding) -> (output, embedding), where the embedding is
+    the slim state."""
 
-    def recurrent_fn(params: PyTree, key: Array, action: Array, embedding: PyTree) -> tuple[mctx.RecurrentFnOutput, PyTree]:
+    def recurrent_fn(
+        params: PyTree, key: Array, action: Array, embedding: PyTree
+    ) -> tuple[mctx.RecurrentFnOutput, PyTree]:
         states = jax.vmap(game.step)(embedding, action)
         logits, values = leaf(params, key, states)
-        values = jnp.where(jax.vmap(game.is_terminal)(states), result_for_mover(game, states), values.astype(jnp.float32))
+        values = jnp.where(
+            jax.vmap(game.is_terminal)(states),
+            result_for_mover(game, states),
+            values.astype(jnp.float32),
+        )
         same_side = jax.vmap(game.to_play)(states) == jax.vmap(game.to_play)(embedding)
         output = mctx.RecurrentFnOutput(
             reward=jnp.zeros_like(values),
             discount=jnp.where(same_side, 1.0, -1.0),
-            prior_logits=jnp.where(jax.vmap(game.legal_action_mask)(states), logits.astype(jnp.float32), ILLEGAL_LOGIT),
+            prior_logits=jnp.where(
+                jax.vmap(game.legal_action_mask)(states), logits.astype(jnp.float32), ILLEGAL_LOGIT
+            ),
             value=values,
         )
         return output, states
@@ -52,7 +71,8 @@ def edges_of(tree: mctx.Tree, node: Array | int) -> Edges:
 
 
 def make_mctx_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
-    """Make the search of `azero.search.batched.puct` on mctx's tree (through `mctx.search`: `mctx.muzero_policy` cannot express unvisited Q = 0 with illegal moves)."""
+    """Make the search of `azero.search.batched.puct` on mctx's tree (through `mctx.search`:
+    `mctx.muzero_policy` cannot express unvisited Q = 0 with illegal moves)."""
     score = puct.make_score(config)
     recurrent_fn = make_recurrent_fn(game, leaf)
 
@@ -64,8 +84,15 @@ def make_mctx_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
     def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
         root_key, noise_key, tree_key = jax.random.split(key, 3)
         states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
-        priors = puct.mix_dirichlet(noise_key, masked_priors(logits, legal_mask), config.dirichlet_alpha, config.dirichlet_fraction)
-        prior_logits = jnp.where(legal_mask, jnp.log(jnp.maximum(priors, jnp.finfo(jnp.float32).tiny)), ILLEGAL_LOGIT)
+        priors = puct.mix_dirichlet(
+            noise_key,
+            masked_priors(logits, legal_mask),
+            config.dirichlet_alpha,
+            config.dirichlet_fraction,
+        )
+        prior_logits = jnp.where(
+            legal_mask, jnp.log(jnp.maximum(priors, jnp.finfo(jnp.float32).tiny)), ILLEGAL_LOGIT
+        )
         tree = mctx.search(
             params,
             tree_key,
@@ -79,16 +106,25 @@ def make_mctx_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
         )
         visits = tree.summary().visit_counts
         weights = visits / jnp.sum(visits, axis=-1, keepdims=True)
-        return read_output(tree, jnp.argmax(visits + 0.5 * priors, axis=-1).astype(jnp.int32), weights)
+        return read_output(
+            tree, jnp.argmax(visits + 0.5 * priors, axis=-1).astype(jnp.int32), weights
+        )
 
     return search
 
 
 def make_mctx_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
-    """Make the Gumbel search by `mctx.gumbel_muzero_policy`, its Q-transform set to the paper's form for Go."""
+    """Make the Gumbel search by `mctx.gumbel_muzero_policy`, its Q-transform set to the paper's
+    form for Go."""
     recurrent_fn = make_recurrent_fn(game, leaf)
-    # sigma = (c_visit + max N) c_scale q with q in [0, 1] is, up to a constant, half that of a Q-value in [-1, 1].
-    qtransform = functools.partial(mctx.qtransform_completed_by_mix_value, value_scale=0.5 * config.c_scale, maxvisit_init=config.c_visit, rescale_values=False)
+    # sigma = (c_visit + max N) c_scale q with q in [0, 1] is, up to a constant, half that of a
+    # Q-value in [-1, 1].
+    qtransform = functools.partial(
+        mctx.qtransform_completed_by_mix_value,
+        value_scale=0.5 * config.c_scale,
+        maxvisit_init=config.c_visit,
+        rescale_values=False,
+    )
 
     def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
         root_key, policy_key = jax.random.split(key)
@@ -106,7 +142,9 @@ def make_mctx_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn
             max_num_considered_actions=min(config.max_considered, game.num_actions),
             gumbel_scale=config.gumbel_scale,
         )
-        return read_output(policy.search_tree, policy.action, jnp.where(legal_mask, policy.action_weights, 0.0))
+        return read_output(
+            policy.search_tree, policy.action, jnp.where(legal_mask, policy.action_weights, 0.0)
+        )
 
     return search
 
@@ -115,4 +153,11 @@ def read_output(tree: Any, action: Array, weights: Array) -> SearchOutput:
     """Read the rest of a `SearchOutput` off an mctx tree."""
     summary = tree.summary()
     edges = jax.vmap(edges_of, in_axes=(0, None))(tree, tree.ROOT_INDEX)
-    return SearchOutput(action, weights, summary.visit_counts.astype(jnp.int32), summary.value, best_child_value(edges, action), tree)
+    return SearchOutput(
+        action,
+        weights,
+        summary.visit_counts.astype(jnp.int32),
+        summary.value,
+        best_child_value(edges, action),
+        tree,
+    )

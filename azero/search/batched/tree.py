@@ -1,13 +1,18 @@
 """An array tree for B games at once: init_tree, descend, expand, backup.
 
-Every function works on the whole batch with a scalar loop predicate; none is vmapped, so that XLA updates the big arrays in place (a vmapped while_loop
-selects between two whole trees at every step). Lanes are [B, L]: L simulations of the same game that run side by side in disjoint subtrees; PUCT has L = 1.
+Every function works on the whole batch with a scalar loop predicate; none is vmapped, so that XLA
+updates the big arrays in place (a vmapped while_loop selects between two whole trees at every
+step). Lanes are [B, L]: L simulations of the same game that run side by side in disjoint subtrees;
+PUCT has L = 1.
 
-An edge is a pair (node, move) and holds what AlphaGo Zero stores there: P, N and W. Children of an edge are node indices, or one of two negative marks.
-A terminal position gets no node: the edge into it is marked TERMINAL, and each visit plays the move again and backs up the exact result.
+An edge is a pair (node, move) and holds what AlphaGo Zero stores there: P, N and W. Children of an
+edge are node indices, or one of two negative marks. A terminal position gets no node: the edge into
+it is marked TERMINAL, and each visit plays the move again and backs up the exact result.
 
-Every node has room for E edges. Where E is the number of actions A (Go), edge and action are the same number. Where few of many actions are ever legal (chess: 218
-of 4,672), E is smaller and `Tree.moves` says which action each edge stands for, in rising order, so that ties fall as they would among all actions.
+Every node has room for E edges. Where E is the number of actions A (Go), edge and action are the
+same number. Where few of many actions are ever legal (chess: 218 of 4,672), E is smaller and
+`Tree.moves` says which action each edge stands for, in rising order, so that ties fall as they
+would among all actions.
 """
 
 from __future__ import annotations
@@ -31,16 +36,19 @@ UNVISITED = -1
 TERMINAL = -2
 """Mark of an edge in `Tree.children` that ends the game."""
 ILLEGAL = -1.0
-"""Prior of an illegal move, so that no separate mask is stored; legal moves have priors in [0, 1]."""
+"""Prior of an illegal move, so that no separate mask is stored; legal moves have priors in [0,
+1]."""
 ROOT = 0
 """Index of the root among the nodes of a game."""
 CPU_CHUNK = 256
-"""Positions that the CPU plays and evaluates at once; more overflow its cache (measured: 4,096 positions of 9x9 Go took twice as long each)."""
+"""Positions that the CPU plays and evaluates at once; more overflow its cache (measured: 4,096
+positions of 9x9 Go took twice as long each)."""
 
 
 @struct.dataclass
 class Tree:
-    """Search trees of B games with N nodes of E edges; nodes are filled in the order in which they were evaluated."""
+    """Search trees of B games with N nodes of E edges; nodes are filled in the order in which they
+    were evaluated."""
 
     states: PyTree
     """[B, N, ...]: slim states (`Game.search_state`)."""
@@ -53,7 +61,8 @@ class Tree:
     edges: Array
     """int[B, N]: the edge that led from the parent here."""
     moves: Array | None
-    """int[B, N, E]: the action of each edge, rising; num_actions where there is none. None where edges and actions are the same."""
+    """int[B, N, E]: the action of each edge, rising; num_actions where there is none. None where
+    edges and actions are the same."""
     children: Array
     """int[B, N, E]: node index behind each edge, or UNVISITED or TERMINAL."""
     priors: Array
@@ -61,11 +70,13 @@ class Tree:
     visits: Array
     """int[B, N, E]: N(s, a)."""
     value_sums: Array
-    """float32[B, N, E]: W(s, a), the sum of the values backed up through the edge, for the side to move at s."""
+    """float32[B, N, E]: W(s, a), the sum of the values backed up through the edge, for the side to
+    move at s."""
 
 
 class Edges(NamedTuple):
-    """The edges of one node per lane, as a selection rule sees them: E of them, or all A actions at a root (`root_actions`)."""
+    """The edges of one node per lane, as a selection rule sees them: E of them, or all A actions at
+    a root (`root_actions`)."""
 
     priors: Array
     """float32[..., E]"""
@@ -81,8 +92,11 @@ class Edges(NamedTuple):
         return self.priors >= 0.0
 
     def qvalues(self, unvisited: float | Array) -> Array:
-        """Return Q = W / N in [-1, 1], float32[..., E], with `unvisited` (which broadcasts) where N is zero."""
-        return jnp.where(self.visits > 0.0, self.value_sums / jnp.maximum(self.visits, 1.0), unvisited)
+        """Return Q = W / N in [-1, 1], float32[..., E], with `unvisited` (which broadcasts) where N
+        is zero."""
+        return jnp.where(
+            self.visits > 0.0, self.value_sums / jnp.maximum(self.visits, 1.0), unvisited
+        )
 
 
 class Path(NamedTuple):
@@ -93,23 +107,28 @@ class Path(NamedTuple):
     edge: Array
     """int32[B, L]"""
     child: Array
-    """int32[B, L]: what stood at that edge: UNVISITED, TERMINAL, or a node where the depth limit ended the descent."""
+    """int32[B, L]: what stood at that edge: UNVISITED, TERMINAL, or a node where the depth limit
+    ended the descent."""
     valid: Array
     """bool[B, L]: lanes that simulate at all."""
 
 
 ScoreFn = Callable[[Edges], Array]
-"""Edges of [...] nodes -> scores float32[..., E]; the highest legal score is followed, the first of equals."""
+"""Edges of [...] nodes -> scores float32[..., E]; the highest legal score is followed, the first of
+equals."""
 
 
 def index_dtype(num_nodes: int) -> jnp.dtype:
-    """Return the narrowest type that holds node indices and visit counts of a tree with `num_nodes` nodes."""
+    """Return the narrowest type that holds node indices and visit counts of a tree with `num_nodes`
+    nodes."""
     return jnp.dtype(jnp.int16 if num_nodes <= jnp.iinfo(jnp.int16).max else jnp.int32)
 
 
 def masked_priors(logits: Array, legal_mask: Array) -> Array:
     """Return the softmax of `logits` over the legal moves, ILLEGAL elsewhere: float32[..., A]."""
-    probabilities = jax.nn.softmax(jnp.where(legal_mask, logits.astype(jnp.float32), -jnp.inf), axis=-1)
+    probabilities = jax.nn.softmax(
+        jnp.where(legal_mask, logits.astype(jnp.float32), -jnp.inf), axis=-1
+    )
     return jnp.where(legal_mask, probabilities, ILLEGAL)
 
 
@@ -120,7 +139,8 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
       priors: float32[P, A] with ILLEGAL marks; width: E, at most A.
 
     Returns:
-      Their actions int32[P, E] in rising order, A in places left over, and their priors float32[P, E], which sum to one; (None, priors) if E is A.
+      Their actions int32[P, E] in rising order, A in places left over, and their priors float32[P,
+        E], which sum to one; (None, priors) if E is A.
     """
     num_actions = priors.shape[-1]
     if width == num_actions:
@@ -129,25 +149,37 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
     moves = jnp.where(kept >= 0.0, actions.astype(jnp.int32), num_actions)
     moves, kept = jax.lax.sort((moves, kept), dimension=-1, num_keys=1)
     is_move = kept >= 0.0
-    # The sum is below one where more moves are legal than have room. Dividing by a sum of 1.0000001 would only blur what the leaf said.
+    # The sum is below one where more moves are legal than have room. Dividing by a sum of 1.0000001
+    # would only blur what the leaf said.
     total = jnp.sum(jnp.where(is_move, kept, 0.0), axis=-1, keepdims=True)
     has_room = jnp.sum(priors >= 0.0, axis=-1, keepdims=True, dtype=jnp.int32) <= width
-    return moves, jnp.where(is_move, jnp.where(has_room, kept, kept / jnp.maximum(total, 1e-30)), ILLEGAL)
+    return moves, jnp.where(
+        is_move, jnp.where(has_room, kept, kept / jnp.maximum(total, 1e-30)), ILLEGAL
+    )
 
 
 def best_legal(scores: Array, edges: Edges) -> Array:
     """Return int32[...]: the legal edge with the highest score, the first of equals.
 
-    (Not by a maximum and a comparison, though XLA vectorises those on the CPU: it computes the scores twice then, not always to the same last bit.)
+    (Not by a maximum and a comparison, though XLA vectorises those on the CPU: it computes the
+    scores twice then, not always to the same last bit.)
     """
     return jnp.argmax(jnp.where(edges.legal_mask(), scores, -jnp.inf), axis=-1).astype(jnp.int32)
 
 
-def init_tree(game: Game, states: PyTree, priors: Array, values: Array, num_nodes: int, width: int | None = None) -> Tree:
+def init_tree(
+    game: Game,
+    states: PyTree,
+    priors: Array,
+    values: Array,
+    num_nodes: int,
+    width: int | None = None,
+) -> Tree:
     """Return trees that hold only the evaluated roots.
 
     Args:
-      states: slim states [B, ...] of the roots; priors: float32[B, A] with ILLEGAL marks; values: float32[B] for the side to move; num_nodes: N; width: E,
+      states: slim states [B, ...] of the roots; priors: float32[B, A] with ILLEGAL marks; values:
+        float32[B] for the side to move; num_nodes: N; width: E,
       by default the most legal moves that a position of the game has.
     """
     batch, num_actions = priors.shape
@@ -174,7 +206,8 @@ def init_tree(game: Game, states: PyTree, priors: Array, values: Array, num_node
 
 
 def edge_width(game: Game, width: int | None = None) -> int:
-    """Return E: `width`, or as many as a position of `game` can have legal moves, but never more than there are actions."""
+    """Return E: `width`, or as many as a position of `game` can have legal moves, but never more
+    than there are actions."""
     return min(game.max_legal_actions if width is None else width, game.num_actions)
 
 
@@ -184,21 +217,25 @@ def _games(node: Array) -> Array:
 
 
 def _at(array: Array, *indices: Array) -> Array:
-    """Return array[game, *indices]; the indices are known to lie inside, and saying so halves the time of the gather on the CPU."""
+    """Return array[game, *indices]; the indices are known to lie inside, and saying so halves the
+    time of the gather on the CPU."""
     return array.at[(_games(indices[0]), *indices)].get(mode="promise_in_bounds")
 
 
 def read_edges(tree: Tree, node: Array) -> Edges:
     """Return the edges of nodes int32[B, L]."""
     visits = _at(tree.visits, node).astype(jnp.float32)
-    return Edges(_at(tree.priors, node), visits, _at(tree.value_sums, node), _at(tree.raw_values, node))
+    return Edges(
+        _at(tree.priors, node), visits, _at(tree.value_sums, node), _at(tree.raw_values, node)
+    )
 
 
 def descend(tree: Tree, edge: Array, valid: Array, score: ScoreFn, max_depth: int) -> Path:
     """Follow edges from the root to the first one that leaves the tree.
 
     Args:
-      edge: int32[B, L], the edges at the root; valid: bool[B, L]; score: the rule below the root; max_depth: longest path in edges.
+      edge: int32[B, L], the edges at the root; valid: bool[B, L]; score: the rule below the root;
+        max_depth: longest path in edges.
     """
 
     class Carry(NamedTuple):
@@ -236,7 +273,9 @@ class _Evaluated(NamedTuple):
     """float32[P], for the side to move: the leaf's, or the exact result where the game is over."""
 
 
-def _play_and_evaluate(game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array) -> _Evaluated:
+def _play_and_evaluate(
+    game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array
+) -> _Evaluated:
     """Play moves int32[P] on states [P, ...] and evaluate what arises."""
     states = jax.vmap(game.step)(before, action)
     logits, values = leaf(params, key, states)
@@ -253,12 +292,17 @@ def _play_and_evaluate(game: Game, leaf: LeafFn, width: int, params: PyTree, key
 
 
 def num_chunks(size: int) -> int:
-    """Return into how many equal chunks the CPU cuts a batch of `size`: as few as fit CPU_CHUNK, or one if only slivers would divide it (a prime number)."""
-    chunks = next(count for count in range(1, size + 1) if size % count == 0 and size // count <= CPU_CHUNK)
+    """Return into how many equal chunks the CPU cuts a batch of `size`: as few as fit CPU_CHUNK, or
+    one if only slivers would divide it (a prime number)."""
+    chunks = next(
+        count for count in range(1, size + 1) if size % count == 0 and size // count <= CPU_CHUNK
+    )
     return chunks if size // chunks >= CPU_CHUNK // 8 or size <= CPU_CHUNK else 1
 
 
-def _in_chunks(game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array) -> _Evaluated:
+def _in_chunks(
+    game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array
+) -> _Evaluated:
     """Do the same chunk by chunk, for a machine whose cache a wide batch would overflow."""
     size = action.shape[0]
     chunks = num_chunks(size)
@@ -269,12 +313,17 @@ def _in_chunks(game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array,
     def evaluate(chunk: tuple[Array, PyTree, Array]) -> _Evaluated:
         return _play_and_evaluate(game, leaf, width, params, *chunk)
 
-    evaluated = jax.lax.map(evaluate, (jax.random.split(key, chunks), jax.tree.map(cut, before), cut(action)))
+    evaluated = jax.lax.map(
+        evaluate, (jax.random.split(key, chunks), jax.tree.map(cut, before), cut(action))
+    )
     return jax.tree.map(lambda array: array.reshape(size, *array.shape[2:]), evaluated)
 
 
-def expand(game: Game, leaf: LeafFn, params: PyTree, key: Array, tree: Tree, path: Path, slot: int | Array) -> tuple[Tree, Array]:
-    """Play the last move of every lane, evaluate the positions, and store them in nodes `slot` to `slot` + L - 1.
+def expand(
+    game: Game, leaf: LeafFn, params: PyTree, key: Array, tree: Tree, path: Path, slot: int | Array
+) -> tuple[Tree, Array]:
+    """Play the last move of every lane, evaluate the positions, and store them in nodes `slot` to
+    `slot` + L - 1.
 
     The leaf sees all B x L positions in one call (on the CPU in chunks of at most CPU_CHUNK).
 
@@ -291,12 +340,19 @@ def expand(game: Game, leaf: LeafFn, params: PyTree, key: Array, tree: Tree, pat
         return jax.lax.dynamic_update_slice(array, rows, (0, slot, *([0] * (array.ndim - 2))))
 
     before = jax.tree.map(lambda array: flat(_at(array, path.node)), tree.states)
-    action = flat(path.edge if tree.moves is None else _at(tree.moves, path.node, path.edge).astype(jnp.int32))
-    at_once, in_chunks = (functools.partial(how, game, leaf, tree.priors.shape[-1]) for how in (_play_and_evaluate, _in_chunks))
+    action = flat(
+        path.edge if tree.moves is None else _at(tree.moves, path.node, path.edge).astype(jnp.int32)
+    )
+    at_once, in_chunks = (
+        functools.partial(how, game, leaf, tree.priors.shape[-1])
+        for how in (_play_and_evaluate, _in_chunks)
+    )
     on_cpu = at_once if num_chunks(batch * lanes) == 1 else in_chunks
     new = jax.lax.platform_dependent(params, key, before, action, cpu=on_cpu, default=at_once)
 
-    new_child = jnp.where(new.terminal.reshape(batch, lanes), TERMINAL, slot + jnp.arange(lanes, dtype=jnp.int32))
+    new_child = jnp.where(
+        new.terminal.reshape(batch, lanes), TERMINAL, slot + jnp.arange(lanes, dtype=jnp.int32)
+    )
     child = jnp.where(path.child == UNVISITED, new_child, path.child)
     node = jnp.where(path.valid, path.node, tree.parents.shape[1])  # out of range is dropped
     tree = dataclasses.replace(
@@ -307,14 +363,17 @@ def expand(game: Game, leaf: LeafFn, params: PyTree, key: Array, tree: Tree, pat
         parents=write(tree.parents, path.node),
         edges=write(tree.edges, path.edge),
         moves=None if tree.moves is None or new.moves is None else write(tree.moves, new.moves),
-        children=tree.children.at[_games(node), node, path.edge].set(child.astype(tree.children.dtype), mode="drop", unique_indices=True),
+        children=tree.children.at[_games(node), node, path.edge].set(
+            child.astype(tree.children.dtype), mode="drop", unique_indices=True
+        ),
         priors=write(tree.priors, new.priors),
     )
     return tree, (new.values * (1.0 - 2.0 * new.players.astype(jnp.float32))).reshape(batch, lanes)
 
 
 def backup(tree: Tree, path: Path, value: Array) -> Tree:
-    """Count the visit and add `value`, float32[B, L] for the first mover, on every edge from the lane's last one up to the root."""
+    """Count the visit and add `value`, float32[B, L] for the first mover, on every edge from the
+    lane's last one up to the root."""
 
     class Carry(NamedTuple):
         visits: Array
@@ -325,30 +384,51 @@ def backup(tree: Tree, path: Path, value: Array) -> Tree:
 
     def climb(carry: Carry) -> Carry:
         sign = 1.0 - 2.0 * _at(tree.players, carry.node).astype(jnp.float32)
-        node = jnp.where(carry.climbing, carry.node, tree.parents.shape[1])  # out of range is dropped
-        where = (_games(node), node, carry.edge)  # the lanes of a game are in disjoint subtrees, so no edge occurs twice
+        node = jnp.where(
+            carry.climbing, carry.node, tree.parents.shape[1]
+        )  # out of range is dropped
+        where = (
+            _games(node),
+            node,
+            carry.edge,
+        )  # the lanes of a game are in disjoint subtrees, so no edge occurs twice
         return Carry(
-            visits=carry.visits.at[where].add(jnp.ones((), carry.visits.dtype), mode="drop", unique_indices=True),
-            value_sums=carry.value_sums.at[where].add(sign * value, mode="drop", unique_indices=True),
+            visits=carry.visits.at[where].add(
+                jnp.ones((), carry.visits.dtype), mode="drop", unique_indices=True
+            ),
+            value_sums=carry.value_sums.at[where].add(
+                sign * value, mode="drop", unique_indices=True
+            ),
             node=_at(tree.parents, carry.node).astype(jnp.int32),
             edge=_at(tree.edges, carry.node).astype(jnp.int32),
             climbing=carry.climbing & (carry.node != ROOT),
         )
 
-    end = jax.lax.while_loop(lambda carry: jnp.any(carry.climbing), climb, Carry(tree.visits, tree.value_sums, path.node, path.edge, path.valid))
+    end = jax.lax.while_loop(
+        lambda carry: jnp.any(carry.climbing),
+        climb,
+        Carry(tree.visits, tree.value_sums, path.node, path.edge, path.valid),
+    )
     return dataclasses.replace(tree, visits=end.visits, value_sums=end.value_sums)
 
 
-def evaluate_roots(game: Game, leaf: LeafFn, params: PyTree, key: Array, roots: PyTree) -> tuple[PyTree, Array, Array, Array]:
+def evaluate_roots(
+    game: Game, leaf: LeafFn, params: PyTree, key: Array, roots: PyTree
+) -> tuple[PyTree, Array, Array, Array]:
     """Evaluate B states of real games, whose legal moves are exact.
 
     Returns:
-      Slim states [B, ...]; logits float32[B, A], -inf on illegal moves; bool[B, A], the legal moves; values float32[B] for the side to move.
+      Slim states [B, ...]; logits float32[B, A], -inf on illegal moves; bool[B, A], the legal
+        moves; values float32[B] for the side to move.
     """
     states = jax.vmap(game.search_state)(roots)
     legal_mask = jax.vmap(game.legal_action_mask)(roots)
     logits, values = leaf(params, key, states)
-    values = jnp.where(jax.vmap(game.is_terminal)(states), result_for_mover(game, states), values.astype(jnp.float32))
+    values = jnp.where(
+        jax.vmap(game.is_terminal)(states),
+        result_for_mover(game, states),
+        values.astype(jnp.float32),
+    )
     return states, jnp.where(legal_mask, logits.astype(jnp.float32), -jnp.inf), legal_mask, values
 
 
@@ -365,7 +445,8 @@ def root_edges(tree: Tree) -> Edges:
 
 
 def root_actions(tree: Tree, num_actions: int) -> Edges:
-    """Return the edges of the roots at the place of their actions, with arrays of [B, A] and [B]; an action without an edge is ILLEGAL."""
+    """Return the edges of the roots at the place of their actions, with arrays of [B, A] and [B];
+    an action without an edge is ILLEGAL."""
     edges = root_edges(tree)
     if tree.moves is None:
         return edges
@@ -375,41 +456,58 @@ def root_actions(tree: Tree, num_actions: int) -> Edges:
         room = jnp.full((values.shape[0], num_actions), empty, values.dtype)
         return room.at[_games(moves), moves].set(values, mode="drop", unique_indices=False)
 
-    return Edges(spread(edges.priors, ILLEGAL), spread(edges.visits, 0.0), spread(edges.value_sums, 0.0), edges.raw_value)
+    return Edges(
+        spread(edges.priors, ILLEGAL),
+        spread(edges.visits, 0.0),
+        spread(edges.value_sums, 0.0),
+        edges.raw_value,
+    )
 
 
 def root_edge_of(tree: Tree, action: Array) -> Array:
     """Return int32[B, L]: the root's edges of actions int32[B, L]."""
     if tree.moves is None:
         return action
-    return jnp.argmax(tree.moves[:, ROOT, None, :].astype(jnp.int32) == action[:, :, None], axis=-1).astype(jnp.int32)
+    return jnp.argmax(
+        tree.moves[:, ROOT, None, :].astype(jnp.int32) == action[:, :, None], axis=-1
+    ).astype(jnp.int32)
 
 
 def root_value(edges: Edges) -> Array:
-    """Return float32[B]: the mean over the root's own evaluation and everything backed up into it."""
-    return (edges.raw_value + jnp.sum(edges.value_sums, axis=-1)) / (1.0 + jnp.sum(edges.visits, axis=-1))
+    """Return float32[B]: the mean over the root's own evaluation and everything backed up into
+    it."""
+    return (edges.raw_value + jnp.sum(edges.value_sums, axis=-1)) / (
+        1.0 + jnp.sum(edges.visits, axis=-1)
+    )
 
 
 def best_child_value(edges: Edges, action: Array) -> Array:
     """Return float32[B]: Q of the child that the search chose, `action` int32[B].
 
-    AlphaGo Zero resigns where "its root value and best child value" are low (methods, 'Self-play') without saying which child is the best: here the one that
-    it would play, the most visited (Browne et al. 2012, section 3.3: the robust child). The highest Q may be that of a single visit, which the noise chose.
+    AlphaGo Zero resigns where "its root value and best child value" are low (methods, 'Self-play')
+    without saying which child is the best: here the one that it would play, the most visited
+    (Browne et al. 2012, section 3.3: the robust child). The highest Q may be that of a single
+    visit, which the noise chose.
     """
     return jnp.take_along_axis(edges.qvalues(unvisited=-jnp.inf), action[:, None], axis=-1)[:, 0]
 
 
 def bytes_per_node(game: Game, num_nodes: int = 1, width: int | None = None) -> int:
-    """Return the bytes that one node takes in a tree of `num_nodes` nodes of `width` edges (counts and indices are int16 up to 32,767 nodes).
+    """Return the bytes that one node takes in a tree of `num_nodes` nodes of `width` edges (counts
+    and indices are int16 up to 32,767 nodes).
 
-    That is the slim state, 12 bytes an edge (14 where `Tree.moves` names the actions) and 9 more: 4.3 KB and the state for 19x19 Go, half of what mctx's tree
-    takes.
+    That is the slim state, 12 bytes an edge (14 where `Tree.moves` names the actions) and 9 more:
+    4.3 KB and the state for 19x19 Go, half of what mctx's tree takes.
     """
     state = jax.eval_shape(lambda: game.search_state(game.init()))
-    state_bytes = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    state_bytes = sum(
+        math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)
+    )
     small = index_dtype(max(num_nodes, game.num_actions)).itemsize
     edges = edge_width(game, width)
-    edge_bytes = edges * (4 + 4 + (2 if edges == game.num_actions else 3) * small)  # prior, value sum; visits, child, move
+    edge_bytes = edges * (
+        4 + 4 + (2 if edges == game.num_actions else 3) * small
+    )  # prior, value sum; visits, child, move
     return state_bytes + edge_bytes + 1 + 4 + 2 * small  # player, raw value, parent, edge
 
 

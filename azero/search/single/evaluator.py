@@ -1,4 +1,5 @@
-"""A leaf for the positions of one tree: batches of a few fixed sizes over all local devices, symmetries, and a memory of what has been evaluated."""
+"""A leaf for the positions of one tree: batches of a few fixed sizes over all local devices,
+symmetries, and a memory of what has been evaluated."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from azero.search.single.packed import PackedPosition, PackedRules, pad_rows, un
 from azero.types import Array, PyTree
 
 Symmetries = Literal["random", "average", "none"]
-"""How a leaf is looked at: through one symmetry drawn at random, through all of them (as many evaluations), or as it is."""
+"""How a leaf is looked at: through one symmetry drawn at random, through all of them (as many
+evaluations), or as it is."""
 
 
 _NODE_BYTES = 2_000
@@ -43,21 +45,34 @@ class Evaluator:
     """Evaluates packed positions, and remembers the newest evaluations."""
 
     def __init__(
-        self, game: Game, leaf: TurnedLeafFn, params: PyTree, *, batch: int, symmetry: Symmetries, cache_size: int, seed: int, mesh: Mesh | None = None
+        self,
+        game: Game,
+        leaf: TurnedLeafFn,
+        params: PyTree,
+        *,
+        batch: int,
+        symmetry: Symmetries,
+        cache_size: int,
+        seed: int,
+        mesh: Mesh | None = None,
     ) -> None:
         """Make an evaluator.
 
         Args:
-          game: whose states the leaf reads; only the rules that the leaf sees matter (not the komi).
+          game: whose states the leaf reads; only the rules that the leaf sees matter (not the
+            komi).
           leaf: the leaf; it is compiled for one position and for `batch`.
           params: its parameters, on the host or on any device.
           batch: positions of a full call, split over the devices.
           symmetry: see `Symmetries`.
           cache_size: evaluations remembered; 0 is none.
           seed: of the symmetries drawn and of the leaf's own random numbers.
-          mesh: the devices; None is all of this host. As many of them are used as divide `batch` evenly.
+          mesh: the devices; None is all of this host. As many of them are used as divide `batch`
+            evenly.
         """
-        devices = list((meshes.make_mesh(jax.local_devices()) if mesh is None else mesh).devices.flat)
+        devices = list(
+            (meshes.make_mesh(jax.local_devices()) if mesh is None else mesh).devices.flat
+        )
         used = next(count for count in range(min(len(devices), batch), 0, -1) if batch % count == 0)
         self.counts = Counts(0, 0, 0.0)
         self.num_symmetries = game.num_symmetries
@@ -67,7 +82,9 @@ class Evaluator:
         self._random = np.random.default_rng(seed)
         self._programs = {1: _Program(game, leaf, params, seed, meshes.make_mesh(devices[:1]))}
         if batch > 1:
-            self._programs[batch] = _Program(game, leaf, params, seed, meshes.make_mesh(devices[:used]))
+            self._programs[batch] = _Program(
+                game, leaf, params, seed, meshes.make_mesh(devices[:used])
+            )
         self._largest = max(self._programs)
 
     def leaves(self, rules: PackedRules, edge_width: int | None = None) -> NetworkLeaves:
@@ -81,16 +98,24 @@ class Evaluator:
         return state_bytes + _NODE_BYTES
 
     def evaluate(self, positions: Sequence[PackedPosition]) -> list[Evaluation]:
-        """Return the evaluations of `positions`, those that are remembered without asking the leaf; equal positions are asked once."""
-        found = {position.content: known for position in positions if (known := self._recall(position.content)) is not None}
-        missing = {position.content: position for position in positions if position.content not in found}
+        """Return the evaluations of `positions`, those that are remembered without asking the leaf;
+        equal positions are asked once."""
+        found = {
+            position.content: known
+            for position in positions
+            if (known := self._recall(position.content)) is not None
+        }
+        missing = {
+            position.content: position for position in positions if position.content not in found
+        }
         for content, evaluation in zip(missing, self._look(list(missing.values())), strict=True):
             found[content] = evaluation
             self._remember(content, evaluation)
         return [found[position.content] for position in positions]
 
     def view(self, position: PackedPosition, symmetry: int | None) -> Evaluation:
-        """Return the evaluation of `position` through one symmetry, or the mean over all of them where `symmetry` is None; nothing is remembered."""
+        """Return the evaluation of `position` through one symmetry, or the mean over all of them
+        where `symmetry` is None; nothing is remembered."""
         wanted = range(self.num_symmetries) if symmetry is None else [symmetry]
         return _mean(*self.ask([position] * len(wanted), list(wanted)), position)
 
@@ -117,11 +142,21 @@ class Evaluator:
             symmetries = self._random.integers(0, self.num_symmetries, count).tolist()
         else:
             symmetries = [0] * count
-        policies, values = self.ask([position for position in positions for _ in range(views)], symmetries)
-        return [_mean(policies[i * views : (i + 1) * views], values[i * views : (i + 1) * views], position) for i, position in enumerate(positions)]
+        policies, values = self.ask(
+            [position for position in positions for _ in range(views)], symmetries
+        )
+        return [
+            _mean(
+                policies[i * views : (i + 1) * views], values[i * views : (i + 1) * views], position
+            )
+            for i, position in enumerate(positions)
+        ]
 
-    def ask(self, positions: Sequence[PackedPosition], symmetries: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the leaf's policies float32[P, A] over the legal moves and its values float32[P], in calls of the fixed sizes; nothing is remembered."""
+    def ask(
+        self, positions: Sequence[PackedPosition], symmetries: Sequence[int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the leaf's policies float32[P, A] over the legal moves and its values float32[P],
+        in calls of the fixed sizes; nothing is remembered."""
         began, calls = time.perf_counter(), self.counts.calls
         chunks, largest = [], self._largest
         for start in range(0, len(positions), largest):
@@ -132,7 +167,11 @@ class Evaluator:
             calls += 1
             logits, values = self._programs[size](calls, pad_rows(chunk, size), symmetry)
             chunks.append((logits[: len(chunk)], values[: len(chunk)]))
-        self.counts = Counts(calls, self.counts.positions + len(positions), self.counts.seconds + time.perf_counter() - began)
+        self.counts = Counts(
+            calls,
+            self.counts.positions + len(positions),
+            self.counts.seconds + time.perf_counter() - began,
+        )
         logits, values = (np.concatenate(column) for column in zip(*chunks, strict=True))
         return legal_policies(logits, positions), values
 
@@ -153,9 +192,15 @@ class Evaluator:
 class _Program:
     """The leaf, compiled for one batch size over some devices."""
 
-    def __init__(self, game: Game, leaf: TurnedLeafFn, params: PyTree, seed: int, mesh: Mesh) -> None:
-        def evaluate(params: PyTree, call: Array, rows: Array, symmetry: Array) -> tuple[Array, Array]:
-            key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), call), jax.lax.axis_index(meshes.DATA_AXIS))
+    def __init__(
+        self, game: Game, leaf: TurnedLeafFn, params: PyTree, seed: int, mesh: Mesh
+    ) -> None:
+        def evaluate(
+            params: PyTree, call: Array, rows: Array, symmetry: Array
+        ) -> tuple[Array, Array]:
+            key = jax.random.fold_in(
+                jax.random.fold_in(jax.random.key(seed), call), jax.lax.axis_index(meshes.DATA_AXIS)
+            )
             states = jax.vmap(lambda row: unpack_state(game, row))(rows)
             logits, values = leaf(params, key, states, symmetry)
             return logits.astype(jnp.float32), values.astype(jnp.float32)
@@ -164,13 +209,20 @@ class _Program:
         placing = (everywhere, everywhere, split, split)
         specs = tuple(sharding.spec for sharding in placing)
         # Every device evaluates its own positions: no collective.
-        sharded = jax.shard_map(evaluate, mesh=mesh, in_specs=specs, out_specs=split.spec, check_vma=False)
+        sharded = jax.shard_map(
+            evaluate, mesh=mesh, in_specs=specs, out_specs=split.spec, check_vma=False
+        )
         self._function = jax.jit(sharded, in_shardings=placing, out_shardings=split)
         self._params = jax.device_put(params, everywhere)
 
-    def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return logits float32[B, A] and values float32[B] of packed states uint32[B, W]; `call` numbers the random draws."""
-        logits, values = jax.device_get(self._function(self._params, np.uint32(call), rows, symmetry))
+    def __call__(
+        self, call: int, rows: np.ndarray, symmetry: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return logits float32[B, A] and values float32[B] of packed states uint32[B, W]; `call`
+        numbers the random draws."""
+        logits, values = jax.device_get(
+            self._function(self._params, np.uint32(call), rows, symmetry)
+        )
         return logits, values
 
 

@@ -111,7 +111,9 @@ class NetworkLeaves:
         evaluation = leaf.evaluation.narrowed(self._edge_width)
         if leaf.allowed is not None:
             evaluation = evaluation.among(leaf.allowed)
-        return Node(leaf.position, evaluation) if len(evaluation.actions) else Ending(_value_of(leaf))
+        return (
+            Node(leaf.position, evaluation) if len(evaluation.actions) else Ending(_value_of(leaf))
+        )
 
     def finish_batch(self) -> None:
         """Do nothing: all is evaluated at the first visit."""

@@ -1,4 +1,5 @@
-"""The leaf of AlphaGo (2016): rollouts at every visit, a value network once, and priors in two steps.
+"""The leaf of AlphaGo (2016): rollouts at every visit, a value network once, and priors in two
+steps.
 
 Source: AG16 methods, "Search algorithm"; constants from its Extended Data Table 5. The position
 behind an edge is valued once and rolled out at every visit; it becomes a node when its edge has
@@ -142,7 +143,9 @@ class MixedLeaves:
 
     counts_apart = True
 
-    def __init__(self, evaluator: MixedEvaluator, rules: PackedRules, edge_width: int | None = None) -> None:
+    def __init__(
+        self, evaluator: MixedEvaluator, rules: PackedRules, edge_width: int | None = None
+    ) -> None:
         """Make them with an empty queue."""
         self._evaluator, self._rules, self._edge_width = evaluator, rules, edge_width
         self.threshold = evaluator.settings.threshold

@@ -29,7 +29,9 @@ class Evaluation(NamedTuple):
     """In [-1, 1] for the side to move; nan where nothing has said it."""
 
     @classmethod
-    def ordered(cls, actions: np.ndarray, priors: np.ndarray, value: float, num_actions: int) -> Evaluation:
+    def ordered(
+        cls, actions: np.ndarray, priors: np.ndarray, value: float, num_actions: int
+    ) -> Evaluation:
         """Return the evaluation with `actions` int[L] brought into the order of `priors`."""
         order = np.argsort(-priors, kind="stable")
         dtype = np.int16 if num_actions <= np.iinfo(np.int16).max else np.int32
@@ -54,7 +56,9 @@ class Evaluation(NamedTuple):
         if width is None or len(self.actions) <= width:
             return self
         priors = self.priors[:width]
-        return Evaluation(self.actions[:width], priors / max(float(priors.sum()), 1e-30), self.value)
+        return Evaluation(
+            self.actions[:width], priors / max(float(priors.sum()), 1e-30), self.value
+        )
 
 
 class Node:
@@ -116,7 +120,10 @@ class Node:
         """Make room for the best untried edge."""
         if self.tried == len(self.visits):
             room = min(max(_FIRST_EDGES, 2 * self.tried), len(self.evaluation.actions)) - self.tried
-            self.visits, self.sums, self.squares = (np.append(column, np.zeros(room)) for column in (self.visits, self.sums, self.squares))
+            self.visits, self.sums, self.squares = (
+                np.append(column, np.zeros(room))
+                for column in (self.visits, self.sums, self.squares)
+            )
         self.explored += float(self.evaluation.priors[self.tried])
         self.children.append(None)
         self.tried += 1

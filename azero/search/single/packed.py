@@ -1,7 +1,7 @@
 """Positions on the host as strings of bytes, and the rules that step many of them in one call.
 
-A tree on the host holds hundreds of thousands of slim states. As bytes each is one object, batches are joined and cut without a copy per array, and equal
-positions are equal strings.
+A tree on the host holds hundreds of thousands of slim states. As bytes each is one object, batches
+are joined and cut without a copy per array, and equal positions are equal strings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from azero.games.game import Game, PlayedOnHost, Scored
 from azero.types import Array, PyTree
 
 _DIGEST_WORDS = 4
-"""Words of 32 bits in the digest of a position: two of a hundred million positions share one with a probability of about 1e-23."""
+"""Words of 32 bits in the digest of a position: two of a hundred million positions share one with a
+probability of about 1e-23."""
 _DIGEST_SEED = 20171019
 
 
@@ -29,7 +30,8 @@ class PackedPosition(NamedTuple):
     state: bytes
     """All arrays of the slim state, one after the other."""
     content: bytes
-    """Digest of the slim state, which decides planes, legal moves and side to move, and so an evaluation."""
+    """Digest of the slim state, which decides planes, legal moves and side to move, and so an
+    evaluation."""
     to_play: int
     is_terminal: bool
     result: float
@@ -41,30 +43,38 @@ class PackedPosition(NamedTuple):
 class PackedRules:
     """The rules of one game over packed positions.
 
-    They run on the host's CPU wherever there is such a backend: the work is small, and a round trip to an accelerator would cost more than all of it.
+    They run on the host's CPU wherever there is such a backend: the work is small, and a round trip
+    to an accelerator would cost more than all of it.
     """
 
     def __init__(self, game: Game, batch: int) -> None:
         """Make the rules of `game` for calls with one position and with up to `batch`.
 
-        Each of the two sizes is compiled at its first call, once for all komi and for the other rules that are arguments of a program. A game that the host can
-        play needs no program for one position: at 19x19 it takes 0.2 ms so, and 0.7 ms as a call of a program.
+        Each of the two sizes is compiled at its first call, once for all komi and for the other
+        rules that are arguments of a program. A game that the host can play needs no program for
+        one position: at 19x19 it takes 0.2 ms so, and 0.7 ms as a call of a program.
         """
         self.game = game
         self._host = game if isinstance(game, PlayedOnHost) else None
         self._sizes = sorted({1, batch})
         self._arguments = game.arguments() if isinstance(game, Scored) else None
-        self._look, self._step = _compiled(cast(Hashable, game.general() if isinstance(game, Scored) else game))
+        self._look, self._step = _compiled(
+            cast(Hashable, game.general() if isinstance(game, Scored) else game)
+        )
 
     def pack(self, state: PyTree) -> PackedPosition:
-        """Return the position of `state`, of a real game or of a search tree; `legal` is what a search tree sees."""
+        """Return the position of `state`, of a real game or of a search tree; `legal` is what a
+        search tree sees."""
         slim = jax.device_get(self.game.search_state(state))
         if self._host is not None:
             return _packed_on_host(self._host, slim)
         return self._unbatch(self._look(self._arguments, slim), 1)[0]
 
-    def step(self, positions: Sequence[PackedPosition], actions: Sequence[int]) -> list[PackedPosition]:
-        """Return the positions after playing one action in each of `positions`; at most `batch` of them."""
+    def step(
+        self, positions: Sequence[PackedPosition], actions: Sequence[int]
+    ) -> list[PackedPosition]:
+        """Return the positions after playing one action in each of `positions`; at most `batch` of
+        them."""
         count = len(positions)
         if count == 1 and self._host is not None:
             before = _unpacked_on_host(cast(Hashable, self.game), positions[0].state)
@@ -92,15 +102,25 @@ class PackedRules:
         ]
 
     def result_of(self, outcome: float) -> float:
-        """Return the first mover's result from the outcome of a finished game: its points where the game is scored, else the result itself."""
+        """Return the first mover's result from the outcome of a finished game: its points where the
+        game is scored, else the result itself."""
         return self.game.result_of(outcome) if isinstance(self.game, Scored) else outcome
 
 
 def _packed_on_host(game: PlayedOnHost, slim: PyTree) -> PackedPosition:
     """Return what the compiled programs say of a slim state."""
-    words = np.concatenate([np.asarray(leaf).reshape(-1).view(np.uint32) for leaf in jax.tree.leaves(slim)])
+    words = np.concatenate(
+        [np.asarray(leaf).reshape(-1).view(np.uint32) for leaf in jax.tree.leaves(slim)]
+    )
     facts = game.host_facts(slim)
-    return PackedPosition(words.tobytes(), _digest(words, np).tobytes(), facts.to_play, facts.is_over, facts.rewards[0], facts.legal)
+    return PackedPosition(
+        words.tobytes(),
+        _digest(words, np).tobytes(),
+        facts.to_play,
+        facts.is_over,
+        facts.rewards[0],
+        facts.legal,
+    )
 
 
 def _unpacked_on_host(game: Hashable, state: bytes) -> PyTree:
@@ -136,40 +156,53 @@ def _slim_shape(game: Hashable) -> PyTree:
 
 
 def _to_words(array: Array) -> Array:
-    """Return uint32[size], one word for each entry of an array with entries of at most four bytes."""
+    """Return uint32[size], one word for each entry of an array with entries of at most four
+    bytes."""
     if array.dtype.itemsize < 4:
-        array = array.astype(jnp.float32 if jnp.issubdtype(array.dtype, jnp.floating) else jnp.int32)
+        array = array.astype(
+            jnp.float32 if jnp.issubdtype(array.dtype, jnp.floating) else jnp.int32
+        )
     return jax.lax.bitcast_convert_type(array, jnp.uint32).reshape(-1)
 
 
 def _from_words(words: Array, leaf: jax.ShapeDtypeStruct) -> Array:
     """Undo `_to_words`."""
     if leaf.dtype.itemsize < 4:
-        wide = jax.lax.bitcast_convert_type(words, jnp.float32 if jnp.issubdtype(leaf.dtype, jnp.floating) else jnp.int32)
+        wide = jax.lax.bitcast_convert_type(
+            words, jnp.float32 if jnp.issubdtype(leaf.dtype, jnp.floating) else jnp.int32
+        )
         return wide.astype(leaf.dtype).reshape(leaf.shape)
     return jax.lax.bitcast_convert_type(words, leaf.dtype).reshape(leaf.shape)
 
 
 @functools.lru_cache(maxsize=8)
 def _digest_factors(num_words: int) -> np.ndarray:
-    return np.random.default_rng(_DIGEST_SEED).integers(1 << 32, size=(_DIGEST_WORDS, num_words), dtype=np.uint32)
+    return np.random.default_rng(_DIGEST_SEED).integers(
+        1 << 32, size=(_DIGEST_WORDS, num_words), dtype=np.uint32
+    )
 
 
 def _digest(words: Any, numpy: Any = jnp) -> Any:
-    """Return uint32[_DIGEST_WORDS], computed by jnp or NumPy: sums of products of `words` uint32[n] with random numbers, as Zobrist's hashing sums random numbers of set points."""
+    """Return uint32[_DIGEST_WORDS], computed by jnp or NumPy: sums of products of `words` uint32[n]
+    with random numbers, as Zobrist's hashing sums random numbers of set points."""
     factors = _digest_factors(words.shape[0])
-    # Products keep only the low bits of such words as 1.0f, so their high bits are folded down first; zero stays zero.
+    # Products keep only the low bits of such words as 1.0f, so their high bits are folded down
+    # first; zero stays zero.
     mixed = (words ^ (words >> 16)) * numpy.uint32(0x85EBCA6B)
     mixed = mixed ^ (mixed >> 13)
     return (factors * mixed[None]).sum(axis=1, dtype=numpy.uint32)
 
 
 @functools.lru_cache(maxsize=8)
-def _compiled(hashable_game: Hashable) -> tuple[Callable[[Any, PyTree], Any], Callable[[Any, np.ndarray, np.ndarray], Any]]:
-    """Return the compiled look at one slim state and the compiled step of many packed ones; both take the rules' arguments first, None where there are none.
+def _compiled(
+    hashable_game: Hashable,
+) -> tuple[Callable[[Any, PyTree], Any], Callable[[Any, np.ndarray, np.ndarray], Any]]:
+    """Return the compiled look at one slim state and the compiled step of many packed ones; both
+    take the rules' arguments first, None where there are none.
 
-    Both give two arrays: words uint32[B, W + _DIGEST_WORDS + 3], the state, its digest, the side to move, whether the game is over, and the outcome (points of
-    a game that is scored, else the first mover's reward); and the legal moves bool[B, A].
+    Both give two arrays: words uint32[B, W + _DIGEST_WORDS + 3], the state, its digest, the side to
+    move, whether the game is over, and the outcome (points of a game that is scored, else the first
+    mover's reward); and the legal moves bool[B, A].
     """
     general = cast(Game, hashable_game)
 
@@ -181,7 +214,11 @@ def _compiled(hashable_game: Hashable) -> tuple[Callable[[Any, PyTree], Any], Ca
 
     def describe(game: Game, state: PyTree) -> tuple[Array, Array]:
         words = jnp.concatenate([_to_words(leaf) for leaf in jax.tree.leaves(state)])
-        facts = (_to_words(game.to_play(state)), _to_words(game.is_terminal(state)), _to_words(outcome(game, state)))
+        facts = (
+            _to_words(game.to_play(state)),
+            _to_words(game.is_terminal(state)),
+            _to_words(outcome(game, state)),
+        )
         return jnp.concatenate([words, _digest(words), *facts]), game.legal_action_mask(state)
 
     def look(arguments: Array | None, state: PyTree) -> tuple[Array, Array]:
@@ -198,9 +235,13 @@ def _compiled(hashable_game: Hashable) -> tuple[Callable[[Any, PyTree], Any], Ca
 
 
 def _on_host() -> dict[str, Any]:
-    """Return the arguments of `jax.jit` that place a program on the host's CPU; none where JAX was started without it."""
+    """Return the arguments of `jax.jit` that place a program on the host's CPU; none where JAX was
+    started without it."""
     try:
         device = jax.local_devices(backend="cpu")[0]
     except RuntimeError:
         return {}
-    return {"in_shardings": SingleDeviceSharding(device), "out_shardings": SingleDeviceSharding(device)}
+    return {
+        "in_shardings": SingleDeviceSharding(device),
+        "out_shardings": SingleDeviceSharding(device),
+    }

@@ -178,7 +178,9 @@ class ParallelTree:
             node = None if edge is None else node.children[edge]
         return node if isinstance(node, Node) else None
 
-    def search(self, most: int, root: Node | None = None, edges: Sequence[int] | None = None) -> int:
+    def search(
+        self, most: int, root: Node | None = None, edges: Sequence[int] | None = None
+    ) -> int:
         """Search one batch from the root: at most `most` playouts and at most `settings.batch`.
 
         Args:
@@ -196,7 +198,9 @@ class ParallelTree:
         if self.is_full:
             return 0
         try:
-            return self._search_batch(start, most if edges is None else min(most, len(edges)), edges)
+            return self._search_batch(
+                start, most if edges is None else min(most, len(edges)), edges
+            )
         except BaseException:
             self.clear()  # losses of descents that will not end would stay in it
             raise
@@ -216,7 +220,8 @@ class ParallelTree:
             self.sum_depths += len(descent.path)
             self.deepest = max(self.deepest, len(descent.path))
             found.append(descent)
-        # Those in vain met an edge that waits; their losses stood until now and kept the batch wide.
+        # Those in vain met an edge that waits; their losses stood until now and kept the batch
+        # wide.
         for descent in in_vain:
             self._take_back(descent.path)
         self._play([descent.path for descent in found if descent.is_new])
@@ -225,7 +230,8 @@ class ParallelTree:
         return len(found)
 
     def _descend(self, node: Node, first_edge: int | None) -> _Descent:
-        """Follow the rule from `node` to an edge without a node behind it, and count virtual losses."""
+        """Follow the rule from `node` to an edge without a node behind it, and count virtual
+        losses."""
         path: Path = []
         loss = self._settings.virtual_loss
         while True:
@@ -262,7 +268,8 @@ class ParallelTree:
             node.children[edge] = Leaf(position, allowed)
 
     def _visit(self, paths: list[Path]) -> None:
-        """Evaluate the leaves at the ends of `paths`, back the results up, and make nodes of them."""
+        """Evaluate the leaves at the ends of `paths`, back the results up, and make nodes of
+        them."""
         ends = [node.children[edge] for node, edge in (path[-1] for path in paths)]
         leaves = [end for end in ends if isinstance(end, Leaf)]
         visits = iter(self._leaves.visit(leaves))

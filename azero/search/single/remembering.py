@@ -37,7 +37,9 @@ class RememberingRollouts:
         Fewer are filled up with copies, which the table learns from, too.
         """
 
-        def evaluate(params: PyTree, call: Array, rows: Array, table: Array) -> tuple[Array, Array, Array]:
+        def evaluate(
+            params: PyTree, call: Array, rows: Array, table: Array
+        ) -> tuple[Array, Array, Array]:
             key = jax.random.fold_in(jax.random.key(seed), call)
             states = jax.vmap(lambda row: unpack_state(game, row))(rows)
             logits, values, table = leaf(params, key, states, table)

@@ -1,7 +1,9 @@
-"""Which edge a tree of one game follows: the rules of AlphaGo Zero, of AlphaZero, of engines, and of Gumbel AlphaZero.
+"""Which edge a tree of one game follows: the rules of AlphaGo Zero, of AlphaZero, of engines, and
+of Gumbel AlphaZero.
 
-A rule is given a node and returns the index of a tried edge, or `node.tried`, which is the best edge never tried. For the same settings these are the rules of
-`azero.search.batched.puct` and `azero.search.batched.gumbel`, which search many games at once.
+A rule is given a node and returns the index of a tried edge, or `node.tried`, which is the best
+edge never tried. For the same settings these are the rules of `azero.search.batched.puct` and
+`azero.search.batched.gumbel`, which search many games at once.
 """
 
 from __future__ import annotations
@@ -25,18 +27,22 @@ _TINY = float(np.finfo(np.float32).tiny)
 
 @dataclass(frozen=True)
 class Puct:
-    """Q + c P sqrt(N) / (1 + n), with values in [-1, 1]. The default is an engine's: AlphaZero's c, and a first-play reduction."""
+    """Q + c P sqrt(N) / (1 + n), with values in [-1, 1]. The default is an engine's: AlphaZero's c,
+    and a first-play reduction."""
 
     form: Literal["alphago_zero", "alphazero"] = "alphazero"
-    """alphago_zero: c is c_puct and N the visits of all moves. alphazero: c = log((N + base + 1) / base) + init, and N counts the node's own evaluation too."""
+    """alphago_zero: c is c_puct and N the visits of all moves. alphazero: c = log((N + base + 1) /
+    base) + init, and N counts the node's own evaluation too."""
     c_puct: float = 1.5
     """alphago_zero: see `PuctConfig.c_puct`."""
     c_base: float = 19652.0
     """alphazero: see form (AZ pseudocode)."""
     c_init: float = 1.25
-    """alphazero: see form; for values in [0, 1], as published; the search doubles it (AZ pseudocode)."""
+    """alphazero: see form; for values in [0, 1], as published; the search doubles it (AZ
+    pseudocode)."""
     unvisited: Literal["reduction", "loss", "draw"] = "reduction"
-    """Value of a move never tried: the node's own less a reduction that grows with the probability already explored (KG), a loss (AZ), or a draw (AGZ)."""
+    """Value of a move never tried: the node's own less a reduction that grows with the probability
+    already explored (KG), a loss (AZ), or a draw (AGZ)."""
     reduction: float = 0.2
     """reduction: the value is V - reduction sqrt(P explored) (KG: 0.2)."""
 
@@ -46,7 +52,9 @@ class Puct:
             ("unvisited", ("reduction", *_UNVISITED_VALUES)),
         ):
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}")
+                raise ValueError(
+                    f"{name} is one of {', '.join(allowed)}, not {getattr(self, name)!r}"
+                )
 
     def select(self, node: Node) -> int:
         """Return the edge with the highest score."""
@@ -89,7 +97,8 @@ class AlphaGo2016:
     c_puct: float = 5.0
     """Exploration constant (AG16: 5)."""
     mixing: float = 0.5
-    """lambda: the share of rollouts in Q; 0 is the value network alone, 1 rollouts alone (AG16: 0.5)."""
+    """lambda: the share of rollouts in Q; 0 is the value network alone, 1 rollouts alone (AG16:
+    0.5)."""
     fpu: FirstPlay = "zero"
     """First-play urgency, the Q of a move that no descent has taken: 0 (AG16), or with "parent" the
     mean over the moves that have been taken. With 0, a side that is behind looks at every move once
@@ -134,7 +143,8 @@ class AlphaGo2016:
 
 @dataclass(frozen=True)
 class Gumbel:
-    """Gumbel AlphaZero without its noise: sequential halving at the root, and the rule of `azero.search.batched.gumbel.interior_score` below it."""
+    """Gumbel AlphaZero without its noise: sequential halving at the root, and the rule of
+    `azero.search.batched.gumbel.interior_score` below it."""
 
     num_simulations: int
     """Of a search that is not told how many."""
@@ -146,7 +156,8 @@ class Gumbel:
     """See `GumbelConfig.c_scale`."""
 
     def select(self, node: Node) -> int:
-        """Return the edge whose share of the visits lags furthest behind the improved policy (GUM equation 14)."""
+        """Return the edge whose share of the visits lags furthest behind the improved policy (GUM
+        equation 14)."""
         tried = node.tried
         shares = self.improved_policy(node)[: tried + 1]
         shares[:tried] -= node.visits[:tried] / (1.0 + node.total_visits)
@@ -160,14 +171,24 @@ class Gumbel:
         """Return the node's value for the side to move."""
         return node.value
 
-    def rounds(self, root: Node, num_simulations: int | None, width: Callable[[], int]) -> Iterator[list[int]]:
-        """Yield the edges of `root`, which nothing has visited, that are followed next: at most `width()` at a time, which lie in disjoint subtrees.
+    def rounds(
+        self, root: Node, num_simulations: int | None, width: Callable[[], int]
+    ) -> Iterator[list[int]]:
+        """Yield the edges of `root`, which nothing has visited, that are followed next: at most
+        `width()` at a time, which lie in disjoint subtrees.
 
         The next ones are to be asked for when the last ones have been backed up.
         """
-        for considered, rounds in halving_schedule(self.max_considered, num_simulations or self.num_simulations):
-            # Before the first visits the order of the edges is that of their priors, and so of their scores.
-            edges = self.order(root)[:considered] if root.tried else list(range(min(considered, len(root.evaluation.actions))))
+        for considered, rounds in halving_schedule(
+            self.max_considered, num_simulations or self.num_simulations
+        ):
+            # Before the first visits the order of the edges is that of their priors, and so of
+            # their scores.
+            edges = (
+                self.order(root)[:considered]
+                if root.tried
+                else list(range(min(considered, len(root.evaluation.actions))))
+            )
             most = root.visits[: root.tried].max(initial=0.0)
             edges = [edge for edge in edges if not root.tried or root.visits[edge] == most]
             for _ in range(rounds):
@@ -178,19 +199,22 @@ class Gumbel:
                     waiting = waiting[count:]
 
     def order(self, node: Node) -> list[int]:
-        """Return the tried edges, those with the most visits first and among them the one with the highest log P + sigma(q)."""
+        """Return the tried edges, those with the most visits first and among them the one with the
+        highest log P + sigma(q)."""
         scores = self._logits(node)[: node.tried]
         return np.lexsort((-scores, -node.visits[: node.tried])).tolist()
 
     def improved_policy(self, node: Node) -> np.ndarray:
-        """Return softmax(log P + sigma(q)) over the moves of `node.evaluation`: float64[L] (GUM equation 11)."""
+        """Return softmax(log P + sigma(q)) over the moves of `node.evaluation`: float64[L] (GUM
+        equation 11)."""
         logits = self._logits(node)
         odds = np.exp(logits - logits.max())
         policy: np.ndarray = odds / odds.sum()
         return policy
 
     def _logits(self, node: Node) -> np.ndarray:
-        """Return log P + (c_visit + max N) c_scale q, q in [0, 1] being Q where visited and v_mix elsewhere: float64[L] (GUM equation 8, appendix D)."""
+        """Return log P + (c_visit + max N) c_scale q, q in [0, 1] being Q where visited and v_mix
+        elsewhere: float64[L] (GUM equation 8, appendix D)."""
         tried, value = node.tried, node.evaluation.value
         priors = np.maximum(node.evaluation.priors.astype(np.float64), _TINY)
         qvalues = np.full(len(priors), value)
@@ -244,7 +268,10 @@ def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:
             config.c_scale,
         )
     if not isinstance(config, PuctConfig):
-        raise ValueError(f"search.name {config.name} searches many games at once and no single one; puct, gumbel and mctx_puct do both")
+        raise ValueError(
+            f"search.name {config.name} searches many games at once and no single one; "
+            f"puct, gumbel and mctx_puct do both"
+        )
     if config.puct_form == "alphago_zero":
         return Puct("alphago_zero", c_puct=config.c_puct, unvisited="draw")
     return Puct("alphazero", c_base=config.pb_c_base, c_init=config.pb_c_init, unvisited="loss")

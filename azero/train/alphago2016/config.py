@@ -1,7 +1,8 @@
-"""AlphaGo of 2016 as stages in order: what each one is, what it needs, and its settings (Silver et al. 2016, AG16).
+"""AlphaGo of 2016 as stages in order: what each one is, what it needs, and its settings (Silver et
+al. 2016, AG16).
 
-Every stage that learns is an ordinary run of the one learner: `stage_config` gives its settings. What it learns from and how it is driven is said in
-`azero.train.alphago2016.stages`.
+Every stage that learns is an ordinary run of the one learner: `stage_config` gives its settings.
+What it learns from and how it is driven is said in `azero.train.alphago2016.stages`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class StageConfig:
 
 @dataclass(frozen=True)
 class ReinforceConfig:
-    """The policy of reinforcement learning (AG16 methods, 'Policy network: reinforcement learning')."""
+    """The policy of reinforcement learning (AG16 methods, 'Policy network: reinforcement
+    learning')."""
 
     iterations: int = 10_000
     """Mini-batches of games, each one step (AG16: 10,000)."""
@@ -52,7 +54,8 @@ class ReinforceConfig:
     pool_every: int = 500
     """Iterations after which the policy joins the pool of opponents (AG16: 500)."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
-    """batch-size: positions learned from at a time; all those of a mini-batch make one step. steps-per-iteration is not read."""
+    """batch-size: positions learned from at a time; all those of a mini-batch make one step.
+    steps-per-iteration is not read."""
 
     def __post_init__(self) -> None:
         check_range(self, "reinforce", "iterations num_games pool_every", 1)
@@ -69,7 +72,8 @@ class MatchesConfig:
     visits: int = 800
     """Rollouts a move in the round robin (AG16: 5 s a move)."""
     threshold: int = 40
-    """n_thr there: an edge with more rollouts gets a node (AG16: 40; few rollouts a move want fewer)."""
+    """n_thr there: an edge with more rollouts gets a node (AG16: 40; few rollouts a move want
+    fewer)."""
     workers: int = 2
     """Games of the round robin played at once."""
 
@@ -94,7 +98,8 @@ class SizesConfig:
     convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
     """How 3x3 convolutions are computed; see `network.convolution` of other experiments."""
     pattern_bits: int = 16
-    """The table of patterns of the linear policies has 2 to this power weights (AG16: 69,338 and 32,207 weights)."""
+    """The table of patterns of the linear policies has 2 to this power weights (AG16: 69,338 and
+    32,207 weights)."""
 
     def of(self, name: str) -> NetworkConfig:
         """Return the settings of the network `name`."""
@@ -128,7 +133,13 @@ class AlphaGoConfig:
 
 
 _Network = Literal["policy2016", "value2016", "rollout2016", "tree2016"]
-NETWORKS: dict[str, _Network] = {"rollout": "rollout2016", "tree": "tree2016", "policy": "policy2016", "value": "value2016", "reinforce": "policy2016"}
+NETWORKS: dict[str, _Network] = {
+    "rollout": "rollout2016",
+    "tree": "tree2016",
+    "policy": "policy2016",
+    "value": "value2016",
+    "reinforce": "policy2016",
+}
 """The network of each stage that learns."""
 
 
@@ -144,17 +155,31 @@ STAGES = {
     "rollout": Stage("Rollout policy: a linear softmax over patterns learns from the records"),
     "tree": Stage("Tree policy: the same with more patterns"),
     "policy": Stage("Policy network: it learns the moves of the records"),
-    "reinforce": Stage("Policy network of reinforcement learning: games against earlier selves", ("policy",)),
-    "value-data": Stage("Positions for the value network: one of each game of self-play", ("policy", "reinforce")),
+    "reinforce": Stage(
+        "Policy network of reinforcement learning: games against earlier selves", ("policy",)
+    ),
+    "value-data": Stage(
+        "Positions for the value network: one of each game of self-play", ("policy", "reinforce")
+    ),
     "value": Stage("Value network: it learns the results", ("value-data",)),
     "prediction": Stage("How well moves are predicted", ("rollout", "tree", "policy")),
-    "rl-match": Stage("Reinforcement learning against supervised learning, no search", ("policy", "reinforce")),
+    "rl-match": Stage(
+        "Reinforcement learning against supervised learning, no search", ("policy", "reinforce")
+    ),
     "value-error": Stage("What the value network knows of games that it has not seen", ("value",)),
-    "mixing": Stage("Rollouts, values, or both: a round robin over lambda", ("rollout", "tree", "policy", "value")),
+    "mixing": Stage(
+        "Rollouts, values, or both: a round robin over lambda",
+        ("rollout", "tree", "policy", "value"),
+    ),
     "planes": Stage("Policy networks that see less"),
     "filters": Stage("Policy networks of other widths"),
-    "overfitting": Stage("Value networks that learn all positions of their games", ("policy", "reinforce", "value")),
-    "second-pass": Stage("Reinforcement learning with the value network as baseline", ("policy", "reinforce", "value")),
+    "overfitting": Stage(
+        "Value networks that learn all positions of their games", ("policy", "reinforce", "value")
+    ),
+    "second-pass": Stage(
+        "Reinforcement learning with the value network as baseline",
+        ("policy", "reinforce", "value"),
+    ),
 }
 """All stages, in the order in which they run."""
 OPTIONAL = ("planes", "filters", "overfitting", "second-pass")
@@ -182,9 +207,13 @@ def stage_config(settings: AlphaGoConfig, name: str) -> Config:
     return Config(
         game=dataclasses.replace(settings.game, planes=planes),
         network=settings.network.of(NETWORKS[name]),
-        search=PuctConfig(puct_form="alphazero", random_symmetry=turns),  # for those who let a single network play
+        search=PuctConfig(
+            puct_form="alphazero", random_symmetry=turns
+        ),  # for those who let a single network play
         selfplay=SelfplayConfig(num_games=settings.reinforce.num_games),
-        replay=dataclasses.replace(settings.replay, symmetries=settings.replay.symmetries and turns),
+        replay=dataclasses.replace(
+            settings.replay, symmetries=settings.replay.symmetries and turns
+        ),
         learner=stage.learner,
         evaluation=settings.evaluation,
         checkpoint=settings.checkpoint,
@@ -193,5 +222,6 @@ def stage_config(settings: AlphaGoConfig, name: str) -> Config:
 
 
 def stage_seed(seed: int, stage: str) -> int:
-    """Return the seed of a stage's draws, below 2**31: stages count their iterations, shards and batches alike, so with one seed they would draw the same numbers."""
+    """Return the seed of a stage's draws, below 2**31: stages count their iterations, shards and
+    batches alike, so with one seed they would draw the same numbers."""
     return int(np.random.default_rng([seed, zlib.crc32(stage.encode())]).integers(2**31))

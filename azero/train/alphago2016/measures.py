@@ -1,4 +1,5 @@
-"""The stages of AlphaGo of 2016 that measure: predictions, matches, what a value network knows, and networks made for comparison."""
+"""The stages of AlphaGo of 2016 that measure: predictions, matches, what a value network knows, and
+networks made for comparison."""
 
 from __future__ import annotations
 
@@ -29,8 +30,13 @@ def measure_prediction(context: StageContext) -> Outcome:
     """Predict the moves of games of the test split by each policy, and by none."""
     data = Dataset.open(context.data())
     rows, position = _held_out(data, context.settings.evaluation.validation_positions)
-    lines = [_accuracy(context, f"{part} accuracy", context.directory(part), rows, position) for part in ("policy", "tree", "rollout")]
-    empty = data.game().num_points - np.bitwise_count(rows["frame"][position]).sum(axis=1, dtype=np.int64)
+    lines = [
+        _accuracy(context, f"{part} accuracy", context.directory(part), rows, position)
+        for part in ("policy", "tree", "rollout")
+    ]
+    empty = data.game().num_points - np.bitwise_count(rows["frame"][position]).sum(
+        axis=1, dtype=np.int64
+    )
     chance = clustered_mean(1 / np.maximum(empty, 1), np.cumsum(rows["ply"] == 0)[position])
     lines.append(claim("chance accuracy", format_mean(chance, 100, 1, "%")))
     return Outcome(rows=lines, notes=[f"{len(position):,} positions of the test split"])
@@ -46,14 +52,18 @@ def _held_out(data: Dataset, most: int, split: str = "test") -> tuple[HostArray,
     if not len(rows):
         raise ValueError(f"{data.directory} has no games in its split {split}; it needs more games")
     position = data.positions(rows)
-    return rows, position[np.linspace(0, len(position) - 1, min(most, len(position))).astype(np.int64)]
+    return rows, position[
+        np.linspace(0, len(position) - 1, min(most, len(position))).astype(np.int64)
+    ]
 
 
 def _look(context: StageContext, network: Path, rows: HostArray, position: HostArray) -> Accuracy:
     return evaluate_network(network, rows, position, context.console)[0]
 
 
-def _accuracy(context: StageContext, name: str, network: Path, rows: HostArray, position: HostArray) -> Comparison:
+def _accuracy(
+    context: StageContext, name: str, network: Path, rows: HostArray, position: HostArray
+) -> Comparison:
     return claim(name, format_mean(_look(context, network, rows, position).top1, 100, 1, "%"))
 
 
@@ -63,16 +73,21 @@ def measure_reinforcement(context: StageContext) -> Outcome:
 
 
 def make_second_pass(context: StageContext) -> Outcome:
-    """Learn by reinforcement once more from the beginning, with the value network's output as baseline (AG16: the second pass)."""
+    """Learn by reinforcement once more from the beginning, with the value network's output as
+    baseline (AG16: the second pass)."""
     outcome = reinforce_in(context, "second-pass", context.directory("value"))
     if outcome.status:
         return outcome
-    rows = [claim(f"second pass against {name}", _raw_match(context, "second-pass", stage)) for name, stage in (("SL", "policy"), ("the first", "reinforce"))]
+    rows = [
+        claim(f"second pass against {name}", _raw_match(context, "second-pass", stage))
+        for name, stage in (("SL", "policy"), ("the first", "reinforce"))
+    ]
     return dataclasses.replace(outcome, rows=rows)
 
 
 def _raw_match(context: StageContext, first: str, second: str) -> str:
-    """Play the policies of two stages against each other without a search, every move drawn (AG16), and return the first one's score."""
+    """Play the policies of two stages against each other without a search, every move drawn (AG16),
+    and return the first one's score."""
     settings = context.settings.matches
     longest = 2 * context.settings.game.size[0] * context.settings.game.size[-1]
     request = MatchRequest(
@@ -90,7 +105,10 @@ def _raw_match(context: StageContext, first: str, second: str) -> str:
 
 def _score(result: MatchResult) -> str:
     low, high = result.total.interval
-    return f"{100 * result.total.score:.1f}% ({100 * low:.1f} to {100 * high:.1f}) of {result.total.games} games"
+    return (
+        f"{100 * result.total.score:.1f}% ({100 * low:.1f} to {100 * high:.1f}) of "
+        f"{result.total.games} games"
+    )
 
 
 def measure_mixing(context: StageContext) -> Outcome:
@@ -99,29 +117,60 @@ def measure_mixing(context: StageContext) -> Outcome:
     rows = []
     for index, first in enumerate(LAMBDAS):
         for second in LAMBDAS[index + 1 :]:
-            players = [f"apv:{context.workdir}?visits={settings.visits}&threshold={settings.threshold}&lambda={mixing:g}" for mixing in (first, second)]
+            players = [
+                f"apv:{context.workdir}?visits={settings.visits}&threshold={settings.threshold}&lambda={mixing:g}"
+                for mixing in (first, second)
+            ]
             names = [f"lambda {mixing:g}" for mixing in (first, second)]
             request = MatchRequest(
-                first=players[0], second=players[1], games=settings.search_games, temperature_moves=0, random_plies=2, seed=context.settings.seed, workers=settings.workers,
-                first_name=names[0], second_name=names[1], out=directory / f"{first:g}-{second:g}",
-            )  # fmt: skip
-            rows.append(claim(f"{names[0]} against {names[1]}", _score(play_match(request, context.console))))
+                first=players[0],
+                second=players[1],
+                games=settings.search_games,
+                temperature_moves=0,
+                random_plies=2,
+                seed=context.settings.seed,
+                workers=settings.workers,
+                first_name=names[0],
+                second_name=names[1],
+                out=directory / f"{first:g}-{second:g}",
+            )
+            rows.append(
+                claim(
+                    f"{names[0]} against {names[1]}", _score(play_match(request, context.console))
+                )
+            )
     fit = rate([directory], {"lambda 1": 0.0}, console=context.console)
-    rows += [claim(f"rating of {rating.name}", f"{rating.elo:+.0f} ({rating.low:.0f} to {rating.high:.0f})") for rating in fit.ratings]
-    return Outcome(rows=rows, notes=[f"{settings.visits} rollouts a move, a node after {settings.threshold}; every pair of games begins with two random moves"])
+    rows += [
+        claim(
+            f"rating of {rating.name}", f"{rating.elo:+.0f} ({rating.low:.0f} to {rating.high:.0f})"
+        )
+        for rating in fit.ratings
+    ]
+    return Outcome(
+        rows=rows,
+        notes=[
+            f"{settings.visits} rollouts a move, a node after {settings.threshold}; every "
+            f"pair of games begins with two random moves"
+        ],
+    )
 
 
 def measure_value_error(context: StageContext) -> Outcome:
-    """Look at positions that the value network learned from, at games that it has not seen, and at recorded ones."""
+    """Look at positions that the value network learned from, at games that it has not seen, and at
+    recorded ones."""
     most = context.settings.evaluation.validation_positions
     rows = _value_errors(context, "one position", "value", context.directory("value-data"), most)
     if context.records is not None:
-        error = _look(context, context.directory("value"), *_held_out(Dataset.open(context.records), most)).value_error
+        error = _look(
+            context, context.directory("value"), *_held_out(Dataset.open(context.records), most)
+        ).value_error
         rows.append(claim("value error on records", format_mean(error, 1, 3)))
     return Outcome(rows=rows, notes=["(z - v)^2 / 4: always saying 0 gives 0.25"])
 
 
-def _value_errors(context: StageContext, name: str, stage: str, data: Path, most: int) -> list[Comparison]:
+def _value_errors(
+    context: StageContext, name: str, stage: str, data: Path, most: int
+) -> list[Comparison]:
     errors = {}
     for split in ("train", "test"):
         rows, position = _held_out(Dataset.open(data), most, split)
@@ -130,40 +179,71 @@ def _value_errors(context: StageContext, name: str, stage: str, data: Path, most
 
 
 def compare_overfitting(context: StageContext) -> Outcome:
-    """Let value networks learn all positions of their games, those of self-play and the recorded ones, and look at games that they have not seen."""
+    """Let value networks learn all positions of their games, those of self-play and the recorded
+    ones, and look at games that they have not seen."""
     made = make_positions(context, "value-data-all", "all")
     if made.status:
         return made
     most, rows = context.settings.evaluation.validation_positions, []
     rows += _value_errors(context, "one position", "value", context.directory("value-data"), most)
-    for name, data in (("all positions of self-play", context.directory("value-data-all")), ("all positions of records", context.data())):
+    for name, data in (
+        ("all positions of self-play", context.directory("value-data-all")),
+        ("all positions of records", context.data()),
+    ):
         stage = f"overfitting/{name.rsplit(' ', 1)[-1]}"
         outcome = context.learn(stage, stage_config(context.settings, "value"), data)
         if outcome.status:
             return outcome
         rows += _value_errors(context, name, stage, data, most)
         if data != context.data():
-            single = _look(context, context.directory(stage), *_held_out(Dataset.open(context.directory("value-data")), most)).value_error
+            single = _look(
+                context,
+                context.directory(stage),
+                *_held_out(Dataset.open(context.directory("value-data")), most),
+            ).value_error
             rows.append(claim(f"{name}, test of one position", format_mean(single, 1, 3)))
-    return Outcome(rows=rows, notes=["(z - v)^2 / 4: always saying 0 gives 0.25", *(f"{row.what}: {row.ours}" for row in made.rows)])
+    return Outcome(
+        rows=rows,
+        notes=[
+            "(z - v)^2 / 4: always saying 0 gives 0.25",
+            *(f"{row.what}: {row.ours}" for row in made.rows),
+        ],
+    )
 
 
 def compare_planes(context: StageContext) -> Outcome:
     """Let policy networks learn that see 4, 12, 20 and 48 planes."""
     base = stage_config(context.settings, "policy")
-    return _compare(context, "planes", {planes: dataclasses.replace(base, game=base.game.replace(planes=planes)) for planes in (4, 12, 20, 48)})
+    return _compare(
+        context,
+        "planes",
+        {
+            planes: dataclasses.replace(base, game=base.game.replace(planes=planes))
+            for planes in (4, 12, 20, 48)
+        },
+    )
 
 
 def compare_filters(context: StageContext) -> Outcome:
     """Let policy networks of other widths learn."""
     base = stage_config(context.settings, "policy")
     widths = context.settings.filters
-    return _compare(context, "filters", {width: dataclasses.replace(base, network=base.network.replace(filters=width)) for width in widths})
+    return _compare(
+        context,
+        "filters",
+        {
+            width: dataclasses.replace(base, network=base.network.replace(filters=width))
+            for width in widths
+        },
+    )
 
 
 def _compare(context: StageContext, kind: str, configs: dict[int, Config]) -> Outcome:
-    """Let a policy network learn under each of the settings, and predict the test split; the stage `policy` counts where it has the same ones."""
-    rows, position = _held_out(Dataset.open(context.data()), context.settings.evaluation.validation_positions)
+    """Let a policy network learn under each of the settings, and predict the test split; the stage
+    `policy` counts where it has the same ones."""
+    rows, position = _held_out(
+        Dataset.open(context.data()), context.settings.evaluation.validation_positions
+    )
     lines = []
     for number, config in configs.items():
         stage = f"{kind}/{number}"
@@ -171,7 +251,9 @@ def _compare(context: StageContext, kind: str, configs: dict[int, Config]) -> Ou
             stage = "policy"
         elif (outcome := context.learn(stage, config, context.data())).status:
             return outcome
-        lines.append(_accuracy(context, f"{number} {kind}", context.directory(stage), rows, position))
+        lines.append(
+            _accuracy(context, f"{number} {kind}", context.directory(stage), rows, position)
+        )
     return Outcome(rows=lines, notes=[f"{len(position):,} positions of the test split"])
 
 
@@ -180,8 +262,14 @@ def _is_policy(context: StageContext, config: Config) -> bool:
     if not (context.directory("policy") / "checkpoint").is_dir():
         return False
     iteration, found = load_settings(context.directory("policy"))
-    same = (found.game, found.network.name, found.learner) == (config.game, config.network.name, config.learner)
-    same = same and getattr(found.network, "filters", None) == getattr(config.network, "filters", None)
+    same = (found.game, found.network.name, found.learner) == (
+        config.game,
+        config.network.name,
+        config.learner,
+    )
+    same = same and getattr(found.network, "filters", None) == getattr(
+        config.network, "filters", None
+    )
     return same and iteration == config.run.iterations
 
 

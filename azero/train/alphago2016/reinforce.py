@@ -1,9 +1,12 @@
-"""The policy of reinforcement learning of AlphaGo (2016): games against a pool of earlier selves, and REINFORCE on them by the one learner.
+"""The policy of reinforcement learning of AlphaGo (2016): games against a pool of earlier selves,
+and REINFORCE on them by the one learner.
 
-Source: AG16 methods, 'Policy network: reinforcement learning'. An iteration is a mini-batch of n games against one opponent, drawn evenly from the pool, and one
-step with the mean over the games of sum_t grad log p(a_t | s_t) (z_t - v(s_t)) over the moves of the policy that learns; those of the opponent are not its own
-choice, and are left out. v is 0, or the value network's output in the paper's second pass. A generator of events without input or output of its own; every draw
-is a function of (seed, iteration), so a run that is continued repeats what an unbroken one does.
+Source: AG16 methods, 'Policy network: reinforcement learning'. An iteration is a mini-batch of n
+games against one opponent, drawn evenly from the pool, and one step with the mean over the games of
+sum_t grad log p(a_t | s_t) (z_t - v(s_t)) over the moves of the policy that learns; those of the
+opponent are not its own choice, and are left out. v is 0, or the value network's output in the
+paper's second pass. A generator of events without input or output of its own; every draw is a
+function of (seed, iteration), so a run that is continued repeats what an unbroken one does.
 """
 
 from __future__ import annotations
@@ -71,8 +74,11 @@ class Moves(NamedTuple):
     """bool[P, A]: what the moves were chosen from."""
 
 
-def make_sampling_policy(game: Go, infer: Callable[[PyTree, Array], tuple[Array, Array]]) -> SearchFn:
-    """Make the search that is a policy network's own choice among sensible moves, every position looked at as it is."""
+def make_sampling_policy(
+    game: Go, infer: Callable[[PyTree, Array], tuple[Array, Array]]
+) -> SearchFn:
+    """Make the search that is a policy network's own choice among sensible moves, every position
+    looked at as it is."""
     leaf = network_leaf(cast(Game, game), infer, random_symmetry=False)
     return make_policy(cast(Game, game), leaf, functools.partial(sensible_moves, game))
 
@@ -90,7 +96,8 @@ def go_of(config: Config) -> Go:
 
 
 def own_moves(games: MatchGames, trace: Trace, num_frames: int) -> Moves:
-    """Return the moves of player A of a match without openings, each with the result of its game for A."""
+    """Return the moves of player A of a match without openings, each with the result of its game
+    for A."""
     length = games.actions.shape[1]
     first_mover = np.arange(length)[:, None] % 2 == 0
     ply, game = np.nonzero((first_mover == games.a_moves_first[None]) & (games.actions.T >= 0))
@@ -111,11 +118,19 @@ def own_moves(games: MatchGames, trace: Trace, num_frames: int) -> Moves:
 class Reinforce:
     """The compiled programs of one configuration, and the loop over them."""
 
-    def __init__(self, config: Config, mesh: Mesh, start: PyTree, pool_every: int, baseline: Baseline | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        mesh: Mesh,
+        start: PyTree,
+        pool_every: int,
+        baseline: Baseline | None = None,
+    ) -> None:
         """Build the programs; nothing is compiled yet.
 
         Args:
-          config: `selfplay.num_games` is n, `learner.batch_size` how many positions are learned from at a time; they all make one step.
+          config: `selfplay.num_games` is n, `learner.batch_size` how many positions are learned
+            from at a time; they all make one step.
           mesh: the devices.
           start: variables of the policy that the run begins with.
           pool_every: iterations after which the policy joins the pool.
@@ -125,7 +140,9 @@ class Reinforce:
           ValueError: settings do not fit each other or the devices.
         """
         if config.network.name != "policy2016":
-            raise ValueError(f"REINFORCE improves a policy network of 2016, not a network {config.network.name}")
+            raise ValueError(
+                f"REINFORCE improves a policy network of 2016, not a network {config.network.name}"
+            )
         self.config, self.mesh, self._pool_every = config, mesh, pool_every
         self.game = go_of(config)
         self._start, self._baseline = start, baseline
@@ -134,9 +151,21 @@ class Reinforce:
         self.learner = make_learner(config.learner, network, game, mesh, reinforce_loss)
         self._fold = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))
         policy = make_sampling_policy(self.game, network.infer)
-        self._match = make_match(game, policy, policy, config.selfplay.num_games, temperature_moves=game.max_moves, moves_per_chunk=16, mesh=mesh)
+        self._match = make_match(
+            game,
+            policy,
+            policy,
+            config.selfplay.num_games,
+            temperature_moves=game.max_moves,
+            moves_per_chunk=16,
+            mesh=mesh,
+        )
         self._trace = make_tracer(game, functools.partial(sensible_moves, self.game), mesh)
-        self._values = None if baseline is None else jax.jit(functools.partial(_expect, baseline.game, baseline.infer))
+        self._values = (
+            None
+            if baseline is None
+            else jax.jit(functools.partial(_expect, baseline.game, baseline.infer))
+        )
 
     def fresh_state(self) -> ReinforceState:
         """Return the state before the first iteration."""
@@ -145,13 +174,18 @@ class Reinforce:
         return ReinforceState(dataclasses.replace(train, params=params), [self._start])
 
     def iterate(self, state: ReinforceState) -> Iterator[ReinforceEvent]:
-        """Run one iteration on `state`, in place. The state is whole, and may be saved, when `PolicyImproved` has come."""
+        """Run one iteration on `state`, in place. The state is whole, and may be saved, when
+        `PolicyImproved` has come."""
         started = time.monotonic()
         yield Phase("games against earlier selves")
         random = np.random.default_rng([self.config.run.seed, state.iteration, _OPPONENT])
         opponent = int(random.integers(len(state.pool)))
-        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.config.run.seed), state.iteration), _GAMES)
-        games = self._match(self._fold(state.train.variables), self._fold(state.pool[opponent]), key)
+        key = jax.random.fold_in(
+            jax.random.fold_in(jax.random.key(self.config.run.seed), state.iteration), _GAMES
+        )
+        games = self._match(
+            self._fold(state.train.variables), self._fold(state.pool[opponent]), key
+        )
         moves = own_moves(games, self._trace(games.actions), self.game.num_frames)
         played = time.monotonic()
         yield from self._learn(state, moves)
@@ -182,7 +216,8 @@ class Reinforce:
             samples = jax.tree.map(lambda column, chosen=chosen: column[chosen], moves.samples)
             samples = place_samples(self.mesh, samples._replace(is_target=np.arange(size) < count))
             batch = self.batch(samples, moves.allowed[chosen])
-            # The metrics are means over the moves of the batch; the step is a sum over moves, and a mean over games.
+            # The metrics are means over the moves of the batch; the step is a sum over moves, and a
+            # mean over games.
             share = np.float32(count / self.config.selfplay.num_games)
             gradients, metrics = self.learner.add_gradients(state.train, gradients, batch, share)
             collected.add(metrics)
@@ -192,11 +227,23 @@ class Reinforce:
     def batch(self, samples: Samples, allowed: HostArray) -> Batch:
         """Return what the learner takes: `value` is the result less the baseline."""
         batch = unpack(cast(Game, self.game), samples)
-        expected: Array | float = 0.0 if self._values is None or self._baseline is None else self._values(self._baseline.params, samples)
-        return batch._replace(value=batch.value - expected, allowed=jax.device_put(allowed, mesh_lib.batch_sharded(self.mesh)))
+        expected: Array | float = (
+            0.0
+            if self._values is None or self._baseline is None
+            else self._values(self._baseline.params, samples)
+        )
+        return batch._replace(
+            value=batch.value - expected,
+            allowed=jax.device_put(allowed, mesh_lib.batch_sharded(self.mesh)),
+        )
 
 
-def _expect(game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]], params: PyTree, samples: Samples) -> Array:
+def _expect(
+    game: Game,
+    infer: Callable[[PyTree, Array], tuple[Array, Array]],
+    params: PyTree,
+    samples: Samples,
+) -> Array:
     """Return the value network's float32[B] for the side to move."""
     planes = jax.vmap(game.observe_frames)(samples.frames, jnp.asarray(samples.to_play, jnp.int32))
     return infer(params, planes)[1]

@@ -1,4 +1,5 @@
-"""Running AlphaGo of 2016 from records to a player: its stages in order, each one resumable, none done twice."""
+"""Running AlphaGo of 2016 from records to a player: its stages in order, each one resumable, none
+done twice."""
 
 from __future__ import annotations
 
@@ -36,9 +37,21 @@ from azero.train.hosts import describe_devices, hold_workdir
 from azero.train.stopping import end_with_status
 
 StageName = Literal[
-    "rollout", "tree", "policy", "reinforce", "value-data", "value", "prediction", "rl-match", "value-error", "mixing", "planes", "filters", "overfitting",
+    "rollout",
+    "tree",
+    "policy",
+    "reinforce",
+    "value-data",
+    "value",
+    "prediction",
+    "rl-match",
+    "value-error",
+    "mixing",
+    "planes",
+    "filters",
+    "overfitting",
     "second-pass",
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True)
@@ -57,13 +70,17 @@ class AlphaGoArguments:
 
     settings: Annotated[AlphaGoConfig, tyro.conf.arg(name="")]
     config: Path | None = None
-    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/)."""
+    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see
+    configs/)."""
     workdir: Path | None = None
-    """Where everything lives; it is a player, too ("apv:WORKDIR"). The same directory again goes on. Default: runs/NAME."""
+    """Where everything lives; it is a player, too ("apv:WORKDIR"). The same directory again goes
+    on. Default: runs/NAME."""
     data: Path | None = None
-    """The directory of `azero data import`, or records: a file or a directory of files, which are imported first. Not needed where WORKDIR has its own."""
+    """The directory of `azero data import`, or records: a file or a directory of files, which are
+    imported first. Not needed where WORKDIR has its own."""
     stages: tuple[StageName, ...] = DEFAULT  # type: ignore[assignment]
-    """Which stages; they run in their own order, and one that is done is not done again. planes, filters, overfitting and second-pass are for comparison."""
+    """Which stages; they run in their own order, and one that is done is not done again. planes,
+    filters, overfitting and second-pass are for comparison."""
 
 
 def load_stages(name: str) -> AlphaGoExperiment:
@@ -73,12 +90,15 @@ def load_stages(name: str) -> AlphaGoExperiment:
 
 
 def main(experiment: AlphaGoExperiment, argv: Sequence[str] | None = None) -> None:
-    """Run `experiment` with the flags in `argv` (default: the command line) and end the process with its status."""
+    """Run `experiment` with the flags in `argv` (default: the command line) and end the process
+    with its status."""
 
     def start() -> int:
         arguments = parse(experiment, argv)
         assert arguments.workdir is not None
-        return run(experiment, arguments.settings, arguments.workdir, arguments.data, arguments.stages)
+        return run(
+            experiment, arguments.settings, arguments.workdir, arguments.data, arguments.stages
+        )
 
     end_with_status(start)
 
@@ -93,17 +113,31 @@ def parse(experiment: AlphaGoExperiment, argv: Sequence[str] | None = None) -> A
     overlay = overlay_path(argv)
     settings = experiment.config if overlay is None else load_overlay(overlay, experiment.config)
     default = AlphaGoArguments(settings=settings, config=overlay)
-    arguments = tyro.cli(AlphaGoArguments, prog=f"python -m azero.experiments.{experiment.name}", description=experiment.title, default=default, args=argv)
-    return dataclasses.replace(arguments, workdir=arguments.workdir or Path("runs") / experiment.name)
+    arguments = tyro.cli(
+        AlphaGoArguments,
+        prog=f"python -m azero.experiments.{experiment.name}",
+        description=experiment.title,
+        default=default,
+        args=argv,
+    )
+    return dataclasses.replace(
+        arguments, workdir=arguments.workdir or Path("runs") / experiment.name
+    )
 
 
 def run(
-    experiment: AlphaGoExperiment, settings: AlphaGoConfig, workdir: Path, data: Path | None, stages: Sequence[str] = DEFAULT, console: Console | None = None
+    experiment: AlphaGoExperiment,
+    settings: AlphaGoConfig,
+    workdir: Path,
+    data: Path | None,
+    stages: Sequence[str] = DEFAULT,
+    console: Console | None = None,
 ) -> int:
     """Run the stages that are not done; return the exit status.
 
     Raises:
-      ValueError: settings do not fit each other, the devices or the data; a stage needs one that has not been run; a stage is unknown.
+      ValueError: settings do not fit each other, the devices or the data; a stage needs one that
+        has not been run; a stage is unknown.
       CheckpointError: a network or a checkpoint cannot be read or written.
       StorageError: the disk is full or cannot be written to.
       FloatingPointError: a loss is no longer finite.
@@ -116,7 +150,13 @@ def run(
     with hold_workdir(workdir):
         files.write_config(workdir, settings)
         files.write_run(workdir, experiment.name, settings)
-        context = StageContext(experiment.name, settings, workdir, prepare_data(settings, workdir, data, console), console)
+        context = StageContext(
+            experiment.name,
+            settings,
+            workdir,
+            prepare_data(settings, workdir, data, console),
+            console,
+        )
         for name in names:
             status = _run_stage(context, name, console)
             if status:
@@ -132,12 +172,19 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
     """Run one stage, unless it is done; write down what came of it."""
     done = read_stages(context.workdir)
     facts = _settings_of(context.settings, name)
-    if name in done and done[name]["settings"] == facts and (name in MEASURES or context.directory(name).exists()):
+    if (
+        name in done
+        and done[name]["settings"] == facts
+        and (name in MEASURES or context.directory(name).exists())
+    ):
         console.print(Text.assemble((name, "bold"), ": done before"))
         return 0
     for needed in STAGES[name].needs:
         if needed not in done:
-            raise ValueError(f"stage {name} needs stage {needed}, which has not been run in {context.workdir}: name it in --stages, too")
+            raise ValueError(
+                f"stage {name} needs stage {needed}, which has not been run in "
+                f"{context.workdir}: name it in --stages, too"
+            )
     console.print(Text.assemble("\n", (name, "bold"), f"  {STAGES[name].title}"))
     started = time.monotonic()
     try:
@@ -156,7 +203,14 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
 
 def _settings_of(settings: AlphaGoConfig, name: str) -> Any:
     """Return the settings that decide what a stage makes."""
-    own = {"value-data": "value_data", "rl-match": "matches", "mixing": "matches", "second-pass": "reinforce", "planes": "policy", "filters": "policy"}
+    own = {
+        "value-data": "value_data",
+        "rl-match": "matches",
+        "mixing": "matches",
+        "second-pass": "reinforce",
+        "planes": "policy",
+        "filters": "policy",
+    }
     section = own.get(name, name)
     facts = {"game": settings.game, "network": settings.network, "seed": settings.seed}
     if hasattr(settings, section):
@@ -165,10 +219,20 @@ def _settings_of(settings: AlphaGoConfig, name: str) -> Any:
         facts |= {"value": settings.value, "value_data": settings.value_data}
     if name == "filters":
         facts["filters"] = settings.filters
-    return {key: to_dict(value) if dataclasses.is_dataclass(value) else to_plain(value) for key, value in facts.items()}
+    return {
+        key: to_dict(value) if dataclasses.is_dataclass(value) else to_plain(value)
+        for key, value in facts.items()
+    }
 
 
-def _write_down(workdir: Path, name: str, facts: Any, outcome: Outcome, seconds: float, before: dict[str, Any] | None) -> None:
+def _write_down(
+    workdir: Path,
+    name: str,
+    facts: Any,
+    outcome: Outcome,
+    seconds: float,
+    before: dict[str, Any] | None,
+) -> None:
     spent = seconds + (before or {}).get("seconds", 0.0)
     entry = {
         "title": STAGES[name].title,
@@ -184,14 +248,18 @@ def _write_down(workdir: Path, name: str, facts: Any, outcome: Outcome, seconds:
     write_atomically(workdir / STAGES_FILE, json.dumps(stages, indent=2) + "\n")
 
 
-def _announce(experiment: AlphaGoExperiment, settings: AlphaGoConfig, workdir: Path, console: Console) -> None:
+def _announce(
+    experiment: AlphaGoExperiment, settings: AlphaGoConfig, workdir: Path, console: Console
+) -> None:
     """Say what will run, where, and what it would take."""
     console.print(Text.assemble((experiment.name, "bold"), f"  {experiment.title}"))
     console.print(f"devices: {describe_devices()}; working directory: {workdir}")
     seconds = alphago_flops(settings) / device_flops()
     if seconds >= LIFETIME_SECONDS:
         console.print(
-            f"All stages would take about {format_duration(seconds)} on this machine, by the arithmetic of the networks alone. They start all the same, and can be "
-            f"stopped and continued at any time. To see them come to an end here: python -m azero.experiments.alphago9 --config configs/alphago9_hour.toml",
+            f"All stages would take about {format_duration(seconds)} on this machine, by "
+            f"the arithmetic of the networks alone. They start all the same, and can be "
+            f"stopped and continued at any time. To see them come to an end here: python "
+            f"-m azero.experiments.alphago9 --config configs/alphago9_hour.toml",
             style="yellow",
         )

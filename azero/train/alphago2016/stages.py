@@ -1,4 +1,5 @@
-"""The stages of AlphaGo of 2016 that make its networks, each one a run or a data set in a directory of its own."""
+"""The stages of AlphaGo of 2016 that make its networks, each one a run or a data set in a directory
+of its own."""
 
 from __future__ import annotations
 
@@ -74,17 +75,25 @@ class StageContext:
           ValueError: there is none.
         """
         if self.records is None:
-            raise ValueError(f"there are no records in {self.workdir}: --data names a data set (azero data import), or files of records")
+            raise ValueError(
+                f"there are no records in {self.workdir}: --data names a data set (azero "
+                f"data import), or files of records"
+            )
         return self.records
 
     def learn(self, stage: str, config: Config, data: Path) -> Outcome:
         """Let a network learn from a data set, in the directory of a stage."""
         make_stage = functools.partial(make_supervised_stage, data)
-        return Outcome(run_stage(self.name, config, self.directory(stage), make_stage, self.console))
+        return Outcome(
+            run_stage(self.name, config, self.directory(stage), make_stage, self.console)
+        )
 
 
-def prepare_data(settings: AlphaGoConfig, workdir: Path, data: Path | None, console: Console) -> Path | None:
-    """Return the data set to learn from: the given one, or records imported into the working directory, or what was imported before.
+def prepare_data(
+    settings: AlphaGoConfig, workdir: Path, data: Path | None, console: Console
+) -> Path | None:
+    """Return the data set to learn from: the given one, or records imported into the working
+    directory, or what was imported before.
 
     Raises:
       ValueError: not one game can be imported, or the data set is of another board.
@@ -97,8 +106,14 @@ def prepare_data(settings: AlphaGoConfig, workdir: Path, data: Path | None, cons
         filters = Filters(size=game.size, suicide=game.suicide, superko=game.superko)
         run_import(ImportRequest((data,), own, filters), console)
         data = own
-    if data is not None and (shape := Dataset.open(data).filters.board_shape) != (settings.game.size[0], settings.game.size[-1]):
-        raise ValueError(f"{data} holds games on {shape[0]}x{shape[1]}; the experiment is of {settings.game.size[0]}x{settings.game.size[-1]}")
+    if data is not None and (shape := Dataset.open(data).filters.board_shape) != (
+        settings.game.size[0],
+        settings.game.size[-1],
+    ):
+        raise ValueError(
+            f"{data} holds games on {shape[0]}x{shape[1]}; the experiment is of "
+            f"{settings.game.size[0]}x{settings.game.size[-1]}"
+        )
     return data
 
 
@@ -126,15 +141,28 @@ def build_reinforce(context: StageContext) -> Outcome:
 
 
 def reinforce_in(context: StageContext, stage: str, value: Path | None) -> Outcome:
-    """Improve the policy in the directory of a stage; `value` is the directory of the value network that is the baseline, None is a baseline of 0."""
-    config, directory, settings = stage_config(context.settings, "reinforce"), context.directory(stage), context.settings.reinforce
-    config = dataclasses.replace(config, run=dataclasses.replace(config.run, seed=stage_seed(context.settings.seed, stage)))
-    make_stage = functools.partial(make_reinforce_stage, context.directory("policy"), settings.pool_every, value)
+    """Improve the policy in the directory of a stage; `value` is the directory of the value network
+    that is the baseline, None is a baseline of 0."""
+    config, directory, settings = (
+        stage_config(context.settings, "reinforce"),
+        context.directory(stage),
+        context.settings.reinforce,
+    )
+    config = dataclasses.replace(
+        config, run=dataclasses.replace(config.run, seed=stage_seed(context.settings.seed, stage))
+    )
+    make_stage = functools.partial(
+        make_reinforce_stage, context.directory("policy"), settings.pool_every, value
+    )
     status = run_stage(context.name, config, directory, make_stage, context.console)
     score = _last(directory, "score")
     games = f"{settings.iterations:,} mini-batches of {settings.num_games} games"
     return Outcome(
-        status, [claim("reinforce size", games)], [] if score is None else [f"score of the last mini-batch against its opponent: {100 * score:.0f}%"]
+        status,
+        [claim("reinforce size", games)],
+        []
+        if score is None
+        else [f"score of the last mini-batch against its opponent: {100 * score:.0f}%"],
     )
 
 
@@ -151,31 +179,62 @@ def make_positions(context: StageContext, stage: str, which: Literal["one", "all
     maker = ValueGames(settings, which, first, second, mesh_lib.make_mesh())
     fractions = Fractions(validation=1 / _SPLIT_EVERY, test=1 / _SPLIT_EVERY)
     game = context.settings.game
-    dataset = Dataset.create(directory, Filters(size=game.size, superko=game.superko, suicide=game.suicide), fractions, maker.rows_per_position)
-    done = sum(shard.positions for split in SPLITS for shard in dataset.shards(split)) // maker.rows_per_position
+    dataset = Dataset.create(
+        directory,
+        Filters(size=game.size, superko=game.superko, suicide=game.suicide),
+        fractions,
+        maker.rows_per_position,
+    )
+    done = (
+        sum(shard.positions for split in SPLITS for shard in dataset.shards(split))
+        // maker.rows_per_position
+    )
     number, played, positions = len(dataset.shards("train")), 0, done
-    with stop_on_signals(directory) as stop, Progress(settings.positions, min(done, settings.positions), context.console, unit="position") as progress:
+    with (
+        stop_on_signals(directory) as stop,
+        Progress(
+            settings.positions, min(done, settings.positions), context.console, unit="position"
+        ) as progress,
+    ):
         while positions < settings.positions:
             stop.doing = f"shard {number} of games"
-            with progress.working("games of self-play" if played else "games of self-play (compiling at first)"):
+            with progress.working(
+                "games of self-play" if played else "games of self-play (compiling at first)"
+            ):
                 made = maker.make(number, settings.positions - positions)
                 _keep(dataset, made, number)
-            number, played, positions = number + 1, played + made.played, positions + len(made.rows) // maker.rows_per_position
+            number, played, positions = (
+                number + 1,
+                played + made.played,
+                positions + len(made.rows) // maker.rows_per_position,
+            )
             progress.update({"iteration": min(positions, settings.positions), "games": played})
             if stop.is_set:
                 return Outcome(EXIT_INTERRUPTED)
     games = sum(shard.games for split in SPLITS for shard in dataset.shards(split))
-    return Outcome(rows=[claim(stage, f"{format_count(positions)} positions of {format_count(games)} games")])
+    return Outcome(
+        rows=[claim(stage, f"{format_count(positions)} positions of {format_count(games)} games")]
+    )
 
 
 def _keep(dataset: Dataset, made: MadeShard, number: int) -> None:
-    """Add the games of shard `number` to their splits; the last one, that for training, says that the shard is done."""
+    """Add the games of shard `number` to their splits; the last one, that for training, says that
+    the shard is done."""
     place = np.arange(len(made.games.length)) % _SPLIT_EVERY
-    for split, chosen in (("test", place == 1), ("validation", place == 2), ("train", (place == 0) | (place > 2))):
+    for split, chosen in (
+        ("test", place == 1),
+        ("validation", place == 2),
+        ("train", (place == 0) | (place > 2)),
+    ):
         if not chosen.any() or len(dataset.shards(split)) > number:
             continue
         games = select_games(made.games, chosen)
-        dataset.append(split, made.rows[np.repeat(chosen, made.games.length)], games, [f"self-play {game}" for game in games.number])
+        dataset.append(
+            split,
+            made.rows[np.repeat(chosen, made.games.length)],
+            games,
+            [f"self-play {game}" for game in games.number],
+        )
 
 
 def _player(directory: Path) -> SelfPlayer:
@@ -185,11 +244,15 @@ def _player(directory: Path) -> SelfPlayer:
 
 def build_value(context: StageContext) -> Outcome:
     """Learn the results of the positions."""
-    outcome = context.learn("value", stage_config(context.settings, "value"), context.directory("value-data"))
+    outcome = context.learn(
+        "value", stage_config(context.settings, "value"), context.directory("value-data")
+    )
     if outcome.status:
         return outcome
     error = _last(context.directory("value"), "held_out_value_error")
-    return dataclasses.replace(outcome, rows=[] if error is None else [claim("value error", f"{error:.3f} held out")])
+    return dataclasses.replace(
+        outcome, rows=[] if error is None else [claim("value error", f"{error:.3f} held out")]
+    )
 
 
 BUILDERS: dict[str, Callable[[StageContext], Outcome]] = {

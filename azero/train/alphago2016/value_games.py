@@ -1,8 +1,11 @@
-"""The positions that the value network of AlphaGo (2016) learns from: one of each game of self-play, or all of them for comparison.
+"""The positions that the value network of AlphaGo (2016) learns from: one of each game of
+self-play, or all of them for comparison.
 
-Source: AG16 methods, 'Value network: training'. U is drawn evenly from 1 to `last_random_move`; moves 1 to U - 1 are the supervised policy's, move U any legal
-one, the others the policy's of reinforcement learning; the position after move U is kept with the result. Games that are over by then give none. All positions
-of games of the latter policy alone are what the paper warns of: neighbours share their result, which is then learned by heart.
+Source: AG16 methods, 'Value network: training'. U is drawn evenly from 1 to `last_random_move`;
+moves 1 to U - 1 are the supervised policy's, move U any legal one, the others the policy's of
+reinforcement learning; the position after move U is kept with the result. Games that are over by
+then give none. All positions of games of the latter policy alone are what the paper warns of:
+neighbours share their result, which is then learned by heart.
 
 Every shard is a function of (seed, its number), so that production goes on where it was stopped.
 """
@@ -40,29 +43,40 @@ class ValueDataConfig:
     positions: int = 30_000_000
     """Positions to be made, those for validation and test included (AG16: over 30 million)."""
     last_random_move: int | None = None
-    """The largest U; None is AG16's 450 of a 19x19 board, in proportion to the points of this one."""
+    """The largest U; None is AG16's 450 of a 19x19 board, in proportion to the points of this
+    one."""
     num_games: int = 1024
     """Games played side by side over all devices (the paper does not say)."""
     games_per_shard: int = 8192
-    """Games whose U is drawn, and which are played and written, together: a multiple of num-games. The more, the less often both policies are asked."""
+    """Games whose U is drawn, and which are played and written, together: a multiple of num-games.
+    The more, the less often both policies are asked."""
     seed: int = 0
     """Of all draws."""
 
     def __post_init__(self) -> None:
         if self.num_games < 1 or self.games_per_shard % self.num_games or self.games_per_shard < 1:
-            raise ValueError(f"games-per-shard = {self.games_per_shard} is not a multiple of num-games = {self.num_games}")
+            raise ValueError(
+                f"games-per-shard = {self.games_per_shard} is not a multiple of num-games "
+                f"= {self.num_games}"
+            )
         if self.last_random_move is not None and self.last_random_move < 1:
             raise ValueError(f"last-random-move is at least 1, not {self.last_random_move}")
 
     def latest(self, num_points: int) -> int:
         """Return the largest U on a board of so many points."""
-        return self.last_random_move or max(1, round(PAPER_LAST_RANDOM_MOVE * num_points / PAPER_POINTS))
+        return self.last_random_move or max(
+            1, round(PAPER_LAST_RANDOM_MOVE * num_points / PAPER_POINTS)
+        )
 
 
 def draw_turns(settings: ValueDataConfig, num_points: int, number: int) -> HostArray:
     """Return U of all games of shard `number`, int32[games_per_shard], rising."""
     random = np.random.default_rng([settings.seed, number])
-    return np.sort(random.integers(1, settings.latest(num_points) + 1, settings.games_per_shard).astype(np.int32))
+    return np.sort(
+        random.integers(1, settings.latest(num_points) + 1, settings.games_per_shard).astype(
+            np.int32
+        )
+    )
 
 
 class SelfPlayer(NamedTuple):
@@ -84,7 +98,14 @@ class MadeShard(NamedTuple):
 class ValueGames:
     """The compiled games of two policies."""
 
-    def __init__(self, settings: ValueDataConfig, which: Literal["one", "all"], first: SelfPlayer, second: SelfPlayer, mesh: Mesh) -> None:
+    def __init__(
+        self,
+        settings: ValueDataConfig,
+        which: Literal["one", "all"],
+        first: SelfPlayer,
+        second: SelfPlayer,
+        mesh: Mesh,
+    ) -> None:
         """Build the programs; nothing is compiled yet.
 
         Args:
@@ -95,17 +116,33 @@ class ValueGames:
           mesh: the devices.
 
         Raises:
-          ValueError: the boards differ, a player is no policy network of 2016, or the games do not divide over the devices.
+          ValueError: the boards differ, a player is no policy network of 2016, or the games do not
+            divide over the devices.
         """
         mesh_lib.check_divides(settings.num_games, mesh, "value-data.num-games")
         self._settings, self._which = settings, which
         self.game = go_of(second.config)
         if go_of(first.config).board_shape != self.game.board_shape:
-            raise ValueError(f"the two policies know boards of {go_of(first.config).board_shape} and {self.game.board_shape}")
-        (search, self._first), (other, self._second) = (_sampler(player, mesh) for player in (first, second))
+            raise ValueError(
+                f"the two policies know boards of {go_of(first.config).board_shape} and "
+                f"{self.game.board_shape}"
+            )
+        (search, self._first), (other, self._second) = (
+            _sampler(player, mesh) for player in (first, second)
+        )
         game = cast(Game, self.game)
-        self._play_one = make_decorrelated_games(game, search, other, functools.partial(random_points, self.game), mesh)
-        self._match = make_match(game, other, other, settings.num_games, temperature_moves=game.max_moves, moves_per_chunk=16, mesh=mesh)
+        self._play_one = make_decorrelated_games(
+            game, search, other, functools.partial(random_points, self.game), mesh
+        )
+        self._match = make_match(
+            game,
+            other,
+            other,
+            settings.num_games,
+            temperature_moves=game.max_moves,
+            moves_per_chunk=16,
+            mesh=mesh,
+        )
         self._trace = make_tracer(game, functools.partial(sensible_moves, self.game), mesh)
 
     @property
@@ -114,18 +151,30 @@ class ValueGames:
         return self.game.num_frames if self._which == "one" else 1
 
     def make(self, number: int, most_positions: int) -> MadeShard:
-        """Play the games of shard `number`; of whole games only as many as `most_positions` need are played, at least one batch."""
-        return self._make_one(number) if self._which == "one" else self._make_all(number, most_positions)
+        """Play the games of shard `number`; of whole games only as many as `most_positions` need
+        are played, at least one batch."""
+        return (
+            self._make_one(number)
+            if self._which == "one"
+            else self._make_all(number, most_positions)
+        )
 
     def _key(self, number: int, batch: int) -> jax.Array:
-        return jax.random.fold_in(jax.random.fold_in(jax.random.key(self._settings.seed), number), batch)
+        return jax.random.fold_in(
+            jax.random.fold_in(jax.random.key(self._settings.seed), number), batch
+        )
 
     def _make_one(self, number: int) -> MadeShard:
-        size, turns = self._settings.num_games, draw_turns(self._settings, self.game.num_points, number)
+        size, turns = (
+            self._settings.num_games,
+            draw_turns(self._settings, self.game.num_points, number),
+        )
         parts: list[Decorrelated] = []
         for batch in range(len(turns) // size):
             part = slice(batch * size, (batch + 1) * size)
-            parts.append(self._play_one(self._first, self._second, turns[part], self._key(number, batch)))
+            parts.append(
+                self._play_one(self._first, self._second, turns[part], self._key(number, batch))
+            )
         games = Decorrelated(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         return MadeShard(*pack_decorrelated(games, number * len(turns)), played=len(turns))
 
@@ -136,18 +185,27 @@ class ValueGames:
         for batch in range(self._settings.games_per_shard // size):
             games = self._match(self._second, self._second, self._key(number, batch))
             rewards = np.where(games.a_moves_first, games.rewards, -games.rewards)
-            parts.append(pack_whole(self._trace(games.actions), games.actions, rewards, first + batch * size))
+            parts.append(
+                pack_whole(self._trace(games.actions), games.actions, rewards, first + batch * size)
+            )
             positions += len(parts[-1][0])
             if positions >= most_positions:
                 break
         rows, packed = zip(*parts, strict=True)
-        return MadeShard(np.concatenate(rows), Games(*(np.concatenate(column) for column in zip(*packed, strict=True))), played=len(parts) * size)
+        return MadeShard(
+            np.concatenate(rows),
+            Games(*(np.concatenate(column) for column in zip(*packed, strict=True))),
+            played=len(parts) * size,
+        )
 
 
 def _sampler(player: SelfPlayer, mesh: Mesh) -> tuple[SearchFn, PyTree]:
     """Return a policy's own choice as a search, and its parameters on every device."""
     if player.config.network.name != "policy2016":
-        raise ValueError(f"games for the value network are played by policy networks of 2016, not by a network {player.config.network.name}")
+        raise ValueError(
+            f"games for the value network are played by policy networks of 2016, not by a "
+            f"network {player.config.network.name}"
+        )
     game = go_of(player.config)
     network = player.config.network.build(game)
     params = jax.jit(network.fold, out_shardings=mesh_lib.replicated(mesh))(player.variables)

@@ -1,11 +1,14 @@
-"""The loop with self-play and matches elsewhere: AlphaGo Zero's three parts side by side (AGZ methods, 'Self-play training pipeline').
+"""The loop with self-play and matches elsewhere: AlphaGo Zero's three parts side by side (AGZ
+methods, 'Self-play training pipeline').
 
-Workers play and send whole games; the learner takes them into the run's replay, learns, and lets the workers have its player; a match is played by a worker
-while learning goes on. What carries games, players and results between them is a `WorkerPool`, of which nothing is known here: Ray's is in
-`azero.train.cluster.ray`.
+Workers play and send whole games; the learner takes them into the run's replay, learns, and lets
+the workers have its player; a match is played by a worker while learning goes on. What carries
+games, players and results between them is a `WorkerPool`, of which nothing is known here: Ray's is
+in `azero.train.cluster.ray`.
 
-An iteration is what it is in the one program: as many new positions, then as many steps. So how much is learned from a position, and when, does not depend on
-how fast workers are or how many of them there are; only the age of the networks that played does, and that is recorded with every game.
+An iteration is what it is in the one program: as many new positions, then as many steps. So how
+much is learned from a position, and when, does not depend on how fast workers are or how many of
+them there are; only the age of the networks that played does, and that is recorded with every game.
 """
 
 from __future__ import annotations
@@ -32,18 +35,21 @@ from azero.train.programs import WORKER, Programs
 from azero.types import PyTree
 
 PATIENCE_SECONDS = 1.0
-"""How long the learner waits for games before it looks whether it is to stop, and says how many workers there are."""
+"""How long the learner waits for games before it looks whether it is to stop, and says how many
+workers there are."""
 
 
 class WorkerPool(Protocol):
     """Workers, who come and go, as the learner sees them."""
 
     def publish(self, iteration: int, variables: PyTree, threshold: float) -> None:
-        """Let every dispatch that begins from now on play with `variables`, the player of `iteration`, and resign below `threshold`."""
+        """Let every dispatch that begins from now on play with `variables`, the player of
+        `iteration`, and resign below `threshold`."""
         ...
 
     def receive(self, timeout: float) -> Games | None:
-        """Return games that a worker has finished, oldest first; None where none came within `timeout` seconds.
+        """Return games that a worker has finished, oldest first; None where none came within
+        `timeout` seconds.
 
         Raises:
           ValueError: no worker can play; the reason is given.
@@ -51,11 +57,13 @@ class WorkerPool(Protocol):
         ...
 
     def start_match(self, challenge: Challenge) -> None:
-        """Let a worker play a match, as soon as one is free; another one if that is lost. One match at a time."""
+        """Let a worker play a match, as soon as one is free; another one if that is lost. One match
+        at a time."""
         ...
 
     def receive_result(self, timeout: float) -> MatchResult | None:
-        """Return the result of the match, for the current player; None where it has not ended within `timeout` seconds.
+        """Return the result of the match, for the current player; None where it has not ended
+        within `timeout` seconds.
 
         Raises:
           ValueError: no worker can play; the reason is given.
@@ -72,7 +80,8 @@ class WorkerPool(Protocol):
 
 
 class Worker:
-    """Games of its own on the devices of its process, and matches. Its unfinished games are in it alone."""
+    """Games of its own on the devices of its process, and matches. Its unfinished games are in it
+    alone."""
 
     def __init__(self, config: Config, starts: PyTree, platform: str, iteration: int, number: int):
         """Begin `selfplay.num_games` games.
@@ -80,7 +89,8 @@ class Worker:
         Args:
           config: all settings of the run.
           starts: states[P] that games begin with, or None.
-          platform: JAX's name for the learner's kind of device, for which the network's settings were chosen.
+          platform: JAX's name for the learner's kind of device, for which the network's settings
+            were chosen.
           iteration: iterations that the run has done.
           number: of the worker; with `iteration` it makes the random draws its own.
 
@@ -91,7 +101,9 @@ class Worker:
         self._programs = Programs(_fit_to_devices(config, platform), mesh)
         self._starts = None if starts is None else jax.device_put(starts, mesh_lib.replicated(mesh))
         root = jax.random.fold_in(jax.random.key(config.run.seed), WORKER)
-        games_key, self._key = jax.random.split(jax.random.fold_in(jax.random.fold_in(root, iteration), number))
+        games_key, self._key = jax.random.split(
+            jax.random.fold_in(jax.random.fold_in(root, iteration), number)
+        )
         self._carry = self._programs.selfplay.init(games_key, self._starts)
         self._assembler = Assembler(config.selfplay.num_games)
         self._dispatches = 0
@@ -99,16 +111,20 @@ class Worker:
         self._params: PyTree = None
 
     def play(self, iteration: int, variables: PyTree, threshold: float) -> Games:
-        """Play one dispatch of all games with the player of `iteration`; return the games that ended in it."""
+        """Play one dispatch of all games with the player of `iteration`; return the games that
+        ended in it."""
         if iteration != self._iteration:
             self._params, self._iteration = self._programs.fold(variables), iteration
         key = jax.random.fold_in(self._key, self._dispatches)
         self._dispatches += 1
-        self._carry, chunk = self._programs.selfplay.play(self._params, self._carry, key, jnp.float32(threshold), self._starts)
+        self._carry, chunk = self._programs.selfplay.play(
+            self._params, self._carry, key, jnp.float32(threshold), self._starts
+        )
         return self._assembler.add(to_host(chunk), iteration)
 
     def match(self, iteration: int, current: PyTree, opponent: PyTree) -> MatchResult:
-        """Play the match that is due after `iteration` iterations; return the result of the current player."""
+        """Play the match that is due after `iteration` iterations; return the result of the current
+        player."""
         return self._programs.match(current, opponent, iteration)
 
 
@@ -129,7 +145,8 @@ class Elastic:
         self._collected = time.monotonic()
 
     def iterate(self, state: RunState) -> Iterator[Event]:
-        """Run one iteration on `state`, in place. The state is whole, and may be saved, when `IterationDone` has come."""
+        """Run one iteration on `state`, in place. The state is whole, and may be saved, when
+        `IterationDone` has come."""
         tally = Tally()
         before, started = self._collected, time.monotonic()
         new_positions = yield from self._collect(state, tally)
@@ -137,15 +154,19 @@ class Elastic:
         wait = yield from self._loop.learn(state, self._loop.learning_steps(state, new_positions))
         learned = time.monotonic()
         yield from self._evaluate(state)
-        # Workers play all the time: what came in is of the time since the last games came. The learner waits for games, too.
-        done = self._loop.finish(state, tally, collected - before, learned - collected, wait + collected - started)
+        # Workers play all the time: what came in is of the time since the last games came. The
+        # learner waits for games, too.
+        done = self._loop.finish(
+            state, tally, collected - before, learned - collected, wait + collected - started
+        )
         yield dataclasses.replace(done, warnings=done.warnings + self._pool.take_messages())
 
     def _collect(self, state: RunState, tally: Tally) -> Generator[Event, None, int]:
-        """Take in games until they hold an iteration's positions; returns how many of these positions are this iteration's.
+        """Take in games until they hold an iteration's positions; returns how many of these
+        positions are this iteration's.
 
-        What goes beyond an iteration's positions is counted for the next one. Positions of unfinished games count when their game has come, so that games lost
-        with a worker never do.
+        What goes beyond an iteration's positions is counted for the next one. Positions of
+        unfinished games count when their game has come, so that games lost with a worker never do.
         """
         threshold = state.resign.threshold if self._loop.config.selfplay.resign else NEVER
         self._pool.publish(state.player_iteration, state.player, threshold)
@@ -165,7 +186,8 @@ class Elastic:
         return new_positions
 
     def _evaluate(self, state: RunState) -> Iterator[Event]:
-        """Start the match that is due, and take the result of the one before, which is waited for where the next is due or the run ends."""
+        """Start the match that is due, and take the result of the one before, which is waited for
+        where the next is due or the run ends."""
         is_due = self._loop.match_is_due(state)
         is_last = state.iteration + 1 == self._loop.config.run.iterations
         yield from self._settle(state, wait=is_last or is_due)
@@ -183,7 +205,9 @@ class Elastic:
         if self._challenge is None:
             return
         if wait:
-            yield Phase(f"match of iteration {self._challenge.iteration}, by {self._pool.describe()}")
+            yield Phase(
+                f"match of iteration {self._challenge.iteration}, by {self._pool.describe()}"
+            )
         result = self._pool.receive_result(0.0)
         while result is None and wait and not self._should_stop():
             result = self._pool.receive_result(PATIENCE_SECONDS)
@@ -193,7 +217,10 @@ class Elastic:
 
 
 def _fit_to_devices(config: Config, platform: str) -> Config:
-    """Return `config` with the network computed as suits the devices here, where these are of another kind than the learner's."""
+    """Return `config` with the network computed as suits the devices here, where these are of
+    another kind than the learner's."""
     if jax.default_backend() == platform or not isinstance(config.network, ConvolutionalConfig):
         return config
-    return dataclasses.replace(config, network=resolve(dataclasses.replace(config.network, convolution="auto")))
+    return dataclasses.replace(
+        config, network=resolve(dataclasses.replace(config.network, convolution="auto"))
+    )

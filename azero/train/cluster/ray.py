@@ -1,4 +1,5 @@
-"""Elastic self-play on Ray: workers as actors, wherever there is room for them. Ray is an extra: only this module and `workers` import it, and only --cluster them."""
+"""Elastic self-play on Ray: workers as actors, wherever there is room for them. Ray is an extra:
+only this module and `workers` import it, and only --cluster them."""
 
 from __future__ import annotations
 
@@ -36,15 +37,19 @@ AUTO = "auto"
 _ANSWER_SECONDS = 10.0
 """How long a cluster's head may take to answer."""
 _OBJECT_STORE_BYTES = 1 << 30
-"""Shared memory of a Ray that is started here: some copies of the largest network (AGZ's 40 blocks: 190 MB) and the games under way; touched only as used."""
+"""Shared memory of a Ray that is started here: some copies of the largest network (AGZ's 40 blocks:
+190 MB) and the games under way; touched only as used."""
 _SHARE_OF_GPU = 0.9
-"""Of its part of a GPU, what a worker takes at once; the rest is for CUDA itself (JAX takes 0.75 of a whole one)."""
+"""Of its part of a GPU, what a worker takes at once; the rest is for CUDA itself (JAX takes 0.75 of
+a whole one)."""
 
 
 class Host:
     """A worker in an actor's process."""
 
-    def __init__(self, config: Config, starts: PyTree, platform: str, iteration: int, number: int) -> None:
+    def __init__(
+        self, config: Config, starts: PyTree, platform: str, iteration: int, number: int
+    ) -> None:
         """See `Worker`."""
         use_compilation_cache()
         self._worker = Worker(config, starts, platform, iteration, number)
@@ -52,7 +57,10 @@ class Host:
     def describe(self) -> str:
         """Return where the worker is; with it comes that it is ready."""
         devices = jax.devices()
-        return f"{socket.gethostname()}, process {os.getpid()}, {len(devices)} x {devices[0].device_kind}"
+        return (
+            f"{socket.gethostname()}, process {os.getpid()}, {len(devices)} x "
+            f"{devices[0].device_kind}"
+        )
 
     def play(self, iteration: int, variables: PyTree, threshold: float) -> Games:
         """See `Worker.play`."""
@@ -65,24 +73,35 @@ class Host:
 
 @contextlib.contextmanager
 def open_cluster(options: ClusterOptions) -> Iterator[WorkerBackend]:
-    """Connect to Ray, or start it here; yield how iterations are run with its workers. Call it before anything touches a device.
+    """Connect to Ray, or start it here; yield how iterations are run with its workers. Call it
+    before anything touches a device.
 
     Raises:
       ValueError: there is no Ray at the address, or no such GPUs for the learner.
     """
     address = options.cluster or LOCAL
-    with working("starting Ray" if address == LOCAL else f"connecting to Ray at {address}", make_console()):
+    with working(
+        "starting Ray" if address == LOCAL else f"connecting to Ray at {address}", make_console()
+    ):
         _connect(address, options.cluster_without_token)
 
     @contextlib.contextmanager
-    def start_workers(loop: Loop, state: RunState, stop: StopRequest) -> Iterator[Iterate[RunState]]:
-        pool = RayWorkerPool(_worker_starter(options, loop, state.iteration), options.workers, max_waiting=loop.positions_per_iteration)
+    def start_workers(
+        loop: Loop, state: RunState, stop: StopRequest
+    ) -> Iterator[Iterate[RunState]]:
+        pool = RayWorkerPool(
+            _worker_starter(options, loop, state.iteration),
+            options.workers,
+            max_waiting=loop.positions_per_iteration,
+        )
         with contextlib.closing(pool):
             yield Elastic(loop, pool, lambda: stop.is_set).iterate
 
     try:
         if options.learner_gpus:
-            reserved = _reserve_gpus(options.learner_gpus)  # the GPUs are the learner's for as long as this actor is referred to
+            reserved = _reserve_gpus(
+                options.learner_gpus
+            )  # the GPUs are the learner's for as long as this actor is referred to
             os.environ["CUDA_VISIBLE_DEVICES"] = ray.get(reserved.gpus.remote())
         yield start_workers
     finally:
@@ -92,26 +111,32 @@ def open_cluster(options: ClusterOptions) -> Iterator[WorkerBackend]:
 def _connect(address: str, takes_any: bool) -> None:
     if address.startswith("ray://"):
         raise ValueError(
-            f"--cluster {address}: the learner is no client of a cluster but part of it, or it would lose all workers with the connection; "
+            f"--cluster {address}: the learner is no client of a cluster but part of it, "
+            f"or it would lose all workers with the connection; "
             "give the command on one of the cluster's machines, with --cluster auto"
         )
     has_token = os.environ.get("RAY_AUTH_MODE") == "token"
     if address == LOCAL and not has_token:
         raise ValueError(
-            "--cluster ray: Ray was imported before, without a token, so its ports would be open to everybody; start the run in a process of its own"
+            "--cluster ray: Ray was imported before, without a token, so its ports would "
+            "be open to everybody; start the run in a process of its own"
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a Ray started here reports to nobody
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if address == LOCAL:
-            ray.init("local", include_dashboard=False, object_store_memory=_OBJECT_STORE_BYTES, **quiet)
+            ray.init(
+                "local", include_dashboard=False, object_store_memory=_OBJECT_STORE_BYTES, **quiet
+            )
         else:
             if address != AUTO:
                 _check_answers(address)
             if not (has_token or takes_any):
                 raise ValueError(
-                    "whoever reaches the ports of a Ray without a token may run any program on its machines; start every part of it, and this, with "
-                    "RAY_AUTH_MODE=token and one RAY_AUTH_TOKEN, or, where nobody else is on the network, add --cluster-without-token"
+                    "whoever reaches the ports of a Ray without a token may run any "
+                    "program on its machines; start every part of it, and this, with "
+                    "RAY_AUTH_MODE=token and one RAY_AUTH_TOKEN, or, where nobody else is "
+                    "on the network, add --cluster-without-token"
                 )
             ray.init(address, **quiet)
     except (OSError, RuntimeError, ValueError, RayError) as error:
@@ -119,10 +144,14 @@ def _connect(address: str, takes_any: bool) -> None:
 
 
 def _check_answers(address: str) -> None:
-    """Raise ValueError or OSError unless something answers at HOST:PORT: Ray itself tries for minutes."""
+    """Raise ValueError or OSError unless something answers at HOST:PORT: Ray itself tries for
+    minutes."""
     host, _, port = address.rpartition(":")
     if not port.isdecimal():
-        raise ValueError(f"an address is HOST:PORT, or {AUTO} on a machine of the cluster; {LOCAL} starts Ray here")
+        raise ValueError(
+            f"an address is HOST:PORT, or {AUTO} on a machine of the cluster; {LOCAL} "
+            f"starts Ray here"
+        )
     socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
 
 
@@ -145,14 +174,20 @@ def _reserve_gpus(count: int) -> Any:
     if there < count:
         raise ValueError(f"--learner-gpus {count}: Ray has {there:g} GPUs on this machine")
     here = NodeAffinitySchedulingStrategy(node, soft=False)
-    return ray.remote(GpuHolder).options(num_cpus=0, num_gpus=count, scheduling_strategy=here).remote()
+    return (
+        ray.remote(GpuHolder).options(num_cpus=0, num_gpus=count, scheduling_strategy=here).remote()
+    )
 
 
 def _worker_starter(options: ClusterOptions, loop: Loop, iteration: int) -> Callable[[int], Any]:
     """Return what makes the actor of a worker of a given number."""
     resources = {"TPU": options.worker_tpus} if options.worker_tpus else None
     actor = ray.remote(Host).options(
-        num_cpus=options.worker_cpus, num_gpus=options.worker_gpus, resources=resources, max_restarts=0, runtime_env={"env_vars": _environment(options)}
+        num_cpus=options.worker_cpus,
+        num_gpus=options.worker_gpus,
+        resources=resources,
+        max_restarts=0,
+        runtime_env={"env_vars": _environment(options)},
     )
     config, starts = ray.put(loop.config), ray.put(jax.device_get(loop.starts))
     return lambda number: actor.remote(config, starts, jax.default_backend(), iteration, number)
@@ -160,7 +195,9 @@ def _worker_starter(options: ClusterOptions, loop: Loop, iteration: int) -> Call
 
 def _environment(options: ClusterOptions) -> dict[str, str]:
     """Return the environment of a worker's process: the devices that are its own, and no others."""
-    environment = {"JAX_NUM_CPU_DEVICES": str(1 << (options.worker_cpus.bit_length() - 1))}  # a power of two, by which games divide
+    environment = {
+        "JAX_NUM_CPU_DEVICES": str(1 << (options.worker_cpus.bit_length() - 1))
+    }  # a power of two, by which games divide
     if not options.worker_gpus and not options.worker_tpus:
         environment["JAX_PLATFORMS"] = "cpu"
     if 0 < options.worker_gpus < 1:

@@ -1,4 +1,5 @@
-"""The workers of an elastic run as Ray's actors: started, given work, and replaced when they are lost."""
+"""The workers of an elastic run as Ray's actors: started, given work, and replaced when they are
+lost."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from azero.train.loop import Challenge
 from azero.types import PyTree
 
 _LOST_IN_A_ROW = 3
-"""For each place of a worker, how many may be lost one after another without a game from any: a machine that was taken away is one, a crash at every start is more."""
+"""For each place of a worker, how many may be lost one after another without a game from any: a
+machine that was taken away is one, a crash at every start is more."""
 _WAIT_SECONDS = 0.2
 """How long the pool waits for a result before it looks for other things to do."""
 
@@ -43,7 +45,8 @@ class _Task:
 
 
 class RayWorkerPool:
-    """`azero.train.cluster.elastic.WorkerPool` on Ray. One thread of its own hands out dispatches and takes what comes back."""
+    """`azero.train.cluster.elastic.WorkerPool` on Ray. One thread of its own hands out dispatches
+    and takes what comes back."""
 
     def __init__(self, start_worker: Callable[[int], Any], size: int, max_waiting: int) -> None:
         """Ask for workers.
@@ -77,14 +80,16 @@ class RayWorkerPool:
         self._thread.start()
 
     def publish(self, iteration: int, variables: PyTree, threshold: float) -> None:
-        """Let every dispatch that begins from now on play with `variables`, the player of `iteration`, and resign below `threshold`."""
+        """Let every dispatch that begins from now on play with `variables`, the player of
+        `iteration`, and resign below `threshold`."""
         if self._published is None or self._published[0] != iteration:
             self._published = (iteration, ray.put(jax.device_get(variables)))
         with self._changed:
             self._orders = (*self._published, threshold)
 
     def receive(self, timeout: float) -> Games | None:
-        """Return the games of the oldest dispatch that waits; None where none came within `timeout` seconds.
+        """Return the games of the oldest dispatch that waits; None where none came within `timeout`
+        seconds.
 
         Raises:
           ValueError: no worker can play; the reason is given.
@@ -100,12 +105,16 @@ class RayWorkerPool:
 
     def start_match(self, challenge: Challenge) -> None:
         """Let a worker play a match, as soon as one is free; another one if that is lost."""
-        current, opponent = (ray.put(jax.device_get(variables)) for variables in (challenge.current, challenge.opponent))
+        current, opponent = (
+            ray.put(jax.device_get(variables))
+            for variables in (challenge.current, challenge.opponent)
+        )
         with self._changed:
             self._match, self._result = (challenge.iteration, current, opponent), None
 
     def receive_result(self, timeout: float) -> MatchResult | None:
-        """Return the result of the match, for the current player; None where it has not ended within `timeout` seconds.
+        """Return the result of the match, for the current player; None where it has not ended
+        within `timeout` seconds.
 
         Raises:
           ValueError: no worker can play; the reason is given.
@@ -139,7 +148,8 @@ class RayWorkerPool:
             raise ValueError(f"self-play has ended: {last_line(self._failure)}") from self._failure
 
     def _run(self) -> None:
-        """Keep the workers at work until the pool is closed; what goes wrong here is raised where the learner next asks."""
+        """Keep the workers at work until the pool is closed; what goes wrong here is raised where
+        the learner next asks."""
         try:
             while not self._closing.is_set():
                 while len(self._workers) < self._size:
@@ -159,8 +169,13 @@ class RayWorkerPool:
         self._tasks[worker.actor.describe.remote()] = _Task(worker, "start")
 
     def _give_work(self, worker: _WorkerHandle) -> bool:
-        """Give an idle worker what there is to do; return whether there was something. Matches stay with the worker that has compiled them."""
-        if self._match is not None and self._evaluator in (None, worker.number) and not self._in_match():
+        """Give an idle worker what there is to do; return whether there was something. Matches stay
+        with the worker that has compiled them."""
+        if (
+            self._match is not None
+            and self._evaluator in (None, worker.number)
+            and not self._in_match()
+        ):
             self._evaluator = worker.number
             self._tasks[worker.actor.match.remote(*self._match)] = _Task(worker, "match")
             return True
@@ -173,7 +188,11 @@ class RayWorkerPool:
         return any(task.kind == "match" for task in self._tasks.values())
 
     def _take_results(self) -> None:
-        ready, _ = ray.wait(list(self._tasks), num_returns=1, timeout=_WAIT_SECONDS) if self._tasks else ([], [])
+        ready, _ = (
+            ray.wait(list(self._tasks), num_returns=1, timeout=_WAIT_SECONDS)
+            if self._tasks
+            else ([], [])
+        )
         if not self._tasks:
             self._closing.wait(_WAIT_SECONDS)
         for reference in ready:
@@ -181,7 +200,8 @@ class RayWorkerPool:
             try:
                 result = ray.get(reference)
             except (RayTaskError, RuntimeEnvSetupError):
-                raise  # an error of the program or of its installation: another worker would meet it, too
+                # an error of the program or of its installation: another worker would meet it, too
+                raise
             except RayError as error:
                 if isinstance(error, RayActorError) and error.actor_init_failed:
                     raise
@@ -212,15 +232,20 @@ class RayWorkerPool:
             self._evaluator = None
         with self._changed:
             self._messages.append(
-                f"worker {worker.number} was lost with its unfinished games ({worker.place or 'before it was ready'}); another one is asked for"
+                f"worker {worker.number} was lost with its unfinished games "
+                f"({worker.place or 'before it was ready'}); another one is asked for"
             )
         self._lost_in_a_row += 1
         if self._lost_in_a_row > _LOST_IN_A_ROW * self._size:
-            raise ValueError(f"{self._lost_in_a_row} workers in a row were lost before a game came from any; the last: {last_line(error)}")
+            raise ValueError(
+                f"{self._lost_in_a_row} workers in a row were lost before a game came "
+                f"from any; the last: {last_line(error)}"
+            )
 
 
 def last_line(error: BaseException) -> str:
-    """Return what went wrong as one line: the cause of an error that Ray carries over, which is the last line of its text."""
+    """Return what went wrong as one line: the cause of an error that Ray carries over, which is the
+    last line of its text."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
 

@@ -1,6 +1,8 @@
-"""A GTP client written from the protocol's pages alone (GTP 2 draft 2; KataGo's GTP_Extensions.md; Leela Zero's lz-analyze): it shares no code with azero.
+"""A GTP client written from the protocol's pages alone (GTP 2 draft 2; KataGo's GTP_Extensions.md;
+Leela Zero's lz-analyze): it shares no code with azero.
 
-It is strict: whatever the engine prints that is not an answer of the form the pages prescribe is a `ProtocolError`.
+It is strict: whatever the engine prints that is not an answer of the form the pages prescribe is a
+`ProtocolError`.
 """
 
 import contextlib
@@ -22,14 +24,20 @@ class Refused(Exception):
 
 
 class Process:
-    """A program with pipes; its lines come through a queue, and its complaints are kept with the time at which they came."""
+    """A program with pipes; its lines come through a queue, and its complaints are kept with the
+    time at which they came."""
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
         self.started = time.monotonic()
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+        )
         self.complaints: list[tuple[float, str]] = []
         self._lines: queue.Queue[bytes | None] = queue.Queue()
-        self._threads = [threading.Thread(target=self._read, daemon=True), threading.Thread(target=self._listen, daemon=True)]
+        self._threads = [
+            threading.Thread(target=self._read, daemon=True),
+            threading.Thread(target=self._listen, daemon=True),
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -96,7 +104,8 @@ class GtpClient(Process):
         return text
 
     def analyze(self, command: str, reports: int, then: str) -> tuple[list[str], float]:
-        """Start an analysis, wait for some reports, and end it by another command; return the reports and how long the end took."""
+        """Start an analysis, wait for some reports, and end it by another command; return the
+        reports and how long the end took."""
         self._number += 1
         self.write(f"{self._number} {command}\n".encode())
         if self.line(60.0) != f"={self._number}":
@@ -114,7 +123,10 @@ class GtpClient(Process):
 
 VERTEX = r"(?:[A-HJ-Z]\d{1,2}|pass)"
 FLOAT = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
-LZ_INFO = re.compile(rf"info move ({VERTEX}) visits (\d+) winrate (\d+) prior (\d+) lcb (-?\d+) order (\d+) pv((?: {VERTEX})+)")
+LZ_INFO = re.compile(
+    rf"info move ({VERTEX}) visits (\d+) winrate (\d+) prior (\d+) lcb (-?\d+) order "
+    rf"(\d+) pv((?: {VERTEX})+)"
+)
 
 
 def parse_lz(line: str) -> list[dict[str, Any]]:
@@ -126,12 +138,15 @@ def parse_lz(line: str) -> list[dict[str, Any]]:
             raise ProtocolError(f"not of lz-analyze's form: {text!r}")
         vertex, *numbers, pv = match.groups()
         names = ("visits", "winrate", "prior", "lcb", "order")
-        moves.append({"move": vertex, "pv": pv.split(), **dict(zip(names, map(int, numbers), strict=True))})
+        moves.append(
+            {"move": vertex, "pv": pv.split(), **dict(zip(names, map(int, numbers), strict=True))}
+        )
     return moves
 
 
 def parse_kata(line: str) -> tuple[list[dict[str, Any]], dict[str, float]]:
-    """Read a line of kata-analyze as keys and values; lists follow `pv`. Return the moves and the root's figures."""
+    """Read a line of kata-analyze as keys and values; lists follow `pv`. Return the moves and the
+    root's figures."""
     moves: list[dict[str, Any]] = []
     root: dict[str, float] = {}
     for part in re.split(r" (?=info |rootInfo )", line):
@@ -143,9 +158,19 @@ def parse_kata(line: str) -> tuple[list[dict[str, Any]], dict[str, float]]:
         if kind == "rootInfo":
             root = {name: float(value) for name, value in values.items()}
             continue
-        if kind != "info" or not all(name == "move" or re.fullmatch(FLOAT, value) for name, value in values.items()):
+        if kind != "info" or not all(
+            name == "move" or re.fullmatch(FLOAT, value) for name, value in values.items()
+        ):
             raise ProtocolError(f"not of kata-analyze's form: {part!r}")
-        moves.append({"pv": pv, **{name: value if name == "move" else float(value) for name, value in values.items()}})
+        moves.append(
+            {
+                "pv": pv,
+                **{
+                    name: value if name == "move" else float(value)
+                    for name, value in values.items()
+                },
+            }
+        )
     return moves, root
 
 

@@ -1,4 +1,5 @@
-"""The GTP engine: a written dialogue, streams, noise, analysis that stops at once, and the tables of handicap stones."""
+"""The GTP engine: a written dialogue, streams, noise, analysis that stops at once, and the tables
+of handicap stones."""
 
 import io
 import os
@@ -32,40 +33,66 @@ def test_the_written_dialogue() -> None:
     assert len(exchanges) >= 150
     for exchange in exchanges:
         answer = engine.ask(exchange.raw)
-        assert exchange.fits(answer), f"line {exchange.line_number}: > {exchange.sent}\nexpected:\n{exchange.expected}\nanswered:\n{answer}"
+        assert exchange.fits(answer), (
+            f"line {exchange.line_number}: > "
+            f"{exchange.sent}\nexpected:\n{exchange.expected}\nanswered:\n{answer}"
+        )
     assert engine.engine.has_quit
 
 
 def test_the_dialogue_leaves_no_command_out() -> None:
     commands = InProcess(5).ask("list_commands").removeprefix("= ").split()
-    sent = {word for exchange in read_dialogue(HERE / "gtp_dialogue.txt") for word in exchange.sent.split()}
+    sent = {
+        word
+        for exchange in read_dialogue(HERE / "gtp_dialogue.txt")
+        for word in exchange.sent.split()
+    }
     assert set(commands) <= sent, set(commands) - sent
 
 
 def test_a_network_fits_one_board_and_says_which() -> None:
     engine = InProcess(5, any_shape=False)
     assert engine.ask("boardsize 19") == "? unacceptable size: the network plays 5x5 only\n\n"
-    assert engine.ask("rectangular_boardsize 5 6") == "? unacceptable size: the network plays 5x5 only\n\n"
+    assert (
+        engine.ask("rectangular_boardsize 5 6")
+        == "? unacceptable size: the network plays 5x5 only\n\n"
+    )
     assert engine.ask("boardsize 5") == "=\n\n"
 
 
 def test_a_line_of_a_megabyte_is_one_error() -> None:
-    said = _serve(b"name\n" + b"play b " + b"A" * 1_000_000 + b"\nversion\n" + b"\x00" * 1_000_000 + b"\nname")
-    assert said[0] == "= azero" and said[2].startswith("= 0.") and said[4] == "= azero" and len(said) == 5
+    said = _serve(
+        b"name\n" + b"play b " + b"A" * 1_000_000 + b"\nversion\n" + b"\x00" * 1_000_000 + b"\nname"
+    )
+    assert (
+        said[0] == "= azero"
+        and said[2].startswith("= 0.")
+        and said[4] == "= azero"
+        and len(said) == 5
+    )
     assert said[1] == said[3] == "? line too long: more than 65536 bytes"
 
 
 def _serve(text: bytes, **options) -> list[str]:
     """Return the answers of an engine that reads `text` to its end."""
     sink = io.BytesIO()
-    serve(lambda write, is_interrupted: _engine(write, is_interrupted, **options), io.BytesIO(text), sink)
+    serve(
+        lambda write, is_interrupted: _engine(write, is_interrupted, **options),
+        io.BytesIO(text),
+        sink,
+    )
     answers = sink.getvalue().decode().split("\n\n")
     assert answers.pop() == ""
     return answers
 
 
 def _engine(write, is_interrupted, **options) -> GtpEngine:
-    game = GoGame(lambda go: UniformThinker(go, **options), (5, 5), any_shape=True, is_interrupted=is_interrupted)
+    game = GoGame(
+        lambda go: UniformThinker(go, **options),
+        (5, 5),
+        any_shape=True,
+        is_interrupted=is_interrupted,
+    )
     return GtpEngine(game, Settings(visits=10), write)
 
 
@@ -76,14 +103,22 @@ def test_the_end_of_the_input_ends_the_engine_and_a_last_line_counts() -> None:
 
 
 def test_only_the_controller_can_end_an_analysis_and_it_ends_at_once() -> None:
-    """Through a real pipe, while the engine thinks: any line ends it, and the answer to that line follows."""
+    """Through a real pipe, while the engine thinks: any line ends it, and the answer to that line
+    follows."""
     into, source = os.pipe()
     drain, sink = os.pipe()
-    engine = threading.Thread(target=serve, args=(_engine, io.FileIO(into, "rb"), io.FileIO(sink, "wb")), daemon=True)
+    engine = threading.Thread(
+        target=serve, args=(_engine, io.FileIO(into, "rb"), io.FileIO(sink, "wb")), daemon=True
+    )
     engine.start()
     answers = os.fdopen(drain, "rb")
     try:
-        for line, expected in ((b"\n", None), (b"name\n", b"= azero\n"), (b"play b C3\n", b"=\n"), (b"nonsense\n", b"? unknown command\n")):
+        for line, expected in (
+            (b"\n", None),
+            (b"name\n", b"= azero\n"),
+            (b"play b C3\n", b"=\n"),
+            (b"nonsense\n", b"? unknown command\n"),
+        ):
             os.write(source, b"lz-analyze 1\n")
             assert answers.readline() == b"=\n"
             assert answers.readline().startswith(b"info move ")
@@ -111,7 +146,11 @@ def test_pondering_goes_on_until_input_comes() -> None:
             made.append(UniformThinker(go))
             return made[-1]
 
-        return GtpEngine(GoGame(thinker, (5, 5), is_interrupted=is_interrupted), Settings(visits=10, ponders=True), write)
+        return GtpEngine(
+            GoGame(thinker, (5, 5), is_interrupted=is_interrupted),
+            Settings(visits=10, ponders=True),
+            write,
+        )
 
     sink = io.BytesIO()
     engine = threading.Thread(target=serve, args=(make, io.FileIO(into, "rb"), sink), daemon=True)
@@ -140,9 +179,20 @@ def test_a_hopeless_engine_resigns_after_some_moves_of_its_own() -> None:
 def test_a_resignation_is_the_result_of_its_own_game_only(tmp_path) -> None:
     path = tmp_path / "game.sgf"
     path.write_text("(;GM[1]SZ[5];B[aa];W[bb])")
-    for line in ("clear_board", "set_position b C3 w D4", "set_free_handicap C3 D4", f"loadsgf {path}", "play w C3", "genmove w"):
+    for line in (
+        "clear_board",
+        "set_position b C3 w D4",
+        "set_free_handicap C3 D4",
+        f"loadsgf {path}",
+        "play w C3",
+        "genmove w",
+    ):
         engine = InProcess(5, value=-0.95)
-        for setting in ("kata-set-param resignConsecTurns 1", "genmove b", "kata-set-param allowResignation false"):
+        for setting in (
+            "kata-set-param resignConsecTurns 1",
+            "genmove b",
+            "kata-set-param allowResignation false",
+        ):
             engine.ask(setting)
         assert "RE[W+R]" in engine.ask("printsgf")
         assert engine.ask(line).startswith("=") and "RE[" not in engine.ask("printsgf"), line
@@ -150,7 +200,11 @@ def test_a_resignation_is_the_result_of_its_own_game_only(tmp_path) -> None:
 
 def test_a_clock_bounds_the_thinking() -> None:
     engine = InProcess(5)
-    for line in ("kata-set-param maxVisits unlimited", "kata-time_settings byo-yomi 0 0.5 3", "time_left b 0.5 3"):
+    for line in (
+        "kata-set-param maxVisits unlimited",
+        "kata-time_settings byo-yomi 0 0.5 3",
+        "time_left b 0.5 3",
+    ):
         assert engine.ask(line) == "=\n\n"
     began = time.monotonic()
     assert engine.ask("genmove b") == "= A5\n\n"
@@ -173,16 +227,34 @@ def test_the_thinker_keeps_its_tree_through_single_moves_alone() -> None:
 
 def test_a_game_is_saved_and_loaded(tmp_path) -> None:
     engine = InProcess(9)
-    for line in ("komi 0.5", "set_free_handicap C3 G7", "play w E5", "play b E4", "play w pass", "play w D4"):
+    for line in (
+        "komi 0.5",
+        "set_free_handicap C3 G7",
+        "play w E5",
+        "play b E4",
+        "play w pass",
+        "play w D4",
+    ):
         assert engine.ask(line) == "=\n\n"
     path = tmp_path / "a game.sgf"
     assert engine.ask(f"printsgf {path}") == "=\n\n"
     board, history = engine.ask("showboard"), engine.ask("move_history")
     other = InProcess(5)
     assert other.ask(f"loadsgf {path}") == "=\n\n"
-    assert other.ask("showboard") == board and other.ask("move_history") == history and other.ask("get_handicap") == "= 2\n\n"
-    assert other.ask(f"loadsgf {path} 2") == "=\n\n" and other.ask("move_history") == "= white E5\n\n"
-    for content in (b"", b"(;GM[1]SZ[9];B[aa];W[aa])", b"\xff\x00(;", b"(;GM[1]SZ[19];B[aa])(;SZ[9])"):
+    assert (
+        other.ask("showboard") == board
+        and other.ask("move_history") == history
+        and other.ask("get_handicap") == "= 2\n\n"
+    )
+    assert (
+        other.ask(f"loadsgf {path} 2") == "=\n\n" and other.ask("move_history") == "= white E5\n\n"
+    )
+    for content in (
+        b"",
+        b"(;GM[1]SZ[9];B[aa];W[aa])",
+        b"\xff\x00(;",
+        b"(;GM[1]SZ[19];B[aa])(;SZ[9])",
+    ):
         path.write_bytes(content)
         answer = InProcess(9, any_shape=False).ask(f"loadsgf {path}")
         assert answer.startswith("? cannot load file: ") and answer.count("\n") == 2, answer
@@ -195,9 +267,12 @@ def test_a_game_is_saved_and_loaded(tmp_path) -> None:
 
 WORDS = re.split(
     " ",
-    "play genmove undo showboard boardsize komi b w black white pass C3 D4 E5 A1 Z9 I5 5 6 7.5 -1 0 lz-analyze kata-analyze 10 minmoves 3 clear_board "
-    "fixed_handicap set_free_handicap place_free_handicap set_position time_settings time_left kgs-time_settings kata-set-rules chinese tromp-taylor {} "
-    "known_command list_commands # \t \x00 \xff resign kata-set-param maxVisits heatmap kata-raw-nn printsgf last_move is_legal 1 22 kata-get-rules all_legal",
+    "play genmove undo showboard boardsize komi b w black white pass C3 D4 E5 A1 Z9 I5 5 "
+    "6 7.5 -1 0 lz-analyze kata-analyze 10 minmoves 3 clear_board "
+    "fixed_handicap set_free_handicap place_free_handicap set_position time_settings "
+    "time_left kgs-time_settings kata-set-rules chinese tromp-taylor {} "
+    "known_command list_commands # \t \x00 \xff resign kata-set-param maxVisits heatmap "
+    "kata-raw-nn printsgf last_move is_legal 1 22 kata-get-rules all_legal",
 )
 
 
@@ -206,17 +281,25 @@ def _random_line(random_source: random.Random) -> bytes:
     if kind < 0.1:
         return random_source.randbytes(random_source.randrange(60)).replace(b"\n", b"")
     if kind < 0.15:
-        return bytes(random_source.choice(b"0123456789 #-+.") for _ in range(random_source.randrange(30)))
+        return bytes(
+            random_source.choice(b"0123456789 #-+.") for _ in range(random_source.randrange(30))
+        )
     words = [random_source.choice(WORDS) for _ in range(random_source.randrange(1, 6))]
     if kind < 0.4:
-        words = ["play", random_source.choice("bw"), random_source.choice("ABCDE") + random_source.choice("12345")]
+        words = [
+            "play",
+            random_source.choice("bw"),
+            random_source.choice("ABCDE") + random_source.choice("12345"),
+        ]
     return " ".join(words).encode("latin-1")
 
 
 def _fuzz(num_lines: int, seed: int) -> None:
     random_source = random.Random(seed)
     engine = InProcess(5, any_shape=False)
-    form = re.compile(r"[=?]\d*( [^\n]+|\n[^\n]+)?(\n[^\n]+)*\n\n|=\d*\n(info [^\n]*\n)*(play [^\n]*\n)?\n")
+    form = re.compile(
+        r"[=?]\d*( [^\n]+|\n[^\n]+)?(\n[^\n]+)*\n\n|=\d*\n(info [^\n]*\n)*(play [^\n]*\n)?\n"
+    )
     for index in range(num_lines):
         line = _random_line(random_source)
         if b"printsgf" in line or b"loadsgf" in line:
@@ -227,7 +310,9 @@ def _fuzz(num_lines: int, seed: int) -> None:
         if index % 50 == 0:
             assert engine.ask("77 protocol_version") == "=77 2\n\n", line
             board = engine.game.board.reshape(-1)
-            assert engine.ask("list_stones b").split()[1:] == [format_vertex(int(point), (5, 5)) for point in np.flatnonzero(board == 1)]
+            assert engine.ask("list_stones b").split()[1:] == [
+                format_vertex(int(point), (5, 5)) for point in np.flatnonzero(board == 1)
+            ]
 
 
 def test_noise(seed: int) -> None:
@@ -241,13 +326,17 @@ def test_much_noise(seed: int) -> None:
 
 @pytest.mark.parametrize("size", [7, 8, 9, 11, 13, 19])
 def test_handicap_stones_are_those_of_gnu_go(size: int) -> None:
-    """At 12x12, which the protocol counts among the small boards (third line), GNU Go takes the fourth."""
+    """At 12x12, which the protocol counts among the small boards (third line), GNU Go takes the
+    fourth."""
     require_program("gnugo")
     with GtpProgram(["gnugo", "--mode", "gtp"]) as gnu_go:
         gnu_go.ask(f"boardsize {size}")
         for count in range(2, (9 if size % 2 and size >= 9 else 4) + 1):
             gnu_go.ask("clear_board")
-            theirs = {parse_vertex(word, (size, size)) for word in gnu_go.ask(f"fixed_handicap {count}").split()}
+            theirs = {
+                parse_vertex(word, (size, size))
+                for word in gnu_go.ask(f"fixed_handicap {count}").split()
+            }
             assert theirs == set(setup.handicap_points(count, (size, size))), count
 
 

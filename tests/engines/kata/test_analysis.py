@@ -1,4 +1,5 @@
-"""KataGo's analysis protocol: queries, results, errors in its form, priorities, and termination in the middle of a search."""
+"""KataGo's analysis protocol: queries, results, errors in its form, priorities, and termination in
+the middle of a search."""
 
 import io
 import json
@@ -15,7 +16,14 @@ from azero.engines.go_game import GoGame
 from azero.engines.kata.engine import AnalysisEngine, serve
 from azero.engines.kata.result import hashes, score_lead
 
-QUERY: dict[str, Any] = {"id": "q", "moves": [["B", "C3"], ["W", "D4"]], "rules": "tromp-taylor", "komi": 6.5, "boardXSize": 5, "boardYSize": 5}
+QUERY: dict[str, Any] = {
+    "id": "q",
+    "moves": [["B", "C3"], ["W", "D4"]],
+    "rules": "tromp-taylor",
+    "komi": 6.5,
+    "boardXSize": 5,
+    "boardYSize": 5,
+}
 
 
 def test_a_query_is_answered_with_moves_and_root() -> None:
@@ -23,15 +31,56 @@ def test_a_query_is_answered_with_moves_and_root() -> None:
     assert set(answer) == {"id", "isDuringSearch", "turnNumber", "moveInfos", "rootInfo", "policy"}
     assert (answer["id"], answer["isDuringSearch"], answer["turnNumber"]) == ("q", False, 2)
     root = answer["rootInfo"]
-    assert root["currentPlayer"] == "B" and root["visits"] == 31 and root["winrate"] == 0.75 and root["utility"] == 0.5
+    assert (
+        root["currentPlayer"] == "B"
+        and root["visits"] == 31
+        and root["winrate"] == 0.75
+        and root["utility"] == 0.5
+    )
     estimates = {"rawLead", "scoreLead", "scoreSelfplay"}
-    assert set(root) == {"currentPlayer", "rawWinrate", "symHash", "thisHash", "utility", "visits", "winrate", *estimates} and len(root["thisHash"]) == 32
+    assert (
+        set(root)
+        == {
+            "currentPlayer",
+            "rawWinrate",
+            "symHash",
+            "thisHash",
+            "utility",
+            "visits",
+            "winrate",
+            *estimates,
+        }
+        and len(root["thisHash"]) == 32
+    )
     first = answer["moveInfos"][0]
-    assert set(first) == {"move", "visits", "winrate", "lcb", "utility", "utilityLcb", "prior", "order", "pv", "scoreLead", "scoreMean", "scoreSelfplay"}
-    assert first["move"] == "A5" and first["pv"] == ["A5", "pass"] and first["winrate"] == 0.75 and first["lcb"] == pytest.approx(0.7) and first["visits"] == 2
+    assert set(first) == {
+        "move",
+        "visits",
+        "winrate",
+        "lcb",
+        "utility",
+        "utilityLcb",
+        "prior",
+        "order",
+        "pv",
+        "scoreLead",
+        "scoreMean",
+        "scoreSelfplay",
+    }
+    assert (
+        first["move"] == "A5"
+        and first["pv"] == ["A5", "pass"]
+        and first["winrate"] == 0.75
+        and first["lcb"] == pytest.approx(0.7)
+        and first["visits"] == 2
+    )
     assert [info["order"] for info in answer["moveInfos"]] == list(range(24))
     policy = np.array(answer["policy"])
-    assert policy.shape == (26,) and (policy == -1).sum() == 2 and policy[policy > 0].sum() == pytest.approx(1, abs=1e-5)
+    assert (
+        policy.shape == (26,)
+        and (policy == -1).sum() == 2
+        and policy[policy > 0].sum() == pytest.approx(1, abs=1e-5)
+    )
     assert policy[5 * 1 + 3] == -1 and policy[5 * 2 + 2] == -1, "rows from the top, D4 and C3 taken"
 
 
@@ -39,7 +88,10 @@ def test_the_visits_along_the_lines_are_answered_where_they_are_asked_for() -> N
     query = {**QUERY, "maxVisits": 50}
     (answer,) = Client().answers({**query, "includePVVisits": True})
     first, *_, last = answer["moveInfos"]
-    assert first["pv"] == ["A5", "pass"] and first["pvVisits"] == first["pvEdgeVisits"] == [first["visits"], first["visits"] - 1] == [3, 2]
+    assert first["pv"] == ["A5", "pass"] and first["pvVisits"] == first["pvEdgeVisits"] == [
+        first["visits"],
+        first["visits"] - 1,
+    ] == [3, 2]
     assert last["pvVisits"] == [2, 1]
     (answer,) = Client().answers({**query, "includePVVisits": True, "analysisPVLen": 1})
     assert answer["moveInfos"][0]["pvVisits"] == [3]
@@ -49,18 +101,34 @@ def test_the_visits_along_the_lines_are_answered_where_they_are_asked_for() -> N
 
 def test_every_turn_is_answered_and_values_are_blacks() -> None:
     answers = Client(value=0.5).answers({**QUERY, "analyzeTurns": [2, 0, 1, 1]})
-    assert [(a["turnNumber"], a["rootInfo"]["currentPlayer"], a["rootInfo"]["winrate"]) for a in answers] == [(0, "B", 0.75), (1, "W", 0.25), (2, "B", 0.75)]
+    assert [
+        (a["turnNumber"], a["rootInfo"]["currentPlayer"], a["rootInfo"]["winrate"]) for a in answers
+    ] == [(0, "B", 0.75), (1, "W", 0.25), (2, "B", 0.75)]
     for side, winrate in (("SIDETOMOVE", 0.75), ("white", 0.75), ("BLACK", 0.25)):
-        (answer,) = Client(value=0.5).answers({**QUERY, "analyzeTurns": [1], "overrideSettings": {"reportAnalysisWinratesAs": side}})
+        (answer,) = Client(value=0.5).answers(
+            {**QUERY, "analyzeTurns": [1], "overrideSettings": {"reportAnalysisWinratesAs": side}}
+        )
         assert answer["rootInfo"]["winrate"] == winrate
     (answer,) = Client(value=0.5).answers({**QUERY, "analyzeTurns": [1]})
-    assert answer["moveInfos"][0]["lcb"] == pytest.approx(0.3), "a bound for White is one from above for Black"
+    assert answer["moveInfos"][0]["lcb"] == pytest.approx(0.3), (
+        "a bound for White is one from above for Black"
+    )
 
 
 def test_stones_players_and_coordinates() -> None:
-    fields = {**QUERY, "initialStones": [["b", "A1"], ["W", "(4,0)"]], "moves": [], "includePolicy": True, "analysisPVLen": 1}
+    fields = {
+        **QUERY,
+        "initialStones": [["b", "A1"], ["W", "(4,0)"]],
+        "moves": [],
+        "includePolicy": True,
+        "analysisPVLen": 1,
+    }
     (answer,) = Client().answers({**fields, "initialPlayer": "W"})
-    assert answer["rootInfo"]["currentPlayer"] == "W" and answer["policy"][20] == -1 and answer["policy"][4] == -1
+    assert (
+        answer["rootInfo"]["currentPlayer"] == "W"
+        and answer["policy"][20] == -1
+        and answer["policy"][4] == -1
+    )
     assert answer["moveInfos"][0]["pv"] == ["A5"]
     (answer,) = Client().answers({**fields, "initialStones": [["B", "A1"], ["B", "E5"]]})
     assert answer["rootInfo"]["currentPlayer"] == "W", "handicap stones alone: White begins"
@@ -68,24 +136,48 @@ def test_stones_players_and_coordinates() -> None:
     client.answers({**fields, "initialStones": [["B", "A1"], ["B", "E5"]], "rules": "chinese"})
     assert client.game.effective_komi == 8.5
     client = Client()
-    client.answers({**fields, "initialStones": [["B", "A1"], ["B", "E5"]], "rules": "chinese", "whiteHandicapBonus": "N-1"})
+    client.answers(
+        {
+            **fields,
+            "initialStones": [["B", "A1"], ["B", "E5"]],
+            "rules": "chinese",
+            "whiteHandicapBonus": "N-1",
+        }
+    )
     assert client.game.effective_komi == 7.5
 
 
 def test_allowed_and_avoided_moves() -> None:
-    (answer,) = Client().answers({**QUERY, "allowMoves": [{"player": "B", "moves": ["A1", "pass"], "untilDepth": 1}]})
+    (answer,) = Client().answers(
+        {**QUERY, "allowMoves": [{"player": "B", "moves": ["A1", "pass"], "untilDepth": 1}]}
+    )
     assert {info["move"] for info in answer["moveInfos"]} == {"A1", "pass"}
-    (answer,) = Client().answers({**QUERY, "maxVisits": 50, "avoidMoves": [{"player": "B", "moves": ["A1"], "untilDepth": 1}]})
-    assert len(answer["moveInfos"]) == 23 and "A1" not in {info["move"] for info in answer["moveInfos"]}
-    (answer,) = Client().answers({**QUERY, "allowMoves": [{"player": "W", "moves": ["A1"], "untilDepth": 1}]})
+    (answer,) = Client().answers(
+        {
+            **QUERY,
+            "maxVisits": 50,
+            "avoidMoves": [{"player": "B", "moves": ["A1"], "untilDepth": 1}],
+        }
+    )
+    assert len(answer["moveInfos"]) == 23 and "A1" not in {
+        info["move"] for info in answer["moveInfos"]
+    }
+    (answer,) = Client().answers(
+        {**QUERY, "allowMoves": [{"player": "W", "moves": ["A1"], "untilDepth": 1}]}
+    )
     assert len(answer["moveInfos"]) == 12
-    (answer,) = Client().answers({**QUERY, "allowMoves": [{"player": "B", "moves": ["C3"], "untilDepth": 1}]})
+    (answer,) = Client().answers(
+        {**QUERY, "allowMoves": [{"player": "B", "moves": ["C3"], "untilDepth": 1}]}
+    )
     assert len(answer["moveInfos"]) == 12, "where no legal move is left there is no restriction"
 
 
 @pytest.mark.parametrize(("depth", "line"), [(1, ["A1", "pass"]), (2, ["A1"])])
 def test_moves_are_avoided_until_their_depth(depth: int, line: list[str]) -> None:
-    restrictions = [{"player": "B", "moves": ["A5", "B5", "C5"], "untilDepth": 3}, {"player": "W", "moves": ["E5", "pass"], "untilDepth": depth}]
+    restrictions = [
+        {"player": "B", "moves": ["A5", "B5", "C5"], "untilDepth": 3},
+        {"player": "W", "moves": ["E5", "pass"], "untilDepth": depth},
+    ]
     (answer,) = Client().answers({**QUERY, "maxVisits": 50, "avoidMoves": restrictions})
     infos = {info["move"]: info["pv"] for info in answer["moveInfos"]}
     assert infos["A1"] == line and not {"A5", "B5", "C5"} & set(infos) and "E5" in infos
@@ -132,7 +224,15 @@ def test_moves_are_avoided_until_their_depth(depth: int, line: list[str]) -> Non
         ({"allowMoves": [{"player": "B"}]}, "allowMoves"),
         ({"avoidMoves": [{"player": "B", "moves": ["Q16"], "untilDepth": 1}]}, "avoidMoves"),
         ({"avoidMoves": [{"player": "B", "moves": ["A1"], "untilDepth": 0}]}, "avoidMoves"),
-        ({"allowMoves": [{"player": "B", "moves": ["A1"], "untilDepth": 1}, {"player": "W", "moves": ["A1"], "untilDepth": 1}]}, "allowMoves"),
+        (
+            {
+                "allowMoves": [
+                    {"player": "B", "moves": ["A1"], "untilDepth": 1},
+                    {"player": "W", "moves": ["A1"], "untilDepth": 1},
+                ]
+            },
+            "allowMoves",
+        ),
         ({"overrideSettings": []}, "overrideSettings"),
         ({"overrideSettings": {"maxVisits": "many"}}, "overrideSettings"),
     ],
@@ -141,28 +241,66 @@ def test_a_wrong_field_is_named(change: dict[str, Any], field: str) -> None:
     client = Client()
     query = {name: value for name, value in {**QUERY, **change}.items() if value is not None}
     (error,) = client.answers(query)
-    assert error["field"] == field and error["id"] == "q" and error["error"] and set(error) == {"error", "field", "id"}
+    assert (
+        error["field"] == field
+        and error["id"] == "q"
+        and error["error"]
+        and set(error) == {"error", "field", "id"}
+    )
 
 
 def test_an_illegal_move_refuses_the_whole_query_once() -> None:
     moves = [["B", "C3"], ["W", "D4"], ["B", "D4"], ["W", "A1"]]
-    error, answer = Client().answers({**QUERY, "moves": moves, "analyzeTurns": [0, 1, 2, 3, 4]}, {**QUERY, "id": "other"})
-    assert error == {"error": "Illegal move 2: B D4", "field": "moves", "id": "q"} and answer["id"] == "other"
+    error, answer = Client().answers(
+        {**QUERY, "moves": moves, "analyzeTurns": [0, 1, 2, 3, 4]}, {**QUERY, "id": "other"}
+    )
+    assert (
+        error == {"error": "Illegal move 2: B D4", "field": "moves", "id": "q"}
+        and answer["id"] == "other"
+    )
     (error,) = Client().answers({**QUERY, "moves": moves, "analyzeTurns": [1]})
     assert error["field"] == "moves", "the illegal move comes after the position that is asked for"
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "7", "nonsense", '{"id": 3}', "{}", '{"id": NaN}', '"\\ud800"', "[" * 5000, "\x00\x01", '{"id":"a","komi":1e999'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        "7",
+        "nonsense",
+        '{"id": 3}',
+        "{}",
+        '{"id": NaN}',
+        '"\\ud800"',
+        "[" * 5000,
+        "\x00\x01",
+        '{"id":"a","komi":1e999',
+    ],
+)
 def test_what_is_no_query_is_an_error_and_the_engine_lives(line: str) -> None:
     error, answer = Client().answers(line, QUERY)
     assert "error" in error and answer["turnNumber"] == 2
 
 
 def test_what_is_not_supported_is_a_warning_and_the_query_is_answered() -> None:
-    extras = {"includeOwnershipStdev": True, "includeMovesOwnershipStdev": False, "rootPolicyTemperature": 1.5, "colour": 3}
-    *warnings, answer = Client().answers({**QUERY, **extras, "rules": "japanese", "overrideSettings": {"cpuct": 2, "maxPlayouts": 3}})
+    extras = {
+        "includeOwnershipStdev": True,
+        "includeMovesOwnershipStdev": False,
+        "rootPolicyTemperature": 1.5,
+        "colour": 3,
+    }
+    *warnings, answer = Client().answers(
+        {**QUERY, **extras, "rules": "japanese", "overrideSettings": {"cpuct": 2, "maxPlayouts": 3}}
+    )
     fields = sorted(warning["field"] for warning in warnings)
-    assert fields == ["colour", "includeOwnershipStdev", "overrideSettings", "rootPolicyTemperature", "rules"]
+    assert fields == [
+        "colour",
+        "includeOwnershipStdev",
+        "overrideSettings",
+        "rootPolicyTemperature",
+        "rules",
+    ]
     assert all(set(warning) == {"warning", "field", "id"} for warning in warnings)
     assert answer["rootInfo"]["visits"] == 4 and "ownership" not in answer
 
@@ -171,20 +309,48 @@ def test_the_lead_is_estimated_from_the_value_and_ownership_by_random_games() ->
     """KaTrain reads scoreLead of the root and of every move, and 25 owners."""
     (answer,) = Client(value=0.5).answers({**QUERY, "includeOwnership": True})
     lead = answer["rootInfo"]["scoreLead"]
-    assert lead == pytest.approx(0.25 * 5 * np.log(3)) and all(info["scoreLead"] == lead for info in answer["moveInfos"])
+    assert lead == pytest.approx(0.25 * 5 * np.log(3)) and all(
+        info["scoreLead"] == lead for info in answer["moveInfos"]
+    )
     assert len(answer["ownership"]) == 25 and all(-1 <= owner <= 1 for owner in answer["ownership"])
     (moves,) = Client(value=0.5).answers({**QUERY, "includeMovesOwnership": True})
     first = moves["moveInfos"][0]
-    assert "ownership" not in moves and first["move"] == "A5" and first["ownership"] == [1, *answer["ownership"][1:]]
-    (white,) = Client(value=0.5).answers({**QUERY, "includeOwnership": True, "overrideSettings": {"reportAnalysisWinratesAs": "WHITE"}})
-    assert white["rootInfo"]["scoreLead"] == -lead and white["ownership"] == [-owner for owner in answer["ownership"]]
+    assert (
+        "ownership" not in moves
+        and first["move"] == "A5"
+        and first["ownership"] == [1, *answer["ownership"][1:]]
+    )
+    (white,) = Client(value=0.5).answers(
+        {
+            **QUERY,
+            "includeOwnership": True,
+            "overrideSettings": {"reportAnalysisWinratesAs": "WHITE"},
+        }
+    )
+    assert white["rootInfo"]["scoreLead"] == -lead and white["ownership"] == [
+        -owner for owner in answer["ownership"]
+    ]
     assert [score_lead(value, 25) for value in (-1.0, 0.0, 1.0)] == [-25.0, 0.0, 25.0]
 
 
-@pytest.mark.parametrize("rules", ["japanese", "stone_scoring", "ancient area", "aga-button", {"ko": "SIMPLE", "tax": "ALL"}, {"ko": "SPIGHT"}])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "japanese",
+        "stone_scoring",
+        "ancient area",
+        "aga-button",
+        {"ko": "SIMPLE", "tax": "ALL"},
+        {"ko": "SPIGHT"},
+    ],
+)
 def test_rules_that_cannot_be_played_are_replaced_with_a_warning(rules: Any) -> None:
     warning, answer = Client().answers({**QUERY, "rules": rules})
-    assert warning["field"] == "rules" and '"scoring":"AREA"' in warning["warning"] and answer["moveInfos"]
+    assert (
+        warning["field"] == "rules"
+        and '"scoring":"AREA"' in warning["warning"]
+        and answer["moveInfos"]
+    )
 
 
 def test_actions_are_echoed() -> None:
@@ -199,10 +365,21 @@ def test_actions_are_echoed() -> None:
         {"id": "8", "action": "terminate_all", "turnNumbers": 3},
     )
     version, cleared, models, ended, all_ended, unknown, unnamed, wrong = said
-    assert version["action"] == "query_version" and version["version"] and version["git_hash"] == "<omitted>"
+    assert (
+        version["action"] == "query_version"
+        and version["version"]
+        and version["git_hash"] == "<omitted>"
+    )
     assert cleared == {"id": "2", "action": "clear_cache"} and models["models"][0]["name"] == "net"
-    assert ended == {"id": "4", "action": "terminate", "terminateId": "none", "turnNumbers": [1]} and all_ended["extra"] is True
-    assert (unknown["field"], unnamed["field"], wrong["field"]) == ("action", "terminateId", "turnNumbers")
+    assert (
+        ended == {"id": "4", "action": "terminate", "terminateId": "none", "turnNumbers": [1]}
+        and all_ended["extra"] is True
+    )
+    assert (unknown["field"], unnamed["field"], wrong["field"]) == (
+        "action",
+        "terminateId",
+        "turnNumbers",
+    )
 
 
 def test_priorities_come_first_and_equals_in_order() -> None:
@@ -212,15 +389,30 @@ def test_priorities_come_first_and_equals_in_order() -> None:
         {**QUERY, "id": "c", "priority": 5},
         {**QUERY, "id": "d"},
     )
-    assert [(answer["id"], answer["turnNumber"]) for answer in said] == [("a", 1), ("b", 2), ("c", 2), ("a", 0), ("d", 2)]
+    assert [(answer["id"], answer["turnNumber"]) for answer in said] == [
+        ("a", 1),
+        ("b", 2),
+        ("c", 2),
+        ("a", 0),
+        ("d", 2),
+    ]
 
 
 def test_queries_that_wait_are_terminated_without_results() -> None:
     client = Client()
-    client.send({**QUERY, "analyzeTurns": [0, 1, 2]}, {**QUERY, "id": "other"}, {"id": "t", "action": "terminate", "terminateId": "q", "turnNumbers": [0, 2]})
+    client.send(
+        {**QUERY, "analyzeTurns": [0, 1, 2]},
+        {**QUERY, "id": "other"},
+        {"id": "t", "action": "terminate", "terminateId": "q", "turnNumbers": [0, 2]},
+    )
     said = client.finish()
-    assert said[0] == {"id": "q", "isDuringSearch": False, "noResults": True, "turnNumber": 0} and said[1]["turnNumber"] == 2
-    assert said[2]["action"] == "terminate" and [(answer["id"], answer["turnNumber"]) for answer in said[3:]] == [("q", 1), ("other", 2)]
+    assert (
+        said[0] == {"id": "q", "isDuringSearch": False, "noResults": True, "turnNumber": 0}
+        and said[1]["turnNumber"] == 2
+    )
+    assert said[2]["action"] == "terminate" and [
+        (answer["id"], answer["turnNumber"]) for answer in said[3:]
+    ] == [("q", 1), ("other", 2)]
 
 
 def test_a_search_is_reported_on_and_terminated_in_its_middle() -> None:
@@ -237,13 +429,27 @@ def test_a_search_is_reported_on_and_terminated_in_its_middle() -> None:
     worker.join(5.0)
     assert time.monotonic() - began < 2.0 and not worker.is_alive()
     *reports, last = [answer for answer in client.said if answer["id"] == "q"]
-    assert len(reports) >= 3 and all(report["isDuringSearch"] for report in reports) and not last["isDuringSearch"]
+    assert (
+        len(reports) >= 3
+        and all(report["isDuringSearch"] for report in reports)
+        and not last["isDuringSearch"]
+    )
     visits = [report["rootInfo"]["visits"] for report in reports]
-    assert visits == sorted(set(visits)) and visits[-1] <= last["rootInfo"]["visits"] < 10_000 and last["moveInfos"]
+    assert (
+        visits == sorted(set(visits))
+        and visits[-1] <= last["rootInfo"]["visits"] < 10_000
+        and last["moveInfos"]
+    )
 
 
 def test_a_stream_is_answered_to_its_end() -> None:
-    lines = [json.dumps(QUERY).encode(), b"", b"\xff\xfe", b"x" * 17_000_000, json.dumps({**QUERY, "id": "last"}).encode()]
+    lines = [
+        json.dumps(QUERY).encode(),
+        b"",
+        b"\xff\xfe",
+        b"x" * 17_000_000,
+        json.dumps({**QUERY, "id": "last"}).encode(),
+    ]
     sink = io.BytesIO()
     game = GoGame(UniformThinker, (5, 5))
     serve(lambda write: AnalysisEngine(game, write, visits=3), io.BytesIO(b"\n".join(lines)), sink)
@@ -259,4 +465,8 @@ def test_hashes_tell_positions_apart_and_mirror_images_together() -> None:
     for image in (board[::-1], board.T, np.rot90(board)):
         other, other_symmetric = hashes(np.ascontiguousarray(image), 0, None)
         assert other != this and other_symmetric == symmetric
-    assert hashes(board, 1, None)[0] != this and hashes(board, 0, 0)[0] != this and hashes(-board, 0, None)[1] != symmetric
+    assert (
+        hashes(board, 1, None)[0] != this
+        and hashes(board, 0, 0)[0] != this
+        and hashes(-board, 0, None)[1] != symmetric
+    )

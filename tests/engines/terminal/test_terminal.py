@@ -17,10 +17,14 @@ from azero.players.thinking import Limits
 GO = {"size": 5, "komi": 6.5}
 
 
-def _play(lines: list[str], game: str = "go", human: int = 0, value: float = 0.0) -> tuple[str, Session]:
+def _play(
+    lines: list[str], game: str = "go", human: int = 0, value: float = 0.0
+) -> tuple[str, Session]:
     """Return what is said, and the session at the end."""
     rules = make(game, **(GO if game == "go" else {}))
-    session = Session(rules, lambda game: UniformThinker(game, value, expects_pass=game.name == "go"))
+    session = Session(
+        rules, lambda game: UniformThinker(game, value, expects_pass=game.name == "go")
+    )
     out = io.StringIO()
     waiting = iter(lines)
 
@@ -38,7 +42,10 @@ def test_moves_are_answered_and_the_board_is_drawn() -> None:
     said, session = _play(["c3", "C3", "z9", "hint", "board", "quit", "D4"])
     assert session.num_moves == 2 and "I play A5 (50% for me" in said and "Good-bye." in said
     assert "5(O). . . . 5" in said and "3 . .(X). . 3" in said and "1 . . . . . 1" in said
-    assert "'C3' is not a legal move here (move 3 of the game); type help for the commands" in said and "'z9' is not a legal move" in said
+    assert (
+        "'C3' is not a legal move here (move 3 of the game); type help for the commands" in said
+        and "'z9' is not a legal move" in said
+    )
     assert "your chances: 50.0%" in said and "B5 pass" in said
 
 
@@ -55,25 +62,67 @@ def test_the_second_player_waits_and_undo_stops_before_the_first_move_is_answere
 
 def test_passes_end_a_game_which_is_scored_and_saved(tmp_path) -> None:
     path = tmp_path / "game.sgf"
-    said, _ = _play(["C3", "pass", "score", "save", f"save {path}", "save /nowhere/at/all.sgf", "score", "resign", "D4", "help"])
-    assert "save FILE: the name of the file is missing" in said and f"written: {path}" in said.replace("\n", "") and "No such file" in said
-    assert "by area, komi 6.5" in said and "You resign: White wins" in said and "the game is over: undo, save FILE or quit" in said and "take back" in said
+    said, _ = _play(
+        [
+            "C3",
+            "pass",
+            "score",
+            "save",
+            f"save {path}",
+            "save /nowhere/at/all.sgf",
+            "score",
+            "resign",
+            "D4",
+            "help",
+        ]
+    )
+    assert (
+        "save FILE: the name of the file is missing" in said
+        and f"written: {path}" in said.replace("\n", "")
+        and "No such file" in said
+    )
+    assert (
+        "by area, komi 6.5" in said
+        and "You resign: White wins" in said
+        and "the game is over: undo, save FILE or quit" in said
+        and "take back" in said
+    )
     (record,) = parse_games(path.read_bytes(), "game")
     assert [colour for colour, _ in record.moves] == [0, 1, 0, 1] and record.komi == 6.5
 
 
 def test_a_network_without_hope_resigns() -> None:
     said, session = _play(["C3", "score", "undo", "D4"], value=-0.99)
-    assert said.count("I resign: Black wins") == 2 and "Black wins by resignation" in said and session.num_moves == 1
+    assert (
+        said.count("I resign: Black wins") == 2
+        and "Black wins by resignation" in said
+        and session.num_moves == 1
+    )
 
 
 def test_tic_tac_toe_works_too() -> None:
     said, session = _play(["b2", "b2", "score", "save x.sgf", "c3", "a1"], game="tictactoe")
-    assert " 2 . X ." in said.replace("2 .", " 2 .", 1) and "a b c" in said and "the game goes on" in said
-    assert "only games of Go can be saved" in said and session.position.is_over and "the game is over: X wins" in said
+    assert (
+        " 2 . X ." in said.replace("2 .", " 2 .", 1)
+        and "a b c" in said
+        and "the game goes on" in said
+    )
+    assert (
+        "only games of Go can be saved" in said
+        and session.position.is_over
+        and "the game is over: X wins" in said
+    )
 
 
-@pytest.mark.parametrize(("game", "colours"), [("go", "black WHITE"), ("chess", "White black"), ("tictactoe", "x o"), ("animal_shogi", "black white")])
+@pytest.mark.parametrize(
+    ("game", "colours"),
+    [
+        ("go", "black WHITE"),
+        ("chess", "White black"),
+        ("tictactoe", "x o"),
+        ("animal_shogi", "black white"),
+    ],
+)
 def test_a_side_is_chosen_by_its_colour(game: str, colours: str) -> None:
     for words in (colours, "first second"):
         assert [side_of(word, make(game)) for word in words.split()] == [0, 1]
@@ -81,12 +130,33 @@ def test_a_side_is_chosen_by_its_colour(game: str, colours: str) -> None:
 
 def test_chess_is_drawn_as_chess_and_its_sides_have_their_names() -> None:
     said, session = _play(["help", "e2e4", "resign"], game="chess", human=0)
-    assert "You play White against" in said and "You resign: Black wins" in said and session.num_moves == 2
+    assert (
+        "You play White against" in said
+        and "You resign: Black wins" in said
+        and session.num_moves == 2
+    )
     assert "\n4 . . . . P . . .\n" in said and said.count("a b c d e f g h") == 3
     assert "b1c3, b1a3 ...   a move" in said and "save FILE" not in said
 
 
-@pytest.mark.parametrize("line", ["", "   ", "\x00", "undo undo", "saveme", "hint hint hint", "\N{SNOWMAN}", "[red]pass", "9" * 5000])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "   ",
+        "\x00",
+        "undo undo",
+        "saveme",
+        "hint hint hint",
+        "\N{SNOWMAN}",
+        "[red]pass",
+        "9" * 5000,
+    ],
+)
 def test_noise_is_survived(line: str) -> None:
     said, session = _play([line, "C3"])
-    assert session.num_moves == 2 and np.count_nonzero(session.game.board(session.position.state)) == 2 and "Traceback" not in said
+    assert (
+        session.num_moves == 2
+        and np.count_nonzero(session.game.board(session.position.state)) == 2
+        and "Traceback" not in said
+    )

@@ -26,15 +26,24 @@ class _Script:
 
 
 class MovesInProcess:
-    """Ask in bytes, get the answer as text. A question may be several lines: the later ones come while the first one is carried out."""
+    """Ask in bytes, get the answer as text. A question may be several lines: the later ones come
+    while the first one is carried out."""
 
-    def __init__(self, game: str, *, value: float = 0.0, visits: int | None = 30, **options: int) -> None:
+    def __init__(
+        self, game: str, *, value: float = 0.0, visits: int | None = 30, **options: int
+    ) -> None:
         self.thinkers: list[UniformThinker] = []
         self.value = value
         self._script = _Script()
         self._sink = io.BytesIO()
         self.game = MoveGame(make(game, **options), self._make)
-        self.engine = Engine(USI if game == "shogi" else UCI, self.game, self._script, LineWriter(self._sink), visits=visits)
+        self.engine = Engine(
+            USI if game == "shogi" else UCI,
+            self.game,
+            self._script,
+            LineWriter(self._sink),
+            visits=visits,
+        )
 
     def _make(self, game) -> UniformThinker:
         self.thinkers.append(UniformThinker(game, self.value, expects_pass=False))
@@ -42,7 +51,10 @@ class MovesInProcess:
 
     def ask(self, question: bytes | str) -> str:
         raw = question.encode() if isinstance(question, str) else question
-        self._script.lines = [Line(line[:LONGEST_LINE].removesuffix(b"\r"), len(line) > LONGEST_LINE) for line in raw.split(b"\n")]
+        self._script.lines = [
+            Line(line[:LONGEST_LINE].removesuffix(b"\r"), len(line) > LONGEST_LINE)
+            for line in raw.split(b"\n")
+        ]
         self._sink.seek(0)
         self._sink.truncate()
         while self._script.lines:

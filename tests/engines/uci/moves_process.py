@@ -1,4 +1,5 @@
-"""A process that speaks UCI or USI around a thinker that knows nothing: `python moves_process.py chess|shogi`."""
+"""A process that speaks UCI or USI around a thinker that knows nothing: `python moves_process.py
+chess|shogi`."""
 
 import sys
 from collections.abc import Callable
@@ -21,4 +22,10 @@ if __name__ == "__main__":
         game.begin_to_prepare()
         give(game)
 
-    Engine({"chess": UCI, "shogi": USI}[sys.argv[1]], Background(load), LineReader(stdin), LineWriter(stdout), visits=4).run()
+    Engine(
+        {"chess": UCI, "shogi": USI}[sys.argv[1]],
+        Background(load),
+        LineReader(stdin),
+        LineWriter(stdout),
+        visits=4,
+    ).run()

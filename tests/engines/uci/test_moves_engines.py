@@ -1,4 +1,5 @@
-"""The engines of UCI and USI in this process: written dialogues, noise, what is kept from position to position, and scores."""
+"""The engines of UCI and USI in this process: written dialogues, noise, what is kept from position
+to position, and scores."""
 
 import io
 import random
@@ -19,7 +20,10 @@ from azero.players.uci_go import parse_go
 
 HERE = Path(__file__).parent
 GAMES = {"uci": "chess", "usi": "shogi"}
-LINE = re.compile(r"(id (name|author) .+|option name .+|(uci|usi|ready)ok|bestmove \S+( ponder \S+)?|info (depth|string) .+|checkmate notimplemented)")
+LINE = re.compile(
+    r"(id (name|author) .+|option name .+|(uci|usi|ready)ok|bestmove \S+( ponder "
+    r"\S+)?|info (depth|string) .+|checkmate notimplemented)"
+)
 
 
 @pytest.mark.parametrize("protocol", GAMES)
@@ -33,7 +37,21 @@ def test_written_dialogues(protocol: str) -> None:
 
 
 def _noise(draw: random.Random, protocol: str) -> bytes:
-    words = ["position", "startpos", "moves", "go", "nodes", "1", "-1", "99999999999999999999", "searchmoves", "stop", "ponderhit", "isready", "setoption"]
+    words = [
+        "position",
+        "startpos",
+        "moves",
+        "go",
+        "nodes",
+        "1",
+        "-1",
+        "99999999999999999999",
+        "searchmoves",
+        "stop",
+        "ponderhit",
+        "isready",
+        "setoption",
+    ]
     words += [
         "name",
         "value",
@@ -53,13 +71,30 @@ def _noise(draw: random.Random, protocol: str) -> bytes:
         "7g7f",
         "P*5e",
     ]
-    words += [f"{protocol}newgame", "UCI_ShowWDL", "true", "gameover", "mate", "\u3042", "e7e8q", "b", "w", "KQkq", "-", "8/8/8/8/8/8/8/8", protocol]
+    words += [
+        f"{protocol}newgame",
+        "UCI_ShowWDL",
+        "true",
+        "gameover",
+        "mate",
+        "\u3042",
+        "e7e8q",
+        "b",
+        "w",
+        "KQkq",
+        "-",
+        "8/8/8/8/8/8/8/8",
+        protocol,
+    ]
     kind = draw.random()
     if kind < 0.1:
         return draw.randbytes(draw.randrange(1, 60)).replace(b"\n", b"")
     text = " ".join(draw.choice(words) for _ in range(draw.randrange(1, 9)))
     if kind < 0.4:
-        text = f"{draw.choice(['position startpos moves', 'go nodes 2', 'setoption name', 'go searchmoves'])} {text}"
+        text = (
+            f"{draw.choice(['position startpos moves', 'go nodes 2', 'setoption name', 'go searchmoves'])} "
+            f"{text}"
+        )
     return text.encode()
 
 
@@ -70,12 +105,19 @@ def test_noise_is_answered_and_survived(protocol: str, seed: int) -> None:
         question = b"\n".join(_noise(draw, protocol) for _ in range(draw.choice([1, 1, 1, 3])))
         for line in engine.ask(question).splitlines():
             assert LINE.fullmatch(line) and "internal error" not in line, (question, line)
-    assert engine.ask("position startpos") == "" and "bestmove" in engine.ask("go nodes 1") and engine.ask("isready") == "readyok\n"
+    assert (
+        engine.ask("position startpos") == ""
+        and "bestmove" in engine.ask("go nodes 1")
+        and engine.ask("isready") == "readyok\n"
+    )
 
 
 def test_long_lines_are_refused_in_one_line() -> None:
     engine = MovesInProcess("chess")
-    assert engine.ask(b"position startpos moves " + b"x" * LONGEST_LINE) == f"info string line too long: more than {LONGEST_LINE} bytes\n"
+    assert (
+        engine.ask(b"position startpos moves " + b"x" * LONGEST_LINE)
+        == f"info string line too long: more than {LONGEST_LINE} bytes\n"
+    )
     assert engine.ask("isready") == "readyok\n"
 
 
@@ -92,12 +134,18 @@ def test_the_tree_is_kept_while_the_game_goes_on() -> None:
     engine = MovesInProcess("chess")
     engine.ask("go nodes 1")
     thinker, resets = engine.thinkers[0], engine.thinkers[0].num_resets
-    for question in ("position startpos", "position startpos moves e2e4", "position startpos moves e2e4 e7e5 g1f3"):
+    for question in (
+        "position startpos",
+        "position startpos moves e2e4",
+        "position startpos moves e2e4 e7e5 g1f3",
+    ):
         engine.ask(question)
     assert thinker.num_resets == resets and engine.game.session.num_moves == 3
     first = engine.game.session.positions[1]
     engine.ask("position startpos moves e2e4 c7c5")
-    assert thinker.num_resets == resets + 1 and engine.game.session.positions[1] is first, "a shorter game plays only what is new"
+    assert thinker.num_resets == resets + 1 and engine.game.session.positions[1] is first, (
+        "a shorter game plays only what is new"
+    )
     engine.ask("position startpos moves e2e4 c7c5 nonsense")
     assert engine.game.session.num_moves == 2, "a refused position changes nothing"
     engine.ask("ucinewgame")
@@ -130,30 +178,58 @@ def test_scores_grow_with_the_value_and_are_even() -> None:
     values = [index / 50 - 1 for index in range(101)]
     for centipawns in (chess_centipawns, shogi_centipawns):
         scores = [centipawns(value) for value in values]
-        assert scores == sorted(scores) and scores[50] == 0 and all(low == -high for low, high in zip(scores, reversed(scores), strict=True))
-    assert chess_centipawns(0.5) == 89 and chess_centipawns(1.0) == 12_780 and chess_centipawns(1.2) == 12_780, "90 tan(0.782), 90 tan(1.564)"
+        assert (
+            scores == sorted(scores)
+            and scores[50] == 0
+            and all(low == -high for low, high in zip(scores, reversed(scores), strict=True))
+        )
+    assert (
+        chess_centipawns(0.5) == 89
+        and chess_centipawns(1.0) == 12_780
+        and chess_centipawns(1.2) == 12_780
+    ), "90 tan(0.782), 90 tan(1.564)"
     assert shogi_centipawns(0.5) == 831 and shogi_centipawns(1.0) == 30_000, "756.09 ln 3"
-    assert win_draw_loss(0.0) == (500, 0, 500) and win_draw_loss(-1.0) == (0, 0, 1000) and all(sum(win_draw_loss(value)) == 1000 for value in values)
+    assert (
+        win_draw_loss(0.0) == (500, 0, 500)
+        and win_draw_loss(-1.0) == (0, 0, 1000)
+        and all(sum(win_draw_loss(value)) == 1000 for value in values)
+    )
 
 
 def test_clocks_are_those_of_the_side_to_move() -> None:
     words = ["wtime", "60000", "btime", "30000", "winc", "1000", "binc", "2000"]
     assert parse_go(words, "w").clock == Clock(main_seconds=60.0, increment_seconds=1.0)
     assert parse_go(words, "b").clock == Clock(main_seconds=30.0, increment_seconds=2.0)
-    assert thinking_seconds(parse_go(words, "w").clock, 10, 64, 0.1, 20) == pytest.approx(60 / 20 + 1 - 0.1)
+    assert thinking_seconds(parse_go(words, "w").clock, 10, 64, 0.1, 20) == pytest.approx(
+        60 / 20 + 1 - 0.1
+    )
     to_go = parse_go(["wtime", "60000", "btime", "1", "movestogo", "4"], "w").clock
     assert thinking_seconds(to_go, 10, 64, 0.1, 20) == pytest.approx(15.0)
     byoyomi = parse_go(["btime", "0", "wtime", "0", "byoyomi", "3000"], "b").clock
     assert thinking_seconds(byoyomi, 10, 81, 0.1, 20) == pytest.approx(2.9)
     assert thinking_seconds(parse_go(["infinite"], "w").clock, 10, 64) is None
-    request = parse_go(["searchmoves", "e2e4", "d2d4", "nodes", "5", "movetime", "250", "depth", "3", "ponder"], "w")
-    assert (request.names, request.nodes, request.seconds, request.depth, request.ponders) == (("e2e4", "d2d4"), 5, 0.25, 3, True)
+    request = parse_go(
+        ["searchmoves", "e2e4", "d2d4", "nodes", "5", "movetime", "250", "depth", "3", "ponder"],
+        "w",
+    )
+    assert (request.names, request.nodes, request.seconds, request.depth, request.ponders) == (
+        ("e2e4", "d2d4"),
+        5,
+        0.25,
+        3,
+        True,
+    )
 
 
 def test_a_search_for_a_mate_ends() -> None:
     """`go mate 2` was once passed over, and the search went on until `stop`."""
     request = parse_go(["mate", "2"], "w")
-    assert request.is_limited and request.most_visits == 2000 and parse_go(["mate", "9", "nodes", "50"], "w").most_visits == 50 and not request.unknown
+    assert (
+        request.is_limited
+        and request.most_visits == 2000
+        and parse_go(["mate", "9", "nodes", "50"], "w").most_visits == 50
+        and not request.unknown
+    )
     assert "bestmove" in MovesInProcess("chess", visits=None).ask("go mate 1")
 
 
@@ -164,7 +240,15 @@ def test_an_endless_search_waits_for_stop_and_the_clock_begins_at_ponderhit() ->
             pass
         reader.take = None  # type: ignore[assignment]
         reader.is_waiting = lambda: False  # type: ignore[method-assign]
-        return SearchControl(reader, lambda line: None, is_endless=is_endless, ponders=ponders, seconds=seconds, depth=None, is_closed=lambda: False)
+        return SearchControl(
+            reader,
+            lambda line: None,
+            is_endless=is_endless,
+            ponders=ponders,
+            seconds=seconds,
+            depth=None,
+            is_closed=lambda: False,
+        )
 
     assert control(0.0, is_endless=False, ponders=False).should_stop()
     assert not control(60.0, is_endless=False, ponders=False).should_stop()

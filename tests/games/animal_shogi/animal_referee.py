@@ -1,4 +1,5 @@
-"""Animal shogi a second time, plain and slow: pieces as letters on a list of twelve squares from a1, the lion really taken."""
+"""Animal shogi a second time, plain and slow: pieces as letters on a list of twelve squares from
+a1, the lion really taken."""
 
 from __future__ import annotations
 
@@ -29,7 +30,12 @@ class Referee:
         self.seen[self.place()] += 1
 
     def place(self) -> tuple:
-        return "".join(self.pieces), "".join(sorted(self.hands[True])), "".join(sorted(self.hands[False])), self.first
+        return (
+            "".join(self.pieces),
+            "".join(sorted(self.hands[True])),
+            "".join(sorted(self.hands[False])),
+            self.first,
+        )
 
     def walks(self, pieces: list[str], first: bool) -> list[tuple[int, int, str]]:
         found = []
@@ -38,7 +44,11 @@ class Referee:
                 continue
             for dx, dy in STEPS[piece.upper()]:
                 x, y = start % 3 + dx, start // 3 + (dy if first else -dy)
-                if 0 <= x < 3 and 0 <= y < 4 and (pieces[3 * y + x] == "." or pieces[3 * y + x].isupper() != first):
+                if (
+                    0 <= x < 3
+                    and 0 <= y < 4
+                    and (pieces[3 * y + x] == "." or pieces[3 * y + x].isupper() != first)
+                ):
                     found.append((start, 3 * y + x, ""))
         return found
 
@@ -58,8 +68,17 @@ class Referee:
         return any(end == lion for _, end, _ in self.walks(pieces, not first))
 
     def moves(self) -> list[tuple[int, int, str]]:
-        drops = [(-1, end, letter) for letter in set(self.hands[self.first]) for end, piece in enumerate(self.pieces) if piece == "."]
-        return [move for move in self.walks(self.pieces, self.first) + drops if not self.loses_lion(self.after(move), self.first)]
+        drops = [
+            (-1, end, letter)
+            for letter in set(self.hands[self.first])
+            for end, piece in enumerate(self.pieces)
+            if piece == "."
+        ]
+        return [
+            move
+            for move in self.walks(self.pieces, self.first) + drops
+            if not self.loses_lion(self.after(move), self.first)
+        ]
 
     def push(self, move: tuple[int, int, str]) -> None:
         _, end, letter = move

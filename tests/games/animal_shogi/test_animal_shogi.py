@@ -1,4 +1,5 @@
-"""Animal shogi: perft, whole games against a plain referee and against Pgx, positions for each rule, text and planes."""
+"""Animal shogi: perft, whole games against a plain referee and against Pgx, positions for each
+rule, text and planes."""
 
 from __future__ import annotations
 
@@ -20,7 +21,13 @@ BATCH = 64
 def played(sfen: str, *names: str):
     """The state after moves by name."""
     game = AnimalShogi()
-    return play_names(game, game.from_sfen(sfen), names, lambda state, name: text.parse_move(text.board_of_state(state), name), BATCH)
+    return play_names(
+        game,
+        game.from_sfen(sfen),
+        names,
+        lambda state, name: text.parse_move(text.board_of_state(state), name),
+        BATCH,
+    )
 
 
 @pytest.mark.parametrize("depth", [5, 7])
@@ -33,27 +40,52 @@ def test_games_against_the_referee(seed: int) -> None:
     rng, referees = np.random.default_rng(4 + seed), [Referee() for _ in range(BATCH)]
 
     def pick(number: int, referee: Referee, moves: dict) -> int:
-        quiet = [action for action, move in moves.items() if not move[2] and referee.pieces[move[1]] == "."]
+        quiet = [
+            action
+            for action, move in moves.items()
+            if not move[2] and referee.pieces[move[1]] == "."
+        ]
         return rng.choice(quiet if number % 2 and quiet and rng.random() < 0.8 else list(moves))
 
-    states, reasons = play_beside_referees(AnimalShogi(), referees, ENDINGS, ENDINGS[1:4], lambda referee: referee.first, pick)
+    states, reasons = play_beside_referees(
+        AnimalShogi(), referees, ENDINGS, ENDINGS[1:4], lambda referee: referee.first, pick
+    )
     for number, referee in enumerate(referees):
         board = text.board_of_state(one_of(states, number))
         assert list(board.pieces) == referee.pieces
-        assert [sum(hand.values()) for hand in board.hands] == [len(referee.hands[True]), len(referee.hands[False])]
-    assert seed or {"catch", "try", "threefold repetition"} <= set(reasons), reasons  # of so few games, those of other seeds may lack one
+        assert [sum(hand.values()) for hand in board.hands] == [
+            len(referee.hands[True]),
+            len(referee.hands[False]),
+        ]
+    assert seed or {"catch", "try", "threefold repetition"} <= set(reasons), (
+        reasons
+    )  # of so few games, those of other seeds may lack one
 
 
 def pgx_labels() -> np.ndarray:
-    """For each action of Pgx ours: its squares go down the files from the mover's right, its directions are NE E SE N S NW W SW."""
+    """For each action of Pgx ours: its squares go down the files from the mover's right, its
+    directions are NE E SE N S NW W SW."""
     square = [3 * (3 - index % 4) + 2 - index // 4 for index in range(12)]
     directions = [1, 2, 3, 0, 4, 7, 6, 5]
-    return np.array([11 * square[label % 12] + (directions[label // 12] if label < 96 else label // 12) for label in range(132)])
+    return np.array(
+        [
+            11 * square[label % 12] + (directions[label // 12] if label < 96 else label // 12)
+            for label in range(132)
+        ]
+    )
 
 
 def test_legal_moves_against_pgx(seed: int) -> None:
-    # Pgx compares positions by a hash that lets some repetitions go by and takes other positions for one: a game in which either draws is not followed.
-    compare_with_pgx(AnimalShogi(), "animal_shogi", pgx_labels(), BATCH, seed, lambda endings, terminated: (endings == 4) | (terminated & (endings == 0)))
+    # Pgx compares positions by a hash that lets some repetitions go by and takes other positions
+    # for one: a game in which either draws is not followed.
+    compare_with_pgx(
+        AnimalShogi(),
+        "animal_shogi",
+        pgx_labels(),
+        BATCH,
+        seed,
+        lambda endings, terminated: (endings == 4) | (terminated & (endings == 0)),
+    )
 
 
 RULES = {
@@ -95,7 +127,9 @@ def test_a_lion_that_cannot_get_away_is_caught() -> None:
 
 def test_who_has_no_safe_move_has_lost() -> None:
     state = played("l2/2E/1H1/1L1 b - 1", "b1c1")
-    assert ENDINGS[int(state.ending)] == "no safe move", text.format_diagram(text.board_of_state(state))
+    assert ENDINGS[int(state.ending)] == "no safe move", text.format_diagram(
+        text.board_of_state(state)
+    )
     assert np.asarray(AnimalShogi().rewards(state)).tolist() == [1, -1]
 
 
@@ -117,7 +151,10 @@ def test_planes_of_both_sides() -> None:
     game, state = AnimalShogi(), played(text.START, "b2b3")
     planes = np.asarray(game.observe(state))
     assert planes.shape == (4, 3, 146)
-    squares = {plane: [tuple(place) for place in np.argwhere(planes[..., plane] != 0).tolist()] for plane in range(12)}
+    squares = {
+        plane: [tuple(place) for place in np.argwhere(planes[..., plane] != 0).tolist()]
+        for plane in range(12)
+    }
     assert squares[0] == [], "the mover's chick is gone"
     assert squares[1] == [(0, 0)], "its elephant stands at its left hand"
     assert squares[2] == [(0, 2)], "its giraffe at its right"
@@ -145,7 +182,9 @@ def test_text() -> None:
         "gle/1C1/3/ELG w C 2",
     ]
     for sfen in ("1l1/+C2/3/1L1 w 2Ge 2", "gl1/3/3/1L1 b 2c2eG 3"):
-        assert text.board_of_sfen(text.format_sfen(text.board_of_sfen(sfen))) == text.board_of_sfen(sfen)
+        assert text.board_of_sfen(text.format_sfen(text.board_of_sfen(sfen))) == text.board_of_sfen(
+            sfen
+        )
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ def stack(states):
 
 
 def make_perft(game, parse=None, piece: int = 256, frontier: int = 65_536):
-    """Make the function (position, depth) -> number of lines, where `parse` reads the position, by default from a FEN.
+    """Make the function (position, depth) -> number of lines, where `parse` reads the position, by
+    default from a FEN.
 
-    Positions are played `piece` at a time; at most about `frontier` of them are kept for each depth.
+    Positions are played `piece` at a time; at most about `frontier` of them are kept for each
+    depth.
     """
     parse = parse or game.from_fen
     step = jax.jit(jax.vmap(game.step), compiler_options=OPTIMISED)
@@ -29,21 +31,33 @@ def make_perft(game, parse=None, piece: int = 256, frontier: int = 65_536):
         return mask, mask.sum(dtype=jnp.int32)
 
     def pieces(states, size):
-        return (part(states, slice(first, first + size)) for first in range(0, len(states.ending), size))
+        return (
+            part(states, slice(first, first + size)) for first in range(0, len(states.ending), size)
+        )
 
     def children(states):
         """All positions one move on."""
         played = []
         for chunk in pieces(states, piece):
-            index, action = np.nonzero(np.asarray(look(padded(chunk, piece))[0])[: len(chunk.ending)])
+            index, action = np.nonzero(
+                np.asarray(look(padded(chunk, piece))[0])[: len(chunk.ending)]
+            )
             for first in range(0, len(index), piece):
-                starts, moves = part(chunk, index[first : first + piece]), action[first : first + piece].astype(np.int32)
-                played.append(part(step(padded(starts, piece), np.resize(moves, piece)), slice(0, len(moves))))
+                starts, moves = (
+                    part(chunk, index[first : first + piece]),
+                    action[first : first + piece].astype(np.int32),
+                )
+                played.append(
+                    part(step(padded(starts, piece), np.resize(moves, piece)), slice(0, len(moves)))
+                )
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *played)
 
     def lines(states, depth: int) -> int:
         if depth == 1:
-            return sum(int(np.asarray(look(padded(chunk, piece))[1])[: len(chunk.ending)].sum()) for chunk in pieces(states, piece))
+            return sum(
+                int(np.asarray(look(padded(chunk, piece))[1])[: len(chunk.ending)].sum())
+                for chunk in pieces(states, piece)
+            )
         return sum(lines(children(chunk), depth - 1) for chunk in pieces(states, frontier // 32))
 
     return lambda text, depth: lines(stack([parse(text)]), depth)

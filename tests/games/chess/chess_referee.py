@@ -1,4 +1,5 @@
-"""python-chess as the referee, and the action code worked out from Table S2 a second time, move by move."""
+"""python-chess as the referee, and the action code worked out from Table S2 a second time, move by
+move."""
 
 from __future__ import annotations
 
@@ -8,19 +9,38 @@ from needs import require_module
 chess = require_module("chess.pgn").chess
 
 COMPASS = ["N", "NE", "E", "SE", "S", "SW", "W", "NW"]
-KNIGHT = {(1, 2): 0, (2, 1): 1, (2, -1): 2, (1, -2): 3, (-1, -2): 4, (-2, -1): 5, (-2, 1): 6, (-1, 2): 7}
+KNIGHT = {
+    (1, 2): 0,
+    (2, 1): 1,
+    (2, -1): 2,
+    (1, -2): 3,
+    (-1, -2): 4,
+    (-2, -1): 5,
+    (-2, 1): 6,
+    (-1, 2): 7,
+}
 
 
 def action_of(move: chess.Move, turn: chess.Color) -> int:
     """The number of a legal move: 73 planes for each square, seen from the mover's side."""
-    start, end = (square if turn else chess.square_mirror(square) for square in (move.from_square, move.to_square))
-    files, ranks = chess.square_file(end) - chess.square_file(start), chess.square_rank(end) - chess.square_rank(start)
+    start, end = (
+        square if turn else chess.square_mirror(square)
+        for square in (move.from_square, move.to_square)
+    )
+    files, ranks = (
+        chess.square_file(end) - chess.square_file(start),
+        chess.square_rank(end) - chess.square_rank(start),
+    )
     if move.promotion in (chess.KNIGHT, chess.BISHOP, chess.ROOK):
-        plane = 64 + 3 * (files + 1) + (chess.KNIGHT, chess.BISHOP, chess.ROOK).index(move.promotion)
+        plane = (
+            64 + 3 * (files + 1) + (chess.KNIGHT, chess.BISHOP, chess.ROOK).index(move.promotion)
+        )
     elif (files, ranks) in KNIGHT:
         plane = 56 + KNIGHT[files, ranks]
     else:
-        name = ("N" if ranks > 0 else "S" if ranks < 0 else "") + ("E" if files > 0 else "W" if files < 0 else "")
+        name = ("N" if ranks > 0 else "S" if ranks < 0 else "") + (
+            "E" if files > 0 else "W" if files < 0 else ""
+        )
         plane = 7 * COMPASS.index(name) + max(abs(files), abs(ranks)) - 1
     return 73 * start + plane
 
@@ -30,7 +50,8 @@ def legal_actions(board: chess.Board) -> dict[int, chess.Move]:
 
 
 def ending(board: chess.Board, max_moves: int = 512) -> str:
-    """Why the game is over, with every draw that the players of chess may claim taken at once; empty if it goes on."""
+    """Why the game is over, with every draw that the players of chess may claim taken at once;
+    empty if it goes on."""
     if not any(board.generate_legal_moves()):
         return "checkmate" if board.is_check() else "stalemate"
     if board.is_insufficient_material():
@@ -44,4 +65,6 @@ def ending(board: chess.Board, max_moves: int = 512) -> str:
 
 def make_look(game):
     """What a batch of states says: legal moves, the place of the ending, the rewards."""
-    return jax.jit(jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state))))
+    return jax.jit(
+        jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state)))
+    )

@@ -1,4 +1,5 @@
-"""The 119 planes of Table S1 and the 8 x 8 x 73 code of Table S2, worked out by hand; the two sides as mirror images of each other."""
+"""The 119 planes of Table S1 and the 8 x 8 x 73 code of Table S2, worked out by hand; the two sides
+as mirror images of each other."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def test_the_start() -> None:
 
 
 def test_after_two_moves_white_sees_its_own_history() -> None:
-    """1. e4 Nf6: White sees today's position, the one after 1. e4 and the start, all from its own side."""
+    """1. e4 Nf6: White sees today's position, the one after 1. e4 and the start, all from its own
+    side."""
     planes = planes_of(play(text.START, "e4 Nf6"))
     moved = [(START_OWN[0] - {"e2"}) | {"e4"}, *START_OWN[1:]]
     jumped = [START_OTHER[0], {"b8", "f6"}, *START_OTHER[2:]]
@@ -82,14 +84,25 @@ def test_black_sees_the_board_from_its_side() -> None:
 
 
 def test_castling_rights_belong_to_the_mover_first() -> None:
-    assert planes_of(play("r3k2r/8/8/8/8/8/8/R3K2R w Kq - 7 30"))[0, 0, 114:118].tolist() == [1, 0, 0, 1]
-    assert planes_of(play("r3k2r/8/8/8/8/8/8/R3K2R b Kq - 7 30"))[0, 0, 114:118].tolist() == [0, 1, 1, 0]
+    assert planes_of(play("r3k2r/8/8/8/8/8/8/R3K2R w Kq - 7 30"))[0, 0, 114:118].tolist() == [
+        1,
+        0,
+        0,
+        1,
+    ]
+    assert planes_of(play("r3k2r/8/8/8/8/8/8/R3K2R b Kq - 7 30"))[0, 0, 114:118].tolist() == [
+        0,
+        1,
+        1,
+        0,
+    ]
     counts = planes_of(play("r3k2r/8/8/8/8/8/8/R3K2R b Kq - 7 30"))[5, 5]
     np.testing.assert_allclose(counts[[112, 113, 118]], [0, 59 / 512, 7 / 100], rtol=1e-6)
 
 
 def test_occurrences() -> None:
-    """The start comes back after four moves: the second occurrence; the positions before it were the first of theirs."""
+    """The start comes back after four moves: the second occurrence; the positions before it were
+    the first of theirs."""
     planes = planes_of(play(text.START, "Nf3 Nf6 Ng1 Ng8"))
     first, second = planes[0, 0, 12:112:14], planes[0, 0, 13:112:14]
     assert first.tolist() == [0, 1, 1, 1, 1, 0, 0, 0]
@@ -98,16 +111,21 @@ def test_occurrences() -> None:
 
 def test_eight_positions_and_no_more() -> None:
     planes = planes_of(play(text.START, "a3 a6 b3 b6 c3 c6 d3 d6"))
-    assert pieces(planes, 7)[0] == (START_OWN[0] - {"a2"}) | {"a3"} and pieces(planes, 7)[6] == START_OTHER[0]
+    assert (
+        pieces(planes, 7)[0] == (START_OWN[0] - {"a2"}) | {"a3"}
+        and pieces(planes, 7)[6] == START_OTHER[0]
+    )
     assert pieces(planes, 0)[0] == row("abcd", 3) | row("efgh", 2)
 
 
-# The number of the square is 8 * rank + file from the mover's first rank; planes are as in the head of azero/games/chess/moves.py.
+# The number of the square is 8 * rank + file from the mover's first rank; planes are as in the head
+# of azero/games/chess/moves.py.
 ACTIONS = [
     # White: e2 is square 12; e3 is one step north: plane 0, e4 two: plane 1
     (text.START, "e2e3", 73 * 12 + 0),
     (text.START, "e2e4", 73 * 12 + 1),
-    # g1 is square 6; to f3 one file left, two ranks up: the last of the knight's planes; to h3 the first
+    # g1 is square 6; to f3 one file left, two ranks up: the last of the knight's planes; to h3 the
+    # first
     (text.START, "g1f3", 73 * 6 + 63),
     (text.START, "g1h3", 73 * 6 + 56),
     # Black: e7 is e2 from its side, g8 is g1
@@ -131,7 +149,8 @@ ACTIONS = [
     ("6k1/8/8/8/3N4/8/7P/1K6 w - - 0 1", "d4b3", 73 * 27 + 61),
     ("6k1/8/8/8/3N4/8/7P/1K6 w - - 0 1", "d4b5", 73 * 27 + 62),
     ("6k1/8/8/8/3N4/8/7P/1K6 w - - 0 1", "d4c6", 73 * 27 + 63),
-    # a pawn on b7 (square 49): a queen by the queen's planes N, NW; the rest by 64 + 3 * (NW, N, NE) + (knight, bishop, rook)
+    # a pawn on b7 (square 49): a queen by the queen's planes N, NW; the rest by 64 + 3 * (NW, N,
+    # NE) + (knight, bishop, rook)
     ("n1b1k3/1P6/8/8/8/8/8/4K3 w - - 0 1", "b7b8q", 73 * 49 + 0),
     ("n1b1k3/1P6/8/8/8/8/8/4K3 w - - 0 1", "b7a8q", 73 * 49 + 49),
     ("n1b1k3/1P6/8/8/8/8/8/4K3 w - - 0 1", "b7a8n", 73 * 49 + 64),
@@ -167,12 +186,22 @@ def mirror_fen(fen: str) -> str:
     pieces, side, castling, passing, clock, number = fen.split()
     passing = passing.translate(str.maketrans("36", "63"))
     rights = "".join(sorted(castling.swapcase(), key="KQkq-".index))
-    return " ".join(["/".join(reversed(pieces.swapcase().split("/"))), "b" if side == "w" else "w", rights, passing, clock, number])
+    return " ".join(
+        [
+            "/".join(reversed(pieces.swapcase().split("/"))),
+            "b" if side == "w" else "w",
+            rights,
+            passing,
+            clock,
+            number,
+        ]
+    )
 
 
 @pytest.mark.parametrize("fen", MIRRORED)
 def test_the_two_sides_are_mirror_images(fen: str) -> None:
-    """The same actions in play: equal legal moves, and planes that differ in the colour and in the one move that White is ahead."""
+    """The same actions in play: equal legal moves, and planes that differ in the colour and in the
+    one move that White is ahead."""
     white, black = GAME.from_fen(fen), GAME.from_fen(mirror_fen(fen))
     rng = np.random.default_rng(3)
     for _ in range(12):

@@ -25,7 +25,9 @@ def legal(fen: str) -> set[str]:
     """The legal moves by their names in UCI, of the compiled mask."""
     state = GAME.from_fen(fen)
     board = text.board_of_state(state)
-    actions = np.flatnonzero(np.asarray(GAME.legal_action_mask(state))) if not int(state.ending) else []
+    actions = (
+        np.flatnonzero(np.asarray(GAME.legal_action_mask(state))) if not int(state.ending) else []
+    )
     return {text.format_uci(board, int(action)) for action in actions}
 
 
@@ -87,8 +89,12 @@ def test_what_ends_the_right_to_castle(moves: str, left: str) -> None:
 
 def test_castling_moves_the_rook() -> None:
     start = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"
-    assert text.format_fen(text.board_of_state(play(start, "O-O O-O-O"))).startswith("2kr3r/8/8/8/8/8/8/R4RK1 w - -")
-    assert text.format_fen(text.board_of_state(play(start, "O-O-O O-O"))).startswith("r4rk1/8/8/8/8/8/8/2KR3R w - -")
+    assert text.format_fen(text.board_of_state(play(start, "O-O O-O-O"))).startswith(
+        "2kr3r/8/8/8/8/8/8/R4RK1 w - -"
+    )
+    assert text.format_fen(text.board_of_state(play(start, "O-O-O O-O"))).startswith(
+        "r4rk1/8/8/8/8/8/8/2KR3R w - -"
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,20 +112,33 @@ def test_castling_moves_the_rook() -> None:
         ("the taker is pinned on the file", "4r1k1/8/8/3pP3/8/8/8/4K3 w - d6 0 1", False),
         ("the taker is pinned across its way", "4k3/6b1/8/3pP3/8/2K5/8/8 w - d6 0 1", False),
         ("the taker stays on the diagonal of its pin", "4k3/2b5/8/3pP3/5K2/8/8/8 w - d6 0 1", True),
-        ("the taken pawn gives check and hides a bishop", "4k1b1/8/8/3pP3/2K5/8/8/8 w - d6 0 1", False),
-        ("the taken pawn is all that shields the king", "4k3/8/b7/1pP5/8/3K4/8/8 w - b6 0 1", False),
+        (
+            "the taken pawn gives check and hides a bishop",
+            "4k1b1/8/8/3pP3/2K5/8/8/8 w - d6 0 1",
+            False,
+        ),
+        (
+            "the taken pawn is all that shields the king",
+            "4k3/8/b7/1pP5/8/3K4/8/8 w - b6 0 1",
+            False,
+        ),
         ("it takes the pawn that gives check", "4k3/8/8/3pP3/4K3/8/8/8 w - d6 0 1", True),
         ("it does not end another check", "4k3/8/8/3pP3/8/8/4r3/4K3 w - d6 0 1", False),
         ("it steps between", "3rk3/8/8/3pP3/8/8/8/3K4 w - d6 0 1", True),
     ],
 )
 def test_taking_in_passing(rule: str, fen: str, takes: bool) -> None:
-    assert any(move[2:] == fen.split()[3] for move in legal(fen) if move[0] != move[2]) == takes, rule
+    assert any(move[2:] == fen.split()[3] for move in legal(fen) if move[0] != move[2]) == takes, (
+        rule
+    )
 
 
 def test_both_pawns_may_take_in_passing_and_the_taken_one_disappears() -> None:
     state = play("4k3/3p4/8/2P1P3/8/8/8/4K3 b - - 0 1", "d5")
-    assert {move for move in text.board_of_state(state).uci if move.endswith("d6")} == {"c5d6", "e5d6"}
+    assert {move for move in text.board_of_state(state).uci if move.endswith("d6")} == {
+        "c5d6",
+        "e5d6",
+    }
     state = step()(state, jnp.int32(text.parse_san(text.board_of_state(state), "exd6")))
     assert text.format_fen(text.board_of_state(state)) == "4k3/8/3P4/2P5/8/8/8/4K3 b - - 0 2"
 
@@ -135,14 +154,29 @@ def test_pawns() -> None:
 
 def test_promotion_straight_and_by_taking() -> None:
     fen = "n1b1k3/1P6/8/8/8/8/8/4K3 w - - 0 1"
-    assert from_square(fen, "b7") == {f"{square}{kind}" for square in ("a8", "b8", "c8") for kind in "qrbn"}
-    assert text.format_fen(text.board_of_state(play(fen, "bxa8=N"))).startswith("N1b1k3/8/8/8/8/8/8/4K3 b")
-    assert text.format_fen(text.board_of_state(play(fen, "bxc8=Q+"))).startswith("n1Q1k3/8/8/8/8/8/8/4K3 b")
-    assert text.format_fen(text.board_of_state(play("4k3/8/8/8/8/8/1p6/N1B1K3 b - - 0 1", "bxc1=R+"))).startswith("4k3/8/8/8/8/8/8/N1r1K3 w")
+    assert from_square(fen, "b7") == {
+        f"{square}{kind}" for square in ("a8", "b8", "c8") for kind in "qrbn"
+    }
+    assert text.format_fen(text.board_of_state(play(fen, "bxa8=N"))).startswith(
+        "N1b1k3/8/8/8/8/8/8/4K3 b"
+    )
+    assert text.format_fen(text.board_of_state(play(fen, "bxc8=Q+"))).startswith(
+        "n1Q1k3/8/8/8/8/8/8/4K3 b"
+    )
+    assert text.format_fen(
+        text.board_of_state(play("4k3/8/8/8/8/8/1p6/N1B1K3 b - - 0 1", "bxc1=R+"))
+    ).startswith("4k3/8/8/8/8/8/8/N1r1K3 w")
 
 
 def test_pinned_pieces_keep_to_their_line() -> None:
-    assert from_square("4r1k1/8/8/8/8/8/4R3/4K3 w - - 0 1", "e2") == {"e3", "e4", "e5", "e6", "e7", "e8"}
+    assert from_square("4r1k1/8/8/8/8/8/4R3/4K3 w - - 0 1", "e2") == {
+        "e3",
+        "e4",
+        "e5",
+        "e6",
+        "e7",
+        "e8",
+    }
     assert from_square("4r1k1/8/8/8/8/8/4N3/4K3 w - - 0 1", "e2") == set()
     assert from_square("6k1/p7/8/8/7b/8/5B2/4K3 w - - 0 1", "f2") == {"g3", "h4"}
     assert from_square("6k1/8/8/8/7b/6P1/8/4K3 w - - 0 1", "g3") == {"h4"}
@@ -158,7 +192,14 @@ def test_only_the_king_answers_a_double_check() -> None:
 
 
 def test_the_king_does_not_hide_behind_itself() -> None:
-    assert from_square("6k1/8/8/8/r3K3/8/8/8 w - - 0 1", "e4") == {"d3", "e3", "f3", "d5", "e5", "f5"}
+    assert from_square("6k1/8/8/8/r3K3/8/8/8 w - - 0 1", "e4") == {
+        "d3",
+        "e3",
+        "f3",
+        "d5",
+        "e5",
+        "f5",
+    }
 
 
 def test_checkmate_stalemate_and_their_rewards() -> None:

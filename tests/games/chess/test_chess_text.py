@@ -35,7 +35,12 @@ def test_every_move_has_the_names_that_python_chess_gives(fen: str) -> None:
         for move in chance.sample(moves, min(len(moves), 8)):
             action, san = action_of(move, theirs.turn), theirs.san(move)
             assert text.format_san(mine, action) == san
-            assert text.parse_san(mine, san) == text.parse_san(mine, san.rstrip("+#").replace("=", "")) == text.parse_uci(mine, move.uci()) == action
+            assert (
+                text.parse_san(mine, san)
+                == text.parse_san(mine, san.rstrip("+#").replace("=", ""))
+                == text.parse_uci(mine, move.uci())
+                == action
+            )
         if not moves:
             break
         move = chance.choice(moves)
@@ -53,7 +58,10 @@ def test_a_state_and_a_fen_make_the_same_board() -> None:
 
 
 def test_a_fen_without_counts() -> None:
-    assert text.format_fen(text.board_of_fen("8/8/8/8/8/k7/p7/K7 b - -")) == "8/8/8/8/8/k7/p7/K7 b - - 0 1"
+    assert (
+        text.format_fen(text.board_of_fen("8/8/8/8/8/k7/p7/K7 b - -"))
+        == "8/8/8/8/8/k7/p7/K7 b - - 0 1"
+    )
 
 
 def test_the_en_passant_square_is_kept_only_where_the_capture_is_legal() -> None:
@@ -74,9 +82,18 @@ def test_the_en_passant_square_is_kept_only_where_the_capture_is_legal() -> None
         ("k6P/8/8/8/8/8/8/K7 w - - 0 1", "a pawn stands on the first or the last rank"),
         ("k7/8/8/8/8/8/8/K7 x - - 0 1", "the side to move is w or b, not 'x'"),
         ("k7/8/8/8/8/8/8/K7 w KX - 0 1", "castling rights are '-' or some of KQkq, not 'KX'"),
-        ("4k3/8/8/8/8/8/8/4K3 w K - 0 1", "White cannot castle 'K' without king on e1 and rook on h1"),
-        ("k7/8/8/8/8/8/8/K7 w - e4 0 1", "the en-passant square is '-' or on rank 6 with w to move, not 'e4'"),
-        ("k7/8/8/8/8/8/8/K7 w - e6 0 1", "no pawn can have just stepped over the en-passant square e6"),
+        (
+            "4k3/8/8/8/8/8/8/4K3 w K - 0 1",
+            "White cannot castle 'K' without king on e1 and rook on h1",
+        ),
+        (
+            "k7/8/8/8/8/8/8/K7 w - e4 0 1",
+            "the en-passant square is '-' or on rank 6 with w to move, not 'e4'",
+        ),
+        (
+            "k7/8/8/8/8/8/8/K7 w - e6 0 1",
+            "no pawn can have just stepped over the en-passant square e6",
+        ),
         ("k7/8/8/8/8/8/8/K7 w - - x 1", "the half-move clock is a number from 0, not 'x'"),
         ("k7/8/8/8/8/8/8/K7 w - - 0 999999", "the move number 999999 is above 100000"),
         ("k6R/8/8/8/8/8/8/K7 w - - 0 1", "the side that is not to move is in check"),
@@ -87,7 +104,10 @@ def test_a_bad_fen_is_one_line_that_says_what_is_wrong(fen: str, reason: str) ->
         with pytest.raises(ValueError) as caught:
             read(fen)
         message = str(caught.value)
-        assert message.startswith(f"{fen!r} is not a chess position in FEN: {reason}") and "\n" not in message
+        assert (
+            message.startswith(f"{fen!r} is not a chess position in FEN: {reason}")
+            and "\n" not in message
+        )
 
 
 def test_moves_that_are_not_legal_are_quoted() -> None:
@@ -122,7 +142,10 @@ def test_games_written_and_read_again_by_both() -> None:
     pieces = []
     for seed, fen in enumerate(FENS[:4]):
         board = random_game(seed, fen, 24)
-        actions = [action_of(move, ply % 2 == (fen.split()[1] == "b")) for ply, move in enumerate(board.move_stack)]
+        actions = [
+            action_of(move, ply % 2 == (fen.split()[1] == "b"))
+            for ply, move in enumerate(board.move_stack)
+        ]
         mine = pgn.format_pgn(actions, {"White": 'A "quoted" one', "Black": "B\\"}, "1-0", fen)
         theirs = chess.pgn.read_game(io.StringIO(mine))
         assert not theirs.errors and [*theirs.mainline_moves()] == board.move_stack
@@ -155,7 +178,11 @@ def test_comments_variations_and_annotations_are_passed_over(tmp_path) -> None:
     path = tmp_path / "games.pgn.gz"
     path.write_bytes(gzip.compress(ANNOTATED.encode()))
     first, second, third = pgn.read_games(path)
-    assert (len(first.actions), first.result, first.tags["White"]) == (10, "1/2-1/2", 'with "quotes"')
+    assert (len(first.actions), first.result, first.tags["White"]) == (
+        10,
+        "1/2-1/2",
+        'with "quotes"',
+    )
     assert (len(second.actions), second.result, second.name) == (4, "*", "games.pgn.gz game 2")
     assert (third.actions, third.tags["Event"]) == ((), "C")
 
@@ -164,7 +191,11 @@ def test_comments_variations_and_annotations_are_passed_over(tmp_path) -> None:
     ("content", "message"),
     [
         ("1. e4 e5 2. Ke3 *", "x.pgn game 1: 'Ke3' is not a legal move in rnbqkbnr/"),
-        ('[FEN "8/8/8/8/8/8/8/8 w - - 0 1"]\n*', "x.pgn game 1: '8/8/8/8/8/8/8/8 w - - 0 1' is not a chess position in FEN: White has 0 kings"),
+        (
+            '[FEN "8/8/8/8/8/8/8/8 w - - 0 1"]\n*',
+            "x.pgn game 1: '8/8/8/8/8/8/8/8 w - - 0 1' is not a chess position in FEN: "
+            "White has 0 kings",
+        ),
         ("1. e4 *\n\n1. e4 (1. d4 *", "x.pgn game 2: a variation does not end"),
         ("1. e4 ) *", "x.pgn game 1: a variation ends that has not begun"),
         ("1. e4\n{ no end", "x.pgn game 1, line 2: '{ no end' is not PGN"),
@@ -177,7 +208,10 @@ def test_mistakes_in_a_file_are_placed(content: str, message: str) -> None:
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path) -> None:
-    with pytest.raises(ValueError, match=r"games\.txt is not a file of chess games: the suffixes are \.pgn, \.pgn\.gz"):
+    with pytest.raises(
+        ValueError,
+        match=r"games\.txt is not a file of chess games: the suffixes are \.pgn, \.pgn\.gz",
+    ):
         next(pgn.read_games(tmp_path / "games.txt"))
     with pytest.raises(ValueError, match=r"cannot read .*none\.pgn"):
         next(pgn.read_games(tmp_path / "none.pgn"))

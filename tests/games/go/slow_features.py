@@ -1,4 +1,5 @@
-"""AlphaGo's planes of 2016 in plain Python, written from the table of the paper and the decisions in `azero.games.go.alphago2016.features`; slow and simple."""
+"""AlphaGo's planes of 2016 in plain Python, written from the table of the paper and the decisions
+in `azero.games.go.alphago2016.features`; slow and simple."""
 
 import sys
 
@@ -80,7 +81,10 @@ class Ladder:
                     _, breath = chain_of(board, other)
                     answers |= breath if len(breath) == 1 else set()
         answers = self.allowed(board, answers, self.colour, captured, chain, liberties)
-        return not any(self.deeper(self.run, board, answer, frames + (index < len(answers) - 1)) for index, answer in enumerate(answers))
+        return not any(
+            self.deeper(self.run, board, answer, frames + (index < len(answers) - 1))
+            for index, answer in enumerate(answers)
+        )
 
     def run(self, board, move, frames):
         """Play the prey's move; return whether it escapes."""
@@ -91,7 +95,10 @@ class Ladder:
         if len(breath) != 2:
             return len(breath) > 2
         moves = self.allowed(board, breath, -self.colour, captured, chain, liberties)
-        return not any(self.deeper(self.hunt, board, attack, frames + (index < len(moves) - 1)) for index, attack in enumerate(moves))
+        return not any(
+            self.deeper(self.hunt, board, attack, frames + (index < len(moves) - 1))
+            for index, attack in enumerate(moves)
+        )
 
     def deeper(self, read, board, move, frames):
         self.nodes += 1
@@ -106,7 +113,8 @@ class Ladder:
 
 
 def legal_points(boards, to_play, superko_ages=range(8)):
-    """Return the legal points, without suicide and without repeating one of the eight boards (newest first)."""
+    """Return the legal points, without suicide and without repeating one of the eight boards
+    (newest first)."""
     board, legal = boards[0], set()
     for point in zip(*(side.tolist() for side in np.nonzero(board == 0)), strict=True):
         after, _, _, liberties = play(board, point, to_play)
@@ -121,16 +129,26 @@ def is_eye(board, point, colour):
         return False
     row, column = point
     corners = [(row + r, column + c) for r in (-1, 1) for c in (-1, 1)]
-    inside = [corner for corner in corners if 0 <= corner[0] < board.shape[0] and 0 <= corner[1] < board.shape[1]]
+    inside = [
+        corner
+        for corner in corners
+        if 0 <= corner[0] < board.shape[0] and 0 <= corner[1] < board.shape[1]
+    ]
     bad = sum(board[corner] == -colour for corner in inside)
     return bad <= (1 if len(inside) == 4 else 0)
 
 
 def planes_of(boards, to_play):
-    """Return planes bool[H, W, 49] of boards int8[8, H, W], newest first (1 Black, -1 White), with `to_play` 1 or -1 to move."""
+    """Return planes bool[H, W, 49] of boards int8[8, H, W], newest first (1 Black, -1 White), with
+    `to_play` 1 or -1 to move."""
     board = boards[0]
     planes = np.zeros((*board.shape, 49), bool)
-    planes[:, :, 0], planes[:, :, 1], planes[:, :, 2], planes[:, :, 3] = board == to_play, board == -to_play, board == 0, True
+    planes[:, :, 0], planes[:, :, 1], planes[:, :, 2], planes[:, :, 3] = (
+        board == to_play,
+        board == -to_play,
+        board == 0,
+        True,
+    )
     planes[:, :, 48] = to_play == 1
     for point in zip(*(side.tolist() for side in np.nonzero(board)), strict=True):
         age = next((k for k in range(1, 8) if boards[k][point] != board[point]), 8)
@@ -140,7 +158,9 @@ def planes_of(boards, to_play):
         for point in chain:
             planes[(*point, 12 + min(len(liberties), 8) - 1)] = True
         colour = board[next(iter(chain))]
-        if (colour == to_play and len(liberties) == 1) or (colour == -to_play and len(liberties) == 2):
+        if (colour == to_play and len(liberties) == 1) or (
+            colour == -to_play and len(liberties) == 2
+        ):
             preys.append((min(chain), colour, chain, liberties))
     legal = legal_points(boards, to_play)
     for point in legal:

@@ -1,4 +1,5 @@
-"""Exact numbers: legal positions (OEIS A094777 and the 1xn, 2xn rows), numbers of games, and the values of solved boards."""
+"""Exact numbers: legal positions (OEIS A094777 and the 1xn, 2xn rows), numbers of games, and the
+values of solved boards."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ LEGAL_POSITIONS = {
     (3, 3): 12675,
     (3, 4): 321689,
 }
-# The number of games, Tromp's convention: either colour at any time, no position twice, passes not counted.
+# The number of games, Tromp's convention: either colour at any time, no position twice, passes not
+# counted.
 GAMES = {(1, 1): 1, (1, 2): 9, (1, 3): 907}
 # The value for Black, who begins, with best play under positional superko and area scoring.
 VALUES = {(1, 1): 0, (1, 2): 0, (1, 3): 3, (1, 4): 4, (1, 5): 0, (2, 2): 1, (2, 3): 0, (3, 3): 9}
@@ -43,12 +45,17 @@ def table_of(shape: tuple[int, int]) -> MoveTable:
 
 @pytest.mark.parametrize("shape", LEGAL_POSITIONS, ids=str)
 def test_every_board_with_liberties_is_counted(shape: tuple[int, int]) -> None:
-    """Colour the board in every way; a board is legal if a flood from the liberties reaches every stone."""
+    """Colour the board in every way; a board is legal if a flood from the liberties reaches every
+    stone."""
     num_points = shape[0] * shape[1]
     colourings = np.arange(3**num_points)
     colours = (colourings[None] // 3 ** np.arange(num_points)[:, None]) % 3
     rows = [
-        ((colours == colour).reshape(*shape, -1) << np.arange(shape[1], dtype=np.uint32)[None, :, None]).sum(axis=1, dtype=np.uint32) for colour in range(3)
+        (
+            (colours == colour).reshape(*shape, -1)
+            << np.arange(shape[1], dtype=np.uint32)[None, :, None]
+        ).sum(axis=1, dtype=np.uint32)
+        for colour in range(3)
     ]
 
     @jax.jit

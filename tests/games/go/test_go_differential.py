@@ -1,4 +1,5 @@
-"""Random games against a plain referee with the whole history (tiny boards, where repetitions abound), and against sgfmill's board."""
+"""Random games against a plain referee with the whole history (tiny boards, where repetitions
+abound), and against sgfmill's board."""
 
 from __future__ import annotations
 
@@ -27,9 +28,15 @@ CASES: list[tuple[tuple[int, int], Superko, bool, int, int]] = [
 
 @pytest.mark.parametrize(("shape", "superko", "suicide", "num_games", "num_moves"), CASES, ids=str)
 def test_every_mask_board_and_area_equals_the_referees(
-    shape: tuple[int, int], superko: Superko, suicide: bool, num_games: int, num_moves: int, seed: int
+    shape: tuple[int, int],
+    superko: Superko,
+    suicide: bool,
+    num_games: int,
+    num_moves: int,
+    seed: int,
 ) -> None:
-    """Passes are frequent and never end the game here, so that long repetitions with passes in between occur."""
+    """Passes are frequent and never end the game here, so that long repetitions with passes in
+    between occur."""
     game = Go(size=shape, komi=0.5, superko=superko, suicide=suicide, max_moves=num_moves + 1)
 
     @jax.jit
@@ -52,27 +59,47 @@ def test_every_mask_board_and_area_equals_the_referees(
         arrays = jax.device_get(state)
         for number, referee in enumerate(referees):
             hosts[number] = hosts[number].replace(num_passes=np.int32(0))
-            jax.tree.map(lambda one, many, number=number: np.testing.assert_array_equal(one, many[number]), hosts[number], arrays)
-            assert game.host_facts(hosts[number]).legal.tolist() == masks[number].tolist(), (referee.board, referee.to_play)
+            jax.tree.map(
+                lambda one, many, number=number: np.testing.assert_array_equal(one, many[number]),
+                hosts[number],
+                arrays,
+            )
+            assert game.host_facts(hosts[number]).legal.tolist() == masks[number].tolist(), (
+                referee.board,
+                referee.to_play,
+            )
             legal = referee.legal()
             assert masks[number].tolist() == legal, (referee.board, referee.to_play)
-            assert slim[number].tolist() == referee.legal(window=game.num_frames), (referee.board, referee.to_play)
+            assert slim[number].tolist() == referee.legal(window=game.num_frames), (
+                referee.board,
+                referee.to_play,
+            )
             assert tuple(boards[number].tolist()) == referee.board
             assert scores[number] == referee.area() - 0.5
-            num_repetitions += sum(not legal[point] and referee.result_of(point) is not None for point in range(game.num_points))
+            num_repetitions += sum(
+                not legal[point] and referee.result_of(point) is not None
+                for point in range(game.num_points)
+            )
             points = np.flatnonzero(legal[:-1])
-            action = int(rng.choice(points)) if len(points) and rng.random() > 0.1 else game.num_points
+            action = (
+                int(rng.choice(points)) if len(points) and rng.random() > 0.1 else game.num_points
+            )
             referee.play(action)
             hosts[number] = game.host_step(hosts[number], action)
             actions.append(action)
         state = step(state, np.array(actions, np.int32))
-    assert seed or num_repetitions > 0, "the games never came to a repetition: they prove nothing about it"
+    assert seed or num_repetitions > 0, (
+        "the games never came to a repetition: they prove nothing about it"
+    )
 
 
 def test_boards_and_areas_equal_sgfmills(seed: int) -> None:
     require_module("sgfmill")
     game = Go(size=9, komi=0.5)
-    assert compare_with_sgfmill(9, play_random(game, num_games=8, num_moves=200, seed=seed + 1), 0.5) == 1600
+    assert (
+        compare_with_sgfmill(9, play_random(game, num_games=8, num_moves=200, seed=seed + 1), 0.5)
+        == 1600
+    )
 
 
 @pytest.mark.slow

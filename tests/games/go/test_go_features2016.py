@@ -1,4 +1,5 @@
-"""The planes of AlphaGo (2016): drawn boards, drawn ladders, and agreement with a plain Python version on random and human positions."""
+"""The planes of AlphaGo (2016): drawn boards, drawn ladders, and agreement with a plain Python
+version on random and human positions."""
 
 from pathlib import Path
 
@@ -35,15 +36,20 @@ def observe():
 def drawn(diagram, to_play=0):
     """Return the state of a diagram."""
     board = parse_diagram(diagram.strip().split("\n")).reshape(-1)
-    return SMALL.setup(np.flatnonzero(board == 1).tolist(), np.flatnonzero(board == -1).tolist(), to_play)
+    return SMALL.setup(
+        np.flatnonzero(board == 1).tolist(), np.flatnonzero(board == -1).tolist(), to_play
+    )
 
 
 def see(observe, *states):
-    return observe(np.stack([state.frames for state in states]), np.stack([state.to_play for state in states]))
+    return observe(
+        np.stack([state.frames for state in states]), np.stack([state.to_play for state in states])
+    )
 
 
 def numbers(planes, name, first=1):
-    """Return the numbers of a feature of eight planes as text: '.' where none is set, then first, first + 1, ..."""
+    """Return the numbers of a feature of eight planes as text: '.' where none is set, then first,
+    first + 1, ..."""
     layer = planes[:, :, FIRST[name] : FIRST[name] + 8]
     assert (layer.sum(axis=-1) <= 1).all()
     values = np.where(layer.any(axis=-1), layer.argmax(axis=-1) + first, -1)
@@ -51,7 +57,9 @@ def numbers(planes, name, first=1):
 
 
 def points(planes, name):
-    return "\n".join(" ".join("x" if value else "." for value in row) for row in planes[:, :, FIRST[name]])
+    return "\n".join(
+        " ".join("x" if value else "." for value in row) for row in planes[:, :, FIRST[name]]
+    )
 
 
 BOARD = """
@@ -164,7 +172,9 @@ def test_a_stone_that_is_taken_and_played_again_is_new(observe):
         state = step(state, move)
     planes = see(observe, state)[0]
     assert planes[1, 1, FIRST["turns since"]] and planes[0, 1, FIRST["turns since"] + 4]
-    assert not planes[1, 2, FIRST["capture size"] : FIRST["capture size"] + 8].any()  # Black may not take at once
+    assert not planes[
+        1, 2, FIRST["capture size"] : FIRST["capture size"] + 8
+    ].any()  # Black may not take at once
 
 
 KO = (
@@ -178,17 +188,26 @@ X O . O . . . . .
 
 def ladder_problems():
     texts = (DATA / "ladders.txt").read_text().strip().split("\n\n")
-    return [(lines[0].removeprefix("# "), lines[1:]) for lines in (text.split("\n") for text in texts)]
+    return [
+        (lines[0].removeprefix("# "), lines[1:]) for lines in (text.split("\n") for text in texts)
+    ]
 
 
 def test_ladders(observe):
-    """C: the move catches. E: it saves. *: both. Every other point is neither, the liberties of the other preys among them."""
+    """C: the move catches. E: it saves. *: both. Every other point is neither, the liberties of the
+    other preys among them."""
     problems = ladder_problems()
-    states = [drawn("\n".join(lines).translate(str.maketrans("CE*", "..."))) for _, lines in problems]
+    states = [
+        drawn("\n".join(lines).translate(str.maketrans("CE*", "..."))) for _, lines in problems
+    ]
     for (name, lines), planes in zip(problems, see(observe, *states), strict=True):
         marks = np.array([line.split() for line in lines])
-        np.testing.assert_array_equal(planes[:, :, FIRST["ladder capture"]], np.isin(marks, ["C", "*"]), err_msg=name)
-        np.testing.assert_array_equal(planes[:, :, FIRST["ladder escape"]], np.isin(marks, ["E", "*"]), err_msg=name)
+        np.testing.assert_array_equal(
+            planes[:, :, FIRST["ladder capture"]], np.isin(marks, ["C", "*"]), err_msg=name
+        )
+        np.testing.assert_array_equal(
+            planes[:, :, FIRST["ladder escape"]], np.isin(marks, ["E", "*"]), err_msg=name
+        )
     assert len(problems) >= 30
 
 
@@ -197,7 +216,11 @@ def assert_equal(planes, frames, to_play, game):
     boards = boards_of(frames, game.num_points).reshape(len(frames), 8, *game.board_shape)
     for index, history in enumerate(boards):
         expected = planes_of(history, 1 - 2 * int(to_play[index]))
-        wrong = [layer.name for layer in LAYERS if (planes[index] != expected)[:, :, layer.first : layer.first + layer.size].any()]
+        wrong = [
+            layer.name
+            for layer in LAYERS
+            if (planes[index] != expected)[:, :, layer.first : layer.first + layer.size].any()
+        ]
         assert not wrong, f"position {index}: {', '.join(wrong)}"
 
 
@@ -218,8 +241,14 @@ def test_fewer_planes_are_the_first_of_all(observe, count):
 
 
 def test_planes_turn_with_the_board(observe):
-    states = [drawn("\n".join(lines).translate(str.maketrans("CE*", "..."))) for _, lines in ladder_problems()[:8]]
-    turned = [drawn("\n".join(line[::-1] for line in lines).translate(str.maketrans("CE*", "..."))) for _, lines in ladder_problems()[:8]]
+    states = [
+        drawn("\n".join(lines).translate(str.maketrans("CE*", "...")))
+        for _, lines in ladder_problems()[:8]
+    ]
+    turned = [
+        drawn("\n".join(line[::-1] for line in lines).translate(str.maketrans("CE*", "...")))
+        for _, lines in ladder_problems()[:8]
+    ]
     np.testing.assert_array_equal(see(observe, *states)[:, :, ::-1], see(observe, *turned))
 
 

@@ -1,4 +1,5 @@
-"""The planes of AlphaGo (2016) on 5,000 positions of random games and 5,000 of games between people, against the plain Python version."""
+"""The planes of AlphaGo (2016) on 5,000 positions of random games and 5,000 of games between
+people, against the plain Python version."""
 
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from azero.games.go.sgf import read_games
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "go"
-RECORDS = [path for path in (SHARED / "fox-pro-even.sgf.gz", DATA / "games.sgf.gz") if path.exists()]
+RECORDS = [
+    path for path in (SHARED / "fox-pro-even.sgf.gz", DATA / "games.sgf.gz") if path.exists()
+]
 GAME = Go(num_planes=49)
 POSITIONS, GAMES, BATCH = 5000, 1000, 250
 LONGEST = 300
@@ -27,9 +30,15 @@ def human_games() -> np.ndarray:
     plain = (
         record
         for record in read_games(RECORDS[0], [])
-        if record.board_shape == (19, 19) and record.moves and not record.black_points and not record.white_points
+        if record.board_shape == (19, 19)
+        and record.moves
+        and not record.black_points
+        and not record.white_points
     )
-    moves = [[action for _, action in record.moves][:LONGEST] for record, _ in zip(plain, range(GAMES), strict=False)]
+    moves = [
+        [action for _, action in record.moves][:LONGEST]
+        for record, _ in zip(plain, range(GAMES), strict=False)
+    ]
     return np.array([line + [-1] * (LONGEST - len(line)) for line in moves], np.int32)
 
 
@@ -37,7 +46,11 @@ def after(states, actions):
     """The states after moves int32[B], unchanged where there is none."""
 
     def one(state, action):
-        return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), GAME.step(state, jnp.maximum(action, 0)), state)
+        return jax.tree.map(
+            lambda new, old: jnp.where(action >= 0, new, old),
+            GAME.step(state, jnp.maximum(action, 0)),
+            state,
+        )
 
     return jax.vmap(one)(states, actions)
 
@@ -76,7 +89,11 @@ def test_agreement_with_the_plain_version(source: str, seed: int) -> None:
     people = human_games() if source == "people" else None
     compared = 0
     while compared < POSITIONS:
-        drawn = random_games(begin, jax.random.key(seed + compared)) if people is None else people[rng.integers(len(people), size=BATCH)].T
+        drawn = (
+            random_games(begin, jax.random.key(seed + compared))
+            if people is None
+            else people[rng.integers(len(people), size=BATCH)].T
+        )
         moves = np.asarray(drawn)
         frames, to_play = map(np.asarray, replayed(begin, moves))
         ply = rng.integers((moves >= 0).sum(axis=0))
@@ -86,6 +103,10 @@ def test_agreement_with_the_plain_version(source: str, seed: int) -> None:
         boards = boards_of(frames, GAME.num_points).reshape(BATCH, 8, *GAME.board_shape)
         for index, history in enumerate(boards):
             expected = planes_of(history, 1 - 2 * int(to_play[index]))
-            wrong = [layer.name for layer in LAYERS if (planes[index] != expected)[:, :, layer.first : layer.first + layer.size].any()]
+            wrong = [
+                layer.name
+                for layer in LAYERS
+                if (planes[index] != expected)[:, :, layer.first : layer.first + layer.size].any()
+            ]
             assert not wrong, f"position {compared + index}: {', '.join(wrong)}\n{history[0]}"
         compared += BATCH

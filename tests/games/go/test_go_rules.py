@@ -20,7 +20,11 @@ def position(diagram: str, to_play: str = "X", **options: Any) -> tuple[Go, GoSt
     board = text.parse_diagram(diagram.split("/"))
     game = Go(size=board.shape, **options)
     points = board.reshape(-1)
-    return game, game.setup(np.flatnonzero(points == 1).tolist(), np.flatnonzero(points == -1).tolist(), to_play="XO".index(to_play))
+    return game, game.setup(
+        np.flatnonzero(points == 1).tolist(),
+        np.flatnonzero(points == -1).tolist(),
+        to_play="XO".index(to_play),
+    )
 
 
 def play(game: Go, state: GoState, *vertices: str) -> GoState:
@@ -52,12 +56,28 @@ def diagram(game: Go, state: GoState) -> str:
 # All boards are 5x5, so that few programs are compiled.
 CAPTURES = {
     "a corner stone": ("OX.../...../...../...../.....", "X A4", ".X.../X..../...../...../....."),
-    "two stones at the edge": ("XOO../.XX../...../...../.....", "X D5", "X..X./.XX../...../...../....."),
-    "two chains at once": (".OX../OX.../X..../...../.....", "X A5", "X.X../.X.../X..../...../....."),
-    "capture comes before suicide": (".XO../XOO../OO.../...../.....", "O A5", "O.O../.OO../OO.../...../....."),
+    "two stones at the edge": (
+        "XOO../.XX../...../...../.....",
+        "X D5",
+        "X..X./.XX../...../...../.....",
+    ),
+    "two chains at once": (
+        ".OX../OX.../X..../...../.....",
+        "X A5",
+        "X.X../.X.../X..../...../.....",
+    ),
+    "capture comes before suicide": (
+        ".XO../XOO../OO.../...../.....",
+        "O A5",
+        "O.O../.OO../OO.../...../.....",
+    ),
     "a whole board": ("OOOOO/OOOOO/OOOOO/OOOOO/OOOO.", "X E1", "...../...../...../...../....X"),
     "snapback": ("..OX./OOOX./XXXX./...../.....", "X B5 A5 B5", ".X.X./...X./XXXX./...../....."),
-    "both fill a shared liberty": ("XX.OO/XX.OO/XXXOO/XXXOO/XXXOO", "X C4 C5", "..OOO/...OO/...OO/...OO/...OO"),
+    "both fill a shared liberty": (
+        "XX.OO/XX.OO/XXXOO/XXXOO/XXXOO",
+        "X C4 C5",
+        "..OOO/...OO/...OO/...OO/...OO",
+    ),
 }
 
 
@@ -85,7 +105,8 @@ def test_a_ko_waits_for_one_exchange(superko: str) -> None:
 
 @pytest.mark.parametrize("superko", RULES)
 def test_send_two_return_one(superko: str) -> None:
-    """Black sends a second stone to A5, White takes both from C5, Black takes one back at B5: the first board again, with White to move instead of Black."""
+    """Black sends a second stone to A5, White takes both from C5, Black takes one back at B5: the
+    first board again, with White to move instead of Black."""
     game, state = position(".X.X./OOXX./OOX../...../.....", "X", superko=superko)
     state = play(game, state, "A5", "C5")
     assert diagram(game, state) == "..OX./OOXX./OOX../...../....."
@@ -103,7 +124,9 @@ def test_triple_ko(superko: str) -> None:
     game, state = position(".XO./X.XO/.XO./X.XO/.XO./XO.O/.XO.", "O", superko=superko)
     state = play(game, state, "B6", "C2", "B4", "C6", "B2")
     assert is_legal(game, state, "C4") is (superko == "simple")
-    assert is_legal(game, game.search_state(state), "C4") is (superko == "simple"), "eight boards reach back far enough"
+    assert is_legal(game, game.search_state(state), "C4") is (superko == "simple"), (
+        "eight boards reach back far enough"
+    )
 
 
 def test_suicide_is_off_by_default() -> None:
@@ -118,16 +141,20 @@ def test_suicide_of_several_stones() -> None:
 
 
 def test_suicide_of_a_single_stone() -> None:
-    """It leaves the board as it is: forbidden, unless the rule is situational and the other side was never to move here."""
+    """It leaves the board as it is: forbidden, unless the rule is situational and the other side
+    was never to move here."""
     for superko, allowed in (("positional", False), ("situational", True), ("simple", False)):
         game, state = position(".O.../O..../...../...../.....", "X", suicide=True, superko=superko)
         assert is_legal(game, state, "A5") is allowed, superko
-    game, state = position(".O.../O..../...../...../.....", "O", suicide=True, superko="situational")
+    game, state = position(
+        ".O.../O..../...../...../.....", "O", suicide=True, superko="situational"
+    )
     assert not is_legal(game, play(game, state, "pass"), "A5")
 
 
 def test_suicide_may_not_repeat() -> None:
-    """Two stones on a row of two points die together and leave the empty board, which stood before."""
+    """Two stones on a row of two points die together and leave the empty board, which stood
+    before."""
     game = Go(size=(1, 2), suicide=True)
     assert not is_legal(game, play(game, game.init(), "A1", "pass"), "B1")
     game = Go(size=(1, 2), suicide=True, superko="simple")
@@ -136,7 +163,8 @@ def test_suicide_may_not_repeat() -> None:
 
 
 def test_suicide_frees_the_other_side() -> None:
-    """After the suicide White's chain in atari has new liberties and is no longer taken by a stone at its old one."""
+    """After the suicide White's chain in atari has new liberties and is no longer taken by a stone
+    at its old one."""
     game, state = position(".XO../XXO../OOX../.XX../.....", "X", suicide=True)
     state = play(game, state, "A5")
     assert diagram(game, state) == "..O../..O../OOX../.XX../....."
@@ -183,7 +211,13 @@ def test_results_and_draws() -> None:
 
 def test_the_margin_counts_where_it_should() -> None:
     """Black owns the nine points of the board; a quarter of the reward is the margin."""
-    for komi, reward in ((0.0, 0.75 + 0.25), (4.5, 0.75 + 0.25 / 2), (9.0, 0.0), (13.5, -0.75 - 0.25 / 2), (100.0, -1.0)):
+    for komi, reward in (
+        (0.0, 0.75 + 0.25),
+        (4.5, 0.75 + 0.25 / 2),
+        (9.0, 0.0),
+        (13.5, -0.75 - 0.25 / 2),
+        (100.0, -1.0),
+    ):
         game, state = position(".../.X./...", "O", komi=komi, margin_weight=0.25)
         state = play(game, state, "pass")
         assert np.asarray(game.rewards(state)).tolist() == [0, 0]
@@ -222,7 +256,10 @@ def test_fixed_handicap_is_gtps(count: int) -> None:
     }[count]
     game = Go(size=19)
     state = game.fixed_handicap(count)
-    stones = {game.format_action(state, int(point)) for point in np.flatnonzero(game.board(state).reshape(-1))}
+    stones = {
+        game.format_action(state, int(point))
+        for point in np.flatnonzero(game.board(state).reshape(-1))
+    }
     assert stones == set(expected.split())
     assert int(game.to_play(state)) == 1
 
@@ -230,8 +267,15 @@ def test_fixed_handicap_is_gtps(count: int) -> None:
 def test_fixed_handicap_on_small_boards() -> None:
     game = Go(size=9)
     state = game.fixed_handicap(2)
-    assert {game.format_action(state, int(p)) for p in np.flatnonzero(game.board(state).reshape(-1))} == {"C3", "G7"}
-    for size, count, allowed in ((9, 10, "2 to 9"), (8, 5, "2 to 4"), (7, 5, "2 to 4"), (6, 2, "at least 7x7")):
+    assert {
+        game.format_action(state, int(p)) for p in np.flatnonzero(game.board(state).reshape(-1))
+    } == {"C3", "G7"}
+    for size, count, allowed in (
+        (9, 10, "2 to 9"),
+        (8, 5, "2 to 4"),
+        (7, 5, "2 to 4"),
+        (6, 2, "at least 7x7"),
+    ):
         with pytest.raises(ValueError, match=allowed):
             Go(size=size).fixed_handicap(count)
 
@@ -272,8 +316,22 @@ def test_planes_are_in_the_papers_order() -> None:
     assert np.asarray(game.observe(state))[..., 16].all()
     state = play(game, state, "A3", "C1", "B2")
     planes = np.asarray(game.observe(state))
-    points = {plane: [text.format_vertex(int(p), (3, 3)) for p in np.flatnonzero(planes[..., plane].reshape(-1))] for plane in range(17)}
-    assert points == {0: ["C1"], 1: ["A3", "B2"], 2: ["C1"], 3: ["A3"], 4: [], 5: ["A3"], **{plane: [] for plane in range(6, 17)}}
+    points = {
+        plane: [
+            text.format_vertex(int(p), (3, 3))
+            for p in np.flatnonzero(planes[..., plane].reshape(-1))
+        ]
+        for plane in range(17)
+    }
+    assert points == {
+        0: ["C1"],
+        1: ["A3", "B2"],
+        2: ["C1"],
+        3: ["A3"],
+        4: [],
+        5: ["A3"],
+        **{plane: [] for plane in range(6, 17)},
+    }
 
 
 def test_the_state_of_a_search_tree_is_small() -> None:

@@ -31,8 +31,16 @@ def test_every_kind_of_file(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "d.tar.gz", "w:gz") as tar:
         tar.add(tmp_path / "a.sgf", "x/a.sgf")
     names = [record.name for file in sorted(tmp_path.iterdir()) for record in read_games(file)]
-    assert names == ["a.sgf", "b.sgf.gz game 1", "b.sgf.gz game 2", "c.zip:x/a.sgf", "d.tar.gz:x/a.sgf"]
-    with pytest.raises(ValueError, match=r"games.txt is not a file of game records: the suffixes are .sgf"):
+    assert names == [
+        "a.sgf",
+        "b.sgf.gz game 1",
+        "b.sgf.gz game 2",
+        "c.zip:x/a.sgf",
+        "d.tar.gz:x/a.sgf",
+    ]
+    with pytest.raises(
+        ValueError, match=r"games.txt is not a file of game records: the suffixes are .sgf"
+    ):
         list(read_games(tmp_path / "games.txt"))
     with pytest.raises(ValueError, match=r"cannot read .*missing\.sgf"):
         list(read_games(tmp_path / "missing.sgf"))
@@ -54,8 +62,16 @@ def test_a_damaged_member_of_an_archive_is_named_and_the_others_go_on(tmp_path: 
         archive.writestr("6.sgf", SMALL)
     path.write_bytes(path.read_bytes().replace(b"CHINESE", b"CHINESF"))
     skipped: list[str] = []
-    assert [record.name for record in read_games(path, skipped)] == ["a.zip:1.sgf", "a.zip:3.sgf.gz", "a.zip:4.zip:deep.sgf", "a.zip:6.sgf"]
-    assert [line.split(": ")[0] for line in skipped] == ["a.zip:2.sgf", "a.zip:5.zip"] and "Bad CRC-32" in skipped[0]
+    assert [record.name for record in read_games(path, skipped)] == [
+        "a.zip:1.sgf",
+        "a.zip:3.sgf.gz",
+        "a.zip:4.zip:deep.sgf",
+        "a.zip:6.sgf",
+    ]
+    assert [line.split(": ")[0] for line in skipped] == [
+        "a.zip:2.sgf",
+        "a.zip:5.zip",
+    ] and "Bad CRC-32" in skipped[0]
     with pytest.raises(ValueError, match=r"a\.zip:2\.sgf: cannot be read: Bad CRC-32"):
         list(read_games(path))
     assert estimate_games(path) == 4 * SMALL.count(b"(;"), "variations count, too"
@@ -79,7 +95,11 @@ def test_an_archive_without_games_and_one_with_a_password_say_so(tmp_path: Path)
 def test_moves_that_break_a_rule_are_named() -> None:
     text = b"(;SZ[5];B[ba];W[bb];B[ba];B[ab];W[ee];W[ed];B[cc];W[aa])"
     ((_, _, violations),) = replay(parse_games(text, "bad"), batch=1)
-    assert [(violation.move, violation.rule) for violation in violations] == [(3, "the point is taken"), (6, "played out of turn"), (8, "suicide")]
+    assert [(violation.move, violation.rule) for violation in violations] == [
+        (3, "the point is taken"),
+        (6, "played out of turn"),
+        (8, "suicide"),
+    ]
 
 
 def _broken_games() -> list[dict[str, str]]:
@@ -96,7 +116,9 @@ def test_real_games_replay() -> None:
             first_violations.append((violations[0].move, violations[0].rule, len(violations)))
         else:
             assert compare_final_board(record, board)
-    assert first_violations == [(int(row["move"]), row["rule"], int(row["moves"])) for row in listed]
+    assert first_violations == [
+        (int(row["move"]), row["rule"], int(row["moves"])) for row in listed
+    ]
 
 
 @pytest.mark.slow
@@ -110,5 +132,9 @@ def test_every_real_game_replays(path: Path) -> None:
             found[record.name] = (violations[0].move, violations[0].rule, len(violations))
         else:
             assert compare_final_board(record, board), record.name
-    listed = {f"{row['file']} game {row['game']}": (int(row["move"]), row["rule"], int(row["moves"])) for row in _broken_games() if row["file"] == path.name}
+    listed = {
+        f"{row['file']} game {row['game']}": (int(row["move"]), row["rule"], int(row["moves"]))
+        for row in _broken_games()
+        if row["file"] == path.name
+    }
     assert found == listed

@@ -1,4 +1,5 @@
-"""Dead stones and the final score: drawn positions, the ends of real games, unconditional life, and GNU Go's judgement of them all."""
+"""Dead stones and the final score: drawn positions, the ends of real games, unconditional life, and
+GNU Go's judgement of them all."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -24,11 +25,14 @@ class Drawn(NamedTuple):
 def _drawn(lines: list[str], margin: int) -> Drawn:
     """Read a diagram in which x and o are dead stones, X and O living ones."""
     rows = [line.replace(" ", "") for line in lines]
-    return Drawn(parse_diagram(rows), np.array([[sign in "xo" for sign in row] for row in rows]), margin)
+    return Drawn(
+        parse_diagram(rows), np.array([[sign in "xo" for sign in row] for row in rows]), margin
+    )
 
 
 def _read(name: str) -> list[Drawn]:
-    """Read positions: a line "margin N" (after an optional heading), then the diagram, then an empty line."""
+    """Read positions: a line "margin N" (after an optional heading), then the diagram, then an
+    empty line."""
     positions = []
     for block in (Path(__file__).parent / name).read_text().split("\n\n"):
         lines = [line for line in block.splitlines() if line and not line.startswith("#")]
@@ -48,7 +52,8 @@ def test_drawn_positions(index: int) -> None:
 
 
 def test_ends_of_real_games() -> None:
-    """Ten games between programs that ended with dead stones on the board; the marks are GNU Go's judgement."""
+    """Ten games between programs that ended with dead stones on the board; the marks are GNU Go's
+    judgement."""
     assert len(REAL) == 10
     for position in REAL:
         _check(position)
@@ -65,18 +70,35 @@ def _check(position: Drawn) -> None:
         status = judge(board)
         np.testing.assert_array_equal(status.dead, position.dead)
         assert status.margin == margin
-        assert sum(len(chain) for which in ("alive", "dead", "seki") for chain in status.chains(which)) == np.count_nonzero(board)
+        assert sum(
+            len(chain) for which in ("alive", "dead", "seki") for chain in status.chains(which)
+        ) == np.count_nonzero(board)
 
 
 @pytest.mark.parametrize(("share", "is_dead"), [(0.6, True), (0.9, False)])
-def test_a_stone_that_would_spoil_a_whole_territory_is_dead_unless_its_side_is_sure_of_it(share: float, is_dead: bool) -> None:
-    """The stone at C7 leaves a dozen points to nobody; the one at B1 leaves only two, as in a seki."""
-    rows = ["XXXXXOOOO", "X...XO.O.", "X.O..XOOO", "X...XXO.O", "X..XX.XOO", "XXXXXXXO.", "OOOOOXXXO", "XXXXOOOOO", ".O.XO.O.O"]
+def test_a_stone_that_would_spoil_a_whole_territory_is_dead_unless_its_side_is_sure_of_it(
+    share: float, is_dead: bool
+) -> None:
+    """The stone at C7 leaves a dozen points to nobody; the one at B1 leaves only two, as in a
+    seki."""
+    rows = [
+        "XXXXXOOOO",
+        "X...XO.O.",
+        "X.O..XOOO",
+        "X...XXO.O",
+        "X..XX.XOO",
+        "XXXXXXXO.",
+        "OOOOOXXXO",
+        "XXXXOOOOO",
+        ".O.XO.O.O",
+    ]
     board = parse_diagram(rows)
     kept, dead = np.ones(board.shape), np.zeros(board.shape, bool)
     kept[2, 2], kept[8, 1] = share, 0.6
     _divide_large_regions(board, kept, dead)
-    assert [(int(row), int(column)) for row, column in np.argwhere(dead)] == ([(2, 2)] if is_dead else [])
+    assert [(int(row), int(column)) for row, column in np.argwhere(dead)] == (
+        [(2, 2)] if is_dead else []
+    )
 
 
 def test_gnu_go_says_the_same() -> None:
@@ -89,9 +111,15 @@ def test_gnu_go_says_the_same() -> None:
             for line in (f"boardsize {size}", "komi 0", "clear_board"):
                 gnu_go.ask(line)
             for point in np.flatnonzero(position.board):
-                gnu_go.ask(f"play {'black' if position.board.reshape(-1)[point] > 0 else 'white'} {format_vertex(int(point), (size, size))}")
+                gnu_go.ask(
+                    f"play "
+                    f"{'black' if position.board.reshape(-1)[point] > 0 else 'white'} "
+                    f"{format_vertex(int(point), (size, size))}"
+                )
             score = gnu_go.ask("final_score")
-            agreed += (0 if score == "0" else float(score[2:]) * (1 if score[0] == "B" else -1)) == position.margin
+            agreed += (
+                0 if score == "0" else float(score[2:]) * (1 if score[0] == "B" else -1)
+            ) == position.margin
     assert agreed >= len(positions) - 2, f"{agreed} of {len(positions)}"
 
 
@@ -99,7 +127,11 @@ def test_a_seki_is_nobodys_and_named() -> None:
     board = _drawn(SEKI.strip().splitlines(), 0).board
     status = judge(board)
     assert not status.dead.any() and status.margin == 59
-    assert status.seki[:2].sum() == 14 and not status.seki[2:].any() and len(status.chains("seki")) == 2
+    assert (
+        status.seki[:2].sum() == 14
+        and not status.seki[2:].any()
+        and len(status.chains("seki")) == 2
+    )
     assert status.area[0, 2] == 0 and status.area[0, 7] == 0 and status.area[8, 8] == 1
 
 
@@ -133,12 +165,28 @@ def test_the_same_board_is_judged_the_same_way() -> None:
 @pytest.mark.parametrize(
     ("diagram", "alive", "enclosed"),
     [
-        ([". X . X .", "X X X X X", ". . . . ."], 7, 8),  # three eyes; every point below is beside the living chain
+        (
+            [". X . X .", "X X X X X", ". . . . ."],
+            7,
+            8,
+        ),  # three eyes; every point below is beside the living chain
         ([". X . . .", "X X . . .", ". . . . ."], 0, 0),  # one eye
-        ([". X . X .", "X X X X X", "O O . O O"], 7, 8),  # stones beside the living chain cannot make an eye
-        ([". X . X O", "X X X X .", ". . . . ."], 6, 2),  # the corner below on the right is not beside it
+        (
+            [". X . X .", "X X X X X", "O O . O O"],
+            7,
+            8,
+        ),  # stones beside the living chain cannot make an eye
+        (
+            [". X . X O", "X X X X .", ". . . . ."],
+            6,
+            2,
+        ),  # the corner below on the right is not beside it
         ([". . X . .", "X X X X X", "O O O O ."], 6, 9),  # eyes of two points each
-        ([". . . X .", ". . X X .", "X X X . ."], 0, 0),  # both regions have a point that is no liberty
+        (
+            [". . . X .", ". . X X .", "X X X . ."],
+            0,
+            0,
+        ),  # both regions have a point that is no liberty
         ([". X O O O", "X X O . O", "O O O O ."], 0, 0),
         (["X X X X X", "X . X . X", "X X X X X"], 13, 2),
     ],

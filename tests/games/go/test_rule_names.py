@@ -1,4 +1,5 @@
-"""Rules as KataGo's protocols write them: every name and form that KataGo reads, and the names that others read in our records."""
+"""Rules as KataGo's protocols write them: every name and form that KataGo reads, and the names that
+others read in our records."""
 
 import json
 
@@ -32,10 +33,23 @@ def test_names_that_katago_reads_are_read(given: str) -> None:
     assert parse_rules(given, Rules()) == PLAYED[given]
 
 
-@pytest.mark.parametrize("given", ["japanese", "korean", "stone_scoring", "stone scoring", "ancient-area", "ancient territory", "aga_button"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "japanese",
+        "korean",
+        "stone_scoring",
+        "stone scoring",
+        "ancient-area",
+        "ancient territory",
+        "aga_button",
+    ],
+)
 def test_names_of_rules_that_are_not_played_say_what_is_missing(given: str) -> None:
     assert read_rules(given, Rules()).missing
-    with pytest.raises(ValueError, match=f"rules {given} are not supported .*; it plays tromp-taylor, chinese"):
+    with pytest.raises(
+        ValueError, match=f"rules {given} are not supported .*; it plays tromp-taylor, chinese"
+    ):
         parse_rules(given, Rules())
 
 
@@ -47,6 +61,10 @@ def test_what_is_written_is_read_again() -> None:
 @pytest.mark.parametrize("superko", ["positional", "situational", "simple"])
 @pytest.mark.parametrize("suicide", [True, False])
 def test_the_rules_of_a_record_are_a_name_that_others_know(superko: str, suicide: bool) -> None:
-    """KaTrain knows these four among others; KataGo too; a record of our default rules was once read as Japanese."""
+    """KaTrain knows these four among others; KataGo too; a record of our default rules was once
+    read as Japanese."""
     name = rules_name(superko, suicide)
-    assert name in ("Chinese", "AGA", "NZ", "Tromp-Taylor") and parse_rules(name, Rules()).suicide == suicide
+    assert (
+        name in ("Chinese", "AGA", "NZ", "Tromp-Taylor")
+        and parse_rules(name, Rules()).suicide == suicide
+    )

@@ -1,4 +1,5 @@
-"""SGF: reading main lines, set-up, komi, results, collections with broken games, character sets; writing; sgfmill as the referee."""
+"""SGF: reading main lines, set-up, komi, results, collections with broken games, character sets;
+writing; sgfmill as the referee."""
 
 from __future__ import annotations
 
@@ -27,10 +28,21 @@ def parse(content: bytes | str) -> GameRecord:
 
 def test_a_game_is_read_along_its_main_line() -> None:
     record = parse(SMALL)
-    assert (record.size, record.komi, record.rules, record.result, record.to_play) == (5, 0.5, "Chinese", "B+2", 0)
+    assert (record.size, record.komi, record.rules, record.result, record.to_play) == (
+        5,
+        0.5,
+        "Chinese",
+        "B+2",
+        0,
+    )
     assert record.moves == ((0, 12), (1, 6), (0, 25), (1, 18), (0, 13))
     deep = "(;SZ[5](;B[aa](;W[bb]C[a (first\\] one);B[zz\\]](;B[cc];W[]))(;W[ee]))(;B[dd]))"
-    assert parse(deep).moves == ((0, 0), (1, 6), (0, 12), (1, 25)) and parse(deep).comments == ("", "a (first] one);B[zz]", "", "")
+    assert parse(deep).moves == ((0, 0), (1, 6), (0, 12), (1, 25)) and parse(deep).comments == (
+        "",
+        "a (first] one);B[zz]",
+        "",
+        "",
+    )
 
 
 def test_both_spellings_of_a_pass_and_a_real_tt() -> None:
@@ -42,12 +54,27 @@ def test_both_spellings_of_a_pass_and_a_real_tt() -> None:
 def test_setup_and_handicap() -> None:
     record = parse("(;SZ[9]HA[2]AB[cg][gc]KM[0.5];W[ee])")
     assert (record.black_points, record.to_play) == ((24, 56), 1)
-    assert sorted(parse("(;SZ[9]HA[2];W[ee])").black_points) == [24, 56], "stones that go without saying"
+    assert sorted(parse("(;SZ[9]HA[2];W[ee])").black_points) == [24, 56], (
+        "stones that go without saying"
+    )
     placed = parse("(;SZ[9]HA[2];B[cg];B[gc];W[ee])")
-    assert placed.black_points == () and placed.moves == ((0, 56), (0, 24), (1, 40)), "stones that are moves"
+    assert placed.black_points == () and placed.moves == ((0, 56), (0, 24), (1, 40)), (
+        "stones that are moves"
+    )
     record = parse("(;SZ[3]AB[aa]AW[cc]PL[W])")
-    assert (record.black_points, record.white_points, record.to_play, record.moves) == ((0,), (8,), 1, ())
-    assert parse("(;SZ[5]AB[aa:cb];AE[bb]AW[ee];PL[White];W[cc])").black_points == (0, 1, 2, 5, 7), "a rectangle, and what is taken away again"
+    assert (record.black_points, record.white_points, record.to_play, record.moves) == (
+        (0,),
+        (8,),
+        1,
+        (),
+    )
+    assert parse("(;SZ[5]AB[aa:cb];AE[bb]AW[ee];PL[White];W[cc])").black_points == (
+        0,
+        1,
+        2,
+        5,
+        7,
+    ), "a rectangle, and what is taken away again"
 
 
 def test_rectangular_boards() -> None:
@@ -60,7 +87,18 @@ def test_rectangular_boards() -> None:
 
 @pytest.mark.parametrize(
     ("text", "points"),
-    [("6.5", 6.5), ("7.50", 7.5), ("0", 0.0), ("375", 7.5), ("3.75", 7.5), ("3.25", 6.5), ("650", 6.5), ("750", 7.5), ("-5", -5.0), ("6,5", 6.5)],
+    [
+        ("6.5", 6.5),
+        ("7.50", 7.5),
+        ("0", 0.0),
+        ("375", 7.5),
+        ("3.75", 7.5),
+        ("3.25", 6.5),
+        ("650", 6.5),
+        ("750", 7.5),
+        ("-5", -5.0),
+        ("6,5", 6.5),
+    ],
 )
 def test_komi_as_servers_write_it(text: str, points: float) -> None:
     assert parse_komi(text) == points
@@ -68,7 +106,11 @@ def test_komi_as_servers_write_it(text: str, points: float) -> None:
 
 def test_a_komi_that_cannot_be_is_none() -> None:
     assert parse_komi("none") is None and parse_komi("nan") is None and parse_komi("") is None
-    assert parse("(;KM[0]RE[W+0.5];B[aa])").komi is None and parse("(;KM[0]RE[W+3];B[aa])").komi == 0 and parse("(;KM[0]RE[B+R];B[aa])").komi == 0
+    assert (
+        parse("(;KM[0]RE[W+0.5];B[aa])").komi is None
+        and parse("(;KM[0]RE[W+3];B[aa])").komi == 0
+        and parse("(;KM[0]RE[B+R];B[aa])").komi == 0
+    )
     assert parse("(;SZ[5]KM[none]HA[?];B[aa])").komi is None
 
 
@@ -113,12 +155,22 @@ def test_broken_records_name_the_place(content: bytes, message: str) -> None:
 
 def test_a_broken_game_is_named_and_the_others_go_on() -> None:
     good = b"(;GM[1]SZ[5];B[aa];W[bb](;B[cc])(;B[dd]))"
-    broken = [b"(;GM[1]SZ[5];B[aa];W[zz])", b"(;GM[1]SZ[5];B[aa];W[b", b"(;GM[1]SZ[5];B[aa](;W[bb]", b"(;GM[1]SZ[99])", b"(;GM[1]SZ[5];B[aa]C[no end"]
-    content = b"junk ;[ " + b"\n".join(piece for bad in broken for piece in (good, bad)) + b"\n" + good
+    broken = [
+        b"(;GM[1]SZ[5];B[aa];W[zz])",
+        b"(;GM[1]SZ[5];B[aa];W[b",
+        b"(;GM[1]SZ[5];B[aa](;W[bb]",
+        b"(;GM[1]SZ[99])",
+        b"(;GM[1]SZ[5];B[aa]C[no end",
+    ]
+    content = (
+        b"junk ;[ " + b"\n".join(piece for bad in broken for piece in (good, bad)) + b"\n" + good
+    )
     skipped: list[str] = []
     records = list(parse_games(content, "all", skipped))
     assert len(records) == 6 and len({record.moves for record in records}) == 1
-    assert [line.split(":")[0] for line in skipped] == [f"all game {number}" for number in (2, 4, 6, 8, 10)]
+    assert [line.split(":")[0] for line in skipped] == [
+        f"all game {number}" for number in (2, 4, 6, 8, 10)
+    ]
     with pytest.raises(ValueError, match="all game 2:"):
         list(parse_games(content, "all"))
 
@@ -134,7 +186,10 @@ def test_thousands_of_torn_games_take_no_time() -> None:
 def test_characters(encoding: str, declared: str) -> None:
     # The second byte of 昞 in GB18030 is a closing bracket or a backslash in ASCII for one of these.
     name = "柯洁 昞乗乗 李世石"
-    assert parse(f"(;{declared}SZ[5]PB[{name}]PW[AlphaGo];B[aa])".encode(encoding)).players == (name, "AlphaGo")
+    assert parse(f"(;{declared}SZ[5]PB[{name}]PW[AlphaGo];B[aa])".encode(encoding)).players == (
+        name,
+        "AlphaGo",
+    )
 
 
 def test_other_characters() -> None:
@@ -158,25 +213,49 @@ def test_written_games_come_back(tmp_path: Path) -> None:
     (tmp_path / "out.sgf").write_text(format_game(record), encoding="utf-8")
     assert list(read_games(tmp_path / "out.sgf")) == [record]
     game = sgfmill.Sgf_game.from_string(format_game(record))
-    assert game.get_player_name("b") == "iteration [4]" and game.get_player_name("w") == "GNU\\Go" and game.get_winner() == "w" and game.get_handicap() == 2
+    assert (
+        game.get_player_name("b") == "iteration [4]"
+        and game.get_player_name("w") == "GNU\\Go"
+        and game.get_winner() == "w"
+        and game.get_handicap() == 2
+    )
     moves = [node.get_move() for node in game.get_main_sequence()[1:]]
-    assert moves == [("w", (8, 0)), ("b", None), ("w", (4, 4))] and game.get_last_node().get("C") == "a ] b"
+    assert (
+        moves == [("w", (8, 0)), ("b", None), ("w", (4, 4))]
+        and game.get_last_node().get("C") == "a ] b"
+    )
 
 
 def test_variations_stand_beside_the_main_line() -> None:
     record = GameRecord("x", (5, 5), 0.5, ((0, 12), (1, 6), (0, 25), (1, 18)))
-    text = format_game(record, [Note("first"), Note(variations=((8, 16), (7,))), Note(), Note("last", ((0, 1, 2),))])
-    assert parse(text.encode()).moves == record.moves and parse(text.encode()).comments == ("first", "", "", "last")
+    text = format_game(
+        record,
+        [Note("first"), Note(variations=((8, 16), (7,))), Note(), Note("last", ((0, 1, 2),))],
+    )
+    assert parse(text.encode()).moves == record.moves and parse(text.encode()).comments == (
+        "first",
+        "",
+        "",
+        "last",
+    )
     tree = sgfmill.Sgf_game.from_string(text)
     first = tree.get_root()[0]
     assert [len(first), len(first[0][0])] == [3, 2]
-    assert [first[1].get_move(), first[1][0].get_move(), first[2].get_move()] == [("w", (3, 3)), ("b", (1, 1)), ("w", (3, 2))]
+    assert [first[1].get_move(), first[1][0].get_move(), first[2].get_move()] == [
+        ("w", (3, 3)),
+        ("b", (1, 1)),
+        ("w", (3, 2)),
+    ]
     with pytest.raises(ValueError, match="60x60 board; the largest is 52x52"):
         format_game(GameRecord("x", (60, 60), 0.0, ()))
 
 
 def test_results_are_written() -> None:
-    assert (format_result((1, -1), "R"), format_result((-1, 1), "2.5"), format_result((0, 0), "0")) == ("B+R", "W+2.5", "0")
+    assert (
+        format_result((1, -1), "R"),
+        format_result((-1, 1), "2.5"),
+        format_result((0, 0), "0"),
+    ) == ("B+R", "W+2.5", "0")
 
 
 def referee(text: str) -> tuple[list[tuple[int, int]], int, str]:
@@ -186,7 +265,12 @@ def referee(text: str) -> tuple[list[tuple[int, int]], int, str]:
     for node in game.get_main_sequence():
         colour, point = node.get_move()
         if colour is not None:
-            moves.append(("bw".index(colour), size * size if point is None else (size - 1 - point[0]) * size + point[1]))
+            moves.append(
+                (
+                    "bw".index(colour),
+                    size * size if point is None else (size - 1 - point[0]) * size + point[1],
+                )
+            )
     return moves, size, game.get_player_name("b") or ""
 
 
@@ -195,17 +279,31 @@ def test_random_trees_equal_sgfmill(seed: int) -> None:
     letters = "abcdefghi"
 
     def value() -> str:
-        return "".join(generator.choice(["x", "\\]", "\\\\", "(", ")", ";", "[", "é", "\n", " ", "B[aa"]) for _ in range(generator.randrange(6))) + "."
+        return (
+            "".join(
+                generator.choice(["x", "\\]", "\\\\", "(", ")", ";", "[", "é", "\n", " ", "B[aa"])
+                for _ in range(generator.randrange(6))
+            )
+            + "."
+        )
 
     def node() -> str:
-        point = "" if generator.random() < 0.1 else generator.choice(letters) + generator.choice(letters)
-        extra = generator.choice(["", "", f"C[{value()}]", f"BL[3]\nN[{value()}][{value()}]", f" LB[aa:{value()}]"])
+        point = (
+            ""
+            if generator.random() < 0.1
+            else generator.choice(letters) + generator.choice(letters)
+        )
+        extra = generator.choice(
+            ["", "", f"C[{value()}]", f"BL[3]\nN[{value()}][{value()}]", f" LB[aa:{value()}]"]
+        )
         return f";{generator.choice('BW')} [{point}]{extra}" + generator.choice(["", " ", "\n"])
 
     def tree(depth: int) -> str:
         text = "".join(node() for _ in range(generator.randrange(1, 4)))
         branches = generator.randrange(0, 4) if depth < 4 else 0
-        return text + "".join(f"({tree(depth + 1)})" + generator.choice(["", "\n"]) for _ in range(branches))
+        return text + "".join(
+            f"({tree(depth + 1)})" + generator.choice(["", "\n"]) for _ in range(branches)
+        )
 
     for _ in range(300):
         text = f"({generator.choice(['', ' '])};GM[1]SZ[9]PB[name]C[{value()}]{tree(0)})"
@@ -242,8 +340,19 @@ def check_file(path: Path) -> None:
             moves = [node.get_raw_move() for node in game.get_main_sequence()]
             size = game.get_size()
             ours = [
-                ("bw"[colour], "" if action == size * size else "".join(chr(97 + side) for side in divmod(action, size)[::-1]))
+                (
+                    "bw"[colour],
+                    ""
+                    if action == size * size
+                    else "".join(chr(97 + side) for side in divmod(action, size)[::-1]),
+                )
                 for colour, action in record.moves
             ]
-            assert [(colour, "" if point == b"tt" else point.decode()) for colour, point in moves if colour] == ours
-            assert (game.get_root().get("RE") if game.get_root().has_property("RE") else "") == record.result
+            assert [
+                (colour, "" if point == b"tt" else point.decode())
+                for colour, point in moves
+                if colour
+            ] == ours
+            assert (
+                game.get_root().get("RE") if game.get_root().has_property("RE") else ""
+            ) == record.result

@@ -1,4 +1,5 @@
-"""Minichess a second time, plain and slow: pieces as letters on a list of 25 squares from a1, moves tried out one by one."""
+"""Minichess a second time, plain and slow: pieces as letters on a list of 25 squares from a1, moves
+tried out one by one."""
 
 from __future__ import annotations
 
@@ -40,13 +41,19 @@ class Referee:
                 y += 1 if white else -1
                 for dx in (-1, 0, 1):
                     end = 5 * y + x + dx
-                    if 0 <= x + dx < 5 and (pieces[end] == "." if dx == 0 else pieces[end] != "." and pieces[end].isupper() != white):
+                    if 0 <= x + dx < 5 and (
+                        pieces[end] == "."
+                        if dx == 0
+                        else pieces[end] != "." and pieces[end].isupper() != white
+                    ):
                         found += [(start, end, kind) for kind in ("QNBR" if y in (0, 4) else "-")]
                 continue
             for dx, dy in LINES[piece.upper()]:
                 for distance in range(1, 5 if piece.upper() in "RBQ" else 2):
                     cx, cy = x + dx * distance, y + dy * distance
-                    if not (0 <= cx < 5 and 0 <= cy < 5) or (pieces[5 * cy + cx] != "." and pieces[5 * cy + cx].isupper() == white):
+                    if not (0 <= cx < 5 and 0 <= cy < 5) or (
+                        pieces[5 * cy + cx] != "." and pieces[5 * cy + cx].isupper() == white
+                    ):
                         break
                     found.append((start, 5 * cy + cx, "-"))
                     if pieces[5 * cy + cx] != ".":
@@ -66,7 +73,11 @@ class Referee:
         return any(end == king for _, end, _ in self.pseudo(pieces, not white))
 
     def moves(self) -> list[tuple[int, int, str]]:
-        return [move for move in self.pseudo(self.pieces, self.white) if not self.attacked(self.after(move), self.white)]
+        return [
+            move
+            for move in self.pseudo(self.pieces, self.white)
+            if not self.attacked(self.after(move), self.white)
+        ]
 
     def push(self, move: tuple[int, int, str]) -> None:
         is_progress = self.pieces[move[0]].upper() == "P" or self.pieces[move[1]] != "."
@@ -81,7 +92,11 @@ class Referee:
         rest = [(square, piece) for square, piece in enumerate(self.pieces) if piece not in ".Kk"]
         colours = {(square % 5 + square // 5) % 2 for square, _ in rest}
         kinds = {piece.upper() for _, piece in rest}
-        if not rest or (len(rest) == 1 and kinds <= {"N", "B"}) or (kinds == {"B"} and len(colours) == 1):
+        if (
+            not rest
+            or (len(rest) == 1 and kinds <= {"N", "B"})
+            or (kinds == {"B"} and len(colours) == 1)
+        ):
             return "insufficient material"
         if self.clock >= 100:
             return "fifty moves"

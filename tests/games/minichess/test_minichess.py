@@ -1,4 +1,5 @@
-"""Minichess: perft, whole games against a plain referee and against Pgx, positions for each rule, text and planes."""
+"""Minichess: perft, whole games against a plain referee and against Pgx, positions for each rule,
+text and planes."""
 
 from __future__ import annotations
 
@@ -21,7 +22,13 @@ BATCH = 32
 def played(fen: str, *names: str):
     """The state after moves in UCI."""
     game = Minichess()
-    return play_names(game, game.from_fen(fen), names, lambda state, name: text.parse_uci(text.board_of_state(state), name), BATCH)
+    return play_names(
+        game,
+        game.from_fen(fen),
+        names,
+        lambda state, name: text.parse_uci(text.board_of_state(state), name),
+        BATCH,
+    )
 
 
 @pytest.mark.parametrize("depth", [4, 5])
@@ -53,12 +60,16 @@ def test_games_against_the_referee(seed: int) -> None:
     def pick(number: int, referee: Referee, moves: dict) -> int:
         return referee.action(choose(rng, referee, list(moves.values()), number % 4))
 
-    states, reasons = play_beside_referees(Minichess(), referees, ENDINGS, ("checkmate",), lambda referee: referee.white, pick)
+    states, reasons = play_beside_referees(
+        Minichess(), referees, ENDINGS, ("checkmate",), lambda referee: referee.white, pick
+    )
     for number, referee in enumerate(referees):
         board = text.board_of_state(one_of(states, number))
         assert list(board.pieces) == referee.pieces
         assert board.clock == referee.clock
-    assert seed or {"checkmate", "insufficient material"} <= set(reasons), reasons  # of so few games, those of other seeds may lack one
+    assert seed or {"checkmate", "insufficient material"} <= set(reasons), (
+        reasons
+    )  # of so few games, those of other seeds may lack one
 
 
 def pgx_labels() -> np.ndarray:
@@ -73,7 +84,9 @@ def pgx_labels() -> np.ndarray:
             if end < 0:
                 continue
             wide = (start % 5) * 5 + start // 5, (end % 5) * 5 + end // 5
-            labels[49 * start + plane] = Referee(white=True).action((*wide, "RBN"[plane // 3] if plane < 9 else "-"))
+            labels[49 * start + plane] = Referee(white=True).action(
+                (*wide, "RBN"[plane // 3] if plane < 9 else "-")
+            )
     return labels
 
 
@@ -124,18 +137,27 @@ def test_planes_of_both_sides() -> None:
     game, state = Minichess(), played(text.START, "b1c3", "d4d3")
     white = np.asarray(game.observe(state))
     assert white.shape == (5, 5, 115)
-    squares = {plane: [tuple(place) for place in np.argwhere(white[..., plane] != 0).tolist()] for plane in range(14)}
+    squares = {
+        plane: [tuple(place) for place in np.argwhere(white[..., plane] != 0).tolist()]
+        for plane in range(14)
+    }
     assert squares[1] == [(2, 2)], "own knight on c3"
     assert squares[3] == [(0, 0)], "own rook on a1"
     assert squares[6] == [(2, 3), (3, 0), (3, 1), (3, 2), (3, 4)], "the other's pawns"
     assert squares[11] == [(4, 4)], "the other king on e5"
     assert (len(squares[12]), len(squares[13])) == (25, 0), "for the first time"
-    assert (white[..., 14 + 6] != 0).sum() == 5, "before the last move all five pawns stood on rank 4"
+    assert (white[..., 14 + 6] != 0).sum() == 5, (
+        "before the last move all five pawns stood on rank 4"
+    )
     assert (white[3, :, 14 + 6] != 0).all()
     np.testing.assert_allclose(white[0, 0, 112:], [1, 2 / 512, 0])
     black = np.asarray(game.observe(played(text.START, "b1c3")))
-    assert np.argwhere(black[..., 7] != 0).tolist() == [[2, 2]], "White's knight: c3 is in the middle for both"
-    assert np.argwhere(black[..., 9] != 0).tolist() == [[4, 0]], "White's rook on a1 is far for Black, on the same file"
+    assert np.argwhere(black[..., 7] != 0).tolist() == [[2, 2]], (
+        "White's knight: c3 is in the middle for both"
+    )
+    assert np.argwhere(black[..., 9] != 0).tolist() == [[4, 0]], (
+        "White's rook on a1 is far for Black, on the same file"
+    )
     np.testing.assert_allclose(black[0, 0, 112:], [0, 1 / 512, 1 / 100])
 
 
@@ -153,7 +175,9 @@ def test_text() -> None:
         "  a b c d e",
         "rnbqk/ppppp/2N2/PPPPP/R1BQK b - - 1 1",
     ]
-    assert text.parse_uci(after, "b4c3") == 49 * 6 + 4 * 1, "the pawn on the second rank and file b goes one step north-east"
+    assert text.parse_uci(after, "b4c3") == 49 * 6 + 4 * 1, (
+        "the pawn on the second rank and file b goes one step north-east"
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,7 +199,10 @@ def test_bad_fen(fen: str, reason: str) -> None:
 
 
 def test_bad_moves_and_options() -> None:
-    with pytest.raises(ValueError, match="'e2e4' is not a legal move in UCI notation in rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1"):
+    with pytest.raises(
+        ValueError,
+        match="'e2e4' is not a legal move in UCI notation in rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1",
+    ):
         text.parse_uci(text.board_of_fen(text.START), "e2e4")
     with pytest.raises(ValueError, match="max_moves 0: allowed are 1 to"):
         make("minichess", max_moves=0)

@@ -19,12 +19,16 @@ def stack(states):
 @functools.cache
 def programs(game):
     """The compiled step, and what a state says (mask, ending, rewards), of BATCH positions."""
-    look = jax.jit(jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state))), compiler_options=OPTIMISED)
+    look = jax.jit(
+        jax.vmap(lambda state: (game.legal_action_mask(state), state.ending, game.rewards(state))),
+        compiler_options=OPTIMISED,
+    )
     return jax.jit(jax.vmap(game.step), compiler_options=OPTIMISED), look
 
 
 def make_perft(game, frontier: int = 128):
-    """Make the function (sfen, depth) -> number of lines. Positions are played BATCH at a time; the children of `frontier` of them are kept at once."""
+    """Make the function (sfen, depth) -> number of lines. Positions are played BATCH at a time; the
+    children of `frontier` of them are kept at once."""
     step, look = programs(game)
 
     def masks(chunk) -> np.ndarray:
@@ -32,7 +36,9 @@ def make_perft(game, frontier: int = 128):
         return (mask & (ending == 0)[:, None])[: len(chunk.ending)]
 
     def pieces(states, size):
-        return (part(states, slice(first, first + size)) for first in range(0, len(states.ending), size))
+        return (
+            part(states, slice(first, first + size)) for first in range(0, len(states.ending), size)
+        )
 
     def children(states):
         """All positions one move on."""
@@ -40,8 +46,13 @@ def make_perft(game, frontier: int = 128):
         for chunk in pieces(states, BATCH):
             index, action = np.nonzero(masks(chunk))
             for first in range(0, len(index), BATCH):
-                starts, moves = part(chunk, index[first : first + BATCH]), action[first : first + BATCH].astype(np.int32)
-                played.append(part(step(padded(starts), np.resize(moves, BATCH)), slice(0, len(moves))))
+                starts, moves = (
+                    part(chunk, index[first : first + BATCH]),
+                    action[first : first + BATCH].astype(np.int32),
+                )
+                played.append(
+                    part(step(padded(starts), np.resize(moves, BATCH)), slice(0, len(moves)))
+                )
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *played)
 
     def lines(states, depth: int) -> int:

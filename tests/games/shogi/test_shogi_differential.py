@@ -1,4 +1,5 @@
-"""Whole games against cshogi: the legal moves at every ply, and how, when and for whom each game ends."""
+"""Whole games against cshogi: the legal moves at every ply, and how, when and for whom each game
+ends."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ ENTERED = "3+P+P4/+P+P+PK+P+P+P+P1/9/9/9/9/4k4/9/9 b 2R2B4G4S4N4L8P 1"
 
 
 def action_of(move: int, turn: int) -> int:
-    """The number of a move, worked out from Table S2 a second time: 139 planes for each square, seen from the mover's side."""
+    """The number of a move, worked out from Table S2 a second time: 139 planes for each square,
+    seen from the mover's side."""
 
     def seen(square: int) -> tuple[int, int]:
         # cshogi counts down the files from 1a.
@@ -36,13 +38,16 @@ def action_of(move: int, turn: int) -> int:
     if abs(files) == 1 and ranks == 2:
         plane = 64 + (files < 0)
     else:
-        name = ("N" if ranks > 0 else "S" if ranks < 0 else "") + ("E" if files > 0 else "W" if files < 0 else "")
+        name = ("N" if ranks > 0 else "S" if ranks < 0 else "") + (
+            "E" if files > 0 else "W" if files < 0 else ""
+        )
         plane = 8 * COMPASS.index(name) + max(abs(files), abs(ranks)) - 1
     return 139 * (9 * start[1] + start[0]) + plane + 66 * cshogi.move_is_promotion(move)
 
 
 class Referee:
-    """A game on cshogi's board; repetitions are counted here, by the pieces, the hands and the side, move numbers left out."""
+    """A game on cshogi's board; repetitions are counted here, by the pieces, the hands and the
+    side, move numbers left out."""
 
     def __init__(self, sfen: str) -> None:
         self.board = cshogi.Board(sfen)
@@ -75,24 +80,40 @@ class Referee:
 
 
 def choose(rng: np.random.Generator, referee: Referee, legal: dict[int, int], style: int) -> int:
-    """A random move; some games like to go back, some like to give check, some like to run forward and to promote."""
+    """A random move; some games like to go back, some like to give check, some like to run forward
+    and to promote."""
     board, moves = referee.board, list(legal)
     liked: list[int] = []
     if style == 1 and len(board.history) >= 2 and rng.random() < 0.9:
         last = board.history[-2]
         if not cshogi.move_is_drop(last):
             back = (cshogi.move_to(last), cshogi.move_from(last))
-            liked = [a for a, m in legal.items() if not cshogi.move_is_drop(m) and (cshogi.move_from(m), cshogi.move_to(m)) == back]
+            liked = [
+                a
+                for a, m in legal.items()
+                if not cshogi.move_is_drop(m) and (cshogi.move_from(m), cshogi.move_to(m)) == back
+            ]
     elif style == 2 and rng.random() < 0.7:
-        checks = set(board.check_moves) if hasattr(board, "check_moves") and not board.is_check() else set()
+        checks = (
+            set(board.check_moves)
+            if hasattr(board, "check_moves") and not board.is_check()
+            else set()
+        )
         liked = [action for action, move in legal.items() if move in checks]
     elif style == 3 and rng.random() < 0.6:
-        liked = [action for action, move in legal.items() if cshogi.move_is_promotion(move) or board.piece(cshogi.move_to(move))]
+        liked = [
+            action
+            for action, move in legal.items()
+            if cshogi.move_is_promotion(move) or board.piece(cshogi.move_to(move))
+        ]
     return int(rng.choice(liked or moves))
 
 
-def play_and_compare(game: Shogi, count: int, seed: int, sfen: str = cshogi.STARTING_SFEN) -> collections.Counter:
-    """Play `count` games side by side and compare everything; return how often each ending came up."""
+def play_and_compare(
+    game: Shogi, count: int, seed: int, sfen: str = cshogi.STARTING_SFEN
+) -> collections.Counter:
+    """Play `count` games side by side and compare everything; return how often each ending came
+    up."""
     rng, (step, look) = np.random.default_rng(seed), programs(game)
     referees = [Referee(sfen) for _ in range(count)]
     states = padded(stack([game.from_sfen(sfen)]))
@@ -103,7 +124,10 @@ def play_and_compare(game: Shogi, count: int, seed: int, sfen: str = cshogi.STAR
         for number, referee in enumerate(referees):
             if over[number]:
                 continue
-            place = f"{referee.board.sfen()} after {[cshogi.move_to_usi(move) for move in referee.board.history]}"
+            place = (
+                f"{referee.board.sfen()} after "
+                f"{[cshogi.move_to_usi(move) for move in referee.board.history]}"
+            )
             reason, result = referee.ending(game)
             assert ENDINGS[endings[number]] == reason, (place, ENDINGS[endings[number]], reason)
             assert rewards[number].tolist() == [result, -result], place
@@ -111,7 +135,9 @@ def play_and_compare(game: Shogi, count: int, seed: int, sfen: str = cshogi.STAR
                 over[number] = True
                 reasons[reason] += 1
                 continue
-            legal = {action_of(move, referee.board.turn): move for move in referee.board.legal_moves}
+            legal = {
+                action_of(move, referee.board.turn): move for move in referee.board.legal_moves
+            }
             assert np.flatnonzero(masks[number]).tolist() == sorted(legal), place
             actions[number] = choose(rng, referee, legal, number % 4)
             referee.push(legal[int(actions[number])])
@@ -124,12 +150,17 @@ def play_and_compare(game: Shogi, count: int, seed: int, sfen: str = cshogi.STAR
 def test_random_games(seed: int) -> None:
     reasons = play_and_compare(Shogi(), 50, seed + 1)
     assert sum(reasons.values()) == 50
-    assert seed or {"checkmate", "fourfold repetition"} <= set(reasons), reasons  # of so few games, those of other seeds may lack one
+    assert seed or {"checkmate", "fourfold repetition"} <= set(reasons), (
+        reasons
+    )  # of so few games, those of other seeds may lack one
 
 
 def test_games_with_everything_in_hand(seed: int) -> None:
-    """White drops pieces near a bare king, and the other way round: mates, drop-pawn mates, long checks."""
-    reasons = play_and_compare(Shogi(), 30, seed + 2, sfen=BARE) + play_and_compare(Shogi(), 30, seed + 3, sfen=ENTERED)
+    """White drops pieces near a bare king, and the other way round: mates, drop-pawn mates, long
+    checks."""
+    reasons = play_and_compare(Shogi(), 30, seed + 2, sfen=BARE) + play_and_compare(
+        Shogi(), 30, seed + 3, sfen=ENTERED
+    )
     assert sum(reasons.values()) == 60 and (seed or "entering king" in reasons), reasons
 
 
@@ -138,6 +169,8 @@ def test_games_with_everything_in_hand(seed: int) -> None:
 def test_two_thousand_random_games(seed: int) -> None:
     reasons: collections.Counter = collections.Counter()
     for number in range(16):
-        reasons += play_and_compare(Shogi(), 125, seed + 100 + number, sfen=cshogi.STARTING_SFEN if number % 4 else BARE)
+        reasons += play_and_compare(
+            Shogi(), 125, seed + 100 + number, sfen=cshogi.STARTING_SFEN if number % 4 else BARE
+        )
     assert sum(reasons.values()) == 2000
     assert {"checkmate", "fourfold repetition", "move limit"} <= set(reasons), reasons

@@ -1,4 +1,5 @@
-"""The 362 planes of Table S1 and the 9 x 9 x 139 code of Table S2, worked out by hand; the two sides as images of each other, turned half round."""
+"""The 362 planes of Table S1 and the 9 x 9 x 139 code of Table S2, worked out by hand; the two
+sides as images of each other, turned half round."""
 
 from __future__ import annotations
 
@@ -49,8 +50,28 @@ def on(rank: str, files: str) -> set[str]:
 
 
 NONE: list[set[str]] = [set()] * 6
-OWN = [on("g", "123456789"), on("i", "19"), on("i", "28"), on("i", "37"), {"8h"}, {"2h"}, on("i", "46"), {"5i"}, *NONE]
-OTHER = [on("c", "123456789"), on("a", "19"), on("a", "28"), on("a", "37"), {"2b"}, {"8b"}, on("a", "46"), {"5a"}, *NONE]
+OWN = [
+    on("g", "123456789"),
+    on("i", "19"),
+    on("i", "28"),
+    on("i", "37"),
+    {"8h"},
+    {"2h"},
+    on("i", "46"),
+    {"5i"},
+    *NONE,
+]
+OTHER = [
+    on("c", "123456789"),
+    on("a", "19"),
+    on("a", "28"),
+    on("a", "37"),
+    {"2b"},
+    {"8b"},
+    on("a", "46"),
+    {"5a"},
+    *NONE,
+]
 
 
 def test_the_start() -> None:
@@ -64,20 +85,35 @@ def test_the_start() -> None:
 
 
 def test_an_exchange_of_bishops_seen_by_both() -> None:
-    """7g7f 3c3d 8h2b+: White sees a horse on its 8h and, the board being turned, Black's pawns beyond; then it takes the horse."""
+    """7g7f 3c3d 8h2b+: White sees a horse on its 8h and, the board being turned, Black's pawns
+    beyond; then it takes the horse."""
     white = planes_of(play(START, "7g7f 3c3d 8h2b+"))
-    # White's own pieces stand where Black's would: its pawn 3c3d is Black's 7g7f, its bishop is gone.
+    # White's own pieces stand where Black's would: its pawn 3c3d is Black's 7g7f, its bishop is
+    # gone.
     own = [(OWN[0] - {"7g"}) | {"7f"}, *OWN[1:4], set(), *OWN[5:]]
     other = [(OTHER[0] - {"3c"}) | {"3d"}, *OTHER[1:4], set(), *OTHER[5:12], {"8h"}, set()]
     assert pieces(white, 0) == own + other
-    assert white[0, 0, 31:45].tolist() == [0] * 7 + [0, 0, 0, 0, 0.5, 0, 0], "Black holds one of two bishops"
-    assert pieces(white, 1) == [*own[:4], {"8h"}, *own[5:], *other[:4], {"2b"}, *other[5:12], set(), set()]
+    assert white[0, 0, 31:45].tolist() == [0] * 7 + [0, 0, 0, 0, 0.5, 0, 0], (
+        "Black holds one of two bishops"
+    )
+    assert pieces(white, 1) == [
+        *own[:4],
+        {"8h"},
+        *own[5:],
+        *other[:4],
+        {"2b"},
+        *other[5:12],
+        set(),
+        set(),
+    ]
     assert pieces(white, 3) == OWN + OTHER and pieces(white, 4) == [set()] * 28
     assert (white[:, :, 360] == 0).all()
     np.testing.assert_allclose(white[:, :, 361], 3 / 512)
     black = planes_of(play(START, "7g7f 3c3d 8h2b+ 3a2b"))
     assert black[0, 0, 31:45].tolist() == [0, 0, 0, 0, 0.5, 0, 0, 0, 0, 0, 0, 0.5, 0, 0]
-    assert pieces(black, 0)[NUM_KINDS + 3] == {"7a", "2b"} and pieces(black, 0)[NUM_KINDS + 4] == set()
+    assert (
+        pieces(black, 0)[NUM_KINDS + 3] == {"7a", "2b"} and pieces(black, 0)[NUM_KINDS + 4] == set()
+    )
     assert pieces(black, 1)[12] == {"2b"}, "one move ago Black's horse stood there"
 
 
@@ -89,7 +125,10 @@ def test_promoted_pieces_and_hands() -> None:
     expected[8:14] = [{"9c"}, {"8c"}, {"7c"}, {"6c"}, {"5c"}, {"4c"}]
     expected[22:26] = [{"6g"}, {"5g"}, {"4g"}, {"3g"}]
     assert pieces(planes, 0) == expected
-    own, other = [6 / 18, 1 / 4, 2 / 4, 2 / 4, 1 / 2, 1 / 2, 2 / 4], [6 / 18, 1 / 4, 0, 0, 0, 0, 2 / 4]
+    own, other = (
+        [6 / 18, 1 / 4, 2 / 4, 2 / 4, 1 / 2, 1 / 2, 2 / 4],
+        [6 / 18, 1 / 4, 0, 0, 0, 0, 2 / 4],
+    )
     np.testing.assert_allclose(planes[8, 8, 31:45], own + other, rtol=1e-6)
     np.testing.assert_allclose(planes[8, 8, 361], 99 / 512)
 
@@ -102,11 +141,13 @@ def test_occurrences() -> None:
     assert planes[0, 0, 30:360:45].tolist() == [1, 0, 0, 0, 0, 0, 0, 0]
 
 
-# The number of the square is 9 * rank + file from the mover's near left corner; planes are as in the head of azero/games/shogi/moves.py.
+# The number of the square is 9 * rank + file from the mover's near left corner; planes are as in
+# the head of azero/games/shogi/moves.py.
 QUEEN = "8k/9/9/9/4+R4/9/9/9/K8 b - 1"
 BISHOP = "9/8k/9/9/4+B4/9/9/K8/9 b - 1"
 ACTIONS = [
-    # Black: 7g is square 9 * 2 + 2, 7f one step north: plane 0; 2h is 9 * 1 + 7, to 6h four west: plane 8 * 6 + 3
+    # Black: 7g is square 9 * 2 + 2, 7f one step north: plane 0; 2h is 9 * 1 + 7, to 6h four west:
+    # plane 8 * 6 + 3
     (START, "7g7f", 139 * 20 + 0),
     (START, "2h6h", 139 * 16 + 51),
     # White: its 3c is Black's 7g
@@ -131,7 +172,10 @@ ACTIONS = [
     # White's knight on 5e: 6g lies to White's right
     ("8k/9/9/9/4n4/9/9/9/K8 w - 1", "5e6g+", 139 * 40 + 130),
     # drops of pawn, lance, knight, silver, bishop, rook, gold on 5e, then White's on its 1a
-    *(("8k/9/9/9/9/9/9/9/K8 b RBGSNLP 1", f"{letter}*5e", 139 * 40 + 132 + index) for index, letter in enumerate("PLNSBRG")),
+    *(
+        ("8k/9/9/9/9/9/9/9/K8 b RBGSNLP 1", f"{letter}*5e", 139 * 40 + 132 + index)
+        for index, letter in enumerate("PLNSBRG")
+    ),
     ("8k/9/9/9/9/9/9/9/K8 w g 1", "G*9a", 139 * 8 + 138),
 ]
 

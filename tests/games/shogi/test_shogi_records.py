@@ -18,7 +18,11 @@ MIDDLE = "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1"
 def random_game(sfen: str, seed: int, length: int = 60) -> list[int]:
     chance, board, actions = random.Random(seed), board_of_sfen(sfen), []
     while len(actions) < length and board.actions:
-        takes = [action for action in board.actions if "+" in format_usi(board, action) or board.plies % 3]
+        takes = [
+            action
+            for action in board.actions
+            if "+" in format_usi(board, action) or board.plies % 3
+        ]
         actions.append(chance.choice(takes or board.actions))
         board = board.after(actions[-1])
     return actions
@@ -39,9 +43,21 @@ GAMES = [(START, 1), (kif.HANDICAPS["二枚落ち"], 2), (MIDDLE, 3)]
 def test_there_and_back(sfen: str, seed: int) -> None:
     actions = random_game(sfen, seed)
     (back,) = csa.parse_games(csa.format_csa(actions, sfen, "one", "two", "%TORYO"), "here")
-    assert (list(back.actions), back.sfen, back.black, back.white, back.ending) == (actions, sfen, "one", "two", "%TORYO")
+    assert (list(back.actions), back.sfen, back.black, back.white, back.ending) == (
+        actions,
+        sfen,
+        "one",
+        "two",
+        "%TORYO",
+    )
     (again,) = kif.parse_games(kif.format_kif(actions, sfen, "one", "two", "投了"), "here")
-    assert (list(again.actions), again.sfen, again.black, again.white, again.ending) == (actions, sfen, "one", "two", "投了")
+    assert (list(again.actions), again.sfen, again.black, again.white, again.ending) == (
+        actions,
+        sfen,
+        "one",
+        "two",
+        "投了",
+    )
     # Who resigns is to move.
     is_blacks_turn = (" b " in sfen) == (len(actions) % 2 == 0)
     assert back.winner == again.winner == ("white" if is_blacks_turn else "black")
@@ -55,7 +71,10 @@ def test_cshogi_reads_what_is_written(sfen: str, seed: int) -> None:
     actions = random_game(sfen, seed)
     theirs = CSA.Parser.parse_str(csa.format_csa(actions, sfen, "one", "two", "%TORYO"))[0]
     assert [cshogi.move_to_usi(move) for move in theirs.moves] == names(sfen, actions)
-    assert cshogi.Board(theirs.sfen).sfen().split()[:3] == sfen.split()[:3] and theirs.endgame == "%TORYO"
+    assert (
+        cshogi.Board(theirs.sfen).sfen().split()[:3] == sfen.split()[:3]
+        and theirs.endgame == "%TORYO"
+    )
     if sfen != MIDDLE:  # it does not read diagrams
         theirs = KIF.Parser.parse_str(kif.format_kif(actions, sfen, "one", "two", "投了"))
         assert [cshogi.move_to_usi(move) for move in theirs.moves] == names(sfen, actions)
@@ -109,10 +128,18 @@ P-00AL
 def test_other_ways_to_write_csa() -> None:
     with pytest.raises(ValueError, match=r"here game 2, line 17: .*White has two pawns on file 2"):
         list(csa.parse_games(CSA_GAME, "here"))
-    first, second = csa.parse_games(CSA_GAME.replace("21FU22FU23FU24FU25FU26FU27FU28FU29FU", "22FU33FU"), "here")
+    first, second = csa.parse_games(
+        CSA_GAME.replace("21FU22FU23FU24FU25FU26FU27FU28FU29FU", "22FU33FU"), "here"
+    )
     assert first.sfen == "lnsgkgsnl/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w R 1"
-    assert names(first.sfen, first.actions) == ["3c3d", "7g7f"] and first.winner == "" and first.black == "NAKAHARA"
-    assert second.sfen == "8k/7p1/6p2/9/9/9/9/9/4K4 b 2r2b4g4s4n4l16p 1" and second.winner == "black"
+    assert (
+        names(first.sfen, first.actions) == ["3c3d", "7g7f"]
+        and first.winner == ""
+        and first.black == "NAKAHARA"
+    )
+    assert (
+        second.sfen == "8k/7p1/6p2/9/9/9/9/9/4K4 b 2r2b4g4s4n4l16p 1" and second.winner == "black"
+    )
 
 
 def test_other_ways_to_write_kif() -> None:
@@ -148,7 +175,11 @@ def test_other_ways_to_write_kif() -> None:
         (csa, "hello\n", "here game 1, line 1: 'hello' is not CSA"),
         (csa, "V2.2\n", "here game 1: it does not say who moves first"),
         (kif, "1 ７五歩(77)\n", "here game 1, line 1: '７五歩.77.' is not a legal move"),
-        (kif, "1 ７六金(77)\n", "here game 1, line 1: '７六金.77.' moves a piece that is not there"),
+        (
+            kif,
+            "1 ７六金(77)\n",
+            "here game 1, line 1: '７六金.77.' moves a piece that is not there",
+        ),
         (kif, "1 ７六歩\n", "here game 1, line 1: '７六歩' is not a move in KIF"),
     ],
 )
@@ -158,7 +189,10 @@ def test_mistakes_are_named(module, text: str, message: str) -> None:
 
 
 def test_files_of_other_kinds(tmp_path) -> None:
-    with pytest.raises(ValueError, match=r"game.pgn is not a file of shogi games: the suffixes are .csa, .kif, .kifu"):
+    with pytest.raises(
+        ValueError,
+        match=r"game.pgn is not a file of shogi games: the suffixes are .csa, .kif, .kifu",
+    ):
         list(read_games(tmp_path / "game.pgn"))
     with pytest.raises(ValueError, match="cannot read"):
         list(read_games(tmp_path / "game.csa"))

@@ -15,7 +15,8 @@ GAME = Shogi()
 
 
 def legal(sfen: str) -> set[str]:
-    """The legal moves by their names in USI, of the compiled mask, which has to be the same from the other side of the board."""
+    """The legal moves by their names in USI, of the compiled mask, which has to be the same from
+    the other side of the board."""
     state, turned = GAME.from_sfen(sfen), GAME.from_sfen(turn_sfen(sfen))
     masks = np.asarray(programs(GAME)[1](padded(stack([state, turned])))[0])
     np.testing.assert_array_equal(masks[0], masks[1])
@@ -64,11 +65,15 @@ def test_how_pieces_move(piece: str, goals: set[str]) -> None:
 def test_how_bishop_and_rook_and_their_promoted_forms_move() -> None:
     bishop = {"6d", "4d", "4f", "3g", "2h", "1i", "6f", "7g", "8h", "9i"}
     far = {"7c", "8b", "9a", "3c", "2b", "1a"}
-    assert to("9/8k/9/9/4B4/9/9/K8/9 b - 1", "5e") == bishop | far | {f"{square}+" for square in far}
+    assert to("9/8k/9/9/4B4/9/9/K8/9 b - 1", "5e") == bishop | far | {
+        f"{square}+" for square in far
+    }
     assert to("9/8k/9/9/4+B4/9/9/K8/9 b - 1", "5e") == bishop | far | {"5d", "5f", "4e", "6e"}
     rook = {"5d", "5f", "5g", "5h", "5i", *(f"{file}e" for file in "12346789")}
     straight = {"5c", "5b", "5a"}
-    assert to("8k/9/9/9/4R4/9/9/9/K8 b - 1", "5e") == rook | straight | {f"{square}+" for square in straight}
+    assert to("8k/9/9/9/4R4/9/9/9/K8 b - 1", "5e") == rook | straight | {
+        f"{square}+" for square in straight
+    }
     assert to("8k/9/9/9/4+R4/9/9/9/K8 b - 1", "5e") == rook | straight | {"4d", "6d", "4f", "6f"}
 
 
@@ -81,8 +86,19 @@ def test_promotion_where_a_piece_could_not_move_again_is_forced() -> None:
 
 def test_promotion_on_entering_inside_and_leaving_the_zone() -> None:
     silver = to("8k/9/4S4/9/9/9/9/9/K8 b - 1", "5c")
-    assert silver == {square + sign for square in ("5b", "4b", "6b", "4d", "6d") for sign in ("", "+")}
-    assert to("8k/9/9/4S4/9/9/9/9/K8 b - 1", "5d") == {"5c", "5c+", "4c", "4c+", "6c", "6c+", "4e", "6e"}
+    assert silver == {
+        square + sign for square in ("5b", "4b", "6b", "4d", "6d") for sign in ("", "+")
+    }
+    assert to("8k/9/9/4S4/9/9/9/9/K8 b - 1", "5d") == {
+        "5c",
+        "5c+",
+        "4c",
+        "4c+",
+        "6c",
+        "6c+",
+        "4e",
+        "6e",
+    }
     assert to("8k/9/4G4/9/9/9/9/9/K8 b - 1", "5c") == {"5b", "4b", "6b", "4c", "6c", "5d"}
     assert to("8k/9/9/9/9/9/9/9/K3R4 b - 1", "5i") >= {"5d", "5c", "5c+", "5a+"}
 
@@ -94,7 +110,10 @@ def drops(sfen: str, letter: str) -> set[str]:
 def test_drops_go_where_the_piece_can_move_on() -> None:
     sfen = "k8/9/9/9/9/9/9/9/8K b RBGSNLP 1"
     empty = {f"{file}{rank}" for file in range(1, 10) for rank in "abcdefghi"} - {"9a", "1i"}
-    last, two = {f"{file}a" for file in range(1, 10)}, {f"{file}{rank}" for file in range(1, 10) for rank in "ab"}
+    last, two = (
+        {f"{file}a" for file in range(1, 10)},
+        {f"{file}{rank}" for file in range(1, 10) for rank in "ab"},
+    )
     for letter in "RBGS":
         assert drops(sfen, letter) == empty
     assert drops(sfen, "L") == drops(sfen, "P") == empty - last
@@ -144,7 +163,18 @@ def test_pinned_pieces_keep_to_their_line() -> None:
     assert to("4r3k/9/9/9/4S4/9/9/9/4K4 b - 1", "5e") == {"5d"}
     assert to("4r3k/9/9/9/4N4/9/9/9/4K4 b - 1", "5e") == set()
     assert to("8k/9/9/9/b8/9/2G6/9/4K4 b - 1", "7g") == {"8f"}
-    assert to("4l3k/9/9/9/4R4/9/9/9/4K4 b - 1", "5e") == {"5a", "5a+", "5b", "5b+", "5c", "5c+", "5d", "5f", "5g", "5h"}
+    assert to("4l3k/9/9/9/4R4/9/9/9/4K4 b - 1", "5e") == {
+        "5a",
+        "5a+",
+        "5b",
+        "5b+",
+        "5c",
+        "5c+",
+        "5d",
+        "5f",
+        "5g",
+        "5h",
+    }
     assert len(to("8k/9/9/9/9/9/9/4G4/4K4 b - 1", "5h")) == 5
 
 
@@ -169,8 +199,13 @@ def test_the_king_does_not_hide_behind_itself() -> None:
 def test_who_cannot_move_has_lost() -> None:
     state = GAME.from_sfen("8k/9/9/9/9/1n7/9/2g6/K8 b - 1")
     assert ending(state) == ("no legal move", [-1.0, 1.0])
-    assert np.asarray(programs(GAME)[1](padded(stack([state])))[0]).all(), "a finished game's mask is all True"
-    assert ending(GAME.from_sfen(turn_sfen("8k/9/9/9/9/1n7/9/2g6/K8 b - 1"))) == ("no legal move", [1.0, -1.0])
+    assert np.asarray(programs(GAME)[1](padded(stack([state])))[0]).all(), (
+        "a finished game's mask is all True"
+    )
+    assert ending(GAME.from_sfen(turn_sfen("8k/9/9/9/9/1n7/9/2g6/K8 b - 1"))) == (
+        "no legal move",
+        [1.0, -1.0],
+    )
 
 
 AROUND = "2h3h 8b7b 3h2h 7b8b "
@@ -186,7 +221,9 @@ def test_repetitions_count_as_far_back_as_the_option_says() -> None:
     game = make("shogi", repetition_moves=11)
     states = game.init()
     for name in (AROUND * 3).split():
-        states = game.step(states, jax.numpy.int32(text.parse_usi(text.board_of_state(states), name)))
+        states = game.step(
+            states, jax.numpy.int32(text.parse_usi(text.board_of_state(states), name))
+        )
     assert ENDINGS[int(states.ending)] == "", "the first time is twelve moves ago"
 
 
@@ -209,7 +246,12 @@ CHECKS, QUIET = "4e5e 5a4a 5e4e 4a5a ", "4e3e 5a6a 3e4e 6a5a "
     ("why", "sfen", "moves", "expected"),
     [
         ("the other side's move closes the circle", CHASE, CHECKS * 3, "perpetual check"),
-        ("the check closes the circle", "4k4/9/9/9/4R4/9/9/9/8K w - 1", "5a4a 5e4e 4a5a 4e5e " * 3, "perpetual check"),
+        (
+            "the check closes the circle",
+            "4k4/9/9/9/4R4/9/9/9/8K w - 1",
+            "5a4a 5e4e 4a5a 4e5e " * 3,
+            "perpetual check",
+        ),
         (
             "quiet moves before the first time",
             "4k4/9/9/9/6R2/9/9/9/8K b - 1",
@@ -246,7 +288,10 @@ def test_what_a_search_tree_remembers() -> None:
     past = np.arange(100, 164, dtype=np.uint32)
     past[[3, 7, 62]] = 5
     past[4] = 5  # an odd number of moves ago, so with the other side to move
-    recall = [tuple(map(int, rules._recall(past, np.uint32(5), np.int32(count)))) for count in (3, 4, 8, 70)]
+    recall = [
+        tuple(map(int, rules._recall(past, np.uint32(5), np.int32(count))))
+        for count in (3, 4, 8, 70)
+    ]
     assert recall == [(1, 0), (2, 4), (3, 8), (3, 8)]
 
 
@@ -265,10 +310,14 @@ TEN = "3+P+P+P3/+P+P+PK+P+P+P+P1/9/9/9/9/4k4/9/9 b"
     ],
 )
 def test_an_entering_king_wins(why: str, sfen: str, is_won: bool) -> None:
-    assert ending(GAME.from_sfen(sfen)) == (("entering king", [1.0, -1.0]) if is_won else ("", [0.0, 0.0])), why
+    assert ending(GAME.from_sfen(sfen)) == (
+        ("entering king", [1.0, -1.0]) if is_won else ("", [0.0, 0.0])
+    ), why
     assert ending(Shogi(entering_king=False).from_sfen(sfen)) == ("", [0.0, 0.0])
     is_won_by_white = is_won or "White alone" in why
-    assert ending(GAME.from_sfen(turn_sfen(sfen))) == (("entering king", [-1.0, 1.0]) if is_won_by_white else ("", [0.0, 0.0])), why
+    assert ending(GAME.from_sfen(turn_sfen(sfen))) == (
+        ("entering king", [-1.0, 1.0]) if is_won_by_white else ("", [0.0, 0.0])
+    ), why
 
 
 def test_an_entering_king_wins_when_it_is_its_turn() -> None:
@@ -300,5 +349,7 @@ def test_bad_options_are_named(options: dict, message: str) -> None:
 def test_sizes_of_states() -> None:
     state = GAME.init()
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
-    assert (size, size - state.frames[1:].nbytes) == (1508, 1004), "with and without the seven older frames"
+    assert (size, size - state.frames[1:].nbytes) == (1508, 1004), (
+        "with and without the seven older frames"
+    )
     assert sum(leaf.nbytes for leaf in jax.tree.leaves(GAME.search_state(state))) == 996

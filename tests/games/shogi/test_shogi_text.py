@@ -27,13 +27,18 @@ def test_there_and_back(sfen: str) -> None:
         action = int(rng.choice(board.actions))
         assert text.parse_usi(board, text.format_usi(board, action)) == action
         board = board.after(action)
-        assert text.format_sfen(text.board_of_sfen(text.format_sfen(board))) == text.format_sfen(board)
+        assert text.format_sfen(text.board_of_sfen(text.format_sfen(board))) == text.format_sfen(
+            board
+        )
 
 
 def test_other_ways_to_write_a_position() -> None:
     assert text.format_sfen(text.board_of_sfen("startpos")) == START
     assert text.format_sfen(text.board_of_sfen(f"sfen {START}")) == START
-    assert text.format_sfen(text.board_of_sfen("4k4/9/9/9/9/9/9/9/4K4 b PPpl2P")) == "4k4/9/9/9/9/9/9/9/4K4 b 4Plp 1"
+    assert (
+        text.format_sfen(text.board_of_sfen("4k4/9/9/9/9/9/9/9/4K4 b PPpl2P"))
+        == "4k4/9/9/9/9/9/9/9/4K4 b 4Plp 1"
+    )
 
 
 def test_names_of_squares() -> None:
@@ -73,7 +78,9 @@ def test_a_bad_sfen_is_named_in_one_line(sfen: str, reason: str) -> None:
 
 
 def test_a_bad_move_is_named_with_its_position() -> None:
-    with pytest.raises(ValueError, match="'7g7e' is not a legal move in USI notation in lnsgkgsnl/"):
+    with pytest.raises(
+        ValueError, match="'7g7e' is not a legal move in USI notation in lnsgkgsnl/"
+    ):
         text.parse_usi(text.board_of_sfen(START), "7g7e")
 
 

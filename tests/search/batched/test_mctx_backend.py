@@ -18,13 +18,16 @@ from azero.search.settings import GumbelConfig, SearchConfig
 @pytest.mark.parametrize("form", ["alphago_zero", "alphazero"])
 @pytest.mark.parametrize("noise", [0.0, 0.25])
 def test_same_visits_as_ours(form: Any, noise: float) -> None:
-    """In random games with ends, illegal moves and double turns; both draw the root's noise from the same key."""
+    """In random games with ends, illegal moves and double turns; both draw the root's noise from
+    the same key."""
     game = RandomTree(num_actions=10, extra_turns=True)
     roots = jax.vmap(game.init)(jnp.arange(32))
     ours, theirs = (
-        jax.jit(SearchConfig.kind(name)(num_simulations=80, puct_form=form, dirichlet_fraction=noise).build(game, random_leaf(game)))(
-            {}, jax.random.key(5), roots
-        )
+        jax.jit(
+            SearchConfig.kind(name)(
+                num_simulations=80, puct_form=form, dirichlet_fraction=noise
+            ).build(game, random_leaf(game))
+        )({}, jax.random.key(5), roots)
         for name in ("puct", "mctx_puct")
     )
     np.testing.assert_array_equal(ours.visits, theirs.visits)
@@ -34,8 +37,11 @@ def test_same_visits_as_ours(form: Any, noise: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["puct", "gumbel", "mctx_puct", "mctx_gumbel"])
-def test_a_single_visit_of_a_move_that_is_not_played_says_nothing_of_the_best_child(name: Any) -> None:
-    """Two simulations, one for each move: the prior decides what is played, a lost move, and the won one that was looked at once does not hold up a resignation."""
+def test_a_single_visit_of_a_move_that_is_not_played_says_nothing_of_the_best_child(
+    name: Any,
+) -> None:
+    """Two simulations, one for each move: the prior decides what is played, a lost move, and the
+    won one that was looked at once does not hold up a resignation."""
     game = Bandit((-0.9, 1.0))
     config = SearchConfig.kind(name)(name, num_simulations=2).without_noise()
     if isinstance(config, GumbelConfig):
@@ -48,13 +54,16 @@ def test_a_single_visit_of_a_move_that_is_not_played_says_nothing_of_the_best_ch
 
 @pytest.mark.parametrize("name", ["mctx_puct", "mctx_gumbel"])
 def test_finds_a_win_through_mctx(name: Any) -> None:
-    """X has two in a row: the backend must make finished games absorbing for the win to keep its value however often it is visited."""
+    """X has two in a row: the backend must make finished games absorbing for the win to keep its
+    value however often it is visited."""
     game = TicTacToe()
     state = game.init()
     for square in (0, 3, 1, 4):
         state = game.step(state, jnp.int32(square))
     config = SearchConfig.kind(name)(name, num_simulations=60).without_noise()
-    out = jax.jit(config.build(game, uniform_leaf(game)))({}, jax.random.key(0), jax.tree.map(lambda x: x[None], state))
+    out = jax.jit(config.build(game, uniform_leaf(game)))(
+        {}, jax.random.key(0), jax.tree.map(lambda x: x[None], state)
+    )
     assert int(out.action[0]) == 2
     assert float(out.best_child_value[0]) == 1.0
     assert (np.asarray(out.weights[0])[[0, 1, 3, 4]] == 0.0).all()

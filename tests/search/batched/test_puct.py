@@ -20,7 +20,15 @@ C_PUCT, PB_C_BASE, PB_C_INIT = 1.5, 40.0, 1.25  # a small base, so that its loga
 
 
 def config(**changes: Any) -> SearchConfig:
-    return PuctConfig(**{"dirichlet_fraction": 0.0, "c_puct": C_PUCT, "pb_c_base": PB_C_BASE, "pb_c_init": PB_C_INIT, **changes})
+    return PuctConfig(
+        **{
+            "dirichlet_fraction": 0.0,
+            "c_puct": C_PUCT,
+            "pb_c_base": PB_C_BASE,
+            "pb_c_init": PB_C_INIT,
+            **changes,
+        }
+    )
 
 
 def run(game: Any, leaf: Any, settings: SearchConfig, roots: Any) -> SearchOutput:
@@ -36,26 +44,40 @@ def batch_of_one(state: Any) -> Any:
     [
         # Equal values: P / (1 + N) hands out visits like seats by the quotients of D'Hondt.
         ((0.55, 0.3, 0.15), (0.0, 0.0, 0.0), 10, (6, 3, 1)),
-        # The first visit follows the prior, loses, and is not tried again: -1 + 1.5 * 0.6 * sqrt(N) / 2 stays below 1.
+        # The first visit follows the prior, loses, and is not tried again: -1 + 1.5 * 0.6 * sqrt(N)
+        # / 2 stays below 1.
         ((0.6, 0.4), (-1.0, 1.0), 8, (1, 7)),
-        # An unvisited move counts as a draw: against a sure loss it is tried at once, however small its prior.
+        # An unvisited move counts as a draw: against a sure loss it is tried at once, however small
+        # its prior.
         ((0.98, 0.02), (-1.0, -1.0), 2, (1, 1)),
     ],
 )
-def test_alphago_zero_bandits(priors: tuple[float, ...], payoffs: tuple[float, ...], simulations: int, visits: tuple[int, ...]) -> None:
+def test_alphago_zero_bandits(
+    priors: tuple[float, ...], payoffs: tuple[float, ...], simulations: int, visits: tuple[int, ...]
+) -> None:
     game = Bandit(payoffs)
-    out = run(game, constant_leaf(priors), config(num_simulations=simulations), batch_of_one(game.init()))
+    out = run(
+        game, constant_leaf(priors), config(num_simulations=simulations), batch_of_one(game.init())
+    )
     np.testing.assert_array_equal(out.visits[0], visits)
     np.testing.assert_allclose(out.weights[0], np.array(visits) / simulations, rtol=1e-6)
     assert int(out.action[0]) == int(np.argmax(visits))
-    np.testing.assert_allclose(out.value[0], np.dot(visits, payoffs) / (1 + simulations), atol=1e-6)  # with the leaf's own 0
+    np.testing.assert_allclose(
+        out.value[0], np.dot(visits, payoffs) / (1 + simulations), atol=1e-6
+    )  # with the leaf's own 0
     assert float(out.best_child_value[0]) == payoffs[int(out.action[0])]
 
 
 def test_alphazero_counts_unvisited_moves_as_lost() -> None:
-    """With a lost first move (q = 0, like every unvisited one) only the prior term decides: 0.98 / 2 > 0.02."""
+    """With a lost first move (q = 0, like every unvisited one) only the prior term decides: 0.98 /
+    2 > 0.02."""
     game = Bandit((-1.0, -1.0))
-    out = run(game, constant_leaf((0.98, 0.02)), config(puct_form="alphazero", num_simulations=2), batch_of_one(game.init()))
+    out = run(
+        game,
+        constant_leaf((0.98, 0.02)),
+        config(puct_form="alphazero", num_simulations=2),
+        batch_of_one(game.init()),
+    )
     np.testing.assert_array_equal(out.visits[0], (2, 0))
 
 
@@ -66,7 +88,9 @@ def alphago_zero_rule(node: Node) -> int:
     scores = {}
     for action, prior in node.priors().items():
         count = node.visits.get(action, 0)
-        scores[action] = (node.q(action) if count else 0.0) + C_PUCT * prior * math.sqrt(total) / (1 + count)
+        scores[action] = (node.q(action) if count else 0.0) + C_PUCT * prior * math.sqrt(total) / (
+            1 + count
+        )
     return best(scores)
 
 
@@ -76,27 +100,44 @@ def alphazero_rule(node: Node) -> int:
     scores = {}
     for action, prior in node.priors().items():
         count = node.visits.get(action, 0)
-        scores[action] = pb_c * math.sqrt(parent) / (count + 1) * prior + ((node.q(action) + 1) / 2 if count else 0.0)
+        scores[action] = pb_c * math.sqrt(parent) / (count + 1) * prior + (
+            (node.q(action) + 1) / 2 if count else 0.0
+        )
     return best(scores)
 
 
-@pytest.mark.parametrize(("form", "rule"), [("alphago_zero", alphago_zero_rule), ("alphazero", alphazero_rule)])
+@pytest.mark.parametrize(
+    ("form", "rule"), [("alphago_zero", alphago_zero_rule), ("alphazero", alphazero_rule)]
+)
 @pytest.mark.parametrize("extra_turns", [False, True])
 def test_equals_plain_python(form: Any, rule: Rule, extra_turns: bool) -> None:
-    """Visits, values and the whole tree below the root equal the reference's in random games with ends and illegal moves, also if a side moves twice."""
+    """Visits, values and the whole tree below the root equal the reference's in random games with
+    ends and illegal moves, also if a side moves twice."""
     game, simulations, seeds = RandomTree(extra_turns=extra_turns), 150, 8
     leaf = random_leaf(game)
-    out = run(game, leaf, config(puct_form=form, num_simulations=simulations), jax.vmap(game.init)(jnp.arange(seeds)))
+    out = run(
+        game,
+        leaf,
+        config(puct_form=form, num_simulations=simulations),
+        jax.vmap(game.init)(jnp.arange(seeds)),
+    )
     reference = Reference(game, leaf)
     tree = jax.tree.map(np.asarray, out.tree)
 
     def compare(node: Node, game_index: int, index: int) -> int:
-        counts = {action: int(count) for action, count in enumerate(tree.visits[game_index, index]) if count}
+        counts = {
+            action: int(count)
+            for action, count in enumerate(tree.visits[game_index, index])
+            if count
+        }
         assert counts == node.visits
         for action, total in node.value_sums.items():
             assert tree.value_sums[game_index, index, action] == pytest.approx(total, abs=1e-4)
         below = {action: child for action, child in node.children.items() if not child.terminal}
-        return 1 + sum(compare(child, game_index, int(tree.children[game_index, index, action])) for action, child in below.items())
+        return 1 + sum(
+            compare(child, game_index, int(tree.children[game_index, index, action]))
+            for action, child in below.items()
+        )
 
     sizes = []
     for seed in range(seeds):
@@ -104,14 +145,20 @@ def test_equals_plain_python(form: Any, rule: Rule, extra_turns: bool) -> None:
         for _ in range(simulations):
             reference.simulate(root, rule)
         sizes.append(compare(root, seed, 0))
-        assert float(out.value[seed]) == pytest.approx((root.value + sum(root.value_sums.values())) / (1 + simulations), abs=1e-5)
-        assert float(out.best_child_value[seed]) == pytest.approx(root.q(int(out.action[seed])), abs=1e-5)
+        assert float(out.value[seed]) == pytest.approx(
+            (root.value + sum(root.value_sums.values())) / (1 + simulations), abs=1e-5
+        )
+        assert float(out.best_child_value[seed]) == pytest.approx(
+            root.q(int(out.action[seed])), abs=1e-5
+        )
     assert max(sizes) > 60  # the games are not so short that the comparison is empty
 
 
 def test_most_visited_move_ties_break_by_prior() -> None:
     game = Bandit((0.0, 0.0, 0.0))
-    out = run(game, constant_leaf((0.3, 0.31, 0.39)), config(num_simulations=3), batch_of_one(game.init()))
+    out = run(
+        game, constant_leaf((0.3, 0.31, 0.39)), config(num_simulations=3), batch_of_one(game.init())
+    )
     np.testing.assert_array_equal(out.visits[0], (1, 1, 1))
     assert int(out.action[0]) == 2
 
@@ -119,7 +166,12 @@ def test_most_visited_move_ties_break_by_prior() -> None:
 def test_max_depth_stops_the_descent() -> None:
     """At depth 1 only the root has children; visits to them evaluate the same positions again."""
     game = RandomTree()
-    out = run(game, random_leaf(game), config(num_simulations=40, max_depth=1), jax.vmap(game.init)(jnp.arange(4)))
+    out = run(
+        game,
+        random_leaf(game),
+        config(num_simulations=40, max_depth=1),
+        jax.vmap(game.init)(jnp.arange(4)),
+    )
     visits = np.asarray(out.tree.visits)
     assert (visits[:, 0].sum(-1) == 40).all()
     assert (visits[:, 1:] == 0).all()
@@ -130,7 +182,9 @@ class TestNoise:
 
     def noisy(self, fraction: float, alpha: float = 0.03) -> np.ndarray:
         priors = jnp.where(self.LEGAL, jnp.where(jnp.arange(362) == 0, 1.0, 0.0), ILLEGAL)
-        return np.asarray(mix_dirichlet(jax.random.key(3), jnp.broadcast_to(priors, (2000, 362)), alpha, fraction))
+        return np.asarray(
+            mix_dirichlet(jax.random.key(3), jnp.broadcast_to(priors, (2000, 362)), alpha, fraction)
+        )
 
     def test_covers_the_legal_moves_only(self) -> None:
         noisy = self.noisy(0.25)
@@ -148,16 +202,26 @@ class TestNoise:
         game = RandomTree()
         roots = jax.vmap(game.init)(jnp.arange(2))
         leaf = random_leaf(game)
-        plain, noisy = (jax.jit(make_puct(config(num_simulations=12, dirichlet_fraction=f), game, leaf))({}, jax.random.key(1), roots) for f in (0.0, 0.5))
+        plain, noisy = (
+            jax.jit(make_puct(config(num_simulations=12, dirichlet_fraction=f), game, leaf))(
+                {}, jax.random.key(1), roots
+            )
+            for f in (0.0, 0.5)
+        )
         assert np.abs(np.asarray(plain.tree.priors - noisy.tree.priors)[:, 0]).max() > 0.01
         first = np.asarray(noisy.tree.children[:, 0])
         for row in range(2):
             for action in np.flatnonzero(first[row] > 0):
                 if plain.tree.children[row, 0, action] > 0:
-                    one, other = (np.asarray(tree.priors[row, int(tree.children[row, 0, action])]) for tree in (plain.tree, noisy.tree))
+                    one, other = (
+                        np.asarray(tree.priors[row, int(tree.children[row, 0, action])])
+                        for tree in (plain.tree, noisy.tree)
+                    )
                     np.testing.assert_array_equal(one, other)
 
 
 def test_an_unknown_search_names_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"one of puct, gumbel, mctx_puct, mctx_gumbel, not 'minimax'"):
+    with pytest.raises(
+        ValueError, match=r"one of puct, gumbel, mctx_puct, mctx_gumbel, not 'minimax'"
+    ):
         config().as_kind("minimax")

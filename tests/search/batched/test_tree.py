@@ -15,7 +15,17 @@ from search_toys import RandomTree, random_leaf
 from azero.games.table import make
 from azero.games.tictactoe.rules import TicTacToe, TicTacToeState
 from azero.mesh import make_mesh
-from azero.search.batched.tree import ILLEGAL, TERMINAL, UNVISITED, Tree, bytes_per_node, compact, index_dtype, num_chunks, tree_bytes
+from azero.search.batched.tree import (
+    ILLEGAL,
+    TERMINAL,
+    UNVISITED,
+    Tree,
+    bytes_per_node,
+    compact,
+    index_dtype,
+    num_chunks,
+    tree_bytes,
+)
 from azero.search.leaf import uniform_leaf
 from azero.search.search import SearchOutput
 from azero.search.settings import SearchConfig
@@ -26,7 +36,9 @@ OURS = ["puct", "gumbel"]
 def config(name: str, **changes: Any) -> SearchConfig:
     """Return a search without noise; of `changes` those that it has a setting for."""
     search = SearchConfig.kind(name)(name).without_noise()
-    return search.replace(**{key: value for key, value in changes.items() if not search.is_elsewhere(key)})
+    return search.replace(
+        **{key: value for key, value in changes.items() if not search.is_elsewhere(key)}
+    )
 
 
 def position(*squares: int) -> TicTacToeState:
@@ -38,29 +50,39 @@ def position(*squares: int) -> TicTacToeState:
     return jax.tree.map(lambda x: x[None], state)
 
 
-def search_tictactoe(name: str, roots: TicTacToeState, simulations: int, **changes: Any) -> SearchOutput:
+def search_tictactoe(
+    name: str, roots: TicTacToeState, simulations: int, **changes: Any
+) -> SearchOutput:
     game = TicTacToe()
-    return jax.jit(config(name, num_simulations=simulations, **changes).build(game, uniform_leaf(game)))({}, jax.random.key(0), roots)
+    return jax.jit(
+        config(name, num_simulations=simulations, **changes).build(game, uniform_leaf(game))
+    )({}, jax.random.key(0), roots)
 
 
 def draw(tree: Tree, node: int = 0, indent: str = "") -> list[str]:
-    """Return the visited part of the first game's tree as text: move, visits, mean value for the side that moves, and what is behind the edge."""
+    """Return the visited part of the first game's tree as text: move, visits, mean value for the
+    side that moves, and what is behind the edge."""
     lines = []
     for action in np.flatnonzero(np.asarray(tree.visits[0, node])):
         child = int(tree.children[0, node, action])
         count = int(tree.visits[0, node, action])
         behind = "end" if child == TERMINAL else f"#{child}"
-        lines.append(f"{indent}{action}: N={count} Q={float(tree.value_sums[0, node, action]) / count:+.2f} {behind}")
+        lines.append(
+            f"{indent}{action}: N={count} "
+            f"Q={float(tree.value_sums[0, node, action]) / count:+.2f} {behind}"
+        )
         if child > 0:
             lines += draw(tree, child, indent + "  ")
     return lines
 
 
 def test_golden_tree() -> None:
-    """X . . / O O . / . . X with X to move; AlphaGo Zero's rule, c = 1, equal priors, twelve simulations, worked out by hand.
+    """X . . / O O . / . . X with X to move; AlphaGo Zero's rule, c = 1, equal priors, twelve
+    simulations, worked out by hand.
 
-    Five empty squares get one visit each, then a second, since every value is still 0; O answers with the first empty square. The third visits go to 1 and 2,
-    where O's second answer, square 5, completes its row: worth +1 to O, so -1/3 to X.
+    Five empty squares get one visit each, then a second, since every value is still 0; O answers
+    with the first empty square. The third visits go to 1 and 2, where O's second answer, square 5,
+    completes its row: worth +1 to O, so -1/3 to X.
     """
     out = search_tictactoe("puct", position(0, 3, 8, 4), 12, c_puct=1.0)
     assert draw(out.tree) == [
@@ -99,7 +121,8 @@ def test_an_end_has_no_node_and_keeps_its_exact_value(name: str) -> None:
     ],
 )
 def test_solves_tictactoe(moves: tuple[int, ...], value: float, good: set[int]) -> None:
-    """With nothing but the rules to go by, enough simulations find the value and a move that keeps it."""
+    """With nothing but the rules to go by, enough simulations find the value and a move that keeps
+    it."""
     out = search_tictactoe("puct", position(*moves), 1500, c_puct=0.7)
     assert int(out.action[0]) in good
     assert float(out.best_child_value[0]) == pytest.approx(value, abs=0.15)
@@ -107,10 +130,13 @@ def test_solves_tictactoe(moves: tuple[int, ...], value: float, good: set[int]) 
 
 @pytest.mark.parametrize("name", OURS)
 def test_illegal_moves_are_never_visited(name: str) -> None:
-    """Not at the root and not below it, where a legal move with a bad value scores below an unvisited one."""
+    """Not at the root and not below it, where a legal move with a bad value scores below an
+    unvisited one."""
     game = RandomTree(legal_share=0.4)
     roots = jax.vmap(game.init)(jnp.arange(32))
-    out = jax.jit(config(name, num_simulations=100).build(game, random_leaf(game)))({}, jax.random.key(0), roots)
+    out = jax.jit(config(name, num_simulations=100).build(game, random_leaf(game)))(
+        {}, jax.random.key(0), roots
+    )
     tree = out.tree
     legal = np.asarray(jax.vmap(jax.vmap(game.legal_action_mask))(tree.states))
     assert (np.asarray(tree.visits)[~legal] == 0).all()
@@ -133,7 +159,9 @@ def test_the_root_takes_its_legal_moves_from_the_real_game(name: str) -> None:
             return state[0]
 
     game = Stricter()
-    out = jax.jit(config(name, num_simulations=60, max_considered=9).build(game, uniform_leaf(game)))({}, jax.random.key(0), (position(),))
+    out = jax.jit(
+        config(name, num_simulations=60, max_considered=9).build(game, uniform_leaf(game))
+    )({}, jax.random.key(0), (position(),))
     assert int(out.visits[0, 4]) == 0
     assert int(np.asarray(out.tree.visits[0, 1:, 4]).sum()) > 0
 
@@ -145,7 +173,10 @@ def test_a_finished_root_keeps_its_value(name: str) -> None:
     assert np.isfinite(np.asarray(out.weights)).all()
 
 
-@pytest.mark.parametrize(("size", "chunks"), [(1, 1), (256, 1), (512, 2), (256 * 16, 16), (300, 2), (257, 1), (2 * 257, 1)])
+@pytest.mark.parametrize(
+    ("size", "chunks"),
+    [(1, 1), (256, 1), (512, 2), (256 * 16, 16), (300, 2), (257, 1), (2 * 257, 1)],
+)
 def test_chunks_divide_the_batch_and_are_not_slivers(size: int, chunks: int) -> None:
     assert num_chunks(size) == chunks
 
@@ -164,10 +195,16 @@ def test_bytes_are_those_of_the_arrays(name: str) -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_no_loop_copies_the_tree(name: str) -> None:
-    """The compiled search has no copy of an edge array, neither per simulation nor per step of a path."""
+    """The compiled search has no copy of an edge array, neither per simulation nor per step of a
+    path."""
     game = RandomTree(num_actions=7)
     search = config(name, num_simulations=29, max_considered=4).build(game, random_leaf(game))
-    text = jax.jit(search).lower({}, jax.random.key(0), jax.vmap(game.init)(jnp.arange(5))).compile().as_text()
+    text = (
+        jax.jit(search)
+        .lower({}, jax.random.key(0), jax.vmap(game.init)(jnp.arange(5)))
+        .compile()
+        .as_text()
+    )
     assert "[5,30,7]" in text
     assert not re.findall(r"\w+\[5,30,7\]\S* copy\(.*", text)
 
@@ -183,18 +220,34 @@ def test_eight_devices_search_without_talking(name: str) -> None:
         return search(params, key, states).visits
 
     data, copied = PartitionSpec("data"), PartitionSpec()
-    sharded = jax.jit(jax.shard_map(visits, mesh=make_mesh(), in_specs=(copied, copied, data), out_specs=data, check_vma=False))
-    np.testing.assert_array_equal(sharded({}, jax.random.key(0), roots), jax.jit(visits)({}, jax.random.key(0), roots))
+    sharded = jax.jit(
+        jax.shard_map(
+            visits,
+            mesh=make_mesh(),
+            in_specs=(copied, copied, data),
+            out_specs=data,
+            check_vma=False,
+        )
+    )
+    np.testing.assert_array_equal(
+        sharded({}, jax.random.key(0), roots), jax.jit(visits)({}, jax.random.key(0), roots)
+    )
     text = sharded.lower({}, jax.random.key(0), roots).compile().as_text()
     assert len(jax.devices()) == 8
     assert not re.findall(r"all-(?:reduce|gather|to-all)|collective-permute|reduce-scatter", text)
 
 
 @pytest.mark.parametrize(
-    "changes", [{"name": "puct"}, {"name": "puct", "puct_form": "alphazero", "dirichlet_fraction": 0.25}, {"name": "gumbel", "gumbel_scale": 1.0}]
+    "changes",
+    [
+        {"name": "puct"},
+        {"name": "puct", "puct_form": "alphazero", "dirichlet_fraction": 0.25},
+        {"name": "gumbel", "gumbel_scale": 1.0},
+    ],
 )
 def test_a_compact_tree_searches_like_a_wide_one(changes: dict[str, Any]) -> None:
-    """Edges for the legal moves alone: the same visits, and the same tree where every node has room for all of them."""
+    """Edges for the legal moves alone: the same visits, and the same tree where every node has room
+    for all of them."""
     game = RandomTree(num_actions=16, legal_share=0.3)
     roots = jax.vmap(game.init)(jnp.arange(32))
 
@@ -216,11 +269,15 @@ def test_a_compact_tree_searches_like_a_wide_one(changes: dict[str, Any]) -> Non
 
 
 def test_a_narrow_tree_keeps_the_moves_with_the_highest_priors() -> None:
-    priors = jnp.array([[0.1, ILLEGAL, 0.3, 0.15, 0.4, 0.05], [ILLEGAL, 0.25, ILLEGAL, ILLEGAL, 0.75, ILLEGAL]])
+    priors = jnp.array(
+        [[0.1, ILLEGAL, 0.3, 0.15, 0.4, 0.05], [ILLEGAL, 0.25, ILLEGAL, ILLEGAL, 0.75, ILLEGAL]]
+    )
     moves, kept = compact(priors, 3)
     assert moves is not None
     np.testing.assert_array_equal(moves, [[2, 3, 4], [1, 4, 6]])
-    np.testing.assert_allclose(kept, [[0.3 / 0.85, 0.15 / 0.85, 0.4 / 0.85], [0.25, 0.75, ILLEGAL]], rtol=1e-6)
+    np.testing.assert_allclose(
+        kept, [[0.3 / 0.85, 0.15 / 0.85, 0.4 / 0.85], [0.25, 0.75, ILLEGAL]], rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize(("name", "limit"), [("chess", 4_000_000), ("shogi", 8_000_000)])

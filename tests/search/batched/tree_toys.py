@@ -50,9 +50,12 @@ def grow(tree: ParallelTree, playouts: int) -> None:
 
 
 def check_sums(node: TreeNode) -> None:
-    """Check that every node's statistics are those of what lies below it: no virtual loss is left anywhere."""
+    """Check that every node's statistics are those of what lies below it: no virtual loss is left
+    anywhere."""
     assert node.total_visits == node.visits[: node.tried].sum()
-    np.testing.assert_allclose(node.total_value, node.evaluation.value + node.sums[: node.tried].sum(), atol=1e-6)
+    np.testing.assert_allclose(
+        node.total_value, node.evaluation.value + node.sums[: node.tried].sum(), atol=1e-6
+    )
     for edge in range(node.tried):
         child, visits = node.children[edge], node.visits[edge]
         assert visits >= 1
@@ -77,7 +80,9 @@ def plain_rule(unvisited: str, c_base: float, c_init: float, reduction: float) -
         if unvisited == "reduction":
             priors = node.priors()
             own = (node.value + sum(node.value_sums.values())) / parent_visits
-            return (1 + own - reduction * math.sqrt(sum(priors[action] for action in node.visits))) / 2
+            return (
+                1 + own - reduction * math.sqrt(sum(priors[action] for action in node.visits))
+            ) / 2
         return {"loss": 0.0, "draw": 0.5}[unvisited]
 
     def rule(node: Node) -> int:

@@ -1,4 +1,5 @@
-"""The search of AlphaGo (2016) on tic-tac-toe with networks and rollouts whose answers are known."""
+"""The search of AlphaGo (2016) on tic-tac-toe with networks and rollouts whose answers are
+known."""
 
 import numpy as np
 import pytest
@@ -87,7 +88,9 @@ def test_values_and_rollouts_count_apart_and_a_leaf_is_valued_once():
     search(tree, 90)
     root = tree.root
     assert len(calls) == len(set(calls)) == 9
-    assert root.network_part()[0, :9].tolist() == [1.0] * 9 and root.visits[:9].tolist() == [10.0] * 9
+    assert (
+        root.network_part()[0, :9].tolist() == [1.0] * 9 and root.visits[:9].tolist() == [10.0] * 9
+    )
     for mixing, expected in ((0.0, -0.25), (1.0, 1.0), (0.5, 0.375)):  # for the other side
         np.testing.assert_allclose(AlphaGo2016(mixing=mixing).values(root), expected)
 
@@ -95,7 +98,9 @@ def test_values_and_rollouts_count_apart_and_a_leaf_is_valued_once():
 def test_an_edge_gets_a_node_above_the_threshold_and_the_priors_are_softened_by_beta():
     def lopsided(positions):
         odds = np.stack([position.legal * np.arange(1.0, 10.0) for position in positions])
-        return (odds / odds.sum(axis=1, keepdims=True)).astype(np.float32), np.zeros(len(positions), np.float32)
+        return (odds / odds.sum(axis=1, keepdims=True)).astype(np.float32), np.zeros(
+            len(positions), np.float32
+        )
 
     tree = tree_at(policy=lopsided, batch=1, threshold=6)
     search(tree, 150)
@@ -119,7 +124,9 @@ def test_a_new_node_has_the_tree_policys_priors_until_its_turn_in_the_queue():
     nodes, waiting = nodes_below(tree.root)[1:], [node for node, _ in tree._leaves.queue]
     answered = [node for node in nodes if node not in waiting]
     assert len(answered) == 1 < len(nodes)
-    assert waiting[0].evaluation.priors[0] > 0.9 and np.allclose(answered[0].evaluation.priors, 1 / 8)
+    assert waiting[0].evaluation.priors[0] > 0.9 and np.allclose(
+        answered[0].evaluation.priors, 1 / 8
+    )
     adaptive = tree_at(batch=8, threshold=0, policy_batch=1, is_adaptive=True)
     adaptive.search(8)
     assert adaptive._leaves.threshold == 1
@@ -151,8 +158,12 @@ def test_the_tree_is_kept_and_the_waiting_nodes_below_it():
 
 def test_moves_to_which_the_policies_give_nothing_are_searched_only_where_no_other_is_left():
     def corners(positions):
-        odds = np.stack([position.legal * np.isin(np.arange(9), (0, 2, 6, 8)) for position in positions]).astype(np.float32)
-        return odds / np.maximum(odds.sum(axis=1, keepdims=True), 1), np.full(len(positions), -0.5, np.float32)
+        odds = np.stack(
+            [position.legal * np.isin(np.arange(9), (0, 2, 6, 8)) for position in positions]
+        ).astype(np.float32)
+        return odds / np.maximum(odds.sum(axis=1, keepdims=True), 1), np.full(
+            len(positions), -0.5, np.float32
+        )
 
     tree = tree_at(policy=corners, rollout=corners, threshold=0)
     search(tree, 300)
@@ -170,7 +181,9 @@ def test_a_side_that_is_behind_looks_at_every_move_once_unless_the_others_count_
     def lost(positions):
         odds = np.stack([position.legal * 0.1 ** np.arange(9.0) for position in positions])
         behind = [-0.9 if position.to_play == 0 else 0.9 for position in positions]
-        return (odds / odds.sum(axis=1, keepdims=True)).astype(np.float32), np.array(behind, np.float32)
+        return (odds / odds.sum(axis=1, keepdims=True)).astype(np.float32), np.array(
+            behind, np.float32
+        )
 
     tree = tree_at((), lost, lost, lost, batch=1, threshold=1000, c_puct=1.0, fpu=fpu)
     search(tree, 30)

@@ -1,4 +1,5 @@
-"""One tree for one game: equal to a plain search, exact at the ends, no virtual loss left, kept from move to move, bounded."""
+"""One tree for one game: equal to a plain search, exact at the ends, no virtual loss left, kept
+from move to move, bounded."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ C_BASE, C_INIT, REDUCTION = 40.0, 1.25, 0.3  # a small base, so that its logarit
 def compare(plain: Node, node: TreeNode) -> int:
     """Check that both trees are the same below here; return their size."""
     actions = node.evaluation.actions[: node.tried].tolist()
-    assert dict(zip(actions, node.visits[: node.tried].astype(int).tolist(), strict=True)) == plain.visits
+    assert (
+        dict(zip(actions, node.visits[: node.tried].astype(int).tolist(), strict=True))
+        == plain.visits
+    )
     size = 1
     for edge, action in enumerate(actions):
         assert node.sums[edge] == pytest.approx(plain.value_sums[action], abs=1e-4)
@@ -45,7 +49,12 @@ def test_one_leaf_at_a_time_equals_plain_python(unvisited: Any, extra_turns: boo
     leaf = random_leaf(game)
     reference = Reference(game, leaf)
     rule = plain_rule(unvisited, C_BASE, C_INIT, REDUCTION)
-    tree = make_tree(game, unturned_leaf(leaf), batch=1, rule=Puct(c_base=C_BASE, c_init=C_INIT, unvisited=unvisited, reduction=REDUCTION))
+    tree = make_tree(
+        game,
+        unturned_leaf(leaf),
+        batch=1,
+        rule=Puct(c_base=C_BASE, c_init=C_INIT, unvisited=unvisited, reduction=REDUCTION),
+    )
     sizes = []
     for seed in range(4):
         state = game.init(seed)
@@ -63,7 +72,8 @@ def test_one_leaf_at_a_time_equals_plain_python(unvisited: Any, extra_turns: boo
 
 @pytest.mark.parametrize("batch", [2, 8, 16])
 def test_many_leaves_at_a_time_leave_no_loss_behind(batch: int) -> None:
-    """Every edge holds exactly what was backed up through it, also where descents met in vain and where a side moves twice running."""
+    """Every edge holds exactly what was backed up through it, also where descents met in vain and
+    where a side moves twice running."""
     game = ShownTree(num_actions=4, extra_turns=True)
     tree = make_tree(game, unturned_leaf(random_leaf(game)), batch=batch)
     for seed in range(3):
@@ -123,13 +133,18 @@ class TestTicTacToe:
         assert root.evaluation.actions[best] == answer
         if wins:
             assert root.children[best] == Ending(1.0 if len(squares) % 2 == 0 else -1.0)
-            assert root.sums[best] == pytest.approx(root.visits[best])  # exact: a win at every visit
+            assert root.sums[best] == pytest.approx(
+                root.visits[best]
+            )  # exact: a win at every visit
 
     def test_equal_positions_are_evaluated_once(self) -> None:
-        """Tic-tac-toe has 5,478 positions; its tree of moves many more nodes than the search has positions to look at."""
+        """Tic-tac-toe has 5,478 positions; its tree of moves many more nodes than the search has
+        positions to look at."""
         settings, rules = TreeSettings(batch=8), PackedRules(self.GAME, 8)
         leaf = unturned_leaf(uniform_leaf(self.GAME))
-        evaluator = settings.make_evaluator(self.GAME, leaf, {}, mesh=make_mesh(jax.local_devices()[:1]))
+        evaluator = settings.make_evaluator(
+            self.GAME, leaf, {}, mesh=make_mesh(jax.local_devices()[:1])
+        )
         tree, state = ParallelTree(rules, evaluator.leaves(rules), settings), self.GAME.init()
         tree.move_to(state, legal_of(self.GAME, state), None)
         grow(tree, 800)
@@ -155,12 +170,16 @@ class TestTicTacToe:
         reply = int(child.evaluation.actions[0])
         squares = [4, action, reply]
         state = self.after(squares)
-        assert tree.move_to(state, legal_of(self.GAME, state), squares[1:])  # two moves at once, the first of them the least expected
+        assert tree.move_to(
+            state, legal_of(self.GAME, state), squares[1:]
+        )  # two moves at once, the first of them the least expected
         assert tree.root is child.children[0]
         assert tree.num_nodes == len(nodes_below(tree.root))
         check_sums(tree.root)
         other = self.after([0])
-        assert not tree.move_to(other, legal_of(self.GAME, other), [8])  # these moves lead elsewhere: the position decides, not the moves
+        assert not tree.move_to(
+            other, legal_of(self.GAME, other), [8]
+        )  # these moves lead elsewhere: the position decides, not the moves
         assert tree.root is not None and tree.root.total_visits == 0 and tree.num_nodes == 1
 
     def test_a_full_tree_says_so_and_searches_on_after_a_move(self) -> None:
@@ -191,17 +210,23 @@ class TestTicTacToe:
         known = part.total_visits
         for _ in range(10):
             tree.search(8, part)
-        assert set(part.evaluation.actions.tolist()) == {5, 7} and part.evaluation.priors.sum() == pytest.approx(1.0)
+        assert set(part.evaluation.actions.tolist()) == {
+            5,
+            7,
+        } and part.evaluation.priors.sum() == pytest.approx(1.0)
         merged = merge(whole, part)
         assert merged.total_visits == 60 + part.total_visits - known
-        assert sorted(merged.evaluation.actions.tolist()) == sorted(whole.evaluation.actions.tolist())
+        assert sorted(merged.evaluation.actions.tolist()) == sorted(
+            whole.evaluation.actions.tolist()
+        )
         check_sums(merged)
         tree.root = merged
         grow(tree, 40)
         check_sums(merged)
 
     def test_every_position_down_to_the_depth_obeys_a_restriction(self) -> None:
-        """The first mover may not play 2 above depth 4, the second one only 0 and 7 above depth 2; at depth 3 the second mover is free."""
+        """The first mover may not play 2 above depth 4, the second one only 0 and 7 above depth 2;
+        at depth 3 the second mover is free."""
 
         def left_moves(to_play: int, depth: int) -> np.ndarray:
             if to_play == 0:
@@ -238,7 +263,8 @@ class TestTicTacToe:
 
 
 def test_superko_of_the_whole_game_holds_at_the_root() -> None:
-    """The root's moves are those of the real game, though the slim state below knows eight boards only; the probability goes to the others."""
+    """The root's moves are those of the real game, though the slim state below knows eight boards
+    only; the probability goes to the others."""
     game = make("go", size=3, komi=0.5)
     state = game.init()
     random = np.random.default_rng(5)
@@ -256,11 +282,15 @@ def test_superko_of_the_whole_game_holds_at_the_root() -> None:
             tree.move_to(state, exact, None)
             grow(tree, 24)
             root = tree.root
-            assert root is not None and np.array_equal(np.sort(root.evaluation.actions), np.flatnonzero(exact))
+            assert root is not None and np.array_equal(
+                np.sort(root.evaluation.actions), np.flatnonzero(exact)
+            )
             assert root.evaluation.priors.sum() == pytest.approx(1.0)
             check_sums(root)
         points = np.flatnonzero(exact[:-1])  # no passes, so that stones are captured and recaptured
-        state = step(state, jnp.int32(random.choice(points) if len(points) else game.num_actions - 1))
+        state = step(
+            state, jnp.int32(random.choice(points) if len(points) else game.num_actions - 1)
+        )
     assert differing > 0
 
 
@@ -282,17 +312,29 @@ def test_programs_serve_every_komi() -> None:
     assert packed._compiled.cache_info().misses == compiled
 
 
-@pytest.mark.parametrize(("superko", "suicide"), [("positional", False), ("situational", True), ("simple", True)])
-def test_one_program_serves_all_rules_and_the_host_says_what_it_says(superko: str, suicide: bool) -> None:
-    """Random games on a tiny board, passes among the moves: one position at a time is played on the host, two are stepped by the program."""
+@pytest.mark.parametrize(
+    ("superko", "suicide"), [("positional", False), ("situational", True), ("simple", True)]
+)
+def test_one_program_serves_all_rules_and_the_host_says_what_it_says(
+    superko: str, suicide: bool
+) -> None:
+    """Random games on a tiny board, passes among the moves: one position at a time is played on the
+    host, two are stepped by the program."""
     game = make("go", size=(2, 3), komi=0.5, superko=superko, suicide=suicide, max_moves=40)
     rules, random = PackedRules(game, 2), np.random.default_rng(3)
     for _ in range(6):
         position = rules.pack(game.init())
         while not position.is_terminal:
             legal = np.flatnonzero(position.legal)
-            action = int(random.choice(legal[:-1])) if len(legal) > 1 and random.random() < 0.9 else game.num_actions - 1
-            (position,), both = rules.step([position], [action]), rules.step([position] * 2, [action, game.num_actions - 1])
+            action = (
+                int(random.choice(legal[:-1]))
+                if len(legal) > 1 and random.random() < 0.9
+                else game.num_actions - 1
+            )
+            (position,), both = (
+                rules.step([position], [action]),
+                rules.step([position] * 2, [action, game.num_actions - 1]),
+            )
             assert position[:5] == both[0][:5] and np.array_equal(position.legal, both[0].legal)
     assert packed._compiled(game.general())[1]._cache_size() == 1
 

@@ -1,4 +1,5 @@
-"""One name, one search: the tree of one game visits what the search of many games visits, move by move."""
+"""One name, one search: the tree of one game visits what the search of many games visits, move by
+move."""
 
 from __future__ import annotations
 
@@ -17,28 +18,52 @@ from azero.players.player import Position
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import unturned_leaf
-from azero.search.settings import GumbelConfig, MctxGumbelConfig, MctxPuctConfig, PuctConfig, SearchConfig
+from azero.search.settings import (
+    GumbelConfig,
+    MctxGumbelConfig,
+    MctxPuctConfig,
+    PuctConfig,
+    SearchConfig,
+)
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import Gumbel, Puct, rule_of
 
 SEEDS = 12
 AGZ = {"name": "puct", "puct_form": "alphago_zero", "c_puct": 1.5, "num_simulations": 60}
-AZ = {"name": "puct", "puct_form": "alphazero", "pb_c_base": 50.0, "pb_c_init": 1.25, "num_simulations": 60}
+AZ = {
+    "name": "puct",
+    "puct_form": "alphazero",
+    "pb_c_base": 50.0,
+    "pb_c_init": 1.25,
+    "num_simulations": 60,
+}
 GUMBEL = {"name": "gumbel", "max_considered": 5, "c_visit": 5.0, "num_simulations": 47}
 
 
 def both_ways(game: Any, config: SearchConfig, batch: int) -> tuple[list[Any], Any]:
-    """Return what one tree for each game says of the same positions as the search of all games at once, and what that says."""
+    """Return what one tree for each game says of the same positions as the search of all games at
+    once, and what that says."""
     leaf = random_leaf(game)
     roots = jax.vmap(game.init)(jnp.arange(SEEDS))
     together = jax.device_get(jax.jit(config.build(game, leaf))({}, jax.random.key(0), roots))
     rule = rule_of(config, game.num_actions)
-    settings = TreeSettings(batch=batch, rule=rule, symmetry="none", cache_size=0, keeps_tree=False, edge_width=config.edge_width, max_depth=config.max_depth)
+    settings = TreeSettings(
+        batch=batch,
+        rule=rule,
+        symmetry="none",
+        cache_size=0,
+        keeps_tree=False,
+        edge_width=config.edge_width,
+        max_depth=config.max_depth,
+    )
     one_device = make_mesh([jax.local_devices()[0]])
     evaluator = settings.make_evaluator(game, unturned_leaf(leaf), {}, mesh=one_device)
     thinker = TreePlayer(game, evaluator, settings=settings, style=PlayStyle(choice="visits"))
     limits = Limits(visits=config.num_simulations)
-    positions = [Position.of_state(game, jax.tree.map(lambda array, i=i: array[i], roots)) for i in range(SEEDS)]
+    positions = [
+        Position.of_state(game, jax.tree.map(lambda array, i=i: array[i], roots))
+        for i in range(SEEDS)
+    ]
     alone = []
     for position in positions:
         analysis = thinker.think(position, limits)
@@ -76,7 +101,9 @@ def test_one_tree_visits_what_many_at_once_visit(changes: dict[str, Any], batch:
         assert analysis.value == pytest.approx(together.value[i], abs=1e-5)
         if config.name == "gumbel":
             policy = np.zeros(game.num_actions)
-            policy[root.evaluation.actions] = rule_of(config, game.num_actions).improved_policy(root)  # type: ignore[union-attr]
+            policy[root.evaluation.actions] = rule_of(config, game.num_actions).improved_policy(
+                root
+            )  # type: ignore[union-attr]
             np.testing.assert_allclose(policy, together.weights[i], atol=1e-5)
 
 
@@ -85,16 +112,26 @@ def test_a_search_without_a_number_of_visits_goes_on_after_its_plan() -> None:
     rule = Gumbel(num_simulations=16, max_considered=4)
     settings = TreeSettings(batch=4, rule=rule, symmetry="none", keeps_tree=False)
     leaf, one_device = unturned_leaf(random_leaf(game)), make_mesh([jax.local_devices()[0]])
-    thinker = TreePlayer(game, settings.make_evaluator(game, leaf, {}, mesh=one_device), settings=settings)
+    thinker = TreePlayer(
+        game, settings.make_evaluator(game, leaf, {}, mesh=one_device), settings=settings
+    )
     visits: list[int] = []
     position = Position.of_state(game, game.init(3))
-    thinker.think(position, Limits(), should_stop=lambda: len(visits) > 8, on_progress=lambda seen: visits.append(seen.visits), progress_seconds=0.0)
+    thinker.think(
+        position,
+        Limits(),
+        should_stop=lambda: len(visits) > 8,
+        on_progress=lambda seen: visits.append(seen.visits),
+        progress_seconds=0.0,
+    )
     assert visits[-1] > 16 and visits == sorted(visits)
 
 
 def test_settings_become_rules() -> None:
     assert rule_of(PuctConfig(c_puct=2.0), 9) == Puct("alphago_zero", c_puct=2.0, unvisited="draw")
-    assert rule_of(MctxPuctConfig(puct_form="alphazero", pb_c_base=7.0), 9) == Puct("alphazero", c_base=7.0, unvisited="loss")
+    assert rule_of(MctxPuctConfig(puct_form="alphazero", pb_c_base=7.0), 9) == Puct(
+        "alphazero", c_base=7.0, unvisited="loss"
+    )
     assert rule_of(GumbelConfig(num_simulations=24), 9) == Gumbel(24, max_considered=9)
     with pytest.raises(ValueError, match="mctx_gumbel searches many games at once"):
         rule_of(MctxGumbelConfig(), 9)

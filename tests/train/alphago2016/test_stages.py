@@ -1,4 +1,5 @@
-"""The stages of AlphaGo of 2016 as one experiment: their order, what is done twice and what is not, and the whole of it at the smallest size."""
+"""The stages of AlphaGo of 2016 as one experiment: their order, what is done twice and what is not,
+and the whole of it at the smallest size."""
 
 import dataclasses
 import io
@@ -48,19 +49,31 @@ from azero.train.settings import CheckpointConfig
 
 ROOT = Path(__file__).parents[3]
 EXPERT = ROOT / "tests" / "data" / "records" / "expert9.sgf"
-LEARNER = LearnerConfig(batch_size=16, steps_per_iteration=2, optimiser="adamw", learning_rate=((0, 1e-3),))
+LEARNER = LearnerConfig(
+    batch_size=16, steps_per_iteration=2, optimiser="adamw", learning_rate=((0, 1e-3),)
+)
 TINY = AlphaGoExperiment(
     "alphago9",
     "tiny",
     AlphaGoConfig(
         game=GoConfig(size=(9,), komi=0.5, suicide=True, max_moves=12),
-        network=ResNetConfig(blocks=1, filters=2, value_hidden=4, pattern_bits=8, convolution="xla", train_dtype="float32", inference_dtype="float32"),
+        network=ResNetConfig(
+            blocks=1,
+            filters=2,
+            value_hidden=4,
+            pattern_bits=8,
+            convolution="xla",
+            train_dtype="float32",
+            inference_dtype="float32",
+        ),
         rollout=StageConfig(6, 2, LEARNER),
         tree=StageConfig(10, 2, LEARNER),
         policy=StageConfig(4, 2, LEARNER),
         value=StageConfig(4, 2, LEARNER),
         reinforce=ReinforceConfig(iterations=2, num_games=16, pool_every=1, learner=LEARNER),
-        value_data=ValueDataConfig(positions=30, last_random_move=10, num_games=16, games_per_shard=16),
+        value_data=ValueDataConfig(
+            positions=30, last_random_move=10, num_games=16, games_per_shard=16
+        ),
         matches=MatchesConfig(games=4, search_games=2, visits=2, workers=1),
         filters=(2, 3),
         evaluation=EvaluationConfig(every=1, validation_positions=32),
@@ -76,45 +89,88 @@ def quiet() -> Console:
 @pytest.mark.parametrize("name", OF_STAGES)
 def test_every_stage_has_whole_settings(name):
     settings = load_stages(name).config
-    kinds = {stage: stage_config(settings, stage) for stage in ("rollout", "tree", "policy", "value", "reinforce")}
-    assert [kinds[stage].network.name for stage in kinds] == ["rollout2016", "tree2016", "policy2016", "value2016", "policy2016"]
+    kinds = {
+        stage: stage_config(settings, stage)
+        for stage in ("rollout", "tree", "policy", "value", "reinforce")
+    }
+    assert [kinds[stage].network.name for stage in kinds] == [
+        "rollout2016",
+        "tree2016",
+        "policy2016",
+        "value2016",
+        "policy2016",
+    ]
     assert [kinds[stage].game.planes for stage in kinds] == [6, 10, 48, 49, 48]
     assert [kinds[stage].replay.symmetries for stage in kinds] == [False, False, True, True, True]
-    assert parse(load_stages(name), ["--reinforce.num-games", "8", "--stages", "policy"]).settings.reinforce.num_games == 8
+    assert (
+        parse(
+            load_stages(name), ["--reinforce.num-games", "8", "--stages", "policy"]
+        ).settings.reinforce.num_games
+        == 8
+    )
 
 
 def test_alphago19_has_the_published_numbers():
     """AG16 methods, Extended Data Tables 3 to 5."""
     settings = load_stages("alphago19").config
-    assert (settings.network.blocks, settings.network.filters, settings.network.value_hidden) == (12, 192, 256)
-    assert settings.policy.iterations * settings.policy.learner.steps_per_iteration == 340_000_000 and settings.policy.learner.batch_size == 16
-    assert settings.policy.learner.learning_rate[:3] == ((0, 0.003), (80_000_000, 0.0015), (160_000_000, 0.00075))
-    assert (settings.reinforce.iterations, settings.reinforce.num_games, settings.reinforce.pool_every) == (10_000, 128, 500)
-    assert settings.value.iterations * settings.value.learner.steps_per_iteration == 50_000_000 and settings.value.learner.batch_size == 32
+    assert (settings.network.blocks, settings.network.filters, settings.network.value_hidden) == (
+        12,
+        192,
+        256,
+    )
+    assert (
+        settings.policy.iterations * settings.policy.learner.steps_per_iteration == 340_000_000
+        and settings.policy.learner.batch_size == 16
+    )
+    assert settings.policy.learner.learning_rate[:3] == (
+        (0, 0.003),
+        (80_000_000, 0.0015),
+        (160_000_000, 0.00075),
+    )
+    assert (
+        settings.reinforce.iterations,
+        settings.reinforce.num_games,
+        settings.reinforce.pool_every,
+    ) == (10_000, 128, 500)
+    assert (
+        settings.value.iterations * settings.value.learner.steps_per_iteration == 50_000_000
+        and settings.value.learner.batch_size == 32
+    )
     assert (settings.value_data.positions, settings.value_data.latest(361)) == (30_000_000, 450)
 
 
 def test_the_short_version_only_shortens():
-    full, short = load_stages("alphago9").config, load_overlay(ROOT / "configs" / "alphago9_hour.toml", load_stages("alphago9").config)
+    full, short = (
+        load_stages("alphago9").config,
+        load_overlay(ROOT / "configs" / "alphago9_hour.toml", load_stages("alphago9").config),
+    )
     assert short.game == full.game and short.value_data.positions < full.value_data.positions
     for stage in ("rollout", "tree", "policy", "value"):
         last = getattr(short, stage).learner.learning_rate[-1][0]
-        assert last == getattr(short, stage).iterations * getattr(short, stage).learner.steps_per_iteration, f"the rate of {stage} falls to its end"
+        assert (
+            last
+            == getattr(short, stage).iterations * getattr(short, stage).learner.steps_per_iteration
+        ), f"the rate of {stage} falls to its end"
 
 
 def test_stages_come_in_their_order_and_are_named():
     assert ordered(("mixing", "rollout", "policy")) == ["rollout", "policy", "mixing"]
-    with pytest.raises(ValueError, match=r"there is no stage 'polcy'; the stages are: rollout, tree, policy"):
+    with pytest.raises(
+        ValueError, match=r"there is no stage 'polcy'; the stages are: rollout, tree, policy"
+    ):
         ordered(("polcy",))
     places = {name: place for place, name in enumerate(STAGES)}
-    assert all(places[needed] < places[name] for name, stage in STAGES.items() for needed in stage.needs)
+    assert all(
+        places[needed] < places[name] for name, stage in STAGES.items() for needed in stage.needs
+    )
     assert typing.get_args(alphago.StageName) == tuple(STAGES), "the command line knows them all"
     assert set(DEFAULT) <= set(STAGES) == set(alphago.BUILDERS) | set(alphago.MEASURES)
 
 
 @pytest.fixture
 def pretended(monkeypatch):
-    """Stages that only note that they ran; the list of them, and the name of one that is interrupted."""
+    """Stages that only note that they ran; the list of them, and the name of one that is
+    interrupted."""
     ran, interrupted = [], []
 
     def pretend(name):
@@ -123,7 +179,9 @@ def pretended(monkeypatch):
             if name in interrupted:
                 return Outcome(EXIT_INTERRUPTED)
             context.directory(name).mkdir(exist_ok=True)
-            return Outcome(rows=[claim("rl-match", f"{len(ran)} of 4 games")] if name == "rl-match" else ())
+            return Outcome(
+                rows=[claim("rl-match", f"{len(ran)} of 4 games")] if name == "rl-match" else ()
+            )
 
         return build
 
@@ -142,19 +200,27 @@ def test_a_stage_that_is_done_is_not_done_again(pretended, tmp_path):
     assert alphago.run(TINY, TINY.config, tmp_path, None, DEFAULT, quiet()) == 0
     assert ran == ["value-data", "value", "prediction", "rl-match", "value-error", "mixing"]
     ran.clear()
-    longer = dataclasses.replace(TINY.config, policy=dataclasses.replace(TINY.config.policy, iterations=3))
+    longer = dataclasses.replace(
+        TINY.config, policy=dataclasses.replace(TINY.config.policy, iterations=3)
+    )
     assert alphago.run(TINY, longer, tmp_path, None, DEFAULT, quiet()) == 0
     assert ran == ["policy"], "what has other settings goes on"
     (tmp_path / "tree").rmdir()
     alphago.run(TINY, longer, tmp_path, None, DEFAULT, quiet())
     assert ran == ["policy", "tree"], "what is gone is made again"
     page = (tmp_path / REPORT).read_text()
-    assert all(STAGES[name].title in page for name in DEFAULT) and "above 80%" in page and "4 of 4 games" in page
+    assert (
+        all(STAGES[name].title in page for name in DEFAULT)
+        and "above 80%" in page
+        and "4 of 4 games" in page
+    )
     assert list(read_stages(tmp_path))[:2] == ["rollout", "tree"]
 
 
 def test_errors_are_lines(pretended, tmp_path, capsys):
-    with pytest.raises(ValueError, match="stage value needs stage value-data, which has not been run in"):
+    with pytest.raises(
+        ValueError, match="stage value needs stage value-data, which has not been run in"
+    ):
         alphago.run(TINY, TINY.config, tmp_path, None, ("value",), quiet())
     with pytest.raises(ValueError, match="there are no records in"):
         StageContext("alphago9", TINY.config, tmp_path, None, quiet()).data()
@@ -174,7 +240,12 @@ class Shards:
 
     def make(self, number: int, most_positions: int) -> MadeShard:
         frames = np.full((1, 4, 6), number, np.uint32)
-        rows, games = pack_whole(Trace(frames, np.ones((1, 4, 82), bool)), np.zeros((4, 1), np.int32), np.ones(4, np.float32), 4 * number)
+        rows, games = pack_whole(
+            Trace(frames, np.ones((1, 4, 82), bool)),
+            np.zeros((4, 1), np.int32),
+            np.ones(4, np.float32),
+            4 * number,
+        )
         if number == self.stop_after:
             raise KeyboardInterrupt
         return MadeShard(rows, games, 4)
@@ -192,7 +263,9 @@ def test_positions_that_were_interrupted_are_gone_on_with(monkeypatch, tmp_path)
                 outcome = make_positions(context, "value-data", "one")
             except KeyboardInterrupt:
                 continue
-        assert outcome.rows[0].ours == "32 positions of 32 games" and outcome.rows[0].paper.startswith("over 30 M")
+        assert outcome.rows[0].ours == "32 positions of 32 games" and outcome.rows[
+            0
+        ].paper.startswith("over 30 M")
         data = Dataset.open(context.directory("value-data"))
         assert all(data.shards(split) for split in SPLITS)
         contents.append({split: data.rows(split).tobytes() for split in SPLITS})
@@ -203,7 +276,9 @@ def test_a_directory_of_stages_is_a_player(tmp_path):
     for part in ("policy", "value", "rollout"):
         (tmp_path / "alpha" / part).mkdir(parents=True)
     spec = parse_player(f"apv:{tmp_path}/alpha?visits=20&lambda=0&replies=1")
-    assert spec.directories == {part: tmp_path / "alpha" / part for part in ("policy", "value", "rollout")}
+    assert spec.directories == {
+        part: tmp_path / "alpha" / part for part in ("policy", "value", "rollout")
+    }
     assert spec.name == "alphago2016 alpha, 20 visits, lambda 0, replies" and spec.has_replies
     assert parse_player(f"apv:{tmp_path}/alpha?value=elsewhere").value == Path("elsewhere")
 
@@ -216,27 +291,53 @@ def test_no_two_stages_draw_the_same_numbers(monkeypatch, tmp_path):
         seeds[stage] = seed
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(alphago_stages, "run_stage", lambda name, config, directory, *others: see(directory.name, config.run.seed))
+    monkeypatch.setattr(
+        alphago_stages,
+        "run_stage",
+        lambda name, config, directory, *others: see(directory.name, config.run.seed),
+    )
     monkeypatch.setattr(alphago_stages, "_player", lambda directory: None)
     for stage in ("value-data", "value-data-all"):
-        monkeypatch.setattr(alphago_stages, "ValueGames", lambda settings, *others, stage=stage: see(stage, settings.seed))
+        monkeypatch.setattr(
+            alphago_stages,
+            "ValueGames",
+            lambda settings, *others, stage=stage: see(stage, settings.seed),
+        )
         with pytest.raises(KeyboardInterrupt):
-            make_positions(StageContext("tiny", TINY.config, tmp_path, tmp_path, quiet()), stage, "one")
+            make_positions(
+                StageContext("tiny", TINY.config, tmp_path, tmp_path, quiet()), stage, "one"
+            )
     for stage in ("rollout", "tree", "policy", "value", "reinforce", "second-pass"):
         with pytest.raises(KeyboardInterrupt):
-            (alphago_stages.BUILDERS | alphago_measures.MEASURES)[stage](StageContext("tiny", TINY.config, tmp_path, tmp_path, quiet()))
+            (alphago_stages.BUILDERS | alphago_measures.MEASURES)[stage](
+                StageContext("tiny", TINY.config, tmp_path, tmp_path, quiet())
+            )
     assert len(seeds) == len(set(seeds.values())) == 8, seeds
     assert stage_seed(1, "policy") != stage_seed(0, "policy") == stage_seed(0, "policy")
 
 
 @pytest.mark.slow
 def test_the_whole_at_the_smallest_size(tmp_path):
-    request = ImportRequest((EXPERT,), tmp_path / "records", Filters(size=(9,), suicide=True), Fractions(validation=0.25, test=0.25))
+    request = ImportRequest(
+        (EXPERT,),
+        tmp_path / "records",
+        Filters(size=(9,), suicide=True),
+        Fractions(validation=0.25, test=0.25),
+    )
     run_import(request, quiet())
-    assert alphago.run(TINY, TINY.config, tmp_path, tmp_path / "records", tuple(STAGES), quiet()) == 0
+    assert (
+        alphago.run(TINY, TINY.config, tmp_path, tmp_path / "records", tuple(STAGES), quiet()) == 0
+    )
     done = read_stages(tmp_path)
     assert list(done) == list(STAGES)
     rows = {row["what"]: row["ours"] for stage in done.values() for row in stage["rows"]}
-    assert {"rl-match", "lambda 0 against lambda 1", "rating of lambda 0.5", "4 planes", "3 filters", "one position, test"} <= set(rows)
+    assert {
+        "rl-match",
+        "lambda 0 against lambda 1",
+        "rating of lambda 0.5",
+        "4 planes",
+        "3 filters",
+        "one position, test",
+    } <= set(rows)
     assert "all positions of records, train" in rows and "second pass against SL" in rows
     assert json.loads((tmp_path / "run.json").read_text())["experiment"] == "alphago9"

@@ -1,4 +1,5 @@
-"""Elastic runs on a real Ray of this machine: a node joins, a worker is killed, what is learned is what the one program learns; the command line."""
+"""Elastic runs on a real Ray of this machine: a node joins, a worker is killed, what is learned is
+what the one program learns; the command line."""
 
 from __future__ import annotations
 
@@ -37,7 +38,14 @@ def cluster() -> Iterator[Any]:
     """A Ray with one node, with room for one worker; tests may add nodes."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": OBJECT_STORE, "include_dashboard": False})
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={
+            "num_cpus": 1,
+            "object_store_memory": OBJECT_STORE,
+            "include_dashboard": False,
+        },
+    )
     yield cluster
     cluster.shutdown()
 
@@ -75,18 +83,26 @@ def last_loss(losses: list[float]) -> float:
     return float(np.mean(losses[COMPARED - 5 : COMPARED]))
 
 
-def test_nodes_join_workers_are_killed_and_the_run_learns_what_the_one_program_learns(cluster, tmp_path):
+def test_nodes_join_workers_are_killed_and_the_run_learns_what_the_one_program_learns(
+    cluster, tmp_path
+):
     from azero.train.cluster.ray import open_cluster
 
     config = small()
     loop = Loop(config, mesh_lib.make_mesh(), tmp_path / "elastic")
-    with open_cluster(ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=2)) as start_workers:
+    with open_cluster(
+        ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=2)
+    ) as start_workers:
         state = loop.state(loop.fresh_arrays())
         with start_workers(loop, state, StopRequest()) as iterate:
             watched = Watched(iterate, state)
-            first = re.fullmatch(r"worker (\d) is at work: .*process (\d+),.*", watched.until("is at work"))  # either may come first
+            first = re.fullmatch(
+                r"worker (\d) is at work: .*process (\d+),.*", watched.until("is at work")
+            )  # either may come first
             watched.step()
-            assert len([note for note in watched.notes if "is at work" in note]) == 1, "there is room for one worker"
+            assert len([note for note in watched.notes if "is at work" in note]) == 1, (
+                "there is room for one worker"
+            )
             cluster.add_node(num_cpus=1, object_store_memory=OBJECT_STORE)
             watched.until(f"worker {1 - int(first[1])} is at work")
             watched.step()
@@ -107,7 +123,10 @@ def test_nodes_join_workers_are_killed_and_the_run_learns_what_the_one_program_l
     alone = Watched(loop.iterate, loop.state(loop.fresh_arrays()))
     for _ in range(COMPARED):
         alone.step()
-    print(f"loss at first {watched.losses[0]:.3f}, after {COMPARED} iterations {last_loss(watched.losses):.3f}; in one program {last_loss(alone.losses):.3f}")
+    print(
+        f"loss at first {watched.losses[0]:.3f}, after {COMPARED} iterations "
+        f"{last_loss(watched.losses):.3f}; in one program {last_loss(alone.losses):.3f}"
+    )
     assert last_loss(watched.losses) < watched.losses[0] - 0.2, "learning lowers the loss"
     # The games are others, and some were begun by networks that were some iterations old.
     assert abs(last_loss(watched.losses) - last_loss(alone.losses)) < 0.2
@@ -117,10 +136,19 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
     from azero.train.cluster.ray import open_cluster
 
     loop = Loop(small(), mesh_lib.make_mesh(), tmp_path)
-    with open_cluster(ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=1)) as start_workers:
+    with open_cluster(
+        ClusterOptions(cluster=cluster.address, cluster_without_token=True, workers=1)
+    ) as start_workers:
         state = loop.state(loop.fresh_arrays())
-        loop.config = dataclasses.replace(loop.config, game=loop.config.game.replace(name="nim"))  # as a machine with another version would see it
-        with start_workers(loop, state, StopRequest()) as iterate, pytest.raises(ValueError, match=r"self-play has ended: .*game.name is one of .*, not 'nim'"):
+        loop.config = dataclasses.replace(
+            loop.config, game=loop.config.game.replace(name="nim")
+        )  # as a machine with another version would see it
+        with (
+            start_workers(loop, state, StopRequest()) as iterate,
+            pytest.raises(
+                ValueError, match=r"self-play has ended: .*game.name is one of .*, not 'nim'"
+            ),
+        ):
             for _ in iterate(state):
                 pass
 
@@ -129,9 +157,16 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
     ("address", "message"),
     [
         ("localhost:1", "--cluster localhost:1: .*[Rr]efused"),
-        ("auto", "--cluster auto: whoever reaches the ports of a Ray without a token may run any program on its machines; .*--cluster-without-token"),
+        (
+            "auto",
+            "--cluster auto: whoever reaches the ports of a Ray without a token may run "
+            "any program on its machines; .*--cluster-without-token",
+        ),
         ("here", "--cluster here: an address is HOST:PORT"),
-        ("ray://localhost:10001", "--cluster ray://localhost:10001: the learner is no client of a cluster"),
+        (
+            "ray://localhost:10001",
+            "--cluster ray://localhost:10001: the learner is no client of a cluster",
+        ),
     ],
 )
 def test_a_wrong_address_is_refused_at_once(address, message):
@@ -142,11 +177,38 @@ def test_a_wrong_address_is_refused_at_once(address, message):
 
 
 def command(workdir: Path, iterations: int) -> subprocess.Popen:
-    flags = ["--cluster", "ray", "--workers", "1", "--run.iterations", str(iterations), "--evaluation.every", "3", "--checkpoint.every", "1"]
-    flags += ["--network.blocks", "1", "--network.convolution", "xla", "--search.num-simulations", "4", "--selfplay.num-games", "16"]
+    flags = [
+        "--cluster",
+        "ray",
+        "--workers",
+        "1",
+        "--run.iterations",
+        str(iterations),
+        "--evaluation.every",
+        "3",
+        "--checkpoint.every",
+        "1",
+    ]
+    flags += [
+        "--network.blocks",
+        "1",
+        "--network.convolution",
+        "xla",
+        "--search.num-simulations",
+        "4",
+        "--selfplay.num-games",
+        "16",
+    ]
     words = [sys.executable, "-m", "azero.experiments.tictactoe", "--workdir", str(workdir), *flags]
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "1"}
-    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    return subprocess.Popen(
+        words,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def wait_for_rows(workdir: Path, process: subprocess.Popen, count: int) -> None:
@@ -160,14 +222,24 @@ def wait_for_rows(workdir: Path, process: subprocess.Popen, count: int) -> None:
 
 def is_alive(session: int) -> bool:
     """Whether a process of the session is still there."""
-    return subprocess.run(["ps", "-s", str(session), "-o", "pid="], capture_output=True, text=True, check=False).stdout.strip() != ""
+    return (
+        subprocess.run(
+            ["ps", "-s", str(session), "-o", "pid="], capture_output=True, text=True, check=False
+        ).stdout.strip()
+        != ""
+    )
 
 
 @pytest.mark.slow
 def test_the_command_is_stopped_killed_and_continued(tmp_path):
-    """SIGINT to the whole group, as a terminal sends it; SIGTERM; SIGKILL; then the end. No process of the run outlives it."""
+    """SIGINT to the whole group, as a terminal sends it; SIGTERM; SIGKILL; then the end. No process
+    of the run outlives it."""
     rows = 0
-    for number, status in ((signal.SIGINT, EXIT_INTERRUPTED), (signal.SIGTERM, EXIT_INTERRUPTED), (signal.SIGKILL, -signal.SIGKILL)):
+    for number, status in (
+        (signal.SIGINT, EXIT_INTERRUPTED),
+        (signal.SIGTERM, EXIT_INTERRUPTED),
+        (signal.SIGKILL, -signal.SIGKILL),
+    ):
         process = command(tmp_path, 100_000)
         rows += 3
         wait_for_rows(tmp_path, process, rows)

@@ -1,15 +1,19 @@
-"""Ladders read out (AG16 Extended Data Table 2: "ladder capture", "ladder escape"). Natively batched: sets of points are rows uint32[H, B].
+"""Ladders read out (AG16 Extended Data Table 2: "ladder capture", "ladder escape"). Natively
+batched: sets of points are rows uint32[H, B].
 
-The paper gives no definition; this is ours, after RocAlphaGo's. The hunter plays the liberties of a prey that has two, the prey answers. The prey
-    has escaped   when it has three liberties after its own move;
-    is caught     when it has one, or no legal answer that gives it more;
-    answers       on its last liberty, or by taking any hunter's chain in atari beside it.
-Nothing is guessed in between: both liberties and all answers are tried, the first point of the board first. A move is no suicide and does not take back a
-ko at once; older repetitions are not looked for. A prey that is not caught within NODE_LIMIT moves of reading, or with FRAME_LIMIT moves still to try again,
-counts as escaped: the longest ladder across 19x19 takes about 200 moves of reading and 35 such moves.
+The paper gives no definition; this is ours, after RocAlphaGo's. The hunter plays the liberties of a
+    prey that has two, the prey answers. The prey has escaped   when it has three liberties after
+    its own move; is caught     when it has one, or no legal answer that gives it more; answers
+    on its last liberty, or by taking any hunter's chain in atari beside it.
+Nothing is guessed in between: both liberties and all answers are tried, the first point of the
+board first. A move is no suicide and does not take back a ko at once; older repetitions are not
+looked for. A prey that is not caught within NODE_LIMIT moves of reading, or with FRAME_LIMIT moves
+still to try again, counts as escaped: the longest ladder across 19x19 takes about 200 moves of
+reading and 35 such moves.
 
-Reading is a loop over all ladders of all positions of the batch. Each of the lanes follows one of them, one move a turn, and takes the next from the queue
-when it is done, so that a long ladder keeps one lane busy and no other waits.
+Reading is a loop over all ladders of all positions of the batch. Each of the lanes follows one of
+them, one move a turn, and takes the next from the queue when it is done, so that a long ladder
+keeps one lane busy and no other waits.
 """
 
 from __future__ import annotations
@@ -69,12 +73,14 @@ class _Lanes(NamedTuple):
     next_job: Array
     """int32[]"""
     works: Array
-    """bool[2 * B * (N + 1)]: by kind, position and point (N takes what is no result): the first move catches, or saves"""
+    """bool[2 * B * (N + 1)]: by kind, position and point (N takes what is no result): the first
+    move catches, or saves"""
 
 
 class _Queue(NamedTuple):
     preys: Array
-    """int32[Q]: kind, position and stone of the prey in one number, in order; the size of the board after the last"""
+    """int32[Q]: kind, position and stone of the prey in one number, in order; the size of the board
+    after the last"""
     size: Array
     """int32[]"""
     positions: Array
@@ -97,31 +103,48 @@ class Preys(NamedTuple):
 
 
 def find_ladders(preys: Preys, shape: tuple[int, int]) -> tuple[Array, Array]:
-    """Return the words uint32[K] of the legal points where the side to move catches a prey in a ladder, and where it saves one from being caught.
+    """Return the words uint32[K] of the legal points where the side to move catches a prey in a
+    ladder, and where it saves one from being caught.
 
-    One position; under `vmap` all ladders of the batch share a queue. A CPU follows some of them at a time, another device as many as there are positions.
+    One position; under `vmap` all ladders of the batch share a queue. A CPU follows some of them at
+    a time, another device as many as there are positions.
     """
     few = functools.partial(_find_ladders, shape, CPU_LANES)
     return batch_native(functools.partial(_find_ladders, shape, None), few)(*preys)
 
 
-def _find_ladders(shape: tuple[int, int], num_lanes: int | None, *arrays: Array) -> tuple[Array, Array]:
+def _find_ladders(
+    shape: tuple[int, int], num_lanes: int | None, *arrays: Array
+) -> tuple[Array, Array]:
     preys = Preys(*arrays)
     batch, num_points = preys.own.shape[0], shape[0] * shape[1]
     queue = _make_queue(preys, shape)
     lanes = _start(batch if num_lanes is None else num_lanes, batch, shape)
     lanes = _take_jobs(lanes, queue, jnp.ones_like(lanes.is_fresh), shape)
-    lanes = jax.lax.while_loop(lambda lanes: (lanes.job < queue.size).any(), lambda lanes: _turn(lanes, queue, shape, batch), lanes)
+    lanes = jax.lax.while_loop(
+        lambda lanes: (lanes.job < queue.size).any(),
+        lambda lanes: _turn(lanes, queue, shape, batch),
+        lanes,
+    )
     works = lanes.works.reshape(2, batch, num_points + 1)[:, :, :num_points]
     return bits.pack(works[0]), bits.pack(works[1])
 
 
 def _make_queue(preys: Preys, shape: tuple[int, int]) -> _Queue:
     num_points = shape[0] * shape[1]
-    stones = jnp.stack([bits.unpack(words, num_points) for words in (preys.hunted, preys.threatened)])
-    # A stone is at most once in the queue, so that it is never longer than the points of all boards.
-    preys_in_order = jnp.nonzero(stones.reshape(-1), size=stones.size // 2, fill_value=stones.size)[0].astype(jnp.int32)
-    return _Queue(preys_in_order, stones.sum(dtype=jnp.int32), jnp.concatenate([preys.own, preys.other, preys.atari, preys.legal], axis=1))
+    stones = jnp.stack(
+        [bits.unpack(words, num_points) for words in (preys.hunted, preys.threatened)]
+    )
+    # A stone is at most once in the queue, so that it is never longer than the points of all
+    # boards.
+    preys_in_order = jnp.nonzero(stones.reshape(-1), size=stones.size // 2, fill_value=stones.size)[
+        0
+    ].astype(jnp.int32)
+    return _Queue(
+        preys_in_order,
+        stones.sum(dtype=jnp.int32),
+        jnp.concatenate([preys.own, preys.other, preys.atari, preys.legal], axis=1),
+    )
 
 
 def _start(num_lanes: int, batch: int, shape: tuple[int, int]) -> _Lanes:
@@ -164,10 +187,16 @@ def _job(lanes: _Lanes, queue: _Queue, num_points: int) -> _Job:
 
 
 def _root(job: _Job, queue: _Queue, shape: tuple[int, int]) -> tuple[_Node, Array]:
-    """Return the positions of the lanes before the first move, without moves to try, and the legal points, rows uint32[H, L]."""
-    own, other, atari, legal = (bits.rows_from_words(words, shape) for words in jnp.split(queue.positions[job.position].T, 4))
+    """Return the positions of the lanes before the first move, without moves to try, and the legal
+    points, rows uint32[H, L]."""
+    own, other, atari, legal = (
+        bits.rows_from_words(words, shape)
+        for words in jnp.split(queue.positions[job.position].T, 4)
+    )
     swapped = job.is_escape[None]
-    return _Node(jnp.where(swapped, own, other), jnp.where(swapped, other, own), atari, jnp.zeros_like(own)), legal
+    return _Node(
+        jnp.where(swapped, own, other), jnp.where(swapped, other, own), atari, jnp.zeros_like(own)
+    ), legal
 
 
 def _take_jobs(lanes: _Lanes, queue: _Queue, is_done: Array, shape: tuple[int, int]) -> _Lanes:
@@ -201,7 +230,9 @@ def _turn(lanes: _Lanes, queue: _Queue, shape: tuple[int, int], batch: int) -> _
         num_nodes=jnp.where(is_first | is_fresh, 0, lanes.num_nodes + 1),
         num_frames=jnp.where(is_first | is_fresh, 0, lanes.num_frames),
     )
-    lanes = _push(lanes, node._replace(options=rest), ~is_first & ~is_fresh & (bits.union(rest) != 0))
+    lanes = _push(
+        lanes, node._replace(options=rest), ~is_first & ~is_fresh & (bits.union(rest) != 0)
+    )
     hunts = jnp.where(is_fresh, lanes.hunts, ~lanes.hunts)
     job = _job(lanes, queue, shape[0] * shape[1])
     _, legal = _root(job, queue, shape)
@@ -217,14 +248,27 @@ def _turn(lanes: _Lanes, queue: _Queue, shape: tuple[int, int], batch: int) -> _
     return _finish(lanes, queue, job, works, is_over | (is_fresh & has_no_move), shape, batch)
 
 
-def _play(node: _Node, lanes: _Lanes, move: Array, hunts: Array, legal: Array, shape: tuple[int, int]) -> tuple[_Node, Array, Array]:
-    """Play `move` and return the node after it with the moves of the side `hunts` says, and whether the hunter, or the prey, has won."""
+def _play(
+    node: _Node, lanes: _Lanes, move: Array, hunts: Array, legal: Array, shape: tuple[int, int]
+) -> tuple[_Node, Array, Array]:
+    """Play `move` and return the node after it with the moves of the side `hunts` says, and whether
+    the hunter, or the prey, has won."""
     board = bits.board_rows(shape)
     by_hunter = lanes.hunts[None]
-    own, other = jnp.where(by_hunter, node.hunter_side, node.prey_side), jnp.where(by_hunter, node.prey_side, node.hunter_side)
+    own, other = (
+        jnp.where(by_hunter, node.hunter_side, node.prey_side),
+        jnp.where(by_hunter, node.prey_side, node.hunter_side),
+    )
     placed = place_rows(own, other, node.atari, move, board)
-    is_ko = bits.counts_one(placed.captured) & (bits.union(bits.neighbours(move) & own) == 0) & (bits.union(move & placed.atari) != 0)
-    prey_side, hunter_side = jnp.where(by_hunter, placed.other, placed.own), jnp.where(by_hunter, placed.own, placed.other)
+    is_ko = (
+        bits.counts_one(placed.captured)
+        & (bits.union(bits.neighbours(move) & own) == 0)
+        & (bits.union(move & placed.atari) != 0)
+    )
+    prey_side, hunter_side = (
+        jnp.where(by_hunter, placed.other, placed.own),
+        jnp.where(by_hunter, placed.own, placed.other),
+    )
 
     empty = board & ~(prey_side | hunter_side)
     prey = bits.flood(lanes.prey, prey_side)
@@ -232,10 +276,19 @@ def _play(node: _Node, lanes: _Lanes, move: Array, hunts: Array, legal: Array, s
     number = bits.count_points(liberties)
     hunters = bits.flood(bits.neighbours(prey) & hunter_side & placed.atari, hunter_side)
     wanted = liberties | bits.where(~hunts[None], bits.neighbours(hunters) & empty)
-    to_move, waiting = jnp.where(hunts[None], hunter_side, prey_side), jnp.where(hunts[None], prey_side, hunter_side)
-    lives = living_points(to_move, waiting, placed.atari, board) & ~bits.where(is_ko[None], placed.captured)
+    to_move, waiting = (
+        jnp.where(hunts[None], hunter_side, prey_side),
+        jnp.where(hunts[None], prey_side, hunter_side),
+    )
+    lives = living_points(to_move, waiting, placed.atari, board) & ~bits.where(
+        is_ko[None], placed.captured
+    )
     options = wanted & jnp.where(lanes.is_fresh[None], legal, lives)
-    return _Node(prey_side, hunter_side, placed.atari, options), hunts & (number == 1), hunts & (number >= 3)
+    return (
+        _Node(prey_side, hunter_side, placed.atari, options),
+        hunts & (number == 1),
+        hunts & (number >= 3),
+    )
 
 
 def _push(lanes: _Lanes, node: _Node, is_pushed: Array) -> _Lanes:
@@ -249,8 +302,11 @@ def _push(lanes: _Lanes, node: _Node, is_pushed: Array) -> _Lanes:
     )
 
 
-def _return(lanes: _Lanes, hunter_wins: Array, prey_wins: Array, is_long: Array) -> tuple[_Lanes, Array]:
-    """Go back, where a side has won, to the last node at which the other has more to try. Return also where there is none: the first move is decided."""
+def _return(
+    lanes: _Lanes, hunter_wins: Array, prey_wins: Array, is_long: Array
+) -> tuple[_Lanes, Array]:
+    """Go back, where a side has won, to the last node at which the other has more to try. Return
+    also where there is none: the first move is decided."""
     is_decided = hunter_wins | prey_wins
     level = jnp.arange(FRAME_LIMIT, dtype=jnp.int32)[:, None]
     fits = (level < lanes.num_frames[None]) & (lanes.frame_hunts == prey_wins[None])
@@ -267,15 +323,26 @@ def _return(lanes: _Lanes, hunter_wins: Array, prey_wins: Array, is_long: Array)
     return lanes, is_over
 
 
-def _finish(lanes: _Lanes, queue: _Queue, job: _Job, works: Array, is_over: Array, shape: tuple[int, int], batch: int) -> _Lanes:
-    """Write down what the decided first moves do; go on with the next first move, or with the next ladder."""
+def _finish(
+    lanes: _Lanes,
+    queue: _Queue,
+    job: _Job,
+    works: Array,
+    is_over: Array,
+    shape: tuple[int, int],
+    batch: int,
+) -> _Lanes:
+    """Write down what the decided first moves do; go on with the next first move, or with the next
+    ladder."""
     num_points = shape[0] * shape[1]
     point = jnp.where(works, bits.first_point(lanes.first, shape), num_points)
     is_done = is_over & (bits.union(lanes.todo) == 0)
     again = is_over & ~is_done
     root, _ = _root(job, queue, shape)
     lanes = lanes._replace(
-        works=lanes.works.at[(job.is_escape.astype(jnp.int32) * batch + job.position) * (num_points + 1) + point].max(works),
+        works=lanes.works.at[
+            (job.is_escape.astype(jnp.int32) * batch + job.position) * (num_points + 1) + point
+        ].max(works),
         node=_select(again, root._replace(options=lanes.todo), lanes.node),
         hunts=jnp.where(again, ~job.is_escape, lanes.hunts),
         first=bits.where(~again[None], lanes.first),

@@ -1,20 +1,24 @@
-"""What the rollout and the tree policy of AlphaGo (2016) see of every move: the groups of AG16 Extended Data Table 4 as one number a group and point.
+"""What the rollout and the tree policy of AlphaGo (2016) see of every move: the groups of AG16
+Extended Data Table 4 as one number a group and point.
 
-    0  response          1 where the move is one of the 12 points around the previous move that a response pattern speaks of
-    1  save atari        1 where the move saves stones in atari
-    2  neighbour         1 to 8 where the move is 8-connected to the previous one
-    3  nakade            the shape around the move in what the previous move captured, and how many stones that took: 1 to 8192
-    4  response pattern  a code of the 12 points around the previous move and of where the move lies among them
-    5  pattern           a code of the 3x3 points around the move
-    6  self-atari        1 where the move's chain is left with one liberty                                      (from here on the tree policy's)
-    7  distance          Manhattan distance to the previous move, 1 to 17
-    8  distance          the same to the move before it
-    9  diamond           a code of the 12 points around the move
-0 is none. A point of a pattern is empty, off the board, or a stone: own or the other side's, with 1, 2 or at least 3 liberties. Codes are 32-bit hashes; the
-policy takes as many of their high bits as its table has. The paper's tables hold the 69,338 and 32,207 most frequent patterns; a hash needs no list of them.
-Where the paper only names a feature, the definition is ours: `saves` and `nakade` below.
+    0  response          1 where the move is one of the 12 points around the previous move that a
+    response pattern speaks of 1  save atari        1 where the move saves stones in atari 2
+    neighbour         1 to 8 where the move is 8-connected to the previous one 3  nakade
+    the shape around the move in what the previous move captured, and how many stones that took: 1
+    to 8192 4  response pattern  a code of the 12 points around the previous move and of where the
+    move lies among them 5  pattern           a code of the 3x3 points around the move 6  self-atari
+    1 where the move's chain is left with one liberty                                      (from
+    here on the tree policy's) 7  distance          Manhattan distance to the previous move, 1 to 17
+    8  distance          the same to the move before it 9  diamond           a code of the 12 points
+    around the move
+0 is none. A point of a pattern is empty, off the board, or a stone: own or the other side's, with
+1, 2 or at least 3 liberties. Codes are 32-bit hashes; the policy takes as many of their high bits
+as its table has. The paper's tables hold the 69,338 and 32,207 most frequent patterns; a hash needs
+no list of them. Where the paper only names a feature, the definition is ours: `saves` and `nakade`
+below.
 
-Natively batched, the batch last: sets of points are rows uint32[H, B], numbers at points uint32[H, W, B].
+Natively batched, the batch last: sets of points are rows uint32[H, B], numbers at points uint32[H,
+W, B].
 """
 
 from __future__ import annotations
@@ -40,7 +44,8 @@ _MARGIN = 2
 MOST_DISTANCE = 17
 """34 weights for two moves (AG16 Extended Data Table 4)."""
 MOST_CAPTURED = 31
-"""Counts 1 to 31 and 256 surroundings make the 8192 nakade patterns of AG16 Extended Data Table 4."""
+"""Counts 1 to 31 and 256 surroundings make the 8192 nakade patterns of AG16 Extended Data Table
+4."""
 
 AROUND = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
 """The eight points of a 3x3 pattern, as (row, column) from its middle."""
@@ -64,8 +69,11 @@ class Situation(NamedTuple):
     """what it captured"""
 
 
-def planes_from_frames(frames: Array, to_play: Array, shape: tuple[int, int], num_planes: int) -> Array:
-    """Return the numbers uint32[H, W, C] of a position, those of the rollout policy (C = 6) or of the tree policy (10).
+def planes_from_frames(
+    frames: Array, to_play: Array, shape: tuple[int, int], num_planes: int
+) -> Array:
+    """Return the numbers uint32[H, W, C] of a position, those of the rollout policy (C = 6) or of
+    the tree policy (10).
 
     `frames` uint32[8, 2K] and `to_play` int32[] are as for the planes of `features2016`.
     """
@@ -86,7 +94,8 @@ def _planes(shape: tuple[int, int], num_planes: int, frames: Array, to_play: Arr
 
 
 def situation(frames: Array, to_play: Array, shape: tuple[int, int]) -> tuple[Situation, Chains]:
-    """Return what the features of positions are made of, and their chains; frames uint32[B, T, 2K], the newest first and at least two, to_play int32[B]."""
+    """Return what the features of positions are made of, and their chains; frames uint32[B, T, 2K],
+    the newest first and at least two, to_play int32[B]."""
     own, other = colour_rows(shape, frames[:, :2], to_play == 1)
     (own, own_before), (other, other_before) = (jnp.unstack(side, axis=1) for side in (own, other))
     chains = find_chains(own, other, bits.board_rows(shape))
@@ -112,7 +121,8 @@ class Near(NamedTuple):
 
 
 class Everywhere(NamedTuple):
-    """The groups that any move may have, and the points around the previous one; numbers uint32[H, W, B]."""
+    """The groups that any move may have, and the points around the previous one; numbers uint32[H,
+    W, B]."""
 
     save: Array
     nakade: Array
@@ -121,10 +131,16 @@ class Everywhere(NamedTuple):
 
 
 def sparse_features(now: Situation, shape: tuple[int, int]) -> Everywhere:
-    """Return the rollout policy's numbers with those around the previous move apart, which saves most of the work."""
+    """Return the rollout policy's numbers with those around the previous move apart, which saves
+    most of the work."""
     cells = _cells(now, shape)
     save = unpack_rows(saves(now, shape), shape[1])
-    return Everywhere(save, _nakade(now.captured, shape), _computed_once(_finish(_code(cells, AROUND))), _near(now.last, cells, shape))
+    return Everywhere(
+        save,
+        _nakade(now.captured, shape),
+        _computed_once(_finish(_code(cells, AROUND))),
+        _near(now.last, cells, shape),
+    )
 
 
 def rollout_features(now: Situation, shape: tuple[int, int]) -> list[Array]:
@@ -136,14 +152,30 @@ def rollout_features(now: Situation, shape: tuple[int, int]) -> list[Array]:
         flat = jnp.zeros((shape[0] * shape[1], lane.shape[1]), jnp.uint32)
         return flat.at[near.point, lane].set(numbers, mode="drop").reshape(save.shape)
 
-    return [spread(near.response), save, spread(near.neighbour), nakade, spread(near.response_pattern), pattern]
+    return [
+        spread(near.response),
+        save,
+        spread(near.neighbour),
+        nakade,
+        spread(near.response_pattern),
+        pattern,
+    ]
 
 
 def _near(last: Array, cells: Array, shape: tuple[int, int]) -> Near:
     height, width = shape
     row, column = jnp.divmod(bits.first_point(last, shape), width)
-    rows, columns = (side[None] + np.array(DIAMOND, np.int32)[:, axis, None] for axis, side in enumerate((row, column)))
-    is_inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width) & (bits.union(last) != 0)[None]
+    rows, columns = (
+        side[None] + np.array(DIAMOND, np.int32)[:, axis, None]
+        for axis, side in enumerate((row, column))
+    )
+    is_inside = (
+        (rows >= 0)
+        & (rows < height)
+        & (columns >= 0)
+        & (columns < width)
+        & (bits.union(last) != 0)[None]
+    )
     place = (rows + _MARGIN) * (width + 2 * _MARGIN) + columns + _MARGIN
     seen = jnp.take_along_axis(cells.reshape(-1, cells.shape[-1]), place, axis=0)
     factors = np.array(_FACTORS, np.uint32)[:, None]
@@ -157,10 +189,18 @@ def _near(last: Array, cells: Array, shape: tuple[int, int]) -> Near:
     )
 
 
-def tree_features(now: Situation, before_last: Array, self_atari: Array, shape: tuple[int, int]) -> list[Array]:
-    """Return the ten numbers uint32[H, W, B] of the tree policy; `before_last` is the move before the previous one, both further arguments rows uint32[H, B]."""
+def tree_features(
+    now: Situation, before_last: Array, self_atari: Array, shape: tuple[int, int]
+) -> list[Array]:
+    """Return the ten numbers uint32[H, W, B] of the tree policy; `before_last` is the move before
+    the previous one, both further arguments rows uint32[H, B]."""
     distances = [_distance(move, shape) for move in (now.last, before_last)]
-    return [*rollout_features(now, shape), unpack_rows(self_atari, shape[1]), *distances, _finish(_code(_cells(now, shape), DIAMOND) + jnp.uint32(1))]
+    return [
+        *rollout_features(now, shape),
+        unpack_rows(self_atari, shape[1]),
+        *distances,
+        _finish(_code(_cells(now, shape), DIAMOND) + jnp.uint32(1)),
+    ]
 
 
 def unpack_rows(rows: Array, width: int) -> Array:
@@ -171,8 +211,8 @@ def unpack_rows(rows: Array, width: int) -> Array:
 def saves(now: Situation, shape: tuple[int, int]) -> Array:
     """Return rows of the moves that save own stones in atari (a close guess without reading).
 
-    The move takes a chain in atari beside them; or it is their last liberty and has two empty points beside it, or one and an own chain of two liberties, or an
-    own chain of three.
+    The move takes a chain in atari beside them; or it is their last liberty and has two empty
+    points beside it, or one and an own chain of two liberties, or an own chain of three.
     """
     board = bits.board_rows(shape)
     empty = board & ~(now.own | now.other)
@@ -181,37 +221,68 @@ def saves(now: Situation, shape: tuple[int, int]) -> Array:
     once = twice = jnp.zeros_like(empty)
     for side in beside(empty):
         once, twice = once | side, twice | (once & side)
-    safe = twice | (once & bits.neighbours(now.own & now.two)) | bits.neighbours(now.own & ~now.one & ~now.two) | bits.neighbours(takers)
+    safe = (
+        twice
+        | (once & bits.neighbours(now.own & now.two))
+        | bits.neighbours(now.own & ~now.one & ~now.two)
+        | bits.neighbours(takers)
+    )
     return empty & ((bits.neighbours(threatened) & safe) | bits.neighbours(takers))
 
 
 def _nakade(captured: Array, shape: tuple[int, int]) -> Array:
-    """Return 1 + the eight points around (256) + 256 (stones taken - 1) at points of `captured`, a set of at least two; else 0."""
+    """Return 1 + the eight points around (256) + 256 (stones taken - 1) at points of `captured`, a
+    set of at least two; else 0."""
     number = bits.count_points(captured)
     captured = bits.where((number >= 2)[None], captured)
     above, below = bits.vertical_neighbours(captured)
-    sides = (above << 1, above, above >> 1, captured << 1, captured >> 1, below << 1, below, below >> 1)
-    surroundings = sum((unpack_rows(side, shape[1]) << index for index, side in enumerate(sides)), start=jnp.uint32(0))
+    sides = (
+        above << 1,
+        above,
+        above >> 1,
+        captured << 1,
+        captured >> 1,
+        below << 1,
+        below,
+        below >> 1,
+    )
+    surroundings = sum(
+        (unpack_rows(side, shape[1]) << index for index, side in enumerate(sides)),
+        start=jnp.uint32(0),
+    )
     size = (jnp.clip(number, 1, MOST_CAPTURED) - 1).astype(jnp.uint32)
     return _computed_once(unpack_rows(captured, shape[1]) * (1 + surroundings + 256 * size))
 
 
 def _distance(move: Array, shape: tuple[int, int]) -> Array:
-    """Return the Manhattan distance of every point to `move`, 1 to 17; 0 where there was none, and at the move itself."""
+    """Return the Manhattan distance of every point to `move`, 1 to 17; 0 where there was none, and
+    at the move itself."""
     place = bits.first_point(move, shape)
     row, column = jnp.divmod(place, shape[1])
     rows = abs(jnp.arange(shape[0], dtype=jnp.int32)[:, None, None] - row)
     columns = abs(jnp.arange(shape[1], dtype=jnp.int32)[None, :, None] - column)
-    return jnp.where(bits.union(move) != 0, jnp.minimum(rows + columns, MOST_DISTANCE), 0).astype(jnp.uint32)
+    return jnp.where(bits.union(move) != 0, jnp.minimum(rows + columns, MOST_DISTANCE), 0).astype(
+        jnp.uint32
+    )
 
 
 def _cells(now: Situation, shape: tuple[int, int]) -> Array:
-    """Return uint32[H + 4, W + 4, B]: 0 empty, 1 to 3 own and 4 to 6 other stones by their liberties, 7 off the board."""
+    """Return uint32[H + 4, W + 4, B]: 0 empty, 1 to 3 own and 4 to 6 other stones by their
+    liberties, 7 off the board."""
     more = ~now.one & ~now.two
-    digits = (now.own & ~now.two) | (now.other & now.two), (now.own & ~now.one) | (now.other & more), now.other
-    cells = sum((unpack_rows(digit, shape[1]) << index for index, digit in enumerate(digits)), start=jnp.uint32(0))
+    digits = (
+        (now.own & ~now.two) | (now.other & now.two),
+        (now.own & ~now.one) | (now.other & more),
+        now.other,
+    )
+    cells = sum(
+        (unpack_rows(digit, shape[1]) << index for index, digit in enumerate(digits)),
+        start=jnp.uint32(0),
+    )
     margin = (_MARGIN, _MARGIN, 0)
-    return _computed_once(jnp.pad(_computed_once(cells), [margin[:2], margin[:2], (0, 0)], constant_values=_OFF_BOARD))
+    return _computed_once(
+        jnp.pad(_computed_once(cells), [margin[:2], margin[:2], (0, 0)], constant_values=_OFF_BOARD)
+    )
 
 
 def _code(cells: Array, offsets: tuple[tuple[int, int], ...]) -> Array:
@@ -219,12 +290,15 @@ def _code(cells: Array, offsets: tuple[tuple[int, int], ...]) -> Array:
     height, width = cells.shape[0] - 2 * _MARGIN, cells.shape[1] - 2 * _MARGIN
     total = jnp.zeros((height, width, cells.shape[2]), jnp.uint32)
     for (row, column), factor in zip(offsets, _FACTORS, strict=False):
-        total = total + cells[_MARGIN + row : _MARGIN + row + height, _MARGIN + column : _MARGIN + column + width] * jnp.uint32(factor)
+        total = total + cells[
+            _MARGIN + row : _MARGIN + row + height, _MARGIN + column : _MARGIN + column + width
+        ] * jnp.uint32(factor)
     return _computed_once(total)
 
 
 def _finish(code: Array) -> Array:
-    """Return a hash of a code, never 0, by the finaliser of MurmurHash3 (Appleby, public domain)."""
+    """Return a hash of a code, never 0, by the finaliser of MurmurHash3 (Appleby, public
+    domain)."""
     code = (code ^ (code >> 16)) * jnp.uint32(0x85EBCA6B)
     code = (code ^ (code >> 13)) * jnp.uint32(0xC2B2AE35)
     return (code ^ (code >> 16)) | jnp.uint32(1)
@@ -235,5 +309,6 @@ _FACTORS = tuple((0x9E3779B1 * (2 * index + 1) ** 5 & 0xFFFFFFFF) | 1 for index 
 
 
 def _computed_once(array: Array) -> Array:
-    """Return the array, computed once: what XLA puts into the loops that read it, a CPU computes anew for each of them."""
+    """Return the array, computed once: what XLA puts into the loops that read it, a CPU computes
+    anew for each of them."""
     return jax.lax.optimization_barrier(array)

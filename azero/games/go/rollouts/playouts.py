@@ -1,9 +1,12 @@
-"""Games played to the end by a fast policy, many at once: the rollouts of AlphaGo (2016). Natively batched: sets of points are rows uint32[H, B].
+"""Games played to the end by a fast policy, many at once: the rollouts of AlphaGo (2016). Natively
+batched: sets of points are rows uint32[H, B].
 
-A game ends with two passes, or after `max_moves` further moves, and is scored by area. A move is no suicide, does not fill an own eye and does not take a ko
-back at once; longer repetitions are not looked for, which the paper does not speak of either. A side without such a move passes.
+A game ends with two passes, or after `max_moves` further moves, and is scored by area. A move is no
+suicide, does not fill an own eye and does not take a ko back at once; longer repetitions are not
+looked for, which the paper does not speak of either. A side without such a move passes.
 
-The sets of stones whose chains have one and two liberties are carried along and are exact, so that a move floods only the chains that it touches.
+The sets of stones whose chains have one and two liberties are carried along and are exact, so that
+a move floods only the chains that it touches.
 """
 
 from __future__ import annotations
@@ -25,9 +28,11 @@ from azero.games.go.stones import living_points
 from azero.types import Array, PyTree
 
 EvaluateFn = Callable[[list[Array | None]], Array]
-"""The numbers uint32[...] of the groups of `patterns.rollout_features`, None for groups left out -> logits float32[...]."""
+"""The numbers uint32[...] of the groups of `patterns.rollout_features`, None for groups left out ->
+logits float32[...]."""
 MOVES_PER_POINT = 2
-"""A rollout is scored after so many moves a point, as the games of AlphaGo Zero (722 moves); AG16 gives no limit."""
+"""A rollout is scored after so many moves a point, as the games of AlphaGo Zero (722 moves); AG16
+gives no limit."""
 
 
 class Playout(NamedTuple):
@@ -45,14 +50,20 @@ class Playout(NamedTuple):
 
 
 def start_from(states: GoState, shape: tuple[int, int]) -> Playout:
-    """Return the games that go on from states[B]: with their last move, what it captured, and the ko that may not be taken back."""
+    """Return the games that go on from states[B]: with their last move, what it captured, and the
+    ko that may not be taken back."""
     now, _ = situation(states.frames, states.to_play, shape)
     return Playout(now, ko_point(now), states.to_play == 1, states.num_passes, jnp.int32(0))
 
 
 def ko_point(now: Situation) -> Array:
-    """Return rows uint32[H, B]: where the side to move may not play because the last move took a single stone there, stands alone, and would be taken back."""
-    is_ko = bits.counts_one(now.captured) & (bits.union(bits.neighbours(now.last) & now.other) == 0) & (bits.union(now.last & now.one) != 0)
+    """Return rows uint32[H, B]: where the side to move may not play because the last move took a
+    single stone there, stands alone, and would be taken back."""
+    is_ko = (
+        bits.counts_one(now.captured)
+        & (bits.union(bits.neighbours(now.last) & now.other) == 0)
+        & (bits.union(now.last & now.one) != 0)
+    )
     return bits.where(is_ko[None], now.captured)
 
 
@@ -63,7 +74,9 @@ def play_out(evaluate: EvaluateFn, key: Array, playout: Playout, shape: tuple[in
     def move(playout: Playout) -> Playout:
         return play_move(playout, choose(evaluate, words[playout.num_moves], playout, shape), shape)
 
-    return final_lead(jax.lax.while_loop(lambda playout: is_unfinished(playout, len(words)), move, playout), shape)
+    return final_lead(
+        jax.lax.while_loop(lambda playout: is_unfinished(playout, len(words)), move, playout), shape
+    )
 
 
 def fresh_words(key: Array, playout: Playout, shape: tuple[int, int]) -> Array:
@@ -79,21 +92,33 @@ def is_unfinished(playout: Playout, most: int) -> Array:
 def final_lead(end: Playout, shape: tuple[int, int]) -> Array:
     """Return Black's area minus White's, int32[B], of finished games."""
     swapped = end.is_white[None]
-    black, white = jnp.where(swapped, end.now.other, end.now.own), jnp.where(swapped, end.now.own, end.now.other)
+    black, white = (
+        jnp.where(swapped, end.now.other, end.now.own),
+        jnp.where(swapped, end.now.own, end.now.other),
+    )
     return area(black, white, shape)
 
 
 def allowed_points(playout: Playout, shape: tuple[int, int]) -> Array:
     """Return rows uint32[H, B] of where the side to move may play; none once a game is over."""
     now, board = playout.now, bits.board_rows(shape)
-    allowed = living_points(now.own, now.other, now.one, board) & ~playout.ko & ~eyes(now.own, now.other, board)
+    allowed = (
+        living_points(now.own, now.other, now.one, board)
+        & ~playout.ko
+        & ~eyes(now.own, now.other, board)
+    )
     return bits.where((playout.num_passes < 2)[None], allowed)
 
 
 def choose(evaluate: EvaluateFn, words: Array, playout: Playout, shape: tuple[int, int]) -> Array:
-    """Draw a move of every game from the softmax of the policy; `words` uint32[B] is fresh randomness. Return rows uint32[H, B], none for a pass."""
+    """Draw a move of every game from the softmax of the policy; `words` uint32[B] is fresh
+    randomness. Return rows uint32[H, B], none for a pass."""
     allowed = allowed_points(playout, shape)
-    score = jnp.where(unpack_rows(allowed, shape[1]) != 0, policy_logits(evaluate, playout.now, shape) + _gumbel(words, shape), -jnp.inf)
+    score = jnp.where(
+        unpack_rows(allowed, shape[1]) != 0,
+        policy_logits(evaluate, playout.now, shape) + _gumbel(words, shape),
+        -jnp.inf,
+    )
     is_best = (score == score.max(axis=(0, 1))) & (score > -jnp.inf)
     columns = jnp.arange(shape[1], dtype=jnp.uint32)[None, :, None]
     return bits.lowest((is_best.astype(jnp.uint32) << columns).sum(axis=1, dtype=jnp.uint32))
@@ -105,7 +130,12 @@ def policy_logits(evaluate: EvaluateFn, now: Situation, shape: tuple[int, int]) 
     logits = evaluate([None, save, None, nakade, None, pattern])
     answers = evaluate([near.response, None, near.neighbour, None, near.response_pattern, None])
     lane = jnp.arange(logits.shape[-1], dtype=jnp.int32)[None]
-    return logits.reshape(-1, logits.shape[-1]).at[near.point, lane].add(answers, mode="drop").reshape(logits.shape)
+    return (
+        logits.reshape(-1, logits.shape[-1])
+        .at[near.point, lane]
+        .add(answers, mode="drop")
+        .reshape(logits.shape)
+    )
 
 
 def _gumbel(words: Array, shape: tuple[int, int]) -> Array:
@@ -119,7 +149,8 @@ def _gumbel(words: Array, shape: tuple[int, int]) -> Array:
 
 
 def play_move(playout: Playout, stone: Array, shape: tuple[int, int]) -> Playout:
-    """Play a stone, rows uint32[H, B] of at most one point, in every game that is not over; none is a pass."""
+    """Play a stone, rows uint32[H, B] of at most one point, in every game that is not over; none is
+    a pass."""
     now, board = playout.now, bits.board_rows(shape)
     own, other = now.own | stone, now.other
     seeds = jnp.stack([stone, *(seed & other for seed in beside(stone))], axis=1)
@@ -131,8 +162,12 @@ def play_move(playout: Playout, stone: Array, shape: tuple[int, int]) -> Playout
 
     number = bits.count_points(bits.neighbours(chains) & empty[:, None])
     touched = bits.any_of(chains)
-    one = (now.one & ~touched) | bits.any_of(bits.where((number == 1)[None], chains) & ~captured[:, None])
-    two = (now.two & ~touched) | bits.any_of(bits.where((number == 2)[None], chains) & ~captured[:, None])
+    one = (now.one & ~touched) | bits.any_of(
+        bits.where((number == 1)[None], chains) & ~captured[:, None]
+    )
+    two = (now.two & ~touched) | bits.any_of(
+        bits.where((number == 2)[None], chains) & ~captured[:, None]
+    )
     one, two = _freed(own, empty, one, two, own & bits.neighbours(captured) & ~chains[:, 0])
     is_pass = bits.union(stone) == 0
     now = Situation(other, own, one, two, stone, captured)
@@ -145,21 +180,29 @@ def play_move(playout: Playout, stone: Array, shape: tuple[int, int]) -> Playout
     )
 
 
-def _freed(own: Array, empty: Array, one: Array, two: Array, remaining: Array) -> tuple[Array, Array]:
-    """Count the liberties of the own chains of the `remaining` stones again, one chain of each game at a time."""
+def _freed(
+    own: Array, empty: Array, one: Array, two: Array, remaining: Array
+) -> tuple[Array, Array]:
+    """Count the liberties of the own chains of the `remaining` stones again, one chain of each game
+    at a time."""
 
     def count(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         remaining, one, two = carry
         chain = bits.flood(bits.lowest(remaining), own)
         number = bits.count_points(bits.neighbours(chain) & empty)
         one, two = one & ~chain, two & ~chain
-        return remaining & ~chain, one | bits.where((number == 1)[None], chain), two | bits.where((number == 2)[None], chain)
+        return (
+            remaining & ~chain,
+            one | bits.where((number == 1)[None], chain),
+            two | bits.where((number == 2)[None], chain),
+        )
 
     return jax.lax.while_loop(lambda carry: (carry[0] != 0).any(), count, (remaining, one, two))[1:]
 
 
 def area(black: Array, white: Array, shape: tuple[int, int]) -> Array:
-    """Return Black's area minus White's, int32[B]: stones, and empty points that reach only them."""
+    """Return Black's area minus White's, int32[B]: stones, and empty points that reach only
+    them."""
     empty = bits.board_rows(shape) & ~(black | white)
     masks = jnp.stack([empty, empty], axis=1)
     reached = bits.flood(bits.neighbours(jnp.stack([black, white], axis=1)) & masks, masks)
@@ -167,14 +210,19 @@ def area(black: Array, white: Array, shape: tuple[int, int]) -> Array:
     return number[0] - number[1]
 
 
-def make_play_out(game: Go, sum_weights: Callable[[PyTree, list[Array | None]], Array]) -> Callable[[PyTree, Array, GoState], Array]:
-    """Make the function (params, key, states[B]) -> points float32[B]: Black's area minus White's, without komi, of one game played to the end from each state.
+def make_play_out(
+    game: Go, sum_weights: Callable[[PyTree, list[Array | None]], Array]
+) -> Callable[[PyTree, Array, GoState], Array]:
+    """Make the function (params, key, states[B]) -> points float32[B]: Black's area minus White's,
+    without komi, of one game played to the end from each state.
 
     `sum_weights` (params, numbers as in `EvaluateFn`) -> logits is the policy.
     """
     shape = game.board_shape
 
     def points(params: PyTree, key: Array, states: GoState) -> Array:
-        return play_out(functools.partial(sum_weights, params), key, start_from(states, shape), shape).astype(jnp.float32)
+        return play_out(
+            functools.partial(sum_weights, params), key, start_from(states, shape), shape
+        ).astype(jnp.float32)
 
     return points

@@ -1,8 +1,11 @@
-"""Rollouts with a table of last good replies: a side answers a move as it did in the last game that it won, where it may, and draws from the policy elsewhere.
+"""Rollouts with a table of last good replies: a side answers a move as it did in the last game that
+it won, where it may, and draws from the policy elsewhere.
 
-Source: Drake 2009 (ICGA Journal 32); a reply of a game that was lost is forgotten (Baier and Drake 2010, IEEE Transactions on Computational Intelligence and AI in
-Games 2). AG16 methods, 'Rollout policy', has a cache of this kind, which the tree fills, and which is keyed on the 3x3 points around both moves.
-Natively batched: games side by side read one table, and it learns from all of them when they are over.
+Source: Drake 2009 (ICGA Journal 32); a reply of a game that was lost is forgotten (Baier and Drake
+2010, IEEE Transactions on Computational Intelligence and AI in Games 2). AG16 methods, 'Rollout
+policy', has a cache of this kind, which the tree fills, and which is keyed on the 3x3 points around
+both moves. Natively batched: games side by side read one table, and it learns from all of them when
+they are over.
 """
 
 from __future__ import annotations
@@ -15,7 +18,17 @@ import jax
 import jax.numpy as jnp
 
 from azero.games import bits
-from azero.games.go.rollouts.playouts import EvaluateFn, Playout, allowed_points, choose, final_lead, fresh_words, is_unfinished, play_move, start_from
+from azero.games.go.rollouts.playouts import (
+    EvaluateFn,
+    Playout,
+    allowed_points,
+    choose,
+    final_lead,
+    fresh_words,
+    is_unfinished,
+    play_move,
+    start_from,
+)
 from azero.games.go.rules import Go
 from azero.games.go.state import GoState
 from azero.types import Array, PyTree
@@ -33,12 +46,16 @@ class PlayedOut(NamedTuple):
 
 
 def no_replies(num_points: int) -> Array:
-    """Return the table int32[2, N + 1] that knows no reply: by colour of the side that answers and point of the previous move, 1 + the point of the reply."""
+    """Return the table int32[2, N + 1] that knows no reply: by colour of the side that answers and
+    point of the previous move, 1 + the point of the reply."""
     return jnp.zeros((2, num_points + 1), jnp.int32)
 
 
-def play_out_with_replies(evaluate: EvaluateFn, key: Array, playout: Playout, table: Array, shape: tuple[int, int]) -> tuple[Array, PlayedOut]:
-    """Play all games to the end with a table, which stays as it is; return Black's area minus White's, int32[B], and the games."""
+def play_out_with_replies(
+    evaluate: EvaluateFn, key: Array, playout: Playout, table: Array, shape: tuple[int, int]
+) -> tuple[Array, PlayedOut]:
+    """Play all games to the end with a table, which stays as it is; return Black's area minus
+    White's, int32[B], and the games."""
     words, num_points = fresh_words(key, playout, shape), shape[0] * shape[1]
 
     def point_of(rows: Array) -> Array:
@@ -48,19 +65,27 @@ def play_out_with_replies(evaluate: EvaluateFn, key: Array, playout: Playout, ta
         playout, points = carry
         wanted = table[playout.is_white.astype(jnp.int32), point_of(playout.now.last)] - 1
         reply = bits.point_rows(wanted, shape) & allowed_points(playout, shape)
-        stone = jnp.where((bits.union(reply) != 0)[None], reply, choose(evaluate, words[playout.num_moves], playout, shape))
+        stone = jnp.where(
+            (bits.union(reply) != 0)[None],
+            reply,
+            choose(evaluate, words[playout.num_moves], playout, shape),
+        )
         return play_move(playout, stone, shape), points.at[playout.num_moves].set(point_of(stone))
 
     points = jnp.full(words.shape, num_points, jnp.int32)
-    end, points = jax.lax.while_loop(lambda carry: is_unfinished(carry[0], len(words)), move, (playout, points))
+    end, points = jax.lax.while_loop(
+        lambda carry: is_unfinished(carry[0], len(words)), move, (playout, points)
+    )
     return final_lead(end, shape), PlayedOut(points, playout.is_white, point_of(playout.now.last))
 
 
 def learn_replies(table: Array, games: PlayedOut, result: Array) -> Array:
-    """Return the table after games with results int32[B], 1 where Black won, -1 where White did, 0 for a draw, which teaches nothing.
+    """Return the table after games with results int32[B], 1 where Black won, -1 where White did, 0
+    for a draw, which teaches nothing.
 
-    All games go forward side by side: at each move the replies of sides that lost are forgotten where the table has them, then those of sides that won are
-    stored, and of several games the last one counts.
+    All games go forward side by side: at each move the replies of sides that lost are forgotten
+    where the table has them, then those of sides that won are stored, and of several games the last
+    one counts.
     """
     num_points = table.shape[1] - 1
     length, count = games.points.shape
@@ -76,20 +101,27 @@ def learn_replies(table: Array, games: PlayedOut, result: Array) -> Array:
         forgotten = jnp.zeros_like(table).at[place].max(is_bad.astype(table.dtype)) > 0
         code = jnp.where(is_reply & (gain > 0), game_number * (num_points + 1) + point + 1, 0)
         latest = jnp.zeros_like(table).at[place].max(code)
-        return jnp.where(latest > 0, latest % (num_points + 1), jnp.where(forgotten, 0, table)), None
+        return jnp.where(
+            latest > 0, latest % (num_points + 1), jnp.where(forgotten, 0, table)
+        ), None
 
     before = jnp.concatenate([games.before[None], games.points[:-1]])
-    return jax.lax.scan(learn, table, (before, games.points, jnp.arange(length, dtype=jnp.int32)))[0]
+    return jax.lax.scan(learn, table, (before, games.points, jnp.arange(length, dtype=jnp.int32)))[
+        0
+    ]
 
 
 def make_replying_play_out(
     game: Go, sum_weights: Callable[[PyTree, list[Array | None]], Array]
 ) -> Callable[[PyTree, Array, GoState, Array], tuple[Array, Array]]:
-    """Make the function (params, key, states[B], table) -> (points float32[B], table): `make_play_out` with replies, which are learned under the game's komi."""
+    """Make the function (params, key, states[B], table) -> (points float32[B], table):
+    `make_play_out` with replies, which are learned under the game's komi."""
     shape = game.board_shape
 
     def play(params: PyTree, key: Array, states: GoState, table: Array) -> tuple[Array, Array]:
-        lead, games = play_out_with_replies(functools.partial(sum_weights, params), key, start_from(states, shape), table, shape)
+        lead, games = play_out_with_replies(
+            functools.partial(sum_weights, params), key, start_from(states, shape), table, shape
+        )
         points = lead.astype(jnp.float32)
         return points, learn_replies(table, games, jnp.sign(points - game.komi).astype(jnp.int32))
 

@@ -1,4 +1,5 @@
-"""Unconditional life (Benson 1976, Information Sciences 10): chains that no sequence of moves can capture even if their owner always passes. Host side."""
+"""Unconditional life (Benson 1976, Information Sciences 10): chains that no sequence of moves can
+capture even if their owner always passes. Host side."""
 
 from __future__ import annotations
 
@@ -10,11 +11,14 @@ Point = tuple[int, int]
 
 
 def pass_alive(board: np.ndarray, colour: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unconditionally alive stones of `colour` (1 or -1) on board int8[H, W], and the points they enclose for good, both bool[H, W].
+    """Return the unconditionally alive stones of `colour` (1 or -1) on board int8[H, W], and the
+    points they enclose for good, both bool[H, W].
 
-    A region is a connected set of points without a stone of `colour`. It is vital to a chain if every empty point of it is a liberty of the chain. Chains with
-    fewer than two vital regions, and regions beside such chains, fall away until nothing changes; what is left lives. The points enclosed for good are the
-    regions that only living chains surround and in which the other side cannot make an eye: all of whose empty points are liberties of living chains.
+    A region is a connected set of points without a stone of `colour`. It is vital to a chain if
+    every empty point of it is a liberty of the chain. Chains with fewer than two vital regions, and
+    regions beside such chains, fall away until nothing changes; what is left lives. The points
+    enclosed for good are the regions that only living chains surround and in which the other side
+    cannot make an eye: all of whose empty points are liberties of living chains.
     """
     chains = [chain for chain, _ in setup.chains(np.where(board == colour, board, 0))]
     owner = {point: index for index, chain in enumerate(chains) for point in chain}
@@ -22,7 +26,9 @@ def pass_alive(board: np.ndarray, colour: int) -> tuple[np.ndarray, np.ndarray]:
     alive = set(range(len(chains)))
     while True:
         healthy = [region for region in regions if region.beside <= alive]
-        kept = {chain for chain in alive if sum(chain in region.vital_to for region in healthy) >= 2}
+        kept = {
+            chain for chain in alive if sum(chain in region.vital_to for region in healthy) >= 2
+        }
         if kept == alive:
             break
         alive = kept
@@ -40,7 +46,9 @@ class _Region:
 
     def __init__(self, points: set[Point], board: np.ndarray, owner: dict[Point, int]) -> None:
         self.points = points
-        around = {point: {owner[other] for other in _around(point) if other in owner} for point in points}
+        around = {
+            point: {owner[other] for other in _around(point) if other in owner} for point in points
+        }
         self.beside: set[int] = set().union(*around.values())
         empty = [around[point] for point in points if board[point] == 0]
         self.vital_to: set[int] = set.intersection(*empty) if empty else set()

@@ -1,6 +1,8 @@
-"""Eye spaces that the other side kills from within (nakade): small ones are played out in full, since random games seldom find the vital points.
+"""Eye spaces that the other side kills from within (nakade): small ones are played out in full,
+since random games seldom find the vital points.
 
-The attackers around are taken to be safe and to fill all liberties outside, so only the points within one chain are played on: captures, simple ko, passes.
+The attackers around are taken to be safe and to fill all liberties outside, so only the points
+within one chain are played on: captures, simple ko, passes.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from typing import NamedTuple
 from azero.games.go.setup import around
 
 MOST_POINTS = 7
-"""Largest eye space that is played out, in points: the largest nakade has six (the flower six), and of seven there are 3^7 fillings."""
+"""Largest eye space that is played out, in points: the largest nakade has six (the flower six), and
+of seven there are 3^7 fillings."""
 _EMPTY, _OWNER, _ATTACKER = 0, 1, 2
 
 Point = tuple[int, int]
@@ -31,16 +34,27 @@ class EyeSpace:
     """The points within one chain, which is their only wall."""
 
     def __init__(self, points: set[Point], shape: tuple[int, ...], chain: set[Point]) -> None:
-        """Take the points of all regions that the chain encloses; together they are at most MOST_POINTS."""
+        """Take the points of all regions that the chain encloses; together they are at most
+        MOST_POINTS."""
         order = sorted(points)
         index = {point: number for number, point in enumerate(order)}
         self._points = order
-        self._beside = [[index[other] for other in around(point, shape) if other in index] for point in order]
+        self._beside = [
+            [index[other] for other in around(point, shape) if other in index] for point in order
+        ]
         self._touches = [any(other in chain for other in around(point, shape)) for point in order]
 
     def is_dead(self, owners: set[Point], attackers: set[Point]) -> bool:
-        """Return whether the chain is captured even if its owner moves first, given the points with stones of both sides."""
-        start = _State(tuple(_OWNER if point in owners else _ATTACKER if point in attackers else _EMPTY for point in self._points), -1, _OWNER)
+        """Return whether the chain is captured even if its owner moves first, given the points with
+        stones of both sides."""
+        start = _State(
+            tuple(
+                _OWNER if point in owners else _ATTACKER if point in attackers else _EMPTY
+                for point in self._points
+            ),
+            -1,
+            _OWNER,
+        )
         following: dict[_State, list[_State | None]] = {}
         todo = [start]
         while todo:
@@ -48,19 +62,23 @@ class EyeSpace:
             if state not in following:
                 following[state] = list(self._following(state))
                 todo += [after for after in following[state] if after is not None]
-        # The attackers have won where they capture the chain, and wherever they can force that; what is never forced, as in a seki, they have not won.
+        # The attackers have won where they capture the chain, and wherever they can force that;
+        # what is never forced, as in a seki, they have not won.
         won: set[_State | None] = {None}
         found = True
         while found:
             found = False
             for state, moves in following.items():
-                if state not in won and (any if state.to_play == _ATTACKER else all)(after in won for after in moves):
+                if state not in won and (any if state.to_play == _ATTACKER else all)(
+                    after in won for after in moves
+                ):
                     won.add(state)
                     found = True
         return start in won
 
     def _following(self, state: _State) -> Iterator[_State | None]:
-        """Yield the positions after each legal move, the pass included; None is the capture of the chain."""
+        """Yield the positions after each legal move, the pass included; None is the capture of the
+        chain."""
         other = _OWNER + _ATTACKER - state.to_play
         yield _State(state.cells, -1, other)
         for point, stone in enumerate(state.cells):
@@ -71,17 +89,29 @@ class EyeSpace:
             if state.to_play == _ATTACKER and not self._chain_lives(cells):
                 yield None
                 continue
-            captured = [each for beside in self._beside[point] if cells[beside] == other for each in self._captured(cells, beside)]
+            captured = [
+                each
+                for beside in self._beside[point]
+                if cells[beside] == other
+                for each in self._captured(cells, beside)
+            ]
             for each in captured:
                 cells[each] = _EMPTY
             if self._captured(cells, point):
                 continue
-            alone = all(cells[beside] != state.to_play for beside in self._beside[point]) and not (state.to_play == _OWNER and self._touches[point])
-            is_ko = alone and len(captured) == 1 and sum(cells[beside] == _EMPTY for beside in self._beside[point]) == 1
+            alone = all(cells[beside] != state.to_play for beside in self._beside[point]) and not (
+                state.to_play == _OWNER and self._touches[point]
+            )
+            is_ko = (
+                alone
+                and len(captured) == 1
+                and sum(cells[beside] == _EMPTY for beside in self._beside[point]) == 1
+            )
             yield _State(tuple(cells), captured[0] if is_ko else -1, other)
 
     def _string(self, cells: list[int], first: list[int]) -> tuple[set[int], bool]:
-        """Return the points of one colour that are connected with `first`, and whether any of them has a liberty."""
+        """Return the points of one colour that are connected with `first`, and whether any of them
+        has a liberty."""
         string, todo, has_liberty = set(first), list(first), False
         while todo:
             point = todo.pop()
@@ -93,13 +123,27 @@ class EyeSpace:
         return string, has_liberty
 
     def _captured(self, cells: list[int], point: int) -> set[int]:
-        """Return the stones of the string at `point` if it has no liberty; one that is connected with the chain has the chain's."""
+        """Return the stones of the string at `point` if it has no liberty; one that is connected
+        with the chain has the chain's."""
         string, has_liberty = self._string(cells, [point])
-        if has_liberty or (cells[point] == _OWNER and any(self._touches[each] for each in string) and self._chain_lives(cells)):
+        if has_liberty or (
+            cells[point] == _OWNER
+            and any(self._touches[each] for each in string)
+            and self._chain_lives(cells)
+        ):
             return set()
         return string
 
     def _chain_lives(self, cells: list[int]) -> bool:
-        """Return whether the chain has a liberty, of its own or by the stones within that are connected with it."""
-        own = [point for point, stone in enumerate(cells) if stone == _OWNER and self._touches[point]]
-        return any(stone == _EMPTY and touches for stone, touches in zip(cells, self._touches, strict=True)) or self._string(cells, own)[1]
+        """Return whether the chain has a liberty, of its own or by the stones within that are
+        connected with it."""
+        own = [
+            point for point, stone in enumerate(cells) if stone == _OWNER and self._touches[point]
+        ]
+        return (
+            any(
+                stone == _EMPTY and touches
+                for stone, touches in zip(cells, self._touches, strict=True)
+            )
+            or self._string(cells, own)[1]
+        )

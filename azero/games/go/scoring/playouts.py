@@ -1,7 +1,9 @@
-"""Monte Carlo playouts of Go: who owns each point when both sides play on at random but sensibly. Batched, on the default device.
+"""Monte Carlo playouts of Go: who owns each point when both sides play on at random but sensibly.
+Batched, on the default device.
 
-Both sides fill no eye of their own, prefer moves that capture, and put no large chain of their own into atari; where nothing is left to do they pass. So eyes
-stay eyes and a seki stays a seki, while a dead chain is taken off the board in nearly every playout.
+Both sides fill no eye of their own, prefer moves that capture, and put no large chain of their own
+into atari; where nothing is left to do they pass. So eyes stay eyes and a seki stays a seki, while
+a dead chain is taken off the board in nearly every playout.
 """
 
 from __future__ import annotations
@@ -23,15 +25,18 @@ from azero.types import Array
 CAPTURE_PREFERENCE = 0.7
 """Share of the moves at which a side captures if it can."""
 RESCUE_PREFERENCE = 0.5
-"""Share of the moves at which a side that captures nothing plays a last liberty of a chain of its own."""
+"""Share of the moves at which a side that captures nothing plays a last liberty of a chain of its
+own."""
 NAKADE_STONES = 3
-"""Chains up to this many stones may be put into atari: larger ones never kill by their shape alone more often than they throw a seki away."""
+"""Chains up to this many stones may be put into atari: larger ones never kill by their shape alone
+more often than they throw a seki away."""
 MOVES_PER_POINT = 2.5
 """A playout that is still going on then is counted as it stands."""
 
 
 _RUNNING = threading.Lock()
-"""One thread at a time: the second of two that ask at the start waits for the program that the first one compiles."""
+"""One thread at a time: the second of two that ask at the start waits for the program that the
+first one compiles."""
 
 
 class _Carry(NamedTuple):
@@ -42,26 +47,41 @@ class _Carry(NamedTuple):
 
 
 def count_ownership(board: np.ndarray, num_playouts: int, seed: int = 0) -> np.ndarray:
-    """Return float32[H, W]: the mean owner of each point at the end of playouts from `board` int8[H, W], 1 Black to -1 White.
+    """Return float32[H, W]: the mean owner of each point at the end of playouts from `board`
+    int8[H, W], 1 Black to -1 White.
 
     Black begins half of the playouts, White the other half.
     """
     run, game = _compiled((board.shape[0], board.shape[1]), num_playouts)
     flat = board.reshape(-1)
-    states = [game.host_setup(np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play) for to_play in (0, 1)]
+    states = [
+        game.host_setup(
+            np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play
+        )
+        for to_play in (0, 1)
+    ]
     with _RUNNING:
         return np.asarray(run(jax.random.key(seed), *states))
 
 
 @functools.lru_cache(maxsize=4)
-def _compiled(shape: tuple[int, int], num_playouts: int) -> tuple[Callable[[Array, GoState, GoState], Array], Go]:
-    """Return the compiled playouts on a board and the game they play: without superko, which needs no history."""
+def _compiled(
+    shape: tuple[int, int], num_playouts: int
+) -> tuple[Callable[[Array, GoState, GoState], Array], Go]:
+    """Return the compiled playouts on a board and the game they play: without superko, which needs
+    no history."""
     num_moves = int(MOVES_PER_POINT * shape[0] * shape[1]) + 10
     game = Go(shape, komi=0.5, superko="simple", max_moves=num_moves + 2)
 
     def run(key: Array, black_first: GoState, white_first: GoState) -> Array:
         half = num_playouts // 2
-        states = jax.tree.map(lambda a, b: jnp.concatenate([jnp.broadcast_to(leaf[None], (half, *leaf.shape)) for leaf in (a, b)]), black_first, white_first)
+        states = jax.tree.map(
+            lambda a, b: jnp.concatenate(
+                [jnp.broadcast_to(leaf[None], (half, *leaf.shape)) for leaf in (a, b)]
+            ),
+            black_first,
+            white_first,
+        )
 
         def goes_on(carry: _Carry) -> Array:
             return (carry.ply < num_moves) & ~jax.vmap(game.is_terminal)(carry.states).all()
@@ -77,16 +97,23 @@ def _compiled(shape: tuple[int, int], num_playouts: int) -> tuple[Callable[[Arra
 
 
 def _play_one(game: Go, states: GoState, key: Array) -> GoState:
-    """Play one move of every playout: the first of two drawn moves that is sensible, else a pass."""
+    """Play one move of every playout: the first of two drawn moves that is sensible, else a
+    pass."""
     shape, num_points = game.board_shape, game.num_points
     is_white = states.to_play == 1
-    black, white = (bits.rows_from_words(words.T, shape) for words in jnp.split(states.frames[:, 0], 2, axis=1))
+    black, white = (
+        bits.rows_from_words(words.T, shape) for words in jnp.split(states.frames[:, 0], 2, axis=1)
+    )
     own, other = jnp.where(is_white[None], white, black), jnp.where(is_white[None], black, white)
     atari = bits.rows_from_words(states.atari.T, shape)
     empty = ~(own | other) & jnp.uint32(bits.full_row(shape[1]))
 
     legal = jax.vmap(game.legal_action_mask)(states)[:, :num_points]
-    rows = (_own_eyes(own, other, empty, shape), empty & bits.neighbours(other & atari), empty & bits.neighbours(own & atari))
+    rows = (
+        _own_eyes(own, other, empty, shape),
+        empty & bits.neighbours(other & atari),
+        empty & bits.neighbours(own & atari),
+    )
     eyes, captures, rescues = (_unpack(points, shape) for points in rows)
     candidates = legal & ~eyes
     noise_key, capture_key, rescue_key = jax.random.split(key, 3)
@@ -102,13 +129,26 @@ def _play_one(game: Go, states: GoState, key: Array) -> GoState:
     both = jax.vmap(game.step)(twice, moves)
     sensible = _is_sensible(game, twice, both, moves)
     num_games = is_white.shape[0]
-    first, second = (jax.tree.map(lambda leaf, start=start: leaf[start : start + num_games], (both, sensible)) for start in (0, num_games))
-    passed = states.replace(to_play=1 - states.to_play, num_passes=states.num_passes + 1, num_moves=states.num_moves + 1)  # type: ignore[attr-defined]
-    return _select(jax.vmap(game.is_terminal)(states), states, _select(first[1], first[0], _select(second[1], second[0], passed)))
+    first, second = (
+        jax.tree.map(lambda leaf, start=start: leaf[start : start + num_games], (both, sensible))
+        for start in (0, num_games)
+    )
+    passed = states.replace(
+        to_play=1 - states.to_play, num_passes=states.num_passes + 1, num_moves=states.num_moves + 1
+    )  # type: ignore[attr-defined]
+    return _select(
+        jax.vmap(game.is_terminal)(states),
+        states,
+        _select(first[1], first[0], _select(second[1], second[0], passed)),
+    )
 
 
 def _select(mask: Array, chosen: GoState, otherwise: GoState) -> GoState:
-    return jax.tree.map(lambda a, b: jnp.where(mask.reshape(mask.shape + (1,) * (a.ndim - 1)), a, b), chosen, otherwise)
+    return jax.tree.map(
+        lambda a, b: jnp.where(mask.reshape(mask.shape + (1,) * (a.ndim - 1)), a, b),
+        chosen,
+        otherwise,
+    )
 
 
 def _unpack(rows: Array, shape: tuple[int, int]) -> Array:
@@ -117,7 +157,8 @@ def _unpack(rows: Array, shape: tuple[int, int]) -> Array:
 
 
 def _own_eyes(own: Array, other: Array, empty: Array, shape: tuple[int, int]) -> Array:
-    """Return rows of the eyes: empty, own stones on all sides, and at most one diagonal point of the other side's, none of them at the edge."""
+    """Return rows of the eyes: empty, own stones on all sides, and at most one diagonal point of
+    the other side's, none of them at the edge."""
     full = jnp.uint32(bits.full_row(shape[1]))
     enclosed = empty & ~bits.neighbours(other | empty)
     above, below = bits.vertical_neighbours(other)
@@ -133,13 +174,16 @@ def _own_eyes(own: Array, other: Array, empty: Array, shape: tuple[int, int]) ->
 
 
 def _is_sensible(game: Go, before: GoState, after: GoState, action: Array) -> Array:
-    """Return bool[B]: the move is a stone, and does not put a large own chain into atari without capturing anything."""
+    """Return bool[B]: the move is a stone, and does not put a large own chain into atari without
+    capturing anything."""
     shape, num_points = game.board_shape, game.num_points
     is_white = before.to_play == 1
 
     def colours(states: GoState) -> tuple[Array, Array]:
         black, white = jnp.split(states.frames[:, 0], 2, axis=1)
-        return jnp.where(is_white[:, None], white, black), jnp.where(is_white[:, None], black, white)
+        return jnp.where(is_white[:, None], white, black), jnp.where(
+            is_white[:, None], black, white
+        )
 
     own, other = colours(after)
     rows = bits.rows_from_words(own.T, shape)

@@ -1,8 +1,10 @@
 """Which stones are dead when a game of Go is over, and the score without them.
 
-Unconditional life (Benson) decides where it can: such stones live, and the other side's stones among them are dead. Everywhere else playouts decide: a chain
-whose points its own side keeps in too few of them is dead. What is unsettled, because whoever moves first there wins, counts as alive, and so does a seki.
-Small eye spaces are played out in full, for random games seldom find the vital points of a nakade.
+Unconditional life (Benson) decides where it can: such stones live, and the other side's stones
+among them are dead. Everywhere else playouts decide: a chain whose points its own side keeps in too
+few of them is dead. What is unsettled, because whoever moves first there wins, counts as alive, and
+so does a seki. Small eye spaces are played out in full, for random games seldom find the vital
+points of a nakade.
 """
 
 from __future__ import annotations
@@ -16,22 +18,29 @@ from azero.games.go.scoring.life import Point, pass_alive
 from azero.games.go.scoring.nakade import MOST_POINTS, EyeSpace
 
 DEAD_BELOW = 0.5
-"""A chain that its side keeps in a smaller share of the playouts is dead. Of 150 counted games of 19x19 (Tygem, 9 dan) 9 were then counted otherwise than by the
-players (more than two points apart), 16 with 0.4 and 18 with 0.6; some of these records break off before the end."""
+"""A chain that its side keeps in a smaller share of the playouts is dead. Of 150 counted games of
+19x19 (Tygem, 9 dan) 9 were then counted otherwise than by the players (more than two points apart),
+16 with 0.4 and 18 with 0.6; some of these records break off before the end."""
 UNSURE_BELOW = 0.7
-"""A chain beside a large region that would be nobody's is dead below this share if it is the weakest one there: 8 of the 150 games, and of 56 that were counted
-otherwise before 22 instead of 33."""
+"""A chain beside a large region that would be nobody's is dead below this share if it is the
+weakest one there: 8 of the 150 games, and of 56 that were counted otherwise before 22 instead of
+33."""
 SHARED_POINTS = 7
-"""Largest empty region that may be nobody's, as in a seki, in a finished game; one above a quarter of the board belongs to a game that goes on."""
+"""Largest empty region that may be nobody's, as in a seki, in a finished game; one above a quarter
+of the board belongs to a game that goes on."""
 PLAYOUT_MOVES = 24_000
-"""Work for one judgement: playouts times points of the board; 9x9 gets 256 playouts, 19x19 gets 64."""
+"""Work for one judgement: playouts times points of the board; 9x9 gets 256 playouts, 19x19 gets
+64."""
 FEWEST_PLAYOUTS, MOST_PLAYOUTS = 64, 256
 SAFE_TERRITORY = 6
-"""Points of territory that make a group safe enough to fill the liberties of a chain it surrounds: no seki on the test positions has as many; a choice."""
+"""Points of territory that make a group safe enough to fill the liberties of a chain it surrounds:
+no seki on the test positions has as many; a choice."""
 SHARED_LIBERTIES = 2
-"""Largest empty region outside of a chain that its surroundings are taken to fill without its owner's making an eye there."""
+"""Largest empty region outside of a chain that its surroundings are taken to fill without its
+owner's making an eye there."""
 SEKI_EYES = 2
-"""A living group with fewer points of territory than this, beside points that are nobody's, is in seki."""
+"""A living group with fewer points of territory than this, beside points that are nobody's, is in
+seki."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,10 @@ class Status:
     def chains(self, which: str) -> list[list[tuple[int, int]]]:
         """Return the chains that are "alive", "dead" or "seki", each as sorted (row, column)."""
         masks = {"dead": self.dead, "seki": self.seki, "alive": ~self.dead & ~self.seki}
-        return [sorted(chain) for chain, _ in setup.chains(np.where(masks[which], self.board, 0).astype(np.int8))]
+        return [
+            sorted(chain)
+            for chain, _ in setup.chains(np.where(masks[which], self.board, 0).astype(np.int8))
+        ]
 
 
 def prepare(shape: tuple[int, int]) -> None:
@@ -64,8 +76,11 @@ def prepare(shape: tuple[int, int]) -> None:
 
 
 def owners_of(board: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Return float32[H, W]: the mean owner of each point at the end of random games, 1 Black to -1 White."""
-    from azero.games.go.scoring.playouts import count_ownership  # loads JAX, which the other commands of a GTP engine need not wait for
+    """Return float32[H, W]: the mean owner of each point at the end of random games, 1 Black to -1
+    White."""
+    from azero.games.go.scoring.playouts import (
+        count_ownership,
+    )  # loads JAX, which the other commands of a GTP engine need not wait for
 
     return count_ownership(board, _num_playouts(board.size), seed)
 
@@ -73,7 +88,8 @@ def owners_of(board: np.ndarray, seed: int = 0) -> np.ndarray:
 def judge(board: np.ndarray, seed: int = 0) -> Status:
     """Judge a final position, board int8[H, W]; the same board and seed give the same judgement.
 
-    On unsettled boards the result is what playouts make of them; the docstring of this module says what is decided how.
+    On unsettled boards the result is what playouts make of them; the docstring of this module says
+    what is decided how.
     """
     dead = _dead_stones(board, seed)
     area = area_of(np.where(dead, 0, board).astype(np.int8))
@@ -98,7 +114,8 @@ def _dead_stones(board: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _kept_shares(board: np.ndarray, ownership: np.ndarray) -> np.ndarray:
-    """Return float64[H, W]: in what share of the playouts the points of each stone's chain stay its side's; 0 where no stone is."""
+    """Return float64[H, W]: in what share of the playouts the points of each stone's chain stay its
+    side's; 0 where no stone is."""
     kept = np.zeros(board.shape)
     for chain, _ in setup.chains(board):
         points = tuple(zip(*chain, strict=True))
@@ -107,7 +124,8 @@ def _kept_shares(board: np.ndarray, ownership: np.ndarray) -> np.ndarray:
 
 
 def _divide_large_regions(board: np.ndarray, kept: np.ndarray, dead: np.ndarray) -> None:
-    """Mark in `dead` the weakest chains beside large regions that would be nobody's: one such stone would else cost a side its whole territory."""
+    """Mark in `dead` the weakest chains beside large regions that would be nobody's: one such stone
+    would else cost a side its whole territory."""
     chain_of = {point: chain for chain, _ in setup.chains(board) for point in chain}
     while (weakest := _weakest_beside(np.where(dead, 0, board).astype(np.int8), kept)) is not None:
         for point in chain_of[weakest]:
@@ -115,10 +133,14 @@ def _divide_large_regions(board: np.ndarray, kept: np.ndarray, dead: np.ndarray)
 
 
 def _weakest_beside(board: np.ndarray, kept: np.ndarray) -> Point | None:
-    """Return the stone beside a large region of both colours that its side keeps least; None where all are sure enough."""
+    """Return the stone beside a large region of both colours that its side keeps least; None where
+    all are sure enough."""
     for region, _ in setup.chains((board == 0).astype(np.int8)):
         border = _border(region, board.shape)
-        if SHARED_POINTS < len(region) <= board.size // 4 and len({int(board[point]) for point in border}) > 1:
+        if (
+            SHARED_POINTS < len(region) <= board.size // 4
+            and len({int(board[point]) for point in border}) > 1
+        ):
             weakest = min(border, key=lambda point: (kept[point], point))
             if kept[weakest] < UNSURE_BELOW:
                 return weakest
@@ -126,7 +148,8 @@ def _weakest_beside(board: np.ndarray, kept: np.ndarray) -> Point | None:
 
 
 def _kill_by_nakade(board: np.ndarray, dead: np.ndarray, alive: np.ndarray) -> None:
-    """Mark in `dead` the chains that look alive but are killed within their eye space; the stones that kill them live."""
+    """Mark in `dead` the chains that look alive but are killed within their eye space; the stones
+    that kill them live."""
     area = area_of(np.where(dead, 0, board).astype(np.int8))
     safe = alive.copy()
     for group, _ in setup.chains(area):
@@ -141,7 +164,10 @@ def _kill_by_nakade(board: np.ndarray, dead: np.ndarray, alive: np.ndarray) -> N
         within = {point for region in regions if len(region) <= MOST_POINTS for point in region}
         if not 0 < len(within) <= MOST_POINTS or not _is_surrounded(board, chain, within, safe):
             continue
-        stones = [{point for point in within if board[point] == colour} for colour in (board[first], -board[first])]
+        stones = [
+            {point for point in within if board[point] == colour}
+            for colour in (board[first], -board[first])
+        ]
         if EyeSpace(within, board.shape, chain).is_dead(*stones):
             for point in chain | stones[0]:
                 dead[point] = True
@@ -156,8 +182,11 @@ def _without(chain: set[Point], shape: tuple[int, ...]) -> np.ndarray:
     return rest
 
 
-def _is_surrounded(board: np.ndarray, chain: set[Point], within: set[Point], safe: np.ndarray) -> bool:
-    """Return whether outside of a chain, whose eye space is `within`, there are only safe stones of the other side and liberties that they can fill."""
+def _is_surrounded(
+    board: np.ndarray, chain: set[Point], within: set[Point], safe: np.ndarray
+) -> bool:
+    """Return whether outside of a chain, whose eye space is `within`, there are only safe stones of
+    the other side and liberties that they can fill."""
     colour = board[next(iter(chain))]
     outside = _border(chain, board.shape) - within
     for region, _ in setup.chains((board == 0).astype(np.int8)):
@@ -185,7 +214,8 @@ def area_of(board: np.ndarray) -> np.ndarray:
 
 
 def _seki(board: np.ndarray, area: np.ndarray) -> np.ndarray:
-    """Return bool[H, W]: stones of groups (chains joined by their territory) that touch nobody's points and have fewer than two points of their own."""
+    """Return bool[H, W]: stones of groups (chains joined by their territory) that touch nobody's
+    points and have fewer than two points of their own."""
     seki = np.zeros(board.shape, bool)
     for group, _ in setup.chains(area):
         touches_nobody = any(area[point] == 0 for point in _border(group, board.shape))
