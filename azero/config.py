@@ -93,9 +93,9 @@ class Kind:
         mine = {field.name for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         shared = {
             field.name: getattr(self, field.name)
-            for field in dataclasses.fields(kind)
+            for field in dataclasses.fields(kind)  # type: ignore[arg-type]
             if field.name in mine
-        }  # type: ignore[arg-type]
+        }
         return kind(**{**shared, "name": name})
 
     def replace(self, **changes: Any) -> Self:
@@ -112,8 +112,8 @@ class Kind:
         return [
             name
             for name in self.KINDS
-            if setting in {field.name for field in dataclasses.fields(self.kind(name))}
-        ]  # type: ignore[arg-type]
+            if setting in {field.name for field in dataclasses.fields(self.kind(name))}  # type: ignore[arg-type]
+        ]
 
     def is_elsewhere(self, setting: str) -> bool:
         """Return whether a setting is one of other kinds and not of this one."""

@@ -7,11 +7,12 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import tyro
 
-from azero.bench import PARTS
+from azero.bench import Part
 from azero.commands import endings
 from azero.commands.main import COMMANDS, main
 from azero.commands.plan import parse_plan
@@ -20,7 +21,11 @@ from azero.train.alphago2016 import run as alphago
 from azero.train.arguments import parse_arguments
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(set((ROOT / "docs").glob("*.md")) - set((ROOT / "docs").glob("adding-*.md"))),
+]
+"""What the other pages add is learned by tests/test_docs.py."""
 
 
 def shown_commands() -> dict[str, str]:
@@ -33,7 +38,9 @@ def shown_commands() -> dict[str, str]:
         lines = [line for block in fenced for line in block.replace("\\\n", " ").splitlines()]
         lines += [span for span in re.findall(r"`([^`\n]+)`", text) if " --" in span]
         for line in lines:
-            if re.match(r"(\.venv/bin/)?(azero|python -m azero\.experiments\.\w+) ", line):
+            if re.match(
+                r"(\.venv/bin/)?(azero|python -m azero\.(experiments|commands)\.\w+) ", line
+            ):
                 found.setdefault(line.removeprefix(".venv/bin/"), page.name)
     return found
 
@@ -66,7 +73,7 @@ def parse(words: list[str]) -> None:
             return
         tyro.cli(parser_of(words[1]), args=words[2:])
         return
-    name = words[2].removeprefix("azero.experiments.")
+    name = words[2].rpartition(".")[2]
     if name in NAMES:
         parse_arguments(load(name), words[3:])
     elif name in OF_STAGES:
@@ -83,14 +90,15 @@ class Parsed(Exception):
 
 def parse_bench(part: str, words: list[str]) -> None:
     """Parse the flags of a benchmark; each has its own."""
-    assert part in PARTS, f"there is no azero bench {part}"
+    assert part in get_args(Part), f"there is no azero bench {part}"
     module = importlib.import_module(f"azero.bench.{'everything' if part == 'all' else part}")
 
     def begin(*args, **kwargs) -> None:
         raise Parsed
 
-    if hasattr(module, "Arguments"):
-        tyro.cli(module.Arguments, args=words)
+    own = [value for name, value in vars(module).items() if name.endswith("Arguments")]
+    if own:
+        tyro.cli(own[0], args=words)
         return
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Parsed):
         patch.setattr(module, "run", begin)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from typing import Literal, get_args
 
-PARTS = (
+Part = Literal[
     "all",
     "games",
     "search",
@@ -17,7 +18,7 @@ PARTS = (
     "engine",
     "rollouts",
     "tpu",
-)
+]
 """What `azero bench` measures. Each is a module of this package with a `main`; "all" is
 `everything`, which runs the others."""
 
@@ -28,7 +29,9 @@ def run_bench(what: str, arguments: Sequence[str]) -> None:
     Raises:
       ValueError: there is no such benchmark, or it knows no such peer.
     """
-    if what not in PARTS:
-        raise ValueError(f"unknown benchmark {what!r}; the benchmarks are: {', '.join(PARTS)}")
+    if what not in get_args(Part):
+        raise ValueError(
+            f"unknown benchmark {what!r}; the benchmarks are: {', '.join(get_args(Part))}"
+        )
     module = "everything" if what == "all" else what
     importlib.import_module(f"azero.bench.{module}").main(list(arguments))

@@ -40,7 +40,7 @@ OPENING_MOVES = 30
 
 
 @dataclass(frozen=True)
-class Result:
+class EngineResult:
     """One line of the table."""
 
     batch: int
@@ -54,7 +54,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Arguments:
+class EngineArguments:
     """What to time."""
 
     against: str | None = None
@@ -93,7 +93,7 @@ class CostArguments:
 
 def run(
     network_config: NetworkConfig, size: int, batches: tuple[int, ...], visits: int
-) -> list[Result]:
+) -> list[EngineResult]:
     """Time searches of `visits` visits from one position, a fresh tree for every batch size; the
     weights are random."""
     game = make("go", size=size)
@@ -120,7 +120,7 @@ def random_opening(game: Game) -> Position:
 
 def measure(
     player: TreePlayer, evaluator: Evaluator, batch: int, position: Position, visits: int
-) -> Result:
+) -> EngineResult:
     """Time one search of `player`, whose batch is `batch`, and then the network alone."""
     player.warm_up(position)
     before, began = evaluator.counts, time.perf_counter()
@@ -131,7 +131,7 @@ def measure(
         evaluator.ask([packed] * batch, [0] * batch)
     alone = evaluator.counts
     calls, asked = after.calls - before.calls, after.positions - before.positions
-    return Result(
+    return EngineResult(
         batch,
         visits_per_second=analysis.playouts / seconds,
         network_share=(after.seconds - before.seconds) / seconds,
@@ -192,7 +192,7 @@ def _tally(rewards: list[float]) -> Tally:
     )
 
 
-def table(results: list[Result], title: str) -> Table:
+def table(results: list[EngineResult], title: str) -> Table:
     """Return the results as people read them."""
     shown = Table(title=title)
     for column in (
@@ -224,7 +224,7 @@ def main(arguments: list[str] | None = None) -> None:
         check_counts(match, "batch visits games")
         cost(match)
         return
-    chosen = tyro.cli(Arguments, args=words)
+    chosen = tyro.cli(EngineArguments, args=words)
     if chosen.against is not None:
         raise ValueError(f"azero bench engine compares with nothing, not {chosen.against!r}")
     check_counts(chosen, "size blocks filters batches visits")

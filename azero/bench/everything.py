@@ -36,7 +36,7 @@ LAST_WORDS = 2000
 
 
 @dataclass(frozen=True)
-class Arguments:
+class EverythingArguments:
     """Measure everything that fits this machine."""
 
     quick: bool = False
@@ -51,7 +51,7 @@ class Arguments:
     """Only these parts, such as train "loop 9x9"."""
 
 
-def run(arguments: Arguments, console: Console) -> list[Record]:
+def run(arguments: EverythingArguments, console: Console) -> list[Record]:
     """Measure the parts one after the other and return their records.
 
     Raises:
@@ -196,7 +196,7 @@ def markdown(records: Sequence[Record]) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the figures of `run`; exit status 1 if a part failed."""
-    chosen = tyro.cli(Arguments, args=arguments)
+    chosen = tyro.cli(EverythingArguments, args=arguments)
     console = make_console(stderr=True)
     records = run(chosen, console)
     if chosen.markdown:

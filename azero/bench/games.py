@@ -57,7 +57,7 @@ CONTESTS = {
 
 
 @dataclass(frozen=True)
-class Engine:
+class RulesEngine:
     """What the benchmark needs of an engine, for one game under `vmap`."""
 
     name: str
@@ -73,22 +73,22 @@ ACCELERATOR_BATCHES = (1024, 8192)
 """Games at a time on GPUs and TPUs, for every game and engine."""
 
 
-def azero_engine(contest: Contest) -> Engine:
+def azero_engine(contest: Contest) -> RulesEngine:
     """Return our rules: the exact state of a real game."""
     return engine_of(make(contest.game, **contest.options))
 
 
-def engine_of(game: Game) -> Engine:
+def engine_of(game: Game) -> RulesEngine:
     """Return the rules of `game` as the benchmark needs them."""
 
     def advance(state: PyTree, action: Array) -> tuple[PyTree, Array, Array]:
         state = game.step(state, action)
         return state, game.is_terminal(state), game.rewards(state)
 
-    return Engine("azero", lambda key: game.init(), advance, game.legal_action_mask)
+    return RulesEngine("azero", lambda key: game.init(), advance, game.legal_action_mask)
 
 
-def pgx_engine(contest: Contest) -> Engine:
+def pgx_engine(contest: Contest) -> RulesEngine:
     """Return Pgx's rules. The planes, which its step also makes, are thrown away, so that the
     compiler drops them.
 
@@ -108,7 +108,7 @@ def pgx_engine(contest: Contest) -> Engine:
         state = forget(env.step(state, action))
         return state, state.terminated, state.rewards
 
-    return Engine(
+    return RulesEngine(
         "pgx", lambda key: forget(env.init(key)), advance, lambda state: state.legal_action_mask
     )
 
@@ -140,7 +140,7 @@ def draw(mask: Array, word: Array) -> Array:
     return (best.max() & low).astype(jnp.int32)
 
 
-def spread_games(engine: Engine, batch: int, plies: int, key: Array) -> PyTree:
+def spread_games(engine: RulesEngine, batch: int, plies: int, key: Array) -> PyTree:
     """Return states[B] after 0 to `plies` - 1 random moves, each game as many as it drew; none of
     them is over.
 
@@ -166,7 +166,9 @@ def spread_games(engine: Engine, batch: int, plies: int, key: Array) -> PyTree:
     )[0]
 
 
-def measure(engine: Engine, batch: int, warm_moves: int, seconds: float = 5.0) -> dict[str, Any]:
+def measure(
+    engine: RulesEngine, batch: int, warm_moves: int, seconds: float = 5.0
+) -> dict[str, Any]:
     """Return steps per second of `batch` games after `warm_moves` moves, the bytes of a state, and
     the seconds to compile."""
     first = engine.init(jax.random.key(0))
@@ -197,7 +199,7 @@ def measure(engine: Engine, batch: int, warm_moves: int, seconds: float = 5.0) -
     }
 
 
-def _play(engine: Engine, games: PyTree, fresh: PyTree, key: Array) -> tuple[PyTree, Array]:
+def _play(engine: RulesEngine, games: PyTree, fresh: PyTree, key: Array) -> tuple[PyTree, Array]:
     """Play CHUNK random moves in every game, starting again where one ends. Return the games and
     the sum of the rewards (so that they are computed)."""
 

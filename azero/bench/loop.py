@@ -44,7 +44,7 @@ learn from before the first game ends."""
 
 
 @dataclass(frozen=True)
-class Result:
+class LoopResult:
     """One program's line of the table."""
 
     program: str
@@ -63,7 +63,7 @@ class Result:
     time of self-play; None is not measured."""
 
 
-def measure_ours(config: Config, iterations: int) -> Result:
+def measure_ours(config: Config, iterations: int) -> LoopResult:
     """Run the loop of `config` from the middle of games on, without its first iterations, which
     compile."""
     with tempfile.TemporaryDirectory() as folder:
@@ -86,7 +86,7 @@ def measure_ours(config: Config, iterations: int) -> Result:
         for part in ("selfplay", "learner")
     )
     moves = positions / games
-    return Result(
+    return LoopResult(
         program="azero",
         selfplay=positions / play,
         learning=iterations
@@ -124,7 +124,7 @@ def timed_iteration(loop: Loop, state: RunState) -> tuple[IterationDone, float, 
     raise AssertionError("an iteration ends with IterationDone")
 
 
-def measure_peer(setting: SettingName, iterations: int) -> Result:
+def measure_peer(setting: SettingName, iterations: int) -> LoopResult:
     """Measure the plain loop in a process of its own.
 
     Raises:
@@ -145,12 +145,12 @@ def measure_peer(setting: SettingName, iterations: int) -> Result:
             f"the plain loop of Pgx and mctx did not run: "
             f"{(done.stderr.strip() or 'no word from it').splitlines()[-1]}"
         )
-    return Result(**json.loads(done.stdout.splitlines()[-1]))
+    return LoopResult(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def run(
     against: str | None = None, setting: SettingName = "5x5", iterations: int = 4
-) -> list[Result]:
+) -> list[LoopResult]:
     """Measure the loop, and before it the plain one of Pgx and mctx where `against` is "pgx".
 
     Raises:
@@ -159,7 +159,7 @@ def run(
     if against not in (None, "pgx"):
         raise ValueError(f"azero bench loop compares with pgx, not {against!r}")
     console = make_console(stderr=True)
-    peers: list[Result] = []
+    peers: list[LoopResult] = []
     if against:
         with working(f"the plain loop of Pgx and mctx at {setting}", console):
             peers.append(measure_peer(setting, iterations))
@@ -168,7 +168,7 @@ def run(
 
 
 @dataclass(frozen=True)
-class Arguments:
+class LoopArguments:
     """Time self-play, learning and both in turn."""
 
     against: str | None = None
@@ -180,7 +180,7 @@ class Arguments:
     """Timed iterations, after the ones that compile."""
 
 
-def table(results: list[Result], title: str) -> Table:
+def table(results: list[LoopResult], title: str) -> Table:
     """Return the results as people read them, ours with its ratios to the other."""
     shown = Table(title=title)
     columns = {"self-play": "selfplay", "learning": "learning", "whole loop": "loop"}
@@ -209,7 +209,7 @@ def table(results: list[Result], title: str) -> Table:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`."""
-    chosen = tyro.cli(Arguments, args=arguments)
+    chosen = tyro.cli(LoopArguments, args=arguments)
     check_counts(chosen, "iterations")
     mesh_lib.split_cpu()
     results = run(**dataclasses.asdict(chosen))

@@ -37,7 +37,7 @@ NUM_PLANES = 17
 
 
 @dataclass(frozen=True)
-class Result:
+class NetworkResult:
     """One line of the table."""
 
     path: str
@@ -56,7 +56,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Arguments:
+class NetworkArguments:
     """What to time."""
 
     against: Literal["linen", "none"] = "linen"
@@ -83,9 +83,9 @@ def run(
     batch: int = 64,
     train: bool = False,
     repeats: int = 5,
-) -> list[Result]:
+) -> list[NetworkResult]:
     """Time every path that suits this machine on the same random planes; the arguments are those of
-    `Arguments`.
+    `NetworkArguments`.
 
     Raises:
       ValueError: the batch does not split over the devices.
@@ -141,7 +141,7 @@ def count_operations(config: ResNetConfig, size: int) -> int:
 
 def time_apply(
     config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int
-) -> Result:
+) -> NetworkResult:
     """Time the network as trained."""
     network = _make(config, size)
     variables = put(jax.jit(network.init)(jax.random.key(0)), replicated(mesh))
@@ -158,7 +158,7 @@ def time_apply(
 
 def time_infer(
     config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int
-) -> Result:
+) -> NetworkResult:
     """Time the folded network of self-play."""
     network = _make(config, size)
     folded = put(
@@ -178,7 +178,7 @@ def time_infer(
 
 def time_train(
     config: ResNetConfig, mesh: Mesh, size: int, batch: int, repeats: int, operations: int
-) -> Result:
+) -> NetworkResult:
     """Time the learner's step."""
     num_actions = size * size + 1
     game: Any = SimpleNamespace(
@@ -187,8 +187,9 @@ def time_train(
     learner = make_learner(LearnerConfig(batch_size=batch), _make(config, size), game, mesh)
     weights = np.full((batch, num_actions), 1 / num_actions, np.float32)
     samples = put(
-        Batch(_planes(mesh, size, batch), weights, np.zeros(batch, np.float32)), batch_sharded(mesh)
-    )  # type: ignore[arg-type]
+        Batch(_planes(mesh, size, batch), weights, np.zeros(batch, np.float32)),  # type: ignore[arg-type]
+        batch_sharded(mesh),
+    )
     state: list[TrainState] = [learner.init(jax.random.key(0))]
 
     def step(samples: Batch) -> Array:
@@ -210,7 +211,7 @@ def time_train(
     )
 
 
-def table(results: list[Result], title: str) -> Table:
+def table(results: list[NetworkResult], title: str) -> Table:
     """Return `results` as people read them."""
     columns = ("path", "type", "positions/s", "GFLOP/s", "CPU s/1,000", "compile s", "x linen")
     shown = Table(title=title)
@@ -234,7 +235,7 @@ def main(arguments: list[str] | None = None) -> None:
     unless JAX_NUM_CPU_DEVICES says otherwise."""
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
         jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
-    chosen = tyro.cli(Arguments, args=arguments)
+    chosen = tyro.cli(NetworkArguments, args=arguments)
     check_counts(chosen, "size blocks filters batch repeats")
     results = run(**dataclasses.asdict(chosen))
     devices = f"{jax.device_count()} {jax.default_backend()} devices"
@@ -275,7 +276,7 @@ def _time(
     batch: int,
     repeats: int,
     operations: int,
-) -> Result:
+) -> NetworkResult:
     start = time.perf_counter()
     compiled = jax.jit(function).lower(*arguments).compile()
     compile_seconds = time.perf_counter() - start
@@ -292,7 +293,7 @@ def _result(
     repeats: int,
     operations: int,
     compile_seconds: float,
-) -> Result:
+) -> NetworkResult:
     jax.block_until_ready(call())
     wall, cpu = [], []
     for _ in range(repeats):
@@ -301,7 +302,7 @@ def _result(
         wall.append(time.perf_counter() - start)
         cpu.append(time.process_time() - cpu_start)
     rate = batch / min(wall)
-    return Result(
+    return NetworkResult(
         path, dtype, rate, rate * operations / 1e9, 1000 * min(cpu) / batch, compile_seconds
     )
 

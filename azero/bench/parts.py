@@ -121,7 +121,7 @@ def _network(quick: bool) -> list[Figure]:
 def _train(quick: bool) -> list[Figure]:
     from azero.bench import train
 
-    arguments = train.Arguments(steps=2, repeats=1) if quick else train.Arguments()
+    arguments = train.TrainArguments(steps=2, repeats=1) if quick else train.TrainArguments()
     shape = "9x9, 6 blocks of 64, float32" if on_cpu() else "19x19, 20 blocks of 256, bfloat16"
     return [
         Figure(

@@ -20,7 +20,7 @@ import optax
 import tyro
 
 from azero.bench.flags import check_counts
-from azero.bench.games import Engine, spread_games
+from azero.bench.games import RulesEngine, spread_games
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.games.go.settings import GoConfig
 from azero.networks.network import Inputs, Network
@@ -147,7 +147,7 @@ def make_peer_loop(
 
     def init(key: Array) -> Any:
         return spread_games(
-            Engine("pgx", env.init, advance, lambda state: state.legal_action_mask),
+            RulesEngine("pgx", env.init, advance, lambda state: state.legal_action_mask),
             num_games,
             env.num_actions - 1,
             key,
@@ -217,8 +217,8 @@ def _adam_step(
 
 
 def measure(config: Config, iterations: int) -> dict[str, Any]:
-    """Return the fields of `azero.bench.loop.Result` for the plain loop with the board, network,
-    search and batches of `config`."""
+    """Return the fields of `azero.bench.loop.LoopResult` for the plain loop with the board,
+    network, search and batches of `config`."""
     assert isinstance(config.game, GoConfig)
     size, selfplay = config.game.size[0], config.selfplay
     moves = selfplay.moves_per_dispatch * selfplay.dispatches_per_iteration
@@ -262,7 +262,7 @@ def measure(config: Config, iterations: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Arguments:
+class PeersArguments:
     """Time the plain loop alone."""
 
     setting: SettingName = "5x5"
@@ -273,7 +273,7 @@ class Arguments:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print what `measure` returns as one line of JSON."""
-    chosen = tyro.cli(Arguments, args=arguments)
+    chosen = tyro.cli(PeersArguments, args=arguments)
     try:
         check_counts(chosen, "iterations")
         print(json.dumps(measure(make_config(SETTINGS[chosen.setting]), chosen.iterations)))

@@ -40,7 +40,7 @@ any."""
 
 
 @dataclass(frozen=True)
-class Arguments:
+class ScalingArguments:
     """What to compile."""
 
     setting: SettingName = "9x9"
@@ -52,7 +52,7 @@ class Arguments:
 
 
 @dataclass(frozen=True)
-class Result:
+class ScalingResult:
     """One program of self-play."""
 
     devices: int
@@ -65,7 +65,7 @@ class Result:
     bytes_efficiency: float
 
 
-def run(config: Config, devices: int) -> list[Result]:
+def run(config: Config, devices: int) -> list[ScalingResult]:
     """Compile self-play of `config` for one and for `devices` devices.
 
     Raises:
@@ -78,7 +78,7 @@ def run(config: Config, devices: int) -> list[Result]:
     costs = {count: selfplay_cost(config, count) for count in (1, devices)}
     one, _ = costs[1]
     return [
-        Result(count, total, talk, one.flops / total.flops, one.hbm_bytes / total.hbm_bytes)
+        ScalingResult(count, total, talk, one.flops / total.flops, one.hbm_bytes / total.hbm_bytes)
         for count, (total, talk) in costs.items()
     ]
 
@@ -107,14 +107,14 @@ def selfplay_cost(config: Config, devices: int) -> tuple[Cost, int]:
     key = jax.random.key(0)
     params = jax.eval_shape(lambda key: network.fold(network.init(key)), key)
     carry = jax.eval_shape(selfplay.init, key)
-    compiled = selfplay.play.lower(
+    compiled = selfplay.play.lower(  # type: ignore[attr-defined]
         params, carry, key, jax.ShapeDtypeStruct((), jnp.float32)
-    ).compile()  # type: ignore[attr-defined]
+    ).compile()
     module = parse(compiled.as_text())
     return module_cost(module, NO_RATES).times(devices), len(module.collectives())
 
 
-def table(results: list[Result], title: str) -> Table:
+def table(results: list[ScalingResult], title: str) -> Table:
     """Return the results as people read them."""
     shown = Table(title=title)
     for column in (
@@ -143,7 +143,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`, in a process of its own that has the virtual devices; `--help`
     lists the arguments."""
     words = sys.argv[1:] if arguments is None else arguments
-    chosen = tyro.cli(Arguments, args=words)
+    chosen = tyro.cli(ScalingArguments, args=words)
     if chosen.against is not None:
         raise ValueError(f"azero bench scaling compares with nothing, not {chosen.against!r}")
     check_counts(chosen, "devices")

@@ -27,7 +27,7 @@ from azero.console.terminal import make_console
 from azero.games.game import Game
 from azero.games.table import make
 from azero.networks.settings import ResNetConfig
-from azero.search.batched.gumbel import Phase, halving_schedule
+from azero.search.batched.gumbel import HalvingPhase, halving_schedule
 from azero.search.batched.tree import CPU_CHUNK, evaluate_roots, tree_bytes
 from azero.search.leaf import network_leaf
 from azero.search.search import LeafFn, SearchFn, SearchOutput
@@ -47,7 +47,7 @@ MCTX_BYTES_PER_NODE = 20
 
 
 @dataclass(frozen=True)
-class Result:
+class SearchResult:
     """One line of the table."""
 
     search: str
@@ -71,7 +71,7 @@ def run(
     network: str = "stand-in",
     searches: tuple[str, ...] = ("puct", "gumbel"),
     repeats: int = 3,
-) -> list[Result]:
+) -> list[SearchResult]:
     """Time each of `searches`, and its twin in mctx if `against` says so, on the same positions.
 
     Args:
@@ -154,19 +154,19 @@ def measure(
     params: PyTree,
     roots: PyTree,
     repeats: int,
-) -> Result:
+) -> SearchResult:
     """Time `search`, which `config` describes, and its plays and evaluations alone."""
     batch = jax.tree.leaves(roots)[0].shape[0]
     phases = (
         halving_schedule(min(config.max_considered, game.num_actions), config.num_simulations)
         if isinstance(config, GumbelConfig) and config.name == "gumbel"
-        else (Phase(1, config.num_simulations),)
+        else (HalvingPhase(1, config.num_simulations),)
     )
     whole = best_time(lambda key: search(params, key, roots)._replace(tree=None), repeats)
     alone = best_time(
         functools.partial(play_and_evaluate, game, leaf, phases, params, roots), repeats
     )
-    return Result(
+    return SearchResult(
         search=config.name,
         simulations_per_second=batch * config.num_simulations / whole,
         tree_share=max(0.0, 1.0 - alone / whole),
@@ -190,7 +190,12 @@ def best_time(function: Callable[[Array], Any], repeats: int) -> float:
 
 
 def play_and_evaluate(
-    game: Game, leaf: LeafFn, phases: tuple[Phase, ...], params: PyTree, roots: PyTree, key: Array
+    game: Game,
+    leaf: LeafFn,
+    phases: tuple[HalvingPhase, ...],
+    params: PyTree,
+    roots: PyTree,
+    key: Array,
 ) -> Array:
     """Do what a search does besides its tree: evaluate the roots, then for every round one move and
     one evaluation of all its positions."""
@@ -271,7 +276,7 @@ def mctx_tree_bytes(num_simulations: int, game: Game) -> int:
     )
 
 
-def table(results: list[Result], title: str) -> Table:
+def table(results: list[SearchResult], title: str) -> Table:
     """Return the results as a table to print, ours above its opponents."""
     out = Table(title=title)
     for column in ("search", "sims/s", "ours faster", "tree share", "leaf calls", "KB/game"):
@@ -291,7 +296,7 @@ def table(results: list[Result], title: str) -> Table:
 
 
 @dataclass(frozen=True)
-class Arguments:
+class SearchArguments:
     """Time the searches on mid-game Go positions."""
 
     against: Literal["mctx", "none"] = "mctx"
@@ -312,7 +317,7 @@ class Arguments:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
-    chosen = tyro.cli(Arguments, args=arguments)
+    chosen = tyro.cli(SearchArguments, args=arguments)
     check_counts(chosen, "size batch num_simulations repeats")
     results = run(**dataclasses.asdict(chosen))
     title = (

@@ -43,7 +43,7 @@ PRODUCT_SIZE = {"cpu": 1024}
 
 
 @dataclass(frozen=True)
-class Result:
+class TrainResult:
     """One line of the table."""
 
     what: str
@@ -61,7 +61,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Arguments:
+class TrainArguments:
     """What to time: on an accelerator AlphaGo Zero's network and batch by default, on a CPU a small
     one."""
 
@@ -84,7 +84,7 @@ class Arguments:
     """The best of so many measurements counts."""
 
 
-def run(arguments: Arguments) -> list[Result]:
+def run(arguments: TrainArguments) -> list[TrainResult]:
     """Time the step alone and with the unpacking of its samples, on positions from the middle of
     games."""
     on_cpu = jax.default_backend() == "cpu"
@@ -108,7 +108,7 @@ def run(arguments: Arguments) -> list[Result]:
         lambda batch: time_steps(network, game, mesh, batch, arguments),
     )
     return [
-        Result(
+        TrainResult(
             what,
             batch,
             batch / took,
@@ -146,7 +146,7 @@ def fit(
 
 
 def time_steps(
-    network: Network, game: Game, mesh: Mesh, batch: int, arguments: Arguments
+    network: Network, game: Game, mesh: Mesh, batch: int, arguments: TrainArguments
 ) -> tuple[float, float]:
     """Return the seconds of one training step on `batch` positions, and of one with the unpacking
     of its samples before it."""
@@ -172,7 +172,7 @@ def time_steps(
 def _best(
     step: Callable[[TrainState], tuple[TrainState, Metrics]],
     state: TrainState,
-    arguments: Arguments,
+    arguments: TrainArguments,
 ) -> tuple[float, TrainState]:
     """Return the seconds of one of `arguments.steps` steps in a row, the best of
     `arguments.repeats` measurements, and the state after them."""
@@ -233,7 +233,7 @@ def product_flops(mesh: Mesh, dtype: str) -> float:
     return max(rates)
 
 
-def table(results: list[Result], title: str) -> Table:
+def table(results: list[TrainResult], title: str) -> Table:
     """Return the results as people read them."""
     shown = Table(title=title)
     for column in (
@@ -261,7 +261,7 @@ def table(results: list[Result], title: str) -> Table:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
-    chosen = tyro.cli(Arguments, args=arguments)
+    chosen = tyro.cli(TrainArguments, args=arguments)
     if chosen.against is not None:
         raise ValueError(f"azero bench train compares with nothing, not {chosen.against!r}")
     check_counts(chosen, "size blocks filters batch steps repeats")

@@ -44,7 +44,7 @@ class Do(Enum):
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenState:
     """What one look at a machine showed."""
 
     queue: str | None
@@ -70,7 +70,7 @@ class Seen:
         )
 
 
-def decide(seen: Seen, launched: bool) -> Do:
+def decide(seen: SeenState, launched: bool) -> Do:
     """Return what to do next; `launched` is whether this watch has started the job on this machine,
     so that how it ended concerns it."""
     if seen.queue is None:
@@ -100,7 +100,7 @@ def decide(seen: Seen, launched: bool) -> Do:
     )
 
 
-def look_at_queue(gcloud: Gcloud, name: str, place: Place) -> Seen:
+def look_at_queue(gcloud: Gcloud, name: str, place: Place) -> SeenState:
     """Return how the request is.
 
     Raises:
@@ -109,12 +109,12 @@ def look_at_queue(gcloud: Gcloud, name: str, place: Place) -> Seen:
     try:
         answer = gcloud.ask(commands.describe_request(name, place))
     except NotFoundError:
-        return Seen(None)
+        return SeenState(None)
     state, _, reason = (answer[-1] if answer else "").partition("\t")
-    return Seen(state, reason.strip())
+    return SeenState(state, reason.strip())
 
 
-def look(gcloud: Gcloud, name: str, place: Place) -> Seen:
+def look(gcloud: Gcloud, name: str, place: Place) -> SeenState:
     """Return how the request, the machine and its workers are.
 
     Raises:
@@ -197,7 +197,7 @@ class Watch:
                 return self._conclude(seen)
             self._act(action, seen)
 
-    def _look(self) -> Seen | None:
+    def _look(self) -> SeenState | None:
         """Return how everything is; None where that could not be asked for once, as when the
         network fails, which no watch of days should end at."""
         try:
@@ -212,7 +212,7 @@ class Watch:
         self.unanswered = 0
         return seen
 
-    def _act(self, action: Do, seen: Seen) -> None:
+    def _act(self, action: Do, seen: SeenState) -> None:
         match action:
             case Do.CREATE:
                 self._new_machine()
@@ -258,7 +258,7 @@ class Watch:
             raise CloudError(f"{text} ({self.failures} times one after another)")
         self._say(text)
 
-    def _conclude(self, seen: Seen) -> int:
+    def _conclude(self, seen: SeenState) -> int:
         """Say how the run ended and return its status."""
         status = max(
             int(worker.removeprefix("ended "))

@@ -16,7 +16,7 @@ from azero.console.progress import working
 from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.data.records.filters import Filters
-from azero.data.records.recorded import Tally, pack_records
+from azero.data.records.recorded import ImportTally, pack_records
 from azero.data.records.requests import AccuracyRequest
 from azero.data.rows import to_plain
 from azero.evaluate.accuracy import Accuracy, evaluate_network
@@ -43,7 +43,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
     use_compilation_cache()
     console = make_console(file=sys.stderr) if request.json else make_console()
     config = _common_settings(request.checkpoint)
-    tally = Tally()
+    tally = ImportTally()
     with working("reading and replaying games", console):
         rows = _read_rows(request, config, tally)
     for line in tally.unreadable:
@@ -73,7 +73,7 @@ def _common_settings(checkpoints: tuple[Path, ...]) -> Config:
     return first
 
 
-def _read_rows(request: AccuracyRequest, config: Config, tally: Tally) -> HostArray:
+def _read_rows(request: AccuracyRequest, config: Config, tally: ImportTally) -> HostArray:
     assert isinstance(config.game, GoConfig)
     filters = Filters(
         size=config.game.size, superko="simple", suicide=True
@@ -112,7 +112,7 @@ def _read_rows(request: AccuracyRequest, config: Config, tally: Tally) -> HostAr
 
 
 def _as_json(
-    request: AccuracyRequest, tally: Tally, results: dict[str, list[Accuracy]]
+    request: AccuracyRequest, tally: ImportTally, results: dict[str, list[Accuracy]]
 ) -> dict[str, object]:
     networks = [
         {"checkpoint": name, **rows[0].row(), "by_move": [row.row() for row in rows[1:]]}
@@ -132,7 +132,10 @@ def _as_json(
 
 
 def _print_tables(
-    request: AccuracyRequest, tally: Tally, results: dict[str, list[Accuracy]], console: Console
+    request: AccuracyRequest,
+    tally: ImportTally,
+    results: dict[str, list[Accuracy]],
+    console: Console,
 ) -> None:
     columns = ("moves", "positions", "games", "top-1 % (95%)", "top-5 % (95%)", "value error (95%)")
     for name, rows in results.items():

@@ -25,7 +25,7 @@ from azero.console.terminal import make_console
 from azero.experiment import load
 from azero.memory import memory_bytes
 from azero.plan.compiled import program_memory
-from azero.plan.programs import PlannedPrograms, Program
+from azero.plan.programs import PlannedProgram, PlannedPrograms
 from azero.search.batched.tree import bytes_per_node
 from azero.settings import Config
 from azero.train.estimate import Estimate, estimate
@@ -109,7 +109,7 @@ def _compile_rows(config: Config, plays: bool) -> list[tuple[Cell, ...]]:
     return [*rows, _compiled("learning step", programs.train_step())]
 
 
-def _compiled(name: str, program: Program) -> tuple[Cell, ...]:
+def _compiled(name: str, program: PlannedProgram) -> tuple[Cell, ...]:
     started = time.monotonic()
     memory = program_memory(program.lower().compile())
     seconds = time.monotonic() - started

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Annotated
+
+import tyro
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
@@ -68,75 +71,56 @@ def gtp(
         serve(make_engine, stdin, stdout)
 
 
-def uci(
-    checkpoint: Path | None = None,
-    random_net: str | None = None,
-    iteration: int | None = None,
-    search: Search | None = None,
-    visits: int | None = None,
-) -> None:
+@dataclass(frozen=True)
+class MovesRequest:
+    """Which network plays chess or shogi."""
+
+    checkpoint: Path | None = None
+    """A run's directory; its network plays."""
+    random_net: str | None = None
+    """Instead of a checkpoint: an untrained network to try a program out, chess or shogi;
+    "chess?blocks=2&filters=32" is a small one."""
+    iteration: int | None = None
+    """The checkpoint; default the newest."""
+    search: Search | None = None
+    """engine (tuned for one game, the default), trained (the search that the run's own matches
+    have), or alphago_zero, alphazero or gumbel by name."""
+    visits: int | None = None
+    """Visits per move at most, infinite analysis left out; default what the program's clock
+    allows."""
+
+
+def uci(request: Annotated[MovesRequest, tyro.conf.arg(name="")]) -> None:
     """Speak the Universal Chess Interface on standard input and output: for Cute Chess, Arena,
-    BanksiaGUI, lichess-bot and other programs.
-
-    Args:
-      checkpoint: a run's directory; its network plays chess.
-      random_net: instead of a checkpoint: an untrained network to try a program out, chess or
-        "chess?blocks=2&filters=32" for a small one.
-      iteration: the checkpoint; default the newest.
-      search: engine (tuned for one game, the default), trained (the search that the run's own
-        matches have), or alphago_zero, alphazero or gumbel by name.
-      visits: visits per move at most, infinite analysis left out; default what the program's clock
-        allows.
-    """
-    _serve_moves("uci", checkpoint, random_net, iteration, search, visits)
+    BanksiaGUI, lichess-bot and other programs."""
+    _serve_moves("uci", request)
 
 
-def usi(
-    checkpoint: Path | None = None,
-    random_net: str | None = None,
-    iteration: int | None = None,
-    search: Search | None = None,
-    visits: int | None = None,
-) -> None:
+def usi(request: Annotated[MovesRequest, tyro.conf.arg(name="")]) -> None:
     """Speak the Universal Shogi Interface on standard input and output: for ShogiGUI, Shogidokoro
-    and other programs.
-
-    Args:
-      checkpoint: a run's directory; its network plays shogi.
-      random_net: instead of a checkpoint: an untrained network to try a program out, shogi or
-        "shogi?blocks=2&filters=32" for a small one.
-      iteration: the checkpoint; default the newest.
-      search: engine (tuned for one game, the default), trained (the search that the run's own
-        matches have), or alphago_zero, alphazero or gumbel by name.
-      visits: visits per move at most, infinite analysis left out; default what the program's clock
-        allows.
-    """
-    _serve_moves("usi", checkpoint, random_net, iteration, search, visits)
+    and other programs."""
+    _serve_moves("usi", request)
 
 
-def _serve_moves(
-    protocol: str,
-    checkpoint: Path | None,
-    random_net: str | None,
-    iteration: int | None,
-    search: Search | None,
-    visits: int | None,
-) -> None:
+def _serve_moves(protocol: str, request: MovesRequest) -> None:
     from azero.engines.background import Background
     from azero.engines.lines import LineReader, LineWriter
-    from azero.engines.uci.engine import LONGEST_LINE, Engine
+    from azero.engines.uci.engine import LONGEST_LINE, UciEngine
     from azero.engines.uci.uci import UCI
     from azero.engines.uci.usi import USI
 
     def load(give: Callable[[MoveGame], None]) -> None:
         from azero.engines.serve import Source, load_moves
 
-        give(load_moves(protocol, Source(checkpoint, iteration, random_net, search=search), visits))
+        source = Source(
+            request.checkpoint, request.iteration, request.random_net, search=request.search
+        )
+        give(load_moves(protocol, source, request.visits))
 
     with _protocol() as (stdin, stdout):
         lines, write = LineReader(stdin, LONGEST_LINE), LineWriter(stdout)
-        Engine(
-            UCI if protocol == "uci" else USI, Background(load), lines, write, visits=visits
+        UciEngine(
+            UCI if protocol == "uci" else USI, Background(load), lines, write, visits=request.visits
         ).run()
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import OmitSubcommandPrefixes, Positional, subcommand
 
+from azero.bench import Part, run_bench
 from azero.cloud.requests import (
     CreateRequest,
     DeleteRequest,
@@ -117,21 +118,7 @@ def plan() -> None:
 
 
 def bench(
-    what: Positional[
-        Literal[
-            "all",
-            "games",
-            "search",
-            "network",
-            "train",
-            "loop",
-            "scaling",
-            "replay",
-            "engine",
-            "rollouts",
-            "tpu",
-        ]
-    ],
+    what: Positional[Part],
 ) -> None:
     """Measure a part of azero on this machine, beside a peer where one is named; `azero bench PART
     --help` lists the part's own flags.
@@ -142,8 +129,6 @@ def bench(
         compiled only), replay, engine (one game's tree), rollouts (AlphaGo 2016); tpu compiles for
         a TPU v5e without one.
     """
-    from azero.bench import run_bench
-
     run_bench(what, [])
 
 
@@ -321,8 +306,6 @@ def run_command() -> None:
         if sys.argv[1:2] == ["train"] and len(sys.argv) > 2 and not sys.argv[2].startswith("-"):
             train(sys.argv[2])
         elif sys.argv[1:2] == ["bench"] and len(sys.argv) > 3 and not sys.argv[2].startswith("-"):
-            from azero.bench import run_bench
-
             run_bench(sys.argv[2], sys.argv[3:])
         elif sys.argv[1:2] == ["plan"]:
             plan()  # its flags are those of an experiment

@@ -38,7 +38,7 @@ PACKAGES = ("azero", "jax", "jaxlib", "flax", "optax", "mctx", "orbax-checkpoint
 
 
 @dataclass(frozen=True)
-class SampleGame:
+class StoredGame:
     """A game to be drawn."""
 
     game: str
@@ -69,7 +69,7 @@ class RunData:
     run: dict[str, Any] = field(default_factory=dict)
     metrics: list[Row] = field(default_factory=list)
     events: list[Row] = field(default_factory=list)
-    samples: list[tuple[int, list[SampleGame]]] = field(default_factory=list)
+    samples: list[tuple[int, list[StoredGame]]] = field(default_factory=list)
     """(iteration, games), oldest first."""
 
 
@@ -99,7 +99,7 @@ def write_run(workdir: Path, experiment: str, config: Any) -> None:
     write_atomically(workdir / RUN, json.dumps(to_plain(facts), indent=2) + "\n")
 
 
-def write_samples(workdir: Path, iteration: int, games: Sequence[SampleGame]) -> None:
+def write_samples(workdir: Path, iteration: int, games: Sequence[StoredGame]) -> None:
     """Write the sample games of an iteration."""
     rows = [to_plain(dataclasses.asdict(game)) for game in games]
     write_atomically(
@@ -210,14 +210,14 @@ def _sample_paths(workdir: Path) -> list[tuple[int, Path]]:
     )
 
 
-def _read_samples(path: Path) -> list[SampleGame]:
+def _read_samples(path: Path) -> list[StoredGame]:
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
         fields: list[dict[str, Any]] = [
             {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
             for row in rows
         ]
-        return [SampleGame(**values) for values in fields]
+        return [StoredGame(**values) for values in fields]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path} does not hold sample games: {error}; without it, the others are shown"

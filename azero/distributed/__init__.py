@@ -2,6 +2,6 @@
 all."""
 
 from azero.distributed.cluster import join_cluster
-from azero.distributed.line import EXIT_INTERRUPTED, Line, end_process, say
+from azero.distributed.line import EXIT_INTERRUPTED, ProcessLinks, end_process, say
 
-__all__ = ["EXIT_INTERRUPTED", "Line", "end_process", "join_cluster", "say"]
+__all__ = ["EXIT_INTERRUPTED", "ProcessLinks", "end_process", "join_cluster", "say"]

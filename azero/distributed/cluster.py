@@ -19,7 +19,7 @@ import jax
 
 from azero import mesh as mesh_lib
 from azero.distributed import rendezvous
-from azero.distributed.line import EXIT_INTERRUPTED, Line, end_process, progress, say
+from azero.distributed.line import EXIT_INTERRUPTED, ProcessLinks, end_process, progress, say
 from azero.distributed.token import lead_token, other_token
 from azero.memory import explain_exhaustion
 from azero.train.settings import RunConfig
@@ -39,7 +39,7 @@ host."""
 
 
 @contextlib.contextmanager
-def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[Line]:
+def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[ProcessLinks]:
     """Join the other processes of the run, where there are any, and end with them: when one fails
     or dies, all say so and stop. Call before anything touches a device.
 
@@ -67,7 +67,7 @@ def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[Line]:
     line.leave()
 
 
-def join(settings: RunConfig, workdir: Path) -> Line:
+def join(settings: RunConfig, workdir: Path) -> ProcessLinks:
     """Join the other processes of the run; a run of one process gets a line without connections.
     The token is in `workdir`, if not in the environment.
 
@@ -78,14 +78,14 @@ def join(settings: RunConfig, workdir: Path) -> Line:
     mesh_lib.split_cpu()
     told = (settings.coordinator, settings.num_processes, settings.process_id)
     if jax.distributed.is_initialized():
-        return Line(jax.process_index(), {}, {})
+        return ProcessLinks(jax.process_index(), {}, {})
     if settings.distributed == "off":
         if told != (None, None, None):
             raise ValueError(
                 "run.coordinator, run.num-processes and run.process-id need "
                 "run.distributed auto or on"
             )
-        return Line(0, {}, {})
+        return ProcessLinks(0, {}, {})
     if settings.coordinator is not None:
         return _join_at(settings, settings.coordinator, workdir)
     if told != (None, None, None):
@@ -93,11 +93,11 @@ def join(settings: RunConfig, workdir: Path) -> Line:
             "run.num-processes and run.process-id need run.coordinator, the HOST:PORT of process 0"
         )
     if settings.distributed == "auto" and not in_cluster(os.environ):
-        return Line(0, {}, {})
+        return ProcessLinks(0, {}, {})
     return _join_detected(settings)
 
 
-def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> Line:
+def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> ProcessLinks:
     """Join at the address that the settings name: meet there first, then start JAX's runtime on the
     same port."""
     host, port = _parse_address(coordinator)
@@ -125,14 +125,14 @@ def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> Line:
     return line
 
 
-def _join_detected(settings: RunConfig) -> Line:
+def _join_detected(settings: RunConfig) -> ProcessLinks:
     """Join as JAX finds the cluster by itself, and open the line afterwards, at an address and with
     a token that the lead tells through JAX."""
     with progress("joining the other processes, as JAX finds them"):
         _initialize(settings.join_seconds)
     count = jax.process_count()
     if count == 1:
-        return Line(0, {}, {})
+        return ProcessLinks(0, {}, {})
     try:
         if mesh_lib.is_lead():
             token = secrets.token_hex(32)
@@ -155,7 +155,7 @@ def _join_detected(settings: RunConfig) -> Line:
             f"azero: {error}. The run goes on, but the end of a process will be noticed "
             f"only by JAX, after a minute or more"
         )
-        return Line(jax.process_index(), {}, {})
+        return ProcessLinks(jax.process_index(), {}, {})
 
 
 def _initialize(seconds: int, **arguments: Any) -> None:

@@ -45,7 +45,7 @@ _CONTINUES = "The same command continues the run from its last checkpoint"
 Message = dict[str, Any]
 
 
-class Line:
+class ProcessLinks:
     """This process's end of the line: the lead is connected with every other process, another one
     with the lead alone. Without connections it does nothing."""
 

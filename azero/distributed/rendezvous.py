@@ -22,7 +22,15 @@ from collections.abc import Callable, Sequence
 
 import jax
 
-from azero.distributed.line import Line, Message, keep_alive, next_message, progress, receive, send
+from azero.distributed.line import (
+    Message,
+    ProcessLinks,
+    keep_alive,
+    next_message,
+    progress,
+    receive,
+    send,
+)
 from azero.distributed.token import VARIABLE, is_proof, proof
 
 HELLO_SECONDS = 30.0
@@ -69,7 +77,7 @@ class _Guest:
         self.until = time.monotonic() + HELLO_SECONDS
 
 
-def gather(listener: socket.socket, count: int, seconds: float, token: str) -> Line:
+def gather(listener: socket.socket, count: int, seconds: float, token: str) -> ProcessLinks:
     """Wait, as the lead, for the other `count` - 1 processes to connect and to show that they have
     `token`; the listener is closed.
 
@@ -128,7 +136,7 @@ def gather(listener: socket.socket, count: int, seconds: float, token: str) -> L
                     dismiss(guest, "it was not said in time who has connected")
         for guest in list(guests):
             dismiss(guest, "all processes of the run have come")
-    line = Line(0, connections, names)
+    line = ProcessLinks(0, connections, names)
     missing = [str(process) for process in range(1, count) if process not in connections]
     if missing:
         what = "process" if len(missing) == 1 else "processes"
@@ -195,7 +203,7 @@ def meet(
     count: int,
     seconds: float,
     find_token: Callable[[], str],
-) -> Line:
+) -> ProcessLinks:
     """Connect, as process `process` of `count`, with the lead at the first of the addresses that
     answers, and wait until all have come.
 
@@ -240,7 +248,7 @@ def meet(
             f"what answers at {shown} is not process 0 of this run, or it has ended; is "
             f"the address right?"
         )
-    return Line(process, {0: connection}, {0: shown})
+    return ProcessLinks(process, {0: connection}, {0: shown})
 
 
 def _connect(addresses: Sequence[Address], end: float) -> socket.socket | str:

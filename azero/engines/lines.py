@@ -16,7 +16,7 @@ WAITING_BYTES = 64 << 20
 whole game's analysis query has some kilobytes."""
 
 
-class Line(NamedTuple):
+class InputLine(NamedTuple):
     """One line of input, without its end."""
 
     text: bytes
@@ -35,7 +35,7 @@ class LineReader:
         """Start to read `stream`, which must not be used by anybody else; `longest` is in bytes."""
         self._stream = stream
         self._longest = longest
-        self._lines: queue.Queue[Line | None] = queue.Queue(maxsize=100_000)
+        self._lines: queue.Queue[InputLine | None] = queue.Queue(maxsize=100_000)
         self._waiting_bytes = 0
         self._taken = threading.Condition()
         self._thread = threading.Thread(target=self._read, name="input", daemon=True)
@@ -45,7 +45,7 @@ class LineReader:
         """Whether a line, or the end of the input, waits to be taken."""
         return not self._lines.empty()
 
-    def take(self) -> Line | None:
+    def take(self) -> InputLine | None:
         """Wait for the next line and return it; None at the end of the input, from then on
         always."""
         line = self._lines.get()
@@ -74,7 +74,9 @@ class LineReader:
     def _put(self, text: bytes, length: int) -> None:
         """Add a line of `length` bytes, of which `text` is the beginning, when there is room for
         it."""
-        line = Line(text[: self._longest].removesuffix(b"\r"), is_too_long=length > self._longest)
+        line = InputLine(
+            text[: self._longest].removesuffix(b"\r"), is_too_long=length > self._longest
+        )
         with self._taken:
             self._taken.wait_for(lambda: self._waiting_bytes < WAITING_BYTES)
             self._waiting_bytes += len(line.text)

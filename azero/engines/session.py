@@ -153,26 +153,28 @@ class Session:
         return self._thinker[1]
 
     def prepare(self, quietly: bool = False) -> None:
-        """Make the thinker and compile everything that it needs.
+        """Make the thinker and compile everything that it needs, or wait until that is done where
+        it has begun.
 
         Raises:
           StartError: that failed.
         """
-        self.begin_to_prepare(quietly=quietly)
+        if self._preparation is None:
+            self.begin_to_prepare(quietly=quietly)
         assert self._preparation is not None
         self._preparation.finish()
 
     def begin_to_prepare(self, *others: Callable[[], object], quietly: bool = False) -> None:
         """Make the thinker and compile what it needs, and then `others`, in a thread of its own:
         what answers first comes first. Standard error says so."""
-        tell, game, position = (
+        announce, game, position = (
             _say_nothing if quietly else say,
             self.game,
             self._known(self.position),
         )
 
         def work(give: Callable[[ThinkingPlayer], None]) -> None:
-            tell("preparing the network and the search ...")
+            announce("preparing the network and the search ...")
             began = time.perf_counter()
             if not position.is_over:
                 position.play(int(np.argmax(position.legal)))
@@ -180,12 +182,12 @@ class Session:
             steps = thinker.warm_up_in_steps(position)
             next(steps)
             give(thinker)
-            tell(f"ready after {time.perf_counter() - began:.1f} s; faster programs follow")
+            announce(f"ready after {time.perf_counter() - began:.1f} s; faster programs follow")
             for _ in steps:
                 pass
             for other in others:
                 other()
-            tell(f"everything is compiled after {time.perf_counter() - began:.1f} s")
+            announce(f"everything is compiled after {time.perf_counter() - began:.1f} s")
 
         self._preparation = Background(work)
 

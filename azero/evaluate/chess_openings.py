@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from azero.games.chess import position
-from azero.games.chess.text import START, Board, board_of_fen, parse_uci
+from azero.games.chess.text import START, ChessBoard, board_of_fen, parse_uci
 
 
 class Opening(NamedTuple):
@@ -41,7 +41,7 @@ KEY_WORDS = 9
 """Words that tell two positions apart: pieces, castling rights and the side to move."""
 
 
-def board_of(opening: Opening) -> Board:
+def board_of(opening: Opening) -> ChessBoard:
     """Return the position of an opening."""
     board = board_of_fen(START)
     for name in opening.moves:

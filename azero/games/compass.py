@@ -117,7 +117,7 @@ class Guard(NamedTuple, Generic[AnySet]):
     """squares without a pinned piece"""
 
 
-class Seen(Protocol[AnySet]):
+class Sight(Protocol[AnySet]):
     """What is seen along the eight lines through the mover's king, one entry per direction."""
 
     @property
@@ -139,7 +139,7 @@ class Seen(Protocol[AnySet]):
 
 def guard_of(
     own: AnySet,
-    lines: Seen[AnySet],
+    lines: Sight[AnySet],
     runners: Sequence[AnySet],
     near_attacks: AnySet,
     near_checkers: AnySet,

@@ -16,7 +16,7 @@ from azero.games.go.rules import Go
 from azero.games.go.scoring.status import judge
 from azero.games.positions import ReadsPositions
 from azero.match.games import MatchGame
-from azero.match.referee import PLAYED_OUT, GameRecord, play_game
+from azero.match.referee import PLAYED_OUT, PlayedGame, play_game
 from azero.players.clock import Clock
 from azero.players.external import GtpPlayer, MakePlayer
 from azero.players.player import Player, Position
@@ -207,7 +207,7 @@ def _claim(program: ProgramPlayer) -> str | None:
     return program.final_score() if isinstance(program, GtpPlayer) else None
 
 
-def _margin(record: GameRecord) -> float | None:
+def _margin(record: PlayedGame) -> float | None:
     game = record.final.game
     return (
         float(game.score(record.final.state))
@@ -216,14 +216,14 @@ def _margin(record: GameRecord) -> float | None:
     )
 
 
-def _cleared_margin(record: GameRecord) -> float:
+def _cleared_margin(record: PlayedGame) -> float:
     """Return Black's lead at the end of a game of Go once the dead stones are taken off."""
     game, final = record.final.game, record.final.state
     assert isinstance(game, Go)
     return judge(game.board(final)).margin - game.komi
 
 
-def _passed_twice(record: GameRecord) -> bool:
+def _passed_twice(record: PlayedGame) -> bool:
     """Whether the game ended as programs know it, not by our limit of moves."""
     passing = record.final.game.num_actions - 1
     return record.final.actions[-2:] == (passing, passing)

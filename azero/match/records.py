@@ -21,7 +21,7 @@ from azero.games.shogi.csa import format_csa
 from azero.games.shogi.csa import format_move as format_csa_move
 from azero.games.shogi.rules import Shogi
 from azero.games.shogi.sfen import START as SHOGI_START
-from azero.games.shogi.text import Board, board_of_sfen
+from azero.games.shogi.text import ShogiBoard, board_of_sfen
 from azero.match.games import MatchGame
 from azero.match.referee import PLAYED_OUT
 from azero.players.player import Decision
@@ -156,7 +156,7 @@ def _csa_ending(game: MatchGame, rules: Game) -> str:
         return "%TORYO"
     if game.reward == 0:
         return "%MAX_MOVES" if len(game.actions) >= rules.max_moves else "%SENNICHITE"
-    board: Board = board_of_sfen(game.start or SHOGI_START)
+    board: ShogiBoard = board_of_sfen(game.start or SHOGI_START)
     for action in game.actions:
         board = board.after(action)
     if not board.actions:

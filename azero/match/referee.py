@@ -14,7 +14,7 @@ PLAYED_OUT = "played out"
 
 
 @dataclass(frozen=True)
-class GameRecord:
+class PlayedGame:
     """A finished game."""
 
     final: Position
@@ -49,7 +49,7 @@ def play_game(
     clock: Clock = Clock(),  # noqa: B008 (an immutable default)
     opening: Sequence[int] = (),
     start: Position | None = None,
-) -> GameRecord:
+) -> PlayedGame:
     """Play one game, from the end of `opening` on, and return its record. It begins with the
     position `start`; None is the game's own.
 
@@ -65,11 +65,11 @@ def play_game(
     decisions: list[Decision] = []
     seconds = [0.0, 0.0]
 
-    def finish(ending: str, loser: int | None, failed: bool = False) -> GameRecord:
+    def finish(ending: str, loser: int | None, failed: bool = False) -> PlayedGame:
         rewards = (
             position.rewards if loser is None else ((-1.0, 1.0) if loser == 0 else (1.0, -1.0))
         )
-        return GameRecord(
+        return PlayedGame(
             position,
             names,
             rewards,

@@ -25,7 +25,7 @@ import jax
 from azero.chips import GIB, Topology
 from azero.plan.cost import Cost, Rates, module_cost
 from azero.plan.hlo import COLLECTIVES, Module, parse
-from azero.plan.programs import PlannedPrograms, Program
+from azero.plan.programs import PlannedProgram, PlannedPrograms
 
 COUNTED = ("gather", "scatter", "while", *COLLECTIVES)
 """Instructions whose number is reported: what TPUs are slow at, loops, and exchanges between
@@ -115,7 +115,7 @@ def program_costs(
     return costs
 
 
-def program_cost(program: Program, topology: Topology) -> ProgramCost:
+def program_cost(program: PlannedProgram, topology: Topology) -> ProgramCost:
     """Compile `program` and add up what it does.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 
 from azero.chips import GIB, Topology
 from azero.plan.compiled import Announce, DoesNotFit, program_cost, usable_bytes
-from azero.plan.programs import PlannedPrograms, Program, topology_mesh
+from azero.plan.programs import PlannedProgram, PlannedPrograms, topology_mesh
 from azero.search.batched.tree import tree_bytes
 from azero.settings import Config
 
@@ -35,7 +35,9 @@ def fit(config: Config, topology: Topology, plays: bool, announce: Announce) -> 
     config = _with_selfplay(config, num_games=num_games, search_batch=None)
     limit = MARGIN * usable_bytes(topology)
 
-    def hbm_bytes(config: Config, program: Callable[[PlannedPrograms], Program], what: str) -> int:
+    def hbm_bytes(
+        config: Config, program: Callable[[PlannedPrograms], PlannedProgram], what: str
+    ) -> int:
         with announce(f"compiling {what} a device for {topology.name}"):
             try:
                 planned = PlannedPrograms(config, mesh, plays)

@@ -24,7 +24,7 @@ from azero.types import PyTree
 
 
 @dataclass(frozen=True)
-class Program:
+class PlannedProgram:
     """A program of an experiment, before it is compiled."""
 
     name: str
@@ -82,7 +82,7 @@ class PlannedPrograms:
         """Shapes of what is learned."""
         return self._train.params
 
-    def in_order(self) -> list[Program]:
+    def in_order(self) -> list[PlannedProgram]:
         """Return the programs in the order in which a run comes to them."""
         learning = [self.unpack(), self.train_step()]
         if not self._plays:
@@ -90,41 +90,45 @@ class PlannedPrograms:
         matches = [self.match()] if self._loop.programs.plays_matches else []
         return [self.fold(), self.play(), self.step(), *learning, *matches]
 
-    def fold(self) -> Program:
+    def fold(self) -> PlannedProgram:
         """Return the program that makes the network of self-play."""
         resident = (self._train.opt_state, self._other, self._carry, self._starts)
-        return Program("fold", _lowering(self._loop.programs.fold, self._train.variables), resident)
+        return PlannedProgram(
+            "fold", _lowering(self._loop.programs.fold, self._train.variables), resident
+        )
 
-    def play(self) -> Program:
+    def play(self) -> PlannedProgram:
         """Return one dispatch of self-play, with its search."""
         arguments = (self._params, self._carry, self._key, self._threshold, self._starts)
         lower = _lowering(self._loop.selfplay.play, *arguments)
-        return Program("self-play", lower, (self._train, self._other))
+        return PlannedProgram("self-play", lower, (self._train, self._other))
 
-    def step(self) -> Program:
+    def step(self) -> PlannedProgram:
         """Return the rules alone: a move in every game that a device searches, and what is legal.
 
         It is a part of self-play, compiled by itself.
         """
         count = self.mesh.size * games_at_once(self.config, self.mesh.size)
-        return Program("game step", lambda: lower_game_step(self.game, self.mesh, count), ())
+        return PlannedProgram("game step", lambda: lower_game_step(self.game, self.mesh, count), ())
 
-    def unpack(self) -> Program:
+    def unpack(self) -> PlannedProgram:
         """Return the program that turns the replay's packed samples into a batch."""
         waiting = [self._samples] * (self.config.replay.prefetch - 1)
         resident = (self._train, self._other, self._carry, self._starts, waiting)
-        return Program("unpack", _lowering(unpack, self.game, self._samples), resident)
+        return PlannedProgram("unpack", _lowering(unpack, self.game, self._samples), resident)
 
-    def train_step(self) -> Program:
+    def train_step(self) -> PlannedProgram:
         """Return one step of the learner."""
         waiting = [self._samples] * self.config.replay.prefetch
         lower = _lowering(self._loop.learner.train_step, self._train, self._batch)
-        return Program("train step", lower, (self._other, self._carry, self._starts, waiting))
+        return PlannedProgram(
+            "train step", lower, (self._other, self._carry, self._starts, waiting)
+        )
 
-    def match(self) -> Program:
+    def match(self) -> PlannedProgram:
         """Return a chunk of moves of the matches between two players of the run."""
         resident = (self._train, self._other, self._carry, self._starts)
-        return Program("match", lambda: self.trace_match().lower(), resident)
+        return PlannedProgram("match", lambda: self.trace_match().lower(), resident)
 
     def trace_match(self) -> Any:
         """Return the same program before it is lowered (jax.stages.Traced)."""

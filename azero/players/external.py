@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from azero.players.player import RESIGN, Clock, Decision, Move, Player, PlayerError, Position
-from azero.players.program import ANSWER_CHARACTERS, QUIT_SECONDS, Program
+from azero.players.program import ANSWER_CHARACTERS, QUIT_SECONDS, ExternalProgram
 
 
 class GtpProgram:
@@ -25,7 +25,7 @@ class GtpProgram:
         Raises:
           ValueError: the program does not exist or cannot be started.
         """
-        self._program = Program(command)
+        self._program = ExternalProgram(command)
         self._timeout = timeout
         self._number = 0
 

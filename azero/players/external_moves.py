@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from azero.games.game import Game
 from azero.players.notation import NOTATIONS
 from azero.players.player import RESIGN, Clock, Decision, Move, PlayerError, Position
-from azero.players.program import Program
+from azero.players.program import ExternalProgram
 from azero.players.uci_go import START
 
 _NO_MOVE = ("(none)", "none", "0000", "null")
@@ -55,7 +55,7 @@ class UciPlayer:
         self._go = f"go {go}"
         self._timeout = timeout
         self._moves: list[str] = []
-        self._program: Program | None = None
+        self._program: ExternalProgram | None = None
 
     def reset(self) -> None:
         """Start the program anew and tell it the options.
@@ -66,7 +66,7 @@ class UciPlayer:
         """
         self.close()
         self._start, self._moves = "", []
-        program = self._program = Program(self._command)
+        program = self._program = ExternalProgram(self._command)
         protocol = self._notation.protocol
         known = self._ask(protocol, lambda line: line == f"{protocol}ok")
         names = {name.lower(): name for line in known if (name := _option_name(line))}
@@ -137,7 +137,7 @@ class UciPlayer:
             lines.append(program.next_line(question, deadline)[:_KEPT_CHARACTERS])
         return list(lines)
 
-    def _running(self) -> Program:
+    def _running(self) -> ExternalProgram:
         if self._program is None:
             raise PlayerError("has not been started")
         return self._program
@@ -172,7 +172,7 @@ class GnuShogiPlayer:
         self._command = list(command)
         self._depth = depth
         self._timeout = timeout
-        self._program: Program | None = None
+        self._program: ExternalProgram | None = None
 
     def reset(self) -> None:
         """Start the program anew.
@@ -182,7 +182,7 @@ class GnuShogiPlayer:
           PlayerError: it failed.
         """
         self.close()
-        self._program = Program(self._command)
+        self._program = ExternalProgram(self._command)
         self._program.send("force", "force")
         if self._depth is not None:
             self._program.send(f"depth\n{self._depth}", "depth")
@@ -234,7 +234,7 @@ class GnuShogiPlayer:
             if re.search(answer, line):
                 return line
 
-    def _running(self) -> Program:
+    def _running(self) -> ExternalProgram:
         if self._program is None:
             raise PlayerError("has not been started")
         return self._program

@@ -22,7 +22,7 @@ from azero.types import PyTree
 
 
 @dataclass(frozen=True)
-class Notation:
+class MoveNotation:
     """How one game is written. A board is the game's own host-side view of a state."""
 
     protocol: str
@@ -68,23 +68,23 @@ def _with_counts(fen: str) -> str:
 
 
 NOTATIONS = {
-    "chess": Notation(
+    "chess": MoveNotation(
         protocol="uci",
         keyword="fen",
         parse_state=lambda game, text: cast(Chess, game).from_fen(_with_counts(text)),
         parse_board=lambda text: chess_text.board_of_fen(_with_counts(text) if text else Chess.fen),
         board_of=chess_text.board_of_state,
-        names=lambda board: cast(chess_text.Board, board).uci,
+        names=lambda board: cast(chess_text.ChessBoard, board).uci,
         format_move=chess_text.format_uci,
         format_position=chess_text.format_fen,
     ),
-    "shogi": Notation(
+    "shogi": MoveNotation(
         protocol="usi",
         keyword="sfen",
         parse_state=lambda game, text: cast(Shogi, game).from_sfen(text),
         parse_board=lambda text: shogi_text.board_of_sfen(text or Shogi.sfen),
         board_of=shogi_text.board_of_state,
-        names=lambda board: cast(shogi_text.Board, board).usi,
+        names=lambda board: cast(shogi_text.ShogiBoard, board).usi,
         format_move=shogi_text.format_usi,
         format_position=shogi_text.format_sfen,
     ),

@@ -22,8 +22,7 @@ class PlayStyle:
     sequential halving."""
     temperature_moves: int = 0
     """Moves at the start of the game, of both sides, that are drawn in proportion to
-    visits ** (1 / temperature), by the Gumbel search to its improved policy ** (1 / temperature).
-    """
+    visits ** (1 / temperature), by Gumbel to its improved policy ** (1 / temperature)."""
     temperature: float = 1.0
     """See temperature_moves."""
     resign_threshold: float | None = None

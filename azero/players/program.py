@@ -57,7 +57,7 @@ def find_program(name: str) -> str:
     return path
 
 
-class Program:
+class ExternalProgram:
     """A program that is spoken to in lines over its standard input and output.
 
     A program that failed is killed, with its children, for what it would say next can no longer be

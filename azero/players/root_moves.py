@@ -1,5 +1,4 @@
-"""What a tree knows of its root's moves: values, lower bounds, principal variations, their
-order."""
+"""What a tree knows of its root's moves: values, bounds, principal variations, their order."""
 
 from __future__ import annotations
 
@@ -58,7 +57,10 @@ def is_most_visited_best(node: Node, rule: Rule) -> bool:
 
 
 def describe_moves(
-    node: Node, evaluation: Evaluation, rule: Rule, order: Sequence[int]
+    node: Node,
+    evaluation: Evaluation,
+    rule: Rule,
+    order: Sequence[int],
 ) -> tuple[MoveInfo, ...]:
     """Return what the tree knows of the tried moves in `order`.
 
@@ -75,7 +77,7 @@ def describe_moves(
     return tuple(infos)
 
 
-class Line(NamedTuple):
+class Variation(NamedTuple):
     """Moves in a row."""
 
     actions: tuple[int, ...]
@@ -83,7 +85,7 @@ class Line(NamedTuple):
     """Of each of them."""
 
 
-def principal_variation(node: Node, edge: int) -> Line:
+def principal_variation(node: Node, edge: int) -> Variation:
     """Return the line of most visited moves that begins with `edge`."""
     actions, visits = [int(node.evaluation.actions[edge])], [int(node.visits[edge])]
     child = node.children[edge]
@@ -92,4 +94,4 @@ def principal_variation(node: Node, edge: int) -> Line:
         actions.append(int(child.evaluation.actions[edge]))
         visits.append(int(child.visits[edge]))
         child = child.children[edge]
-    return Line(tuple(actions), tuple(visits))
+    return Variation(tuple(actions), tuple(visits))

@@ -35,13 +35,13 @@ def match_settings(config: Config) -> SearchConfig:
 def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
     """Return how positions are evaluated in matches."""
     if config.evaluation.average_symmetries:
-        return sparing_eyes(config, game, averaged_network_leaf(game, network.infer))
-    return sparing_eyes(
+        return with_eyes_last(config, game, averaged_network_leaf(game, network.infer))
+    return with_eyes_last(
         config, game, network_leaf(game, network.infer, config.search.random_symmetry)
     )
 
 
-def sparing_eyes(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
+def with_eyes_last(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
     """Return `leaf` with own eyes as its last resort where the settings want sensible moves, or the
     network (of 2016) has no pass but that where nothing else is left."""
     if not isinstance(game, Go) or not (

@@ -28,8 +28,8 @@ from azero.players.searches import (
     match_leaf,
     rule_name,
     search_settings,
-    sparing_eyes,
     tree_settings,
+    with_eyes_last,
 )
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
@@ -281,7 +281,7 @@ def load_thinker(
         style = dataclasses.replace(
             style, limits=dataclasses.replace(style.limits, visits=spec.visits)
         )
-    leaf = sparing_eyes(config, game, turned_network_leaf(game, network.infer))
+    leaf = with_eyes_last(config, game, turned_network_leaf(game, network.infer))
     evaluator = tree.make_evaluator(game, leaf, params, settings.seed)
     name = with_search(spec, config, ENGINE).name
     return TreePlayer(game, evaluator, settings=tree, style=style, name=name, seed=settings.seed)

@@ -1,5 +1,4 @@
-"""A player with one tree for its game, kept from move to move: for engines, analysis and
-reviews."""
+"""A player with one tree for its game, kept from move to move: for engines and reviews."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class TreePlayer:
-    """A Player and a Thinker around one tree. It is not safe to call it from two threads at
-    once."""
+    """A Player and a Thinker around one tree, for one thread at a time."""
 
     def __init__(
         self,
@@ -177,9 +175,8 @@ class TreePlayer:
         self._adopt(position.game)
         game, count = position.game, self.evaluator.num_symmetries
         if symmetry is not None and not count:
-            raise ValueError(
-                f"{self.name} draws its symmetries itself: {symmetry} cannot be asked for"
-            )
+            problem = f"draws its symmetries itself: {symmetry} cannot be asked for"
+            raise ValueError(f"{self.name} {problem}")
         if symmetry is not None and not 0 <= symmetry < count:
             raise ValueError(f"there is no symmetry {symmetry}; {game.name} has 0 to {count - 1}")
         if position.is_over:
@@ -205,13 +202,17 @@ class TreePlayer:
         self._actions = ()
 
     def _make_tree(
-        self, settings: TreeSettings, left: Callable[[int, int], np.ndarray] | None = None
+        self,
+        settings: TreeSettings,
+        left: Callable[[int, int], np.ndarray] | None = None,
     ) -> ParallelTree:
         leaves = self.evaluator.leaves(self._rules, settings.edge_width)
         return ParallelTree(self._rules, leaves, settings, left)
 
     def _place(
-        self, position: Position, restriction: Restriction | None
+        self,
+        position: Position,
+        restriction: Restriction | None,
     ) -> tuple[ParallelTree, Node, Node]:
         """Make `position` the root of a tree.
 
@@ -237,7 +238,10 @@ class TreePlayer:
         return self._tree, whole, self._restricted(whole, left, position)
 
     def _place_apart(
-        self, position: Position, left: np.ndarray, restriction: Restriction
+        self,
+        position: Position,
+        left: np.ndarray,
+        restriction: Restriction,
     ) -> tuple[ParallelTree, Node, Node]:
         """Do the same in a tree for this search alone, whose statistics are of another game.
 
@@ -334,7 +338,12 @@ class TreePlayer:
         return rest
 
     def _analyse(
-        self, tree: ParallelTree, whole: Node, root: Node, first_visits: int, began: float
+        self,
+        tree: ParallelTree,
+        whole: Node,
+        root: Node,
+        first_visits: int,
+        began: float,
     ) -> Analysis:
         """Return what the tree knows of `root`, of whose moves `whole` has all."""
         rule = self._settings.rule

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from azero.data.run_files import SampleGame
+from azero.data.run_files import StoredGame
 from azero.games.go.text import column_name, format_vertex
 
 DRAWN = ("go", "tictactoe")
@@ -21,7 +21,7 @@ MARGIN = 20
 """Units around the board, for the coordinates."""
 
 
-def positions(game: SampleGame) -> list[str]:
+def positions(game: StoredGame) -> list[str]:
     """Return the board after 0, 1, 2 ... moves: one letter per point row by row from the top left,
     X for the first mover, O for the second, a dot for empty."""
     rows, columns = game.board
@@ -65,18 +65,18 @@ def _neighbours(point: int, columns: int, points: int) -> list[int]:
     return [r * columns + c for r, c in near if 0 <= r < points // columns and 0 <= c < columns]
 
 
-def move_names(game: SampleGame) -> list[str]:
+def move_names(game: StoredGame) -> list[str]:
     """Return the moves as people write them: D4, pass."""
     return [format_vertex(action, game.board) for action in game.actions]
 
 
-def centre(game: SampleGame, point: int) -> tuple[int, int]:
+def centre(game: StoredGame, point: int) -> tuple[int, int]:
     """Return the SVG coordinates (x, y) of a point."""
     row, column = divmod(point, game.board[1])
     return MARGIN + CELL // 2 + column * CELL, MARGIN + CELL // 2 + row * CELL
 
 
-def draw_board(game: SampleGame, boards: Sequence[str] | None = None) -> str:
+def draw_board(game: StoredGame, boards: Sequence[str] | None = None) -> str:
     """Return the final position as an SVG: every stone with the number of its move, the last one
     marked.
 
@@ -115,7 +115,7 @@ def draw_position(
       first_colour: 0 if Black begins it, else 1.
       played: the move that was played, marked with a cross; None or a pass marks nothing.
     """
-    game = SampleGame("go", shape, (), (0.0, 0.0))
+    game = StoredGame("go", shape, (), (0.0, 0.0))
     rows, columns = shape
     stones = [
         _draw_stone(game, point, "X" if value > 0 else "O", None, False)
@@ -139,7 +139,7 @@ def draw_position(
     return _frame(game, "position with a better line", stones)
 
 
-def _frame(game: SampleGame, label: str, stones: Sequence[str]) -> str:
+def _frame(game: StoredGame, label: str, stones: Sequence[str]) -> str:
     """Return the board of a game with stones on it."""
     rows, columns = game.board
     width, height = 2 * MARGIN + columns * CELL, 2 * MARGIN + rows * CELL
@@ -154,7 +154,7 @@ def _frame(game: SampleGame, label: str, stones: Sequence[str]) -> str:
 
 
 def _draw_stone(
-    game: SampleGame, point: int, colour: str, number: int | None, is_last: bool
+    game: StoredGame, point: int, colour: str, number: int | None, is_last: bool
 ) -> str:
     x, y = centre(game, point)
     kind = ("black" if colour == "X" else "white") + (" last" if is_last else "")
@@ -162,7 +162,7 @@ def _draw_stone(
     return f'<g class="{kind}"><circle cx="{x}" cy="{y}" r="{CELL * 0.46:.1f}"/>{label}</g>'
 
 
-def _lines(game: SampleGame) -> str:
+def _lines(game: StoredGame) -> str:
     rows, columns = game.board
     (left, top), (right, bottom) = centre(game, 0), centre(game, rows * columns - 1)
     if game.game != "go":  # squares, not points
@@ -178,7 +178,7 @@ def _lines(game: SampleGame) -> str:
     return "".join(across + down)
 
 
-def _star_points(game: SampleGame) -> str:
+def _star_points(game: StoredGame) -> str:
     rows, columns = game.board
     if game.game != "go" or rows != columns or rows < 9 or rows % 2 == 0:
         return ""
@@ -191,7 +191,7 @@ def _star_points(game: SampleGame) -> str:
     return "".join(f'<circle class="star" cx="{x}" cy="{y}" r="2.5"/>' for x, y in centres)
 
 
-def _coordinates(game: SampleGame) -> str:
+def _coordinates(game: StoredGame) -> str:
     rows, columns = game.board
     texts = []
     for column in range(columns):

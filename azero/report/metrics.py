@@ -14,7 +14,7 @@ from tensorboardX.summary import scalar
 
 from azero.data.files import StorageError, describe_system_error
 from azero.data.rows import Row, RowFile
-from azero.data.run_files import EVENTS, METRICS, SampleGame, forget_after, write_samples
+from azero.data.run_files import EVENTS, METRICS, StoredGame, forget_after, write_samples
 from azero.mesh import is_lead
 
 TENSORBOARD = "tensorboard"
@@ -103,7 +103,7 @@ class MetricsWriter:
         """Write an event that is already a row with its kind and iteration."""
         self.event(**row)
 
-    def samples(self, iteration: int, games: Sequence[SampleGame]) -> None:
+    def samples(self, iteration: int, games: Sequence[StoredGame]) -> None:
         """Write the sample games of an iteration."""
         if self._files is not None:
             self._attempt(lambda: write_samples(self._workdir, iteration, games))

@@ -14,11 +14,11 @@ from markupsafe import Markup
 
 from azero.console.tables import Cell, format_cell, format_count, format_duration
 from azero.data.rows import Row, write_atomically
-from azero.data.run_files import RunData, SampleGame, load_run
+from azero.data.run_files import RunData, StoredGame, load_run
 from azero.match.arena import EVALUATION, rate_checkpoints
 from azero.match.score import Tally
 from azero.report.boards import CELL, DRAWN, MARGIN, draw_board, move_names, positions
-from azero.report.pieces import Notation, draw_pieces, first_mover_begins, follow, notation
+from azero.report.pieces import DiagramNotation, draw_pieces, first_mover_begins, follow, notation
 from azero.report.plots import Series, line_chart
 from azero.report.templates import load_template
 from azero.selfplay.resignation import NEVER
@@ -271,8 +271,8 @@ def _number(value: Any) -> float:
 
 
 def _chosen_samples(
-    samples: Sequence[tuple[int, list[SampleGame]]],
-) -> list[tuple[int, SampleGame]]:
+    samples: Sequence[tuple[int, list[StoredGame]]],
+) -> list[tuple[int, StoredGame]]:
     """Return the newest iteration's games, at most half of the page's, then first games of earlier
     iterations, newest first."""
     if not samples:
@@ -285,7 +285,7 @@ def _chosen_samples(
     return chosen + earlier[::step]
 
 
-def sample_view(index: int, iteration: int, game: SampleGame) -> dict[str, Any]:
+def sample_view(index: int, iteration: int, game: StoredGame) -> dict[str, Any]:
     """Return what the page shows of a game, and the steps for its script."""
     how = notation(game.game)
     first, second = ("Black", "White") if how is None else how.sides
@@ -341,7 +341,7 @@ class _Shown(NamedTuple):
     hands: list[str]
 
 
-def _shown(game: SampleGame, how: Notation | None) -> _Shown:
+def _shown(game: StoredGame, how: DiagramNotation | None) -> _Shown:
     if how is not None:
         drawn = follow(game)
         return _Shown(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from azero.data.run_files import SampleGame
+from azero.data.run_files import StoredGame
 from azero.games.animal_shogi import text as animal_text
 from azero.games.chess import text as chess_text
 from azero.games.chess.legal import NUM_TARGETS
@@ -24,7 +24,7 @@ MARGIN = 20
 """Units around the board, for the coordinates."""
 
 
-class Notation(NamedTuple):
+class DiagramNotation(NamedTuple):
     """How positions and moves of a game are read and shown."""
 
     start: str
@@ -59,7 +59,7 @@ class DrawnGame(NamedTuple):
     hands: list[str]
 
 
-def notation(name: str) -> Notation | None:
+def notation(name: str) -> DiagramNotation | None:
     """Return how a game's pieces are shown; None if it has none."""
     chess_pieces = dict(zip("KQRBNP", "♚♛♜♝♞♟", strict=True))
     colours = ("White", "Black")
@@ -71,7 +71,7 @@ def notation(name: str) -> Notation | None:
         return ""
 
     if name == "chess":
-        return Notation(
+        return DiagramNotation(
             chess_text.START,
             chess_text.board_of_fen,
             pieces_of,
@@ -85,7 +85,7 @@ def notation(name: str) -> Notation | None:
             False,
         )
     if name == "minichess":
-        return Notation(
+        return DiagramNotation(
             minichess_text.START,
             minichess_text.board_of_fen,
             pieces_of,
@@ -99,7 +99,7 @@ def notation(name: str) -> Notation | None:
             False,
         )
     if name == "shogi":
-        return Notation(
+        return DiagramNotation(
             shogi_sfen.START,
             shogi_text.board_of_sfen,
             _shogi_pieces,
@@ -111,7 +111,7 @@ def notation(name: str) -> Notation | None:
             "ihgfedcba",
         )
     if name == "animal_shogi":
-        return Notation(
+        return DiagramNotation(
             animal_text.START,
             animal_text.board_of_sfen,
             pieces_of,
@@ -169,7 +169,7 @@ def start_of(name: str, frame: Sequence[int]) -> str:
     return how.write(modules[name].board_of_state(state))
 
 
-def follow(game: SampleGame) -> DrawnGame:
+def follow(game: StoredGame) -> DrawnGame:
     """Return the positions of a game, from its start or from the game's own beginning."""
     how = notation(game.game)
     assert how is not None
@@ -183,7 +183,7 @@ def follow(game: SampleGame) -> DrawnGame:
     return DrawnGame(boards, names, hands)
 
 
-def _rows(how: Notation, board: Any) -> str:
+def _rows(how: DiagramNotation, board: Any) -> str:
     pieces, width = how.pieces(board), len(how.files)
     return "".join(
         "".join(pieces[width * rank : width * rank + width])
@@ -191,7 +191,7 @@ def _rows(how: Notation, board: Any) -> str:
     )
 
 
-def first_mover_begins(game: SampleGame) -> bool:
+def first_mover_begins(game: StoredGame) -> bool:
     """Return whether the game's first mover makes the first move; not so where the game begins with
     a position of the other side."""
     return not game.start or game.start.split()[1] == (
@@ -199,7 +199,7 @@ def first_mover_begins(game: SampleGame) -> bool:
     )
 
 
-def draw_pieces(game: SampleGame, boards: Sequence[str]) -> str:
+def draw_pieces(game: StoredGame, boards: Sequence[str]) -> str:
     """Return the last of the positions as an SVG, the squares that the last move changed marked.
 
     The group of class `stones` holds one text per piece, which the report's stepper draws anew for
@@ -236,7 +236,7 @@ def draw_pieces(game: SampleGame, boards: Sequence[str]) -> str:
     )
 
 
-def _draw_piece(how: Notation, place: int, letter: str, is_last: bool) -> str:
+def _draw_piece(how: DiagramNotation, place: int, letter: str, is_last: bool) -> str:
     row, column = divmod(place, len(how.files))
     x, y = MARGIN + CELL // 2 + column * CELL, MARGIN + CELL // 2 + row * CELL
     is_first = letter.isupper()

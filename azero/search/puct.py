@@ -1,5 +1,4 @@
-"""The PUCT formula, for a search of many games on the devices and for the tree of one game on the
-host.
+"""The PUCT formula, for many games at once on the devices and for one game on the host.
 
 `maths` is where log and sqrt come from: `jax.numpy` for arrays, `math` for numbers of the host.
 """

@@ -23,7 +23,7 @@ from azero.console.terminal import make_console
 from azero.data import run_files as files
 from azero.data.files import describe_system_error
 from azero.data.rows import Row
-from azero.distributed import EXIT_INTERRUPTED, Line, join_cluster
+from azero.distributed import EXIT_INTERRUPTED, ProcessLinks, join_cluster
 from azero.experiment import Experiment
 from azero.learn.learner import check_state
 from azero.report.metrics import MetricsWriter
@@ -95,7 +95,7 @@ def run_stage(
     workdir: Path,
     make_stage: MakeStage[S],
     console: Console,
-    line: Line | None = None,
+    line: ProcessLinks | None = None,
     from_checkpoint: int | None = None,
     command: str | None = None,
 ) -> int:

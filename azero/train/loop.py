@@ -107,7 +107,7 @@ class Challenge(NamedTuple):
 
 
 @dataclass
-class Tally:
+class SelfplayTally:
     """What the games that end in one iteration add up to."""
 
     games: int = 0
@@ -272,7 +272,7 @@ class Loop:
     def iterate(self, state: RunState) -> Iterator[Event]:
         """Run one iteration on `state`, in place. The state is whole, and may be saved, when
         `IterationDone` has come."""
-        tally = Tally()
+        tally = SelfplayTally()
         started = time.monotonic()
         yield from self._play(state, tally)
         played = time.monotonic()
@@ -281,7 +281,7 @@ class Loop:
         yield from self._evaluate(state)
         yield self.finish(state, tally, played - started, learned - played, wait)
 
-    def _play(self, state: RunState, tally: Tally) -> Iterator[Event]:
+    def _play(self, state: RunState, tally: SelfplayTally) -> Iterator[Event]:
         config = self.config.selfplay
         key = jax.random.fold_in(iteration_key(self.config, state.iteration), PLAY)
         params = self.programs.fold(state.player)
@@ -298,7 +298,9 @@ class Loop:
         state.games += tally.games
         state.positions += tally.positions
 
-    def take_in(self, state: RunState, tally: Tally, games: Games, positions: int) -> Played:
+    def take_in(
+        self, state: RunState, tally: SelfplayTally, games: Games, positions: int
+    ) -> Played:
         """Add finished games to the replay, the calibration and the tally; `positions` were played
         for them."""
         state.replay.add(games)
@@ -395,7 +397,7 @@ class Loop:
     def finish(
         self,
         state: RunState,
-        tally: Tally,
+        tally: SelfplayTally,
         selfplay_seconds: float,
         learner_seconds: float,
         wait: float,

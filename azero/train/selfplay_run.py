@@ -191,10 +191,10 @@ def _row(config: Config, event: IterationDone) -> Row:
     }
 
 
-def _sample(loop: Loop, iteration: int, game: SampleGame) -> files.SampleGame:
+def _sample(loop: Loop, iteration: int, game: SampleGame) -> files.StoredGame:
     """Return a game of self-play as people look at it."""
     settings, player = loop.config.game, f"iteration {iteration}"
-    return files.SampleGame(
+    return files.StoredGame(
         game=settings.name,
         board=loop.game.board_shape,
         actions=tuple(game.actions),

@@ -18,7 +18,7 @@ from pathlib import Path
 from azero import mesh as mesh_lib
 from azero.checkpoint import CheckpointError, store
 from azero.data.files import describe_system_error
-from azero.distributed import EXIT_INTERRUPTED, Line, end_process, say
+from azero.distributed import EXIT_INTERRUPTED, ProcessLinks, end_process, say
 from azero.memory import explain_exhaustion
 
 GRACE_SECONDS = 25.0
@@ -60,7 +60,7 @@ class StopRequest:
 
 
 @contextlib.contextmanager
-def stop_on_signals(workdir: Path, line: Line | None = None) -> Iterator[StopRequest]:
+def stop_on_signals(workdir: Path, line: ProcessLinks | None = None) -> Iterator[StopRequest]:
     """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration.
 
     One that does not end within `GRACE_SECONDS` is given up, by all processes, once a save that is

@@ -40,7 +40,9 @@ def stubbed(monkeypatch):
 
 def test_records_are_kept_and_what_is_done_is_not_measured_again(tmp_path, stubbed):
     file, said = tmp_path / "records.jsonl", io.StringIO()
-    arguments = everything.Arguments(quick=True, json=file, resume=True, only=("train", "games"))
+    arguments = everything.EverythingArguments(
+        quick=True, json=file, resume=True, only=("train", "games")
+    )
     first = everything.run(arguments, Console(file=said))
     assert everything.read_records(file) == first and stubbed == ["train", "games"]
     assert "games: failed: no beads" in said.getvalue()
@@ -79,9 +81,9 @@ def test_a_part_that_fails_in_its_process_is_named(monkeypatch):
 
 def test_mistakes():
     with pytest.raises(ValueError, match="unknown part 'chess'; the parts are: network, train"):
-        everything.run(everything.Arguments(only=("chess",)), Console(file=io.StringIO()))
+        everything.run(everything.EverythingArguments(only=("chess",)), Console(file=io.StringIO()))
     with pytest.raises(ValueError, match="--json FILE"):
-        everything.run(everything.Arguments(resume=True), Console(file=io.StringIO()))
+        everything.run(everything.EverythingArguments(resume=True), Console(file=io.StringIO()))
 
 
 def test_what_does_not_fit_a_cpu_is_skipped_and_a_missing_peer_is_said(capsys):

@@ -102,7 +102,7 @@ def test_operations_of_a_training_step_are_those_of_the_layers():
 
 def test_the_training_step_is_timed():
     alone, unpacked = train.run(
-        train.Arguments(size=3, blocks=1, filters=8, batch=16, steps=2, repeats=1)
+        train.TrainArguments(size=3, blocks=1, filters=8, batch=16, steps=2, repeats=1)
     )
     assert alone.batch == 16 and alone.positions_per_second == pytest.approx(
         16 / alone.step_seconds

@@ -11,7 +11,7 @@ import pytest
 
 from azero.cloud import commands, scripts
 from azero.cloud.requests import Hardware, Place, Storage
-from azero.cloud.watch import Do, Seen, decide
+from azero.cloud.watch import Do, SeenState, decide
 from azero.commands import main as cli
 
 WHERE = Place(zone="us-west4-a", project="my-project")
@@ -354,7 +354,7 @@ def test_mistakes_are_found_before_anything_costs_money(capsys, monkeypatch, gcl
 
 def test_what_a_look_leads_to():
     def after(*workers: str, launched: bool = True) -> Do:
-        return decide(Seen("ACTIVE", machine="READY", workers=workers), launched)
+        return decide(SeenState("ACTIVE", machine="READY", workers=workers), launched)
 
     assert after("ended 143", "ended 75") is Do.LAUNCH, (
         "SIGTERM ended one of them while Python was starting"
@@ -367,8 +367,8 @@ def test_what_a_look_leads_to():
         and after("ended 137") is Do.STOP
     )
     assert (
-        decide(Seen("ACTIVE", machine="CREATING"), False) is Do.WAIT
-        and decide(Seen("DELETING"), True) is Do.WAIT
+        decide(SeenState("ACTIVE", machine="CREATING"), False) is Do.WAIT
+        and decide(SeenState("DELETING"), True) is Do.WAIT
     )
 
 

@@ -31,7 +31,7 @@ def test_every_console_is_made_in_one_place() -> None:
         if isinstance(node, ast.Call)
         and getattr(node.func, "id", getattr(node.func, "attr", "")) == "Console"
     ]
-    assert [maker.rpartition(":")[0] for maker in makers] == ["console.py"], makers
+    assert [maker.rpartition(":")[0] for maker in makers] == ["console/terminal.py"], makers
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,7 +11,7 @@ from pathlib import Path
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import Filters, Fractions
 from azero.data.records.human import find_records, import_games
-from azero.data.records.recorded import Tally
+from azero.data.records.recorded import ImportTally
 
 EXPERT = Path(__file__).parent / "records" / "expert9.sgf"
 """24 games of KataGo, 9x9, Tromp-Taylor."""
@@ -22,9 +22,9 @@ HALVES = Fractions(validation=0.25, test=0.25)
 
 def import_to(
     directory: Path, *paths: Path, filters: Filters = FILTERS, fractions: Fractions = HALVES
-) -> tuple[Dataset, Tally]:
+) -> tuple[Dataset, ImportTally]:
     """Import all of `paths`."""
-    dataset, tally = Dataset.create(directory, filters, fractions), Tally()
+    dataset, tally = Dataset.create(directory, filters, fractions), ImportTally()
     for _ in import_games(find_records(paths, tally), dataset, tally):
         pass
     return dataset, tally

@@ -22,7 +22,7 @@ from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.human import find_records, import_games
 from azero.data.records.importing import run_import, show
-from azero.data.records.recorded import Tally
+from azero.data.records.recorded import ImportTally
 from azero.data.records.requests import ImportRequest, ShowRequest
 from azero.data.settings import ReplayConfig
 from azero.games.go.replaying import boards_of
@@ -116,7 +116,7 @@ def test_an_import_that_was_killed_ends_like_one_that_was_not(tmp_path, monkeypa
     calm, _ = import_to(tmp_path / "calm", EXPERT)
     killed = Dataset.create(tmp_path / "killed", FILTERS, HALVES)
     for count in (2, 1, 3):
-        steps = import_games([EXPERT], killed, Tally())
+        steps = import_games([EXPERT], killed, ImportTally())
         for _ in range(count):
             next(steps)
         steps.close()
@@ -391,7 +391,7 @@ def test_links_that_lead_nowhere_are_named(tmp_path):
     (tmp_path / "loop").symlink_to(tmp_path)
     os.mkfifo(tmp_path / "pipe.sgf")
     (tmp_path / "good.sgf").write_text(GAME)
-    tally = Tally()
+    tally = ImportTally()
     assert find_records([tmp_path], tally) == [tmp_path / "dead.sgf", tmp_path / "good.sgf"]
     _, tally = import_to(tmp_path / "set", tmp_path)
     assert tally.games.total() == 1 and "dead.sgf: not readable: cannot read" in tally.unreadable[0]
@@ -399,7 +399,7 @@ def test_links_that_lead_nowhere_are_named(tmp_path):
 
 def test_find_records_takes_directories_in_order(tmp_path):
     paths = write_mixed(tmp_path / "files")
-    tally = Tally()
+    tally = ImportTally()
     assert find_records([tmp_path / "files"], tally) == paths and not tally.unreadable
 
 

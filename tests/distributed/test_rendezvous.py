@@ -21,7 +21,7 @@ from host_processes import command, finish, free_port, launch
 from azero.distributed import cluster, rendezvous, token
 from azero.distributed import line as line_module
 from azero.distributed.cluster import in_cluster, join
-from azero.distributed.line import Line, receive, send
+from azero.distributed.line import ProcessLinks, receive, send
 from azero.train.settings import RunConfig
 
 
@@ -39,13 +39,15 @@ def together() -> Any:
 TOKEN = "the token of the run"
 
 
-def lead(port: int, count: int, seconds: float = 20.0, token: str = TOKEN) -> Callable[[], Line]:
+def lead(
+    port: int, count: int, seconds: float = 20.0, token: str = TOKEN
+) -> Callable[[], ProcessLinks]:
     return lambda: rendezvous.gather(rendezvous.listen("127.0.0.1", port), count, seconds, token)
 
 
 def other(
     port: int, process: int, count: int, seconds: float = 20.0, token: str = TOKEN
-) -> Callable[[], Line]:
+) -> Callable[[], ProcessLinks]:
     return lambda: rendezvous.meet([("127.0.0.1", port)], process, count, seconds, lambda: token)
 
 

@@ -5,7 +5,7 @@ from uniform_thinker import UniformThinker
 from azero.engines.go_game import GoGame
 from azero.engines.gtp.engine import LONGEST_LINE, GtpEngine
 from azero.engines.limits import Settings
-from azero.engines.lines import Line
+from azero.engines.lines import InputLine
 
 
 class InProcess:
@@ -27,5 +27,7 @@ class InProcess:
     def ask(self, line: bytes | str) -> str:
         raw = line.encode() if isinstance(line, str) else line
         self.said.clear()
-        self.engine.handle(Line(raw[:LONGEST_LINE].removesuffix(b"\r"), len(raw) > LONGEST_LINE))
+        self.engine.handle(
+            InputLine(raw[:LONGEST_LINE].removesuffix(b"\r"), len(raw) > LONGEST_LINE)
+        )
         return "".join(self.said)

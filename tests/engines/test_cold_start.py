@@ -19,9 +19,9 @@ from azero.engines.gtp.engine import GtpEngine, serve
 from azero.engines.kata.engine import AnalysisEngine
 from azero.engines.kata.engine import serve as serve_analysis
 from azero.engines.limits import Settings
-from azero.engines.lines import Line, LineReader, LineWriter
+from azero.engines.lines import InputLine, LineReader, LineWriter
 from azero.engines.session import Session
-from azero.engines.uci.engine import Engine
+from azero.engines.uci.engine import UciEngine
 from azero.engines.uci.uci import UCI
 from azero.engines.uci.usi import USI
 from azero.games.table import make
@@ -174,7 +174,7 @@ def test_uci_is_ready_at_once_and_moves_when_it_is_due(dialect, pattern: str, ga
     answer breaks it."""
     into, source = os.pipe()
     sink, began = io.BytesIO(), time.monotonic()
-    engine = Engine(dialect, never(gate), LineReader(io.FileIO(into, "rb")), LineWriter(sink))
+    engine = UciEngine(dialect, never(gate), LineReader(io.FileIO(into, "rb")), LineWriter(sink))
     for line in (
         dialect.name,
         "isready",
@@ -184,9 +184,9 @@ def test_uci_is_ready_at_once_and_moves_when_it_is_due(dialect, pattern: str, ga
         "go movetime 1",
         "position startpos",
     ):
-        engine.handle(Line(line.encode()))
+        engine.handle(InputLine(line.encode()))
     os.write(source, b"isready\nstop\n")
-    engine.handle(Line(b"go infinite"))
+    engine.handle(InputLine(b"go infinite"))
     os.close(source)
     assert time.monotonic() - began < 30.0
     said = sink.getvalue().decode().splitlines()
@@ -207,7 +207,7 @@ def test_uci_is_ready_at_once_and_moves_when_it_is_due(dialect, pattern: str, ga
 def test_uci_ends_with_what_keeps_it_from_starting() -> None:
     sink = io.BytesIO()
     with pytest.raises(ValueError, match="uci is for chess"):
-        Engine(
+        UciEngine(
             UCI,
             failing(ValueError("uci is for chess")),
             LineReader(io.BytesIO(b"uci\n")),

@@ -15,7 +15,7 @@ from azero.players import program
 from azero.players.external import GtpProgram
 from azero.players.external_moves import UciPlayer
 from azero.players.player import PlayerError
-from azero.players.program import Program
+from azero.players.program import ExternalProgram
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def test_an_engine_that_never_stops_talking() -> None:
 
 
 def test_a_program_that_is_stopped_and_does_not_read() -> None:
-    cat = Program(["cat"])
+    cat = ExternalProgram(["cat"])
     cat.send("hello", "hello")
     assert cat.next_line("hello", time.monotonic() + 5) == "hello"
     os.kill(cat._process.pid, signal.SIGSTOP)
@@ -77,7 +77,7 @@ def test_a_stopped_program_is_silent_and_killed() -> None:
 
 
 def test_a_program_that_reads_slowly_gets_its_whole_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = Program(["bash", "-c", "sleep 0.3; head -c 500001 | wc -c"])
+    slow = ExternalProgram(["bash", "-c", "sleep 0.3; head -c 500001 | wc -c"])
     slow.send("x" * 500_000, "a long line")
     assert slow.next_line("a long line", time.monotonic() + 5) == "500001"
     monkeypatch.setattr(program, "QUIT_SECONDS", 0.2)

@@ -14,7 +14,7 @@ import pytest
 from record_files import EXPERT
 from rich.console import Console
 
-from azero.data.records.recorded import Tally, pack_records
+from azero.data.records.recorded import ImportTally, pack_records
 from azero.evaluate.accuracy import (
     Outcomes,
     by_move,
@@ -98,7 +98,7 @@ def fixed_network(favourites: list[int], value: float) -> Any:
 
 def test_scores_are_those_of_the_records():
     records = list(read_games(EXPERT))[:6]
-    rows = pack_records(records, GAME, Tally())
+    rows = pack_records(records, GAME, ImportTally())
     favourites = [40, 30, 50, 32, 48, 81]
     score = make_scorer(GAME, fixed_network(favourites, 0.5))
     mesh = make_mesh(jax.devices()[:1])
@@ -123,7 +123,7 @@ def test_scores_are_those_of_the_records():
 
 
 def test_the_mean_over_symmetries_turns_the_moves_back():
-    rows = pack_records(list(read_games(EXPERT))[:1], GAME, Tally())
+    rows = pack_records(list(read_games(EXPERT))[:1], GAME, ImportTally())
     score = make_scorer(GAME, fixed_network([0], 0.0), symmetries=True)
     result = score_positions(score, {}, GAME, make_mesh(jax.devices()[:1]), rows, np.arange(16), 16)
     # Turned back, the favourite corner is each of the four corners twice; the record's first moves

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from azero.games.chess import pgn
 from azero.games.settings import GameConfig
-from azero.games.shogi import csa, records
+from azero.games.shogi import csa, record_files
 from azero.games.table import make
 from azero.match.directory import read_match_games
 from azero.match.external import Pairing
@@ -85,7 +85,7 @@ def test_programs_play_and_every_game_is_written(tmp_path: Path, game: str) -> N
             ("resign", "good", "0-1", "normal"),
         ]
     else:
-        read = [next(records.read_games(path)) for path in files]
+        read = [next(record_files.read_games(path)) for path in files]
         assert [(record.black, record.white, record.winner, record.ending) for record in read] == [
             ("good", "resign", "black", "%TORYO"),
             ("resign", "good", "white", "%TORYO"),

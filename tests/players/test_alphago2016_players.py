@@ -1,6 +1,5 @@
 """AlphaGo of 2016 by name: its networks from directories, in a match and behind GTP."""
 
-import dataclasses
 import io
 import subprocess
 import sys
@@ -24,10 +23,11 @@ from azero.players.thinking import Limits
 from azero.search.single.mixed import MixSettings
 from azero.search.single.selection import AlphaGo2016
 from azero.settings import Config
+from azero.train.alphago2016.config import SizesConfig
 
 SCRIPT = Path(__file__).parents[1] / "players" / "scripted_go.py"
 PLANES = {"policy2016": 4, "value2016": 4, "rollout2016": 6, "tree2016": 10}
-TINY = ResNetConfig(
+TINY = SizesConfig(
     blocks=1,
     filters=4,
     value_hidden=8,
@@ -41,7 +41,9 @@ TINY = ResNetConfig(
 def write_network(directory: Path, name: str, size: int = 5) -> None:
     config = Config(
         game=GoConfig(size=(size,), komi=0.5, planes=PLANES.get(name, 17)),
-        network=dataclasses.replace(TINY, name=name),
+        network=TINY.of(name)
+        if name in PLANES
+        else ResNetConfig(blocks=1, filters=4, value_hidden=8),
     )
     game = make("go", **config.game.options())
     variables = config.network.build(game).init(jax.random.key(0))

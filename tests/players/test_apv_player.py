@@ -10,7 +10,6 @@ from azero.games.go.rollouts.playouts import make_play_out
 from azero.games.go.rules import Go
 from azero.games.table import make
 from azero.networks.rollout import sum_weights
-from azero.networks.settings import NetworkConfig
 from azero.players.clock import Clock
 from azero.players.play_style import ALPHAGO2016
 from azero.players.player import RESIGN, Position
@@ -20,6 +19,7 @@ from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned
 from azero.search.single.mixed import MixedEvaluator, MixSettings, make_ask
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import AlphaGo2016
+from azero.train.alphago2016.config import SizesConfig
 
 GAME = make("tictactoe")
 
@@ -180,7 +180,7 @@ def test_memory_bounds_the_tree_and_warming_up_asks_everyone():
 def untrained(name, planes):
     """Return an untrained network of 2016 on 5x5, its game and its inference."""
     game = Go(size=5, komi=0.5, num_planes=planes)
-    config = NetworkConfig.kind(name)(
+    config = SizesConfig(
         blocks=1,
         filters=4,
         value_hidden=8,
@@ -188,7 +188,7 @@ def untrained(name, planes):
         train_dtype="float32",
         inference_dtype="float32",
         convolution="xla",
-    )
+    ).of(name)
     network = config.build(game)
     return game, network.infer, network.fold(network.init(jax.random.key(0)))
 

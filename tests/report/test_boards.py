@@ -6,12 +6,12 @@ import re
 import pytest
 from needs import require_module
 
-from azero.data.run_files import SampleGame
+from azero.data.run_files import StoredGame
 from azero.report.boards import draw_board, move_names, positions
 
 
-def _go(rows: int, columns: int, *actions: int) -> SampleGame:
-    return SampleGame("go", (rows, columns), actions, (1.0, -1.0))
+def _go(rows: int, columns: int, *actions: int) -> StoredGame:
+    return StoredGame("go", (rows, columns), actions, (1.0, -1.0))
 
 
 def test_a_corner_capture_and_a_pass() -> None:
@@ -49,14 +49,14 @@ def test_random_games_equal_sgfmill(size: int) -> None:
 
 
 def test_tictactoe_captures_nothing() -> None:
-    game = SampleGame("tictactoe", (3, 3), (0, 1, 4, 3, 8), (1.0, -1.0))
+    game = StoredGame("tictactoe", (3, 3), (0, 1, 4, 3, 8), (1.0, -1.0))
     assert positions(game)[-1] == "XO.OX...X"
     assert draw_board(game).count("<circle") == 5
 
 
 def test_moves_are_named_as_on_a_go_board() -> None:
     assert move_names(_go(9, 9, 0, 8, 72, 40, 81)) == ["A9", "J9", "A1", "E5", "pass"]
-    assert move_names(SampleGame("go", (2, 30), (29,), (0.0, 0.0))) == ["AE2"]
+    assert move_names(StoredGame("go", (2, 30), (29,), (0.0, 0.0))) == ["AE2"]
 
 
 def test_a_drawing_numbers_what_is_left_and_marks_the_last_stone() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from needs import not_here
 
-from azero.data.run_files import SampleGame, describe_machine, load_run, write_run, write_samples
+from azero.data.run_files import StoredGame, describe_machine, load_run, write_run, write_samples
 from azero.report.metrics import MetricsWriter
 from azero.settings import Config
 
@@ -51,7 +51,7 @@ def test_a_resumed_run_forgets_what_it_will_play_again(tmp_path: Path) -> None:
         for iteration in range(1, 8):
             writer.write({"iteration": iteration})
             writer.event("checkpoint", iteration)
-            write_samples(tmp_path, iteration, [SampleGame("go", (3, 3), (4,), (1.0, -1.0))])
+            write_samples(tmp_path, iteration, [StoredGame("go", (3, 3), (4,), (1.0, -1.0))])
     with (tmp_path / "metrics.jsonl").open("a") as torn:
         torn.write('{"iteration": 8, "lo')
     with MetricsWriter(tmp_path, resume_iteration=5) as writer:
@@ -127,7 +127,7 @@ def test_a_full_disk_ends_no_run_and_is_told_once(limited, tmp_path: Path) -> No
             for iteration in range(1, 201):
                 writer.write({"iteration": iteration, **numbers})
                 writer.event("checkpoint", iteration)
-                writer.samples(iteration, [SampleGame("go", (3, 3), (4,) * 500, (1.0, -1.0))])
+                writer.samples(iteration, [StoredGame("go", (3, 3), (4,) * 500, (1.0, -1.0))])
             (warning,) = writer.take_warnings()
             assert str(workdir) in warning and "The run goes on" in warning
             data = load_run(workdir)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from azero.data.run_files import SampleGame, load_run, write_config, write_run, write_samples
+from azero.data.run_files import StoredGame, load_run, write_config, write_run, write_samples
 from azero.match.arena import evaluation_row
 from azero.match.score import MatchResult, Tally
 from azero.report.metrics import MetricsWriter
@@ -90,10 +90,10 @@ def test_a_whole_run_is_on_the_page(tmp_path: Path) -> None:
         )
         writer.event("checkpoint", 4, path="checkpoints/4")
     games = [
-        SampleGame(
+        StoredGame(
             "go", (5, 5), (12, 7, 25, 25), (1.0, -1.0), "two passes", (0.1, -0.2, None, 0.3), 0.5
         ),
-        SampleGame("dice", (8, 8), (100, 200), (0.0, 0.0)),
+        StoredGame("dice", (8, 8), (100, 200), (0.0, 0.0)),
     ]
     write_samples(tmp_path, 4, games)
     assert load_run(tmp_path).samples == [(4, games)]
@@ -142,7 +142,7 @@ def test_texts_are_escaped(tmp_path: Path) -> None:
     write_samples(
         tmp_path,
         1,
-        [SampleGame("go", (3, 3), (4,), (1.0, -1.0), "</script><b>", (), None, ("<i>", "x"))],
+        [StoredGame("go", (3, 3), (4,), (1.0, -1.0), "</script><b>", (), None, ("<i>", "x"))],
     )
     page, _ = _check(write_report(tmp_path))
     assert "<script>alert" not in page and "<b>," not in page and "<i>" not in page
@@ -150,7 +150,7 @@ def test_texts_are_escaped(tmp_path: Path) -> None:
 
 def test_the_newest_samples_and_some_of_the_earlier_ones_are_shown(tmp_path: Path) -> None:
     for iteration in range(1, 101):
-        write_samples(tmp_path, iteration, [SampleGame("go", (2, 2), (0, 3), (1.0, -1.0))] * 8)
+        write_samples(tmp_path, iteration, [StoredGame("go", (2, 2), (0, 3), (1.0, -1.0))] * 8)
     page, checker = _check(write_report(tmp_path))
     shown = [int(number) for number in re.findall(r"<h3>Iteration (\d+)", page)]
     assert shown[:7] == [100] * 6 + [99] and 9 <= len(shown) <= 12 and shown[-1] < 30

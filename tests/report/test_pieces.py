@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from azero.data.run_files import SampleGame
+from azero.data.run_files import StoredGame
 from azero.games.animal_shogi import text as animal_text
 from azero.games.chess import text as chess_text
 from azero.games.shogi import text as shogi_text
@@ -23,7 +23,7 @@ def actions_of(board, parse, names: str) -> tuple[int, ...]:
 
 def test_chess_from_a_given_position_with_black_to_move() -> None:
     fen = "8/8/8/8/k7/2K5/8/1R6 b - - 12 40"
-    game = SampleGame(
+    game = StoredGame(
         "chess",
         (8, 8),
         actions_of(chess_text.board_of_fen(fen), chess_text.parse_uci, "a4a3 b1a1"),
@@ -45,7 +45,7 @@ def test_shogi_has_pieces_in_hand_and_turned_ones() -> None:
     board = shogi_text.board_of_sfen(
         "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
     )
-    game = SampleGame(
+    game = StoredGame(
         "shogi", (9, 9), actions_of(board, shogi_text.parse_usi, "7g7f 3c3d 8h2b+"), (0.0, 0.0)
     )
     drawn = follow(game)
@@ -61,7 +61,7 @@ def test_shogi_has_pieces_in_hand_and_turned_ones() -> None:
 def test_animal_shogi() -> None:
     board = animal_text.board_of_sfen(animal_text.START)
     drawn = follow(
-        SampleGame(
+        StoredGame(
             "animal_shogi", (4, 3), actions_of(board, animal_text.parse_move, "b2b3"), (0.0, 0.0)
         )
     )

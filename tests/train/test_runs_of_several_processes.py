@@ -15,7 +15,7 @@ from azero.checkpoint import list_checkpoints, orbax_io, store
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import Filters, Fractions
 from azero.data.records.human import find_records, import_games
-from azero.data.records.recorded import Tally
+from azero.data.records.recorded import ImportTally
 from azero.data.rows import read_rows
 from azero.distributed import EXIT_INTERRUPTED
 
@@ -44,7 +44,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
             Filters(size=(9,), suicide=True),
             Fractions(validation=0.25, test=0.25),
         ),
-        Tally(),
+        ImportTally(),
     )
     assert all(True for _ in import_games(find_records([EXPERT], tally), data, tally))
     return data.directory

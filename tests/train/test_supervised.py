@@ -25,6 +25,7 @@ from azero.commands.accuracy import evaluate_accuracy
 from azero.config import load_overlay
 from azero.data.records.requests import AccuracyRequest
 from azero.experiment import load
+from azero.networks.settings import Rollout2016Config
 from azero.settings import Config
 from azero.train import supervised_run as supervised
 from azero.train.main import main
@@ -107,7 +108,7 @@ def test_the_networks_of_2016_learn_in_two_iterations(part, least, data, tmp_pat
 
 def test_a_network_of_patterns_turns_symmetries_off_and_refuses_them(data, tmp_path):
     """Even where the settings ask for them."""
-    network = dataclasses.replace(tiny(1).network, name="rollout2016", pattern_bits=8)
+    network = Rollout2016Config(pattern_bits=8)
     asked = dataclasses.replace(
         tiny(1), game=dataclasses.replace(tiny(1).game, planes=6), network=network
     )

@@ -26,7 +26,7 @@ from azero.data.manifest import ShardRecord
 from azero.data.records.dataset import Dataset, open_manifest
 from azero.data.records.filters import SPLITS, Filters, Fractions
 from azero.data.records.identity import game_key
-from azero.data.records.recorded import GROUP, SLOTS, Replayed, Tally, as_games, replay_group
+from azero.data.records.recorded import GROUP, SLOTS, ImportTally, Replayed, as_games, replay_group
 from azero.data.shard import pack_games, pack_positions, parse_shard_path, shard_path, write_shard
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord, read_games
@@ -41,7 +41,7 @@ _POOL = 1024
 padding."""
 
 
-def find_records(paths: Iterable[Path], tally: Tally) -> list[Path]:
+def find_records(paths: Iterable[Path], tally: ImportTally) -> list[Path]:
     """Return the record files among `paths` and in the directories among them, in order; a line of
     `tally` for each that has none."""
     found: list[Path] = []
@@ -69,7 +69,9 @@ def find_records(paths: Iterable[Path], tally: Tally) -> list[Path]:
     return found
 
 
-def import_games(paths: Sequence[Path], dataset: Dataset, tally: Tally) -> Iterator[Tally]:
+def import_games(
+    paths: Sequence[Path], dataset: Dataset, tally: ImportTally
+) -> Iterator[ImportTally]:
     """Add the games of `paths` (files; see `find_records`) to `dataset`; yields `tally`, brought up
     to date, after every pool of games.
 
@@ -101,7 +103,7 @@ _Keyed = tuple[bytes, GameRecord]
 
 
 def _wanted_records(
-    paths: Sequence[Path], filters: Filters, known: set[bytes], tally: Tally
+    paths: Sequence[Path], filters: Filters, known: set[bytes], tally: ImportTally
 ) -> Iterator[_Keyed]:
     """Yield the games that pass the filters and are new, each with its key."""
     seen: set[bytes] = set()
@@ -123,7 +125,7 @@ def _wanted_records(
         tally.files += 1
 
 
-def _read(path: Path, tally: Tally) -> Iterator[GameRecord]:
+def _read(path: Path, tally: ImportTally) -> Iterator[GameRecord]:
     """Yield the games of a file; what cannot be read is counted and named."""
     skipped: list[str] = []
     try:
@@ -135,7 +137,7 @@ def _read(path: Path, tally: Tally) -> Iterator[GameRecord]:
     _leave_out_unreadable(skipped, tally)
 
 
-def _leave_out_unreadable(skipped: list[str], tally: Tally) -> None:
+def _leave_out_unreadable(skipped: list[str], tally: ImportTally) -> None:
     for line in skipped:
         name, _, reason = line.partition(": ")
         tally.leave_out(name, "not readable", reason)
@@ -173,7 +175,7 @@ class _Pool:
 
 
 def _write_pool(
-    pool: _Pool, fractions: Fractions, writers: dict[str, _Writer], tally: Tally
+    pool: _Pool, fractions: Fractions, writers: dict[str, _Writer], tally: ImportTally
 ) -> None:
     """Write the games of a pool that are as the rules want them, each to its split."""
     chosen: dict[str, list[tuple[bytes, GameRecord, HostArray]]] = {split: [] for split in SPLITS}
@@ -191,7 +193,7 @@ def _write_pool(
 class _Writer:
     """Writes the shards of one split."""
 
-    def __init__(self, directory: Path, split: str, tally: Tally) -> None:
+    def __init__(self, directory: Path, split: str, tally: ImportTally) -> None:
         """Open a split; a shard that a killed process did not get into the manifest is removed."""
         directory.mkdir(parents=True, exist_ok=True)
         self.keys: set[bytes] = set()
@@ -208,7 +210,7 @@ class _Writer:
         self._num_games = sum(record.games for record in self._manifest.records.values())
         self._split = split
 
-    def _take_in(self, record: ShardRecord, tally: Tally) -> None:
+    def _take_in(self, record: ShardRecord, tally: ImportTally) -> None:
         """Note which games a shard has; one that does not say so any more is set aside, and its
         games are new again.
 

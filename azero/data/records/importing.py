@@ -15,7 +15,7 @@ from azero.data.holding import hold
 from azero.data.records.dataset import Dataset
 from azero.data.records.filters import SPLITS
 from azero.data.records.human import LEFT_OUT, find_records, import_games
-from azero.data.records.recorded import SLOTS, Tally
+from azero.data.records.recorded import SLOTS, ImportTally
 from azero.data.records.requests import ImportRequest, ShowRequest
 from azero.data.shard import is_target, read_shard, shard_path
 from azero.games.go.replaying import boards_of
@@ -27,7 +27,7 @@ SHOWN_PROBLEMS = 20
 all."""
 
 
-def run_import(request: ImportRequest, console: Console | None = None) -> Tally:
+def run_import(request: ImportRequest, console: Console | None = None) -> ImportTally:
     """Import games, showing progress, and say what came of it.
 
     Raises:
@@ -37,7 +37,7 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Tally:
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
     console = console or make_console()
-    tally = Tally()
+    tally = ImportTally()
     paths = find_records(request.paths, tally)
     if not paths:
         raise ValueError("; ".join(tally.unreadable) or "no files of recorded games were named")
@@ -142,7 +142,7 @@ def draw_position(dataset: Dataset, split: str, random: np.random.Generator) -> 
     return f"{heading}\n{format_diagram(board, last if last < game.num_points else None)}"
 
 
-def _print_outcome(dataset: Dataset, tally: Tally, seconds: float, console: Console) -> None:
+def _print_outcome(dataset: Dataset, tally: ImportTally, seconds: float, console: Console) -> None:
     for line in tally.unreadable[:SHOWN_PROBLEMS]:
         console.print(line, style="yellow", markup=False, soft_wrap=True)
     if len(tally.unreadable) > SHOWN_PROBLEMS:

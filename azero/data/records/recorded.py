@@ -27,7 +27,7 @@ _CHUNK = 64
 
 
 @dataclass
-class Tally:
+class ImportTally:
     """What an import has done so far."""
 
     files: int = 0
@@ -101,7 +101,7 @@ def replay_group(game: Go, records: Sequence[GameRecord]) -> list[Replayed]:
     ]
 
 
-def pack_records(records: Sequence[GameRecord], game: Go, tally: Tally) -> HostArray:
+def pack_records(records: Sequence[GameRecord], game: Go, tally: ImportTally) -> HostArray:
     """Return the packed positions of games, in order; games that are against the rules are left out
     and counted."""
     replayed = [

@@ -39,7 +39,7 @@ show; a controller that asks for it gets everything else."""
 
 
 @dataclass
-class Options:
+class AnalyzeOptions:
     """What an analysis command was asked for."""
 
     colour: int
@@ -54,7 +54,7 @@ class Options:
     """Of allow and avoid."""
 
 
-def parse_options(call: Call) -> Options:
+def parse_options(call: Call) -> AnalyzeOptions:
     """Return what the words of a command ask for: [colour] [interval] and pairs of a key and its
     value.
 
@@ -65,7 +65,7 @@ def parse_options(call: Call) -> Options:
     colour = call.game.position.to_play
     if words and words[0].lower() in ("b", "w", "black", "white"):
         colour = parse_colour(words.pop(0))
-    options = Options(colour)
+    options = AnalyzeOptions(colour)
     if words and words[0].lstrip("-").isdigit():
         options.seconds = _centiseconds(words.pop(0))
     restrictions = []
@@ -81,7 +81,7 @@ def parse_options(call: Call) -> Options:
     return options
 
 
-def _option(options: Options, key: str, value: str) -> None:
+def _option(options: AnalyzeOptions, key: str, value: str) -> None:
     if key == "interval":
         options.seconds = _centiseconds(value)
     elif key == "minmoves":
@@ -133,10 +133,10 @@ def _restriction(
     return restriction if entries else None
 
 
-Format = Callable[[Call, "Position", Analysis, Options], str]
+Format = Callable[[Call, "Position", Analysis, AnalyzeOptions], str]
 
 
-def format_lz(call: Call, position: Position, analysis: Analysis, options: Options) -> str:
+def format_lz(call: Call, position: Position, analysis: Analysis, options: AnalyzeOptions) -> str:
     """Return Leela Zero's line: whole numbers, 10000 for one."""
     parts = []
     for order, info in enumerate(_reported(position, analysis, options)):
@@ -152,7 +152,7 @@ def format_lz(call: Call, position: Position, analysis: Analysis, options: Optio
     return " ".join(parts)
 
 
-def format_kata(call: Call, position: Position, analysis: Analysis, options: Options) -> str:
+def format_kata(call: Call, position: Position, analysis: Analysis, options: AnalyzeOptions) -> str:
     """Return KataGo's line: fractions, and where asked for the visits along the lines and the
     root's own figures."""
     parts = []
@@ -178,7 +178,7 @@ def format_kata(call: Call, position: Position, analysis: Analysis, options: Opt
     return " ".join(parts)
 
 
-def _reported(position: Position, analysis: Analysis, options: Options) -> list[MoveInfo]:
+def _reported(position: Position, analysis: Analysis, options: AnalyzeOptions) -> list[MoveInfo]:
     moves = list(analysis.moves)
     if len(moves) < options.fewest:
         left = (
@@ -207,7 +207,9 @@ class _Reporting(TypedDict):
     progress_seconds: float
 
 
-def _reporting(call: Call, position: Position, options: Options, format_line: Format) -> _Reporting:
+def _reporting(
+    call: Call, position: Position, options: AnalyzeOptions, format_line: Format
+) -> _Reporting:
     """Begin the reply of an analysis command, whose lines the search will send."""
     if options.restriction is not None and not options.restriction.first_moves(position).any():
         raise CommandError("no move is left to analyse")

@@ -17,7 +17,7 @@ from azero.engines.gtp import play as gtp_play
 from azero.engines.gtp import rules as gtp_rules
 from azero.engines.gtp.command import Call, Command, CommandError, Reply
 from azero.engines.limits import Settings
-from azero.engines.lines import Line, LineReader, LineWriter, say
+from azero.engines.lines import InputLine, LineReader, LineWriter, say
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
@@ -75,7 +75,7 @@ class GtpEngine:
         """Whether the game is still in the making."""
         return isinstance(self._game, Background) and not self._game.is_there()
 
-    def handle(self, line: Line) -> None:
+    def handle(self, line: InputLine) -> None:
         """Answer one line of input; an empty line or a comment has no answer."""
         text = _CONTROL.sub("", line.text.decode("utf-8", errors="replace")).replace("\t", " ")
         number, words = _parse(text)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from azero import __version__
 from azero.engines.background import WAIT_SECONDS, Background, StartError, raising_causes
-from azero.engines.lines import Line, LineReader, LineWriter, say
+from azero.engines.lines import InputLine, LineReader, LineWriter, say
 from azero.engines.moves import best_unsearched
 from azero.engines.uci.info import format_info, win_draw_loss
-from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, Option, Options
+from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, Option, UciOptions
 from azero.engines.uci.search import SearchControl
 from azero.players.thinking import Analysis, Limits, Restriction
 from azero.players.uci_go import START, GoRequest, parse_go
@@ -57,7 +57,7 @@ class Dialect:
     """Commands that end a game: they stop a search and are otherwise passed over."""
 
 
-class Engine:
+class UciEngine:
     """An engine for one game in one dialect. Whatever a line holds, the answer is the protocol's,
     an `info string` or silence, never a failure."""
 
@@ -78,7 +78,7 @@ class Engine:
         self.failure: BaseException | None = None
         """Why the network cannot be loaded, once a search has met that."""
         self.name = name
-        self.options = Options(dialect.options)
+        self.options = UciOptions(dialect.options)
         self._visits = visits
         self._lines = lines
         self._write = write
@@ -141,7 +141,7 @@ class Engine:
                 if self.failure is not None:
                     raise self.failure
 
-    def handle(self, line: Line) -> None:
+    def handle(self, line: InputLine) -> None:
         """Carry out one line."""
         if line.is_too_long:
             self._tell(f"line too long: more than {LONGEST_LINE} bytes")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from azero.players.thinking import Analysis, MoveInfo
 
 if TYPE_CHECKING:
-    from azero.players.notation import Notation
+    from azero.players.notation import MoveNotation
     from azero.players.player import Position
 
 PV_MOVES = 20
@@ -46,7 +46,7 @@ def win_draw_loss(value: float) -> tuple[int, int, int]:
 
 
 def format_info(
-    notation: Notation, position: Position, analysis: Analysis, order: int, score: str
+    notation: MoveNotation, position: Position, analysis: Analysis, order: int, score: str
 ) -> str:
     """Return the line about the move in place `order` (from 1) of an analysis; `score` is its score
     in the protocol's words.

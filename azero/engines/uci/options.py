@@ -69,7 +69,7 @@ def overhead_option(name: str) -> Option:
     return Option(name, 100, (0, 10_000))
 
 
-class Options:
+class UciOptions:
     """The options of one engine and their values."""
 
     def __init__(self, options: Sequence[Option]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from azero.engines.lines import Line, LineReader
+from azero.engines.lines import InputLine, LineReader
 
 
 class SearchControl:
@@ -15,7 +15,7 @@ class SearchControl:
     def __init__(
         self,
         lines: LineReader,
-        handle: Callable[[Line], None],
+        handle: Callable[[InputLine], None],
         *,
         is_endless: bool,
         ponders: bool,

@@ -18,7 +18,7 @@ from azero.games.animal_shogi.position import (
     HAND_KINDS,
     HEN,
     LION,
-    Position,
+    AnimalShogiPosition,
     hand_count,
 )
 from azero.games.animal_shogi.squares import BOARD, has_several, step
@@ -29,7 +29,7 @@ NUM_TARGETS = 9
 """Sets of squares: reached in the compass directions, open to drops."""
 
 
-class Legal(NamedTuple):
+class AnimalShogiLegal(NamedTuple):
     """What the rules say about a position."""
 
     targets: list[Array]
@@ -40,7 +40,7 @@ class Legal(NamedTuple):
     """bool"""
 
 
-def legal(position: Position) -> Legal:
+def legal(position: AnimalShogiPosition) -> AnimalShogiLegal:
     """Return the legal moves of a position."""
     own, other = position.own, position.other
     lion = position.kind(LION)
@@ -60,7 +60,7 @@ def legal(position: Position) -> Legal:
         targets.append((pieces | (step(lion & own, direction) & ~attacked)) & ~own)
     targets.append(~(own | other) & BOARD & ~spread(in_check))
     drops = drops_by_kind(position.own_hand, targets[8])
-    return Legal(targets, in_check, union([*targets[:8], *drops]) != 0)
+    return AnimalShogiLegal(targets, in_check, union([*targets[:8], *drops]) != 0)
 
 
 def drops_by_kind(hand: Array, open_squares: Array) -> list[Array]:
@@ -69,7 +69,7 @@ def drops_by_kind(hand: Array, open_squares: Array) -> list[Array]:
     return [open_squares & spread(hand_count(hand, code) != 0) for code in HAND_KINDS]
 
 
-def _by_direction(position: Position, opposite: bool = False) -> list[Array]:
+def _by_direction(position: AnimalShogiPosition, opposite: bool = False) -> list[Array]:
     """Return the pieces that can step in each compass direction, if they are the mover's, or with
     `opposite` if they are the other side's."""
     elephants, lions = position.kind(ELEPHANT), position.kind(LION)
@@ -80,7 +80,7 @@ def _by_direction(position: Position, opposite: bool = False) -> list[Array]:
     return pieces[4:] + pieces[:4] if opposite else pieces
 
 
-def wins_by_trying(position: Position) -> Array:
+def wins_by_trying(position: AnimalShogiPosition) -> Array:
     """Return bool: the lion of the side that is not to move stands on its far rank, the mover's
     first one. It came there safely, or it could not have come."""
     return (position.kind(LION) & position.other & np.uint32(0o7)) != 0

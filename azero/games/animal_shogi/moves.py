@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games.animal_shogi.legal import drops_by_kind
-from azero.games.animal_shogi.position import Move, Position
+from azero.games.animal_shogi.position import AnimalShogiMove, AnimalShogiPosition
 from azero.games.animal_shogi.squares import NUM_SQUARES, step
 from azero.games.compass import COMPASS, spread
 from azero.types import Array
@@ -27,7 +27,7 @@ at most 8 + w + k (10 - b) moves, w those of the b pieces (a hen has 6, an eleph
 4); that is largest for k = 3 and one of each on the board."""
 
 
-def decode(action: Array) -> Move:
+def decode(action: Array) -> AnimalShogiMove:
     """Return the move of actions uint32. The end of a move that would leave the board is no
     square."""
     square, plane = action // np.uint32(NUM_PLANES), action % np.uint32(NUM_PLANES)
@@ -36,10 +36,10 @@ def decode(action: Array) -> Move:
     end = start & is_drop
     for index, direction in enumerate(COMPASS):
         end = end | (step(start, direction) & spread(plane == index))
-    return Move(start, end, (plane - np.uint32(DROP_PLANES - 1)) & is_drop)
+    return AnimalShogiMove(start, end, (plane - np.uint32(DROP_PLANES - 1)) & is_drop)
 
 
-def start_squares(position: Position, targets: Sequence[Array]) -> list[Array]:
+def start_squares(position: AnimalShogiPosition, targets: Sequence[Array]) -> list[Array]:
     """Return for each of the 11 planes the squares from which a legal move of that plane starts
     (`targets` of `legal.legal`)."""
     steps = [

@@ -31,7 +31,7 @@ OCCURRENCES_BIT, PLIES_BIT = 12, 14
 _HAND = np.uint32(0o77)
 
 
-class Position(NamedTuple):
+class AnimalShogiPosition(NamedTuple):
     """A position from the mover's side of the board; uint32 words."""
 
     own: Array
@@ -50,7 +50,7 @@ class Position(NamedTuple):
         return ones & twos & fours
 
 
-class Move(NamedTuple):
+class AnimalShogiMove(NamedTuple):
     """A move from the mover's side: uint32 arrays."""
 
     start: Array
@@ -78,7 +78,7 @@ def is_second(word: Array) -> Array:
     return spread((plies(word) & np.uint32(1)) != 0)
 
 
-def unpack(frame: Sequence[Array], second: Array) -> Position:
+def unpack(frame: Sequence[Array], second: Array) -> AnimalShogiPosition:
     """Return the position of a frame (three arrays) as the second player sees it where `second` is
     all ones, as the first does where it is zero."""
     sets = [
@@ -90,7 +90,7 @@ def unpack(frame: Sequence[Array], second: Array) -> Position:
     first, ones, twos, fours = ((turn(squares) & second) | (squares & ~second) for squares in sets)
     others = (ones | twos | fours) & ~first
     hands = frame[2] & _HAND, (frame[2] >> 6) & _HAND
-    return Position(
+    return AnimalShogiPosition(
         own=(others & second) | (first & ~second),
         other=(first & second) | (others & ~second),
         kinds=(ones, twos, fours),
@@ -99,7 +99,7 @@ def unpack(frame: Sequence[Array], second: Array) -> Position:
     )
 
 
-def pack(position: Position, moves_played: Array) -> list[Array]:
+def pack(position: AnimalShogiPosition, moves_played: Array) -> list[Array]:
     """Return the frame of a position seen by its mover, with no occurrences filled in."""
     second = spread((moves_played & np.uint32(1)) != 0)
     sets = ((position.other & second) | (position.own & ~second), *position.kinds)
@@ -119,7 +119,7 @@ def hand_count(hand: Array, code: int) -> Array:
     return (hand >> (2 * (code - 1))) & np.uint32(3)
 
 
-def play(position: Position, move: Move) -> Position:
+def play(position: AnimalShogiPosition, move: AnimalShogiMove) -> AnimalShogiPosition:
     """Return the position after a legal move, from the other side. A chick that walks to the far
     rank becomes a hen; a taken hen comes to the hand as a chick."""
     is_drop = spread(move.dropped != 0)
@@ -136,7 +136,7 @@ def play(position: Position, move: Move) -> Position:
         (plane & ~changed) | (move.end & spread(((code >> bit) & np.uint32(1)) != 0))
         for bit, plane in enumerate(position.kinds)
     ]
-    return Position(
+    return AnimalShogiPosition(
         own=turn(position.other & ~move.end),
         other=turn((position.own & ~move.start) | move.end),
         kinds=(turn(kinds[0]), turn(kinds[1]), turn(kinds[2])),

@@ -201,13 +201,13 @@ class AnimalShogi(IdentityOnly):
         return text.format_diagram(text.board_of_state(state))
 
 
-def _seen(state: AnimalShogiState) -> position.Position:
+def _seen(state: AnimalShogiState) -> position.AnimalShogiPosition:
     """Return the newest position as its mover sees it."""
     frame = [state.frames[0, index] for index in range(position.FRAME_WORDS)]
     return position.unpack(frame, position.is_second(frame[2]))
 
 
-def _verdict(known: legal.Legal, seen: position.Position) -> Array:
+def _verdict(known: legal.AnimalShogiLegal, seen: position.AnimalShogiPosition) -> Array:
     """Return int32: the ending in ENDINGS that a position alone makes, or 0; the side to move has
     then lost."""
     stuck, check, tried = (

@@ -17,7 +17,7 @@ import numpy as np
 
 from azero.games.animal_shogi import legal, moves
 from azero.games.animal_shogi import position as positions
-from azero.games.animal_shogi.position import Position
+from azero.games.animal_shogi.position import AnimalShogiPosition
 from azero.games.animal_shogi.squares import FILES, NUM_SQUARES, RANKS, turn
 from azero.games.compass import COMPASS
 from azero.games.diagrams import diagram_rows, format_held, format_ranks
@@ -31,15 +31,15 @@ MAX_MOVE_NUMBER = 100_000
 """Largest move number that a game may begin with."""
 
 
-class Parsed(NamedTuple):
+class ParsedAnimalSfen(NamedTuple):
     """What an SFEN says; numpy words uint32[1]."""
 
-    position: Position
+    position: AnimalShogiPosition
     """from the mover's side"""
     plies: Array
 
 
-def parse_sfen(sfen: str) -> Parsed:
+def parse_sfen(sfen: str) -> ParsedAnimalSfen:
     """Read an SFEN of four ranks: pieces, side to move (b moves first), pieces in hand, move
     number, which may be missing.
 
@@ -53,7 +53,7 @@ def parse_sfen(sfen: str) -> Parsed:
         raise ValueError(f"{sfen!r} is not a position of animal shogi in SFEN: {error}") from None
 
 
-def _parse(sfen: str) -> Parsed:
+def _parse(sfen: str) -> ParsedAnimalSfen:
     fields = sfen.split()
     if not 3 <= len(fields) <= 4:
         raise ValueError(f"it has {len(fields)} fields; 4 are needed (pieces, side, hands, move)")
@@ -81,12 +81,12 @@ def _parse(sfen: str) -> Parsed:
         )
         for bit in range(3)
     ]
-    seen = Position(
+    seen = AnimalShogiPosition(
         first, second, (kinds[0], kinds[1], kinds[2]), _word(own_hand), _word(other_hand)
     )
     seen = _turned(seen) if side == "w" else seen
     _check_lions(seen)
-    return Parsed(seen, _word(int(number) - 1))
+    return ParsedAnimalSfen(seen, _word(int(number) - 1))
 
 
 def _parse_pieces(board: str) -> list[str]:
@@ -145,15 +145,15 @@ def _check_set(pieces: list[str], hands: str) -> None:
             )
 
 
-def _turned(seen: Position) -> Position:
+def _turned(seen: AnimalShogiPosition) -> AnimalShogiPosition:
     """Return the position as the other side sees it."""
     ones, twos, fours = map(turn, seen.kinds)
-    return Position(
+    return AnimalShogiPosition(
         turn(seen.other), turn(seen.own), (ones, twos, fours), seen.other_hand, seen.own_hand
     )
 
 
-def _check_lions(seen: Position) -> None:
+def _check_lions(seen: AnimalShogiPosition) -> None:
     """Refuse a position in which the side that has moved gave its lion away, or the side to move
     has already come to the far rank."""
     waiting = _turned(seen)
@@ -170,11 +170,11 @@ def _word(value: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Board:
+class AnimalShogiBoard:
     """One position, for people: made from a state (`board_of_state`) or an SFEN (`board_of_sfen`),
     with moves as actions of `moves`."""
 
-    position: Position
+    position: AnimalShogiPosition
     """from the mover's side; numpy words uint32[1]"""
     plies: int
 
@@ -184,7 +184,7 @@ class Board:
         return self.plies % 2 == 1
 
     @functools.cached_property
-    def rules(self) -> legal.Legal:
+    def rules(self) -> legal.AnimalShogiLegal:
         """What the rules say about the position."""
         return legal.legal(self.position)
 
@@ -232,33 +232,33 @@ class Board:
         """The legal actions by their names."""
         return {format_move(self, action): action for action in self.actions}
 
-    def after(self, action: int) -> Board:
+    def after(self, action: int) -> AnimalShogiBoard:
         """Return the board after a legal action."""
-        return Board(
-            positions.play(self.position, moves.decode(np.array([action], np.uint32))),
+        return AnimalShogiBoard(
+            positions.play(self.position, moves.decode(np.array([action], np.uint32))),  # type: ignore[arg-type]
             self.plies + 1,
-        )  # type: ignore[arg-type]
+        )
 
 
-def board_of_sfen(sfen: str) -> Board:
+def board_of_sfen(sfen: str) -> AnimalShogiBoard:
     """Return the board that an SFEN describes.
 
     Raises:
       ValueError: it is not a position of animal shogi; what is wrong is named.
     """
     parsed = parse_sfen(sfen)
-    return Board(parsed.position, int(parsed.plies[0]))
+    return AnimalShogiBoard(parsed.position, int(parsed.plies[0]))
 
 
-def board_of_state(state: Any) -> Board:
+def board_of_state(state: Any) -> AnimalShogiBoard:
     """Return the board of one `AnimalShogiState`."""
     frame = list(np.asarray(state.frames)[0].reshape(-1, 1))
-    return Board(
+    return AnimalShogiBoard(
         positions.unpack(frame, positions.is_second(frame[2])), int(positions.plies(frame[2])[0])
     )
 
 
-def format_sfen(board: Board) -> str:
+def format_sfen(board: AnimalShogiBoard) -> str:
     """Return the SFEN."""
     first, second = board.hands
     pairs = [*first.items(), *((letter.lower(), count) for letter, count in second.items())]
@@ -269,7 +269,7 @@ def format_sfen(board: Board) -> str:
     )
 
 
-def format_move(board: Board, action: int) -> str:
+def format_move(board: AnimalShogiBoard, action: int) -> str:
     """Return a move: b2b3, a3a4+, C@b2. An action that would leave the board is "a1 by -1+1" (files
     to the mover's right, ranks)."""
     if not 0 <= action < moves.NUM_ACTIONS:
@@ -289,7 +289,7 @@ def format_move(board: Board, action: int) -> str:
     return start + _name(board.view(square + FILES * forward + files)) + ("+" if promotes else "")
 
 
-def parse_move(board: Board, name: str) -> int:
+def parse_move(board: AnimalShogiBoard, name: str) -> int:
     """Return the legal action with this name.
 
     Raises:
@@ -304,7 +304,7 @@ def _name(square: int) -> str:
     return "abc"[square % FILES] + str(square // FILES + 1)
 
 
-def format_diagram(board: Board) -> str:
+def format_diagram(board: AnimalShogiBoard) -> str:
     """Return the board from the first player's side with coordinates, the pieces in hand of both,
     and the SFEN below it."""
     first, second = map(format_held, board.hands)

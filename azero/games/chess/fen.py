@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from azero.games.chess import legal
-from azero.games.chess.position import CLOCK_MAX, Position
-from azero.games.chess.squares import Squares, mirror
+from azero.games.chess.position import CLOCK_MAX, ChessPosition
+from azero.games.chess.squares import ChessSquares, mirror
 from azero.games.compass import choose, spread
 from azero.games.quoting import shorten
 from azero.types import Array
@@ -28,17 +28,17 @@ _CASTLING = {
 """Letter of a right: colour, squares of king and rook."""
 
 
-class Parsed(NamedTuple):
+class ParsedFen(NamedTuple):
     """What a FEN says; uint32[1] numpy arrays."""
 
-    position: Position
+    position: ChessPosition
     """from the mover's side; the en-passant file is that of any double step, whether it can be
     taken or not"""
     plies: Array
     clock: Array
 
 
-def parse_fen(fen: str) -> Parsed:
+def parse_fen(fen: str) -> ParsedFen:
     """Read a FEN of four to six fields; the counts may be missing.
 
     Raises:
@@ -53,12 +53,12 @@ def parse_fen(fen: str) -> Parsed:
         ) from None
 
 
-def _parse(fen: str) -> Parsed:
+def _parse(fen: str) -> ParsedFen:
     fields = split_fen(fen)
     pieces = parse_pieces(fields.pieces, 8)
     rights = _parse_castling(fields.castling, pieces)
     file = _parse_passing(fields.passing, fields.side, pieces)
-    parsed = Parsed(
+    parsed = ParsedFen(
         position_of(pieces, fields.side, rights, file),
         word(fields.plies),
         word(min(fields.clock, CLOCK_MAX)),
@@ -67,7 +67,7 @@ def _parse(fen: str) -> Parsed:
     return parsed
 
 
-def letters_of(position: Position, is_black: bool, squares: Iterable[int]) -> str:
+def letters_of(position: ChessPosition, is_black: bool, squares: Iterable[int]) -> str:
     """Return the letters of the pieces on `squares`, which count from the mover's side; a dot for
     an empty one. `is_black` says whose side that is."""
     own, other, *kinds = (
@@ -193,12 +193,12 @@ def _count(text: str, name: str) -> int:
     return int(text)
 
 
-def position_of(pieces: list[str], side: str, rights: int, file: int) -> Position:
+def position_of(pieces: list[str], side: str, rights: int, file: int) -> ChessPosition:
     """Return the position of 64 letters from a1 as its mover sees it."""
 
-    def squares(wanted: list[bool]) -> Squares:
+    def squares(wanted: list[bool]) -> ChessSquares:
         bits = sum(1 << square for square, is_wanted in enumerate(wanted) if is_wanted)
-        return Squares(word(bits & 0xFFFFFFFF), word(bits >> 32))
+        return ChessSquares(word(bits & 0xFFFFFFFF), word(bits >> 32))
 
     black = spread(word(side == "b") != 0)
     white_pieces, black_pieces = (
@@ -213,7 +213,7 @@ def position_of(pieces: list[str], side: str, rights: int, file: int) -> Positio
         choose(black, mirror(plane), plane) for plane in (white_pieces, black_pieces, *planes)
     )
     own_rights = rights if side == "w" else (rights >> 2 | rights << 2) & 15
-    return Position(
+    return ChessPosition(
         choose(black, black_pieces, white_pieces),
         choose(black, white_pieces, black_pieces),
         (kinds[0], kinds[1], kinds[2]),
@@ -222,19 +222,19 @@ def position_of(pieces: list[str], side: str, rights: int, file: int) -> Positio
     )
 
 
-def mirrored(position: Position) -> Position:
+def mirrored(position: ChessPosition) -> ChessPosition:
     """Return the position as the side that is not to move sees it, without its rights."""
     nothing = word(0)
-    return Position(
+    return ChessPosition(
         mirror(position.other),
         mirror(position.own),
-        tuple(map(mirror, position.kinds)),
+        tuple(map(mirror, position.kinds)),  # type: ignore[arg-type]
         nothing,
         nothing,
-    )  # type: ignore[arg-type]
+    )
 
 
-def check_waiting(waiting: Position) -> None:
+def check_waiting(waiting: ChessPosition) -> None:
     """Refuse a position, seen by the side that is not to move, in which its king can be taken.
 
     Raises:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.games.chess.position import KING, KNIGHT, PAWN, Position
+from azero.games.chess.position import KING, KNIGHT, PAWN, ChessPosition
 from azero.games.chess.squares import (
     KNIGHT_JUMPS,
-    Squares,
+    ChessSquares,
     compute_once,
     constant,
     fill,
@@ -50,10 +50,10 @@ _SHORT_PATH, _LONG_PATH = constant(0b01100000), constant(0b00001100)
 _LONG_EMPTY = constant(0b00001110)
 
 
-class Legal(NamedTuple):
+class ChessLegal(NamedTuple):
     """What the rules say about a position."""
 
-    targets: list[Squares]
+    targets: list[ChessSquares]
     """NUM_TARGETS sets of squares"""
     in_check: Array
     """bool"""
@@ -66,30 +66,30 @@ class Legal(NamedTuple):
 class _Lines(NamedTuple):
     """The eight lines through the king, one entry per compass direction."""
 
-    sight: list[Squares]
+    sight: list[ChessSquares]
     """what the king sees, up to and with the first piece"""
-    fire: list[Squares]
+    fire: list[ChessSquares]
     """the enemy's sliders of that direction and the empty squares they pass, the king not in the
     way"""
-    hits: list[Squares]
+    hits: list[ChessSquares]
     """the squares that they attack"""
 
 
-def legal(position: Position) -> Legal:
+def legal(position: ChessPosition) -> ChessLegal:
     """Return the legal moves of a position, whose en-passant file may be that of any double
     step."""
     lines = _lines(position)
     guard = _guard(position, lines)
     targets, passing = _targets(position, lines, guard)
     targets = compute_once(*targets)
-    return Legal(targets, ~guard.checkers.is_empty(), ~union(targets).is_empty(), passing)
+    return ChessLegal(targets, ~guard.checkers.is_empty(), ~union(targets).is_empty(), passing)
 
 
-def _sliders(position: Position, direction: int) -> Squares:
+def _sliders(position: ChessPosition, direction: int) -> ChessSquares:
     return position.diagonal_sliders if direction % 2 else position.straight_sliders
 
 
-def _lines(position: Position) -> _Lines:
+def _lines(position: ChessPosition) -> _Lines:
     king, empty = position.kind(KING) & position.own, ~position.occupied
     rays = [fill(king, empty, direction) for direction in COMPASS]
     fire = [
@@ -107,7 +107,7 @@ def _lines(position: Position) -> _Lines:
     return _Lines(sight, computed_once[8:], hits)
 
 
-def _guard(position: Position, lines: _Lines) -> Guard[Squares]:
+def _guard(position: ChessPosition, lines: _Lines) -> Guard[ChessSquares]:
     king, other = position.kind(KING) & position.own, position.other
     pawns, knights = position.kind(PAWN) & other, position.kind(KNIGHT) & other
     near = steps(position.kind(KING) & other, COMPASS)
@@ -120,8 +120,8 @@ def _guard(position: Position, lines: _Lines) -> Guard[Squares]:
 
 
 def _targets(
-    position: Position, lines: _Lines, guard: Guard[Squares]
-) -> tuple[list[Squares], Array]:
+    position: ChessPosition, lines: _Lines, guard: Guard[ChessSquares]
+) -> tuple[list[ChessSquares], Array]:
     own, empty = position.own, ~position.occupied
     king, pawns = position.kind(KING) & own, position.kind(PAWN) & own
     unpinned = guard.unpinned
@@ -151,13 +151,13 @@ def _targets(
     return targets, passing.high >> 8
 
 
-def _pushes(pawns: Squares, empty: Squares) -> Squares:
+def _pushes(pawns: ChessSquares, empty: ChessSquares) -> ChessSquares:
     """Return where pawns go by single and double steps."""
     single = step(pawns, COMPASS[N]) & empty
     return single | (step(single & _THIRD_RANK, COMPASS[N]) & empty)
 
 
-def _castling(position: Position, guard: Guard[Squares], is_short: bool) -> Squares:
+def _castling(position: ChessPosition, guard: Guard[ChessSquares], is_short: bool) -> ChessSquares:
     """Return the king's square after castling, if it may: it is not in check and crosses no
     attacked square, and nothing stands between it and the rook."""
     path, between = (_SHORT_PATH, _SHORT_PATH) if is_short else (_LONG_PATH, _LONG_EMPTY)
@@ -168,8 +168,12 @@ def _castling(position: Position, guard: Guard[Squares], is_short: bool) -> Squa
 
 
 def _passing(
-    position: Position, lines: _Lines, guard: Guard[Squares], pawns: Squares, direction: int
-) -> Squares:
+    position: ChessPosition,
+    lines: _Lines,
+    guard: Guard[ChessSquares],
+    pawns: ChessSquares,
+    direction: int,
+) -> ChessSquares:
     """Return the square on rank 6 where one of `pawns`, moving in `direction`, may take in passing.
 
     Two pieces leave lines at once. The taker keeps to its pin like any piece. The taken pawn may
@@ -178,7 +182,10 @@ def _passing(
     """
     files = position.en_passant
     file_word = files << 8
-    end, taken = Squares(files & np.uint32(0), file_word), Squares(files & np.uint32(0), files)
+    end, taken = (
+        ChessSquares(files & np.uint32(0), file_word),
+        ChessSquares(files & np.uint32(0), files),
+    )
     taker = step(end, COMPASS[opposite(direction)]) & pawns
     pair = taker | taken
     diagonal = union(lines.sight[d] & lines.hits[opposite(d)] for d in range(1, 8, 2)) & taken

@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games.bits import batch_first
-from azero.games.chess.position import KNIGHT, PAWN, Move, Position
-from azero.games.chess.squares import KNIGHT_JUMPS, Squares, compute_once, constant, step
+from azero.games.chess.position import KNIGHT, PAWN, ChessMove, ChessPosition
+from azero.games.chess.squares import KNIGHT_JUMPS, ChessSquares, compute_once, constant, step
 from azero.games.compass import COMPASS, NE, NW, Direction, N, spread
 from azero.types import Array
 
@@ -57,7 +57,7 @@ def plane_moves() -> list[tuple[int, int, int]]:
     return queens + jumps + promotions
 
 
-def decode(action: Array) -> Move:
+def decode(action: Array) -> ChessMove:
     """Return the move of actions uint32, from the mover's side. The end of a move that would leave
     the board is some other square."""
     square, plane = action // np.uint32(NUM_PLANES), action % np.uint32(NUM_PLANES)
@@ -72,14 +72,14 @@ def decode(action: Array) -> Move:
     # NW, N, NE are 7, 8 and 9 squares on.
     offset = (offset & ~is_under) | ((under // np.uint32(3) + np.uint32(7)) & is_under)
     kind = (under % np.uint32(3) + np.uint32(2)) & is_under
-    return Move(square, (square + offset) & np.uint32(63), kind)
+    return ChessMove(square, (square + offset) & np.uint32(63), kind)
 
 
 def _offset(files: int, ranks: int) -> np.uint32:
     return np.uint32((8 * ranks + files) % (1 << 32))
 
 
-def start_squares(position: Position, targets: Sequence[Squares]) -> list[Squares]:
+def start_squares(position: ChessPosition, targets: Sequence[ChessSquares]) -> list[ChessSquares]:
     """Return for each of the 73 planes the squares from which a legal move of that plane starts
     (`targets` of `legal.legal`)."""
     pieces = (
@@ -108,7 +108,7 @@ def start_squares(position: Position, targets: Sequence[Squares]) -> list[Square
     return planes
 
 
-def action_mask(planes: Sequence[Squares]) -> Array:
+def action_mask(planes: Sequence[ChessSquares]) -> Array:
     """Return bool[B, 4672] of the 73 sets of `start_squares`, words uint32[B]."""
     words = jnp.stack([squares.low for squares in planes] + [squares.high for squares in planes])
     words = batch_first(jax.lax.optimization_barrier(words))
@@ -122,7 +122,7 @@ def action_mask(planes: Sequence[Squares]) -> Array:
     return jax.lax.optimization_barrier(jnp.concatenate(chunks, axis=1)).reshape(-1, NUM_ACTIONS)
 
 
-def host_actions(planes: Sequence[Squares]) -> list[int]:
+def host_actions(planes: Sequence[ChessSquares]) -> list[int]:
     """Return the legal actions, in rising order, of the 73 sets of one position, words numpy
     uint32[1]."""
     words = np.array([[int(squares.low[0]), int(squares.high[0])] for squares in planes], np.uint32)

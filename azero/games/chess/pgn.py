@@ -30,7 +30,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True)
-class GameRecord:
+class PgnGame:
     """The main line of one game."""
 
     name: str
@@ -44,7 +44,7 @@ class GameRecord:
     """1-0, 0-1, 1/2-1/2, or * for an unknown one"""
 
 
-def read_games(path: str | Path) -> Iterator[GameRecord]:
+def read_games(path: str | Path) -> Iterator[PgnGame]:
     """Yield the games of a .pgn or .pgn.gz file.
 
     Raises:
@@ -65,7 +65,7 @@ def read_games(path: str | Path) -> Iterator[GameRecord]:
     yield from parse_games(content.decode("utf-8-sig", errors="replace"), path.name)
 
 
-def parse_games(content: str, name: str) -> Iterator[GameRecord]:
+def parse_games(content: str, name: str) -> Iterator[PgnGame]:
     """Yield the games of PGN text, without comments, annotations and variations; `name` says where
     it comes from.
 
@@ -77,7 +77,7 @@ def parse_games(content: str, name: str) -> Iterator[GameRecord]:
     moves: list[str] = []
     depth, number, place = 0, 1, 0
 
-    def finish(result: str) -> GameRecord:
+    def finish(result: str) -> PgnGame:
         return _record(f"{name} game {number}", tags, moves, result)
 
     while place < len(content):
@@ -107,7 +107,7 @@ def parse_games(content: str, name: str) -> Iterator[GameRecord]:
         yield finish("*")
 
 
-def _record(name: str, tags: dict[str, str], moves: list[str], result: str) -> GameRecord:
+def _record(name: str, tags: dict[str, str], moves: list[str], result: str) -> PgnGame:
     """Play the moves of one game.
 
     Raises:
@@ -123,7 +123,7 @@ def _record(name: str, tags: dict[str, str], moves: list[str], result: str) -> G
             board = board.after(action)
     except ValueError as error:
         raise ValueError(f"{name}: {shorten(error)}") from error
-    return GameRecord(name=name, tags=tags, fen=fen, actions=tuple(actions), result=result)
+    return PgnGame(name=name, tags=tags, fen=fen, actions=tuple(actions), result=result)
 
 
 def format_pgn(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azero.games.chess.squares import Squares, compute_once, constant, mirror, square_set
+from azero.games.chess.squares import ChessSquares, compute_once, constant, mirror, square_set
 from azero.games.compass import choose, spread
 from azero.types import Array
 
@@ -33,13 +33,13 @@ _LIGHT_SQUARES = constant(0x55AA55AA55AA55AA)
 _LAST_RANK = constant(0xFF << 56)
 
 
-class Position(NamedTuple):
+class ChessPosition(NamedTuple):
     """A position from the mover's side of the board: their first rank is rank 1, whichever colour
     they play."""
 
-    own: Squares
-    other: Squares
-    kinds: tuple[Squares, Squares, Squares]
+    own: ChessSquares
+    other: ChessSquares
+    kinds: tuple[ChessSquares, ChessSquares, ChessSquares]
     """bit planes of the codes, of both sides"""
     castling: Array
     """uint32: bits 0 and 1 the mover's O-O and O-O-O, bits 2 and 3 the other side's"""
@@ -48,11 +48,11 @@ class Position(NamedTuple):
     legally be taken, else zero"""
 
     @property
-    def occupied(self) -> Squares:
+    def occupied(self) -> ChessSquares:
         """The squares of all pieces."""
         return self.own | self.other
 
-    def kind(self, code: int) -> Squares:
+    def kind(self, code: int) -> ChessSquares:
         """Return the squares of all pieces of a kind."""
         ones, twos, fours = self.kinds
         if code in (BISHOP, QUEEN, KING):
@@ -64,19 +64,19 @@ class Position(NamedTuple):
         }[code]
 
     @property
-    def diagonal_sliders(self) -> Squares:
+    def diagonal_sliders(self) -> ChessSquares:
         """Bishops and queens of both sides."""
         ones, twos, fours = self.kinds
         return ones & (twos | fours)
 
     @property
-    def straight_sliders(self) -> Squares:
+    def straight_sliders(self) -> ChessSquares:
         """Rooks and queens of both sides."""
         _, twos, fours = self.kinds
         return fours & ~twos
 
 
-class Facts(NamedTuple):
+class ChessFacts(NamedTuple):
     """The last word of a frame, unpacked; uint32 arrays."""
 
     castling: Array
@@ -87,9 +87,9 @@ class Facts(NamedTuple):
     """half-moves of the whole game; odd when Black is to move"""
 
 
-def facts(word: Array) -> Facts:
+def facts(word: Array) -> ChessFacts:
     """Unpack the word of facts."""
-    return Facts(
+    return ChessFacts(
         castling=word & np.uint32(15),
         occurrences=(word >> OCCURRENCES_BIT) & np.uint32(3),
         clock=(word >> CLOCK_BIT) & np.uint32(CLOCK_MAX),
@@ -97,7 +97,7 @@ def facts(word: Array) -> Facts:
     )
 
 
-def facts_word(unpacked: Facts) -> Array:
+def facts_word(unpacked: ChessFacts) -> Array:
     """Pack the word of facts."""
     return (
         unpacked.castling
@@ -107,16 +107,16 @@ def facts_word(unpacked: Facts) -> Array:
     )
 
 
-def unpack(frame: Sequence[Array], en_passant: Array, black: Array | None = None) -> Position:
+def unpack(frame: Sequence[Array], en_passant: Array, black: Array | None = None) -> ChessPosition:
     """Return the position of a frame (nine arrays) as its mover sees it, or where `black` is given
     from Black's side where it is all ones, else from White's."""
-    pairs = [Squares(frame[2 * index], frame[2 * index + 1]) for index in range(4)]
+    pairs = [ChessSquares(frame[2 * index], frame[2 * index + 1]) for index in range(4)]
     known = facts(frame[8])
     black = is_black(known.plies) if black is None else black
     white, *kinds = (choose(black, mirror(pair), pair) for pair in pairs)
     others = (kinds[0] | kinds[1] | kinds[2]) & ~white
     rights = (known.castling & ~black) | (_exchanged(known.castling) & black)
-    return Position(
+    return ChessPosition(
         choose(black, others, white),
         choose(black, white, others),
         (kinds[0], kinds[1], kinds[2]),
@@ -131,7 +131,7 @@ def is_black(plies: Array) -> Array:
     return spread((plies & np.uint32(1)) != 0)
 
 
-def pack_board(position: Position, black: Array) -> list[Array]:
+def pack_board(position: ChessPosition, black: Array) -> list[Array]:
     """Return the first eight words of a frame; `black` is all ones where Black is to move."""
     white = choose(black, position.other, position.own)
     return [
@@ -141,7 +141,7 @@ def pack_board(position: Position, black: Array) -> list[Array]:
     ]
 
 
-def rights_of_colours(position: Position, black: Array) -> Array:
+def rights_of_colours(position: ChessPosition, black: Array) -> Array:
     """Return the castling rights as a frame has them, White's first."""
     return (position.castling & ~black) | (_exchanged(position.castling) & black)
 
@@ -151,7 +151,7 @@ def _exchanged(rights: Array) -> Array:
     return (rights >> 2) | ((rights & np.uint32(3)) << 2)
 
 
-class Move(NamedTuple):
+class ChessMove(NamedTuple):
     """A move from the mover's side: uint32 arrays."""
 
     start: Array
@@ -163,7 +163,7 @@ class Move(NamedTuple):
     0 becomes a queen"""
 
 
-def play(position: Position, move: Move) -> tuple[Position, Array]:
+def play(position: ChessPosition, move: ChessMove) -> tuple[ChessPosition, Array]:
     """Play a legal move.
 
     Returns:
@@ -198,13 +198,16 @@ def play(position: Position, move: Move) -> tuple[Position, Array]:
     # A king that goes two squares castles; squares 0 and 7 are the corners of its own rank.
     short = is_king & spread(distance == 2)
     long = is_king & spread(distance == np.uint32(0xFFFFFFFE))
-    rook = Squares((np.uint32(0b10100000) & short) | (np.uint32(0b00001001) & long), np.uint32(0))  # type: ignore[arg-type]
+    rook = ChessSquares(
+        (np.uint32(0b10100000) & short) | (np.uint32(0b00001001) & long),
+        np.uint32(0),  # type: ignore[arg-type]
+    )
     own, kinds[2] = own ^ rook, kinds[2] ^ rook
 
     other, own, *kinds = compute_once(
         mirror(position.other & ~captured), mirror(own), *map(mirror, kinds)
     )
-    moved = Position(
+    moved = ChessPosition(
         own=other,
         other=own,
         kinds=(kinds[0], kinds[1], kinds[2]),
@@ -214,13 +217,13 @@ def play(position: Position, move: Move) -> tuple[Position, Array]:
     return moved, (is_pawn != 0) | ~captured.is_empty()
 
 
-def _taken_in_passing(position: Position, is_pawn: Array, end: Squares) -> Squares:
+def _taken_in_passing(position: ChessPosition, is_pawn: Array, end: ChessSquares) -> ChessSquares:
     """Return the pawn on rank 5 that is taken by a pawn arriving behind it on rank 6."""
     file = (end.high >> 8) & position.en_passant & is_pawn
-    return Squares(np.uint32(0), file)  # type: ignore[arg-type]
+    return ChessSquares(np.uint32(0), file)  # type: ignore[arg-type]
 
 
-def _rights_after(rights: Array, is_king: Array, changed: Squares) -> Array:
+def _rights_after(rights: Array, is_king: Array, changed: ChessSquares) -> Array:
     """Return the castling rights after pieces left or arrived at the squares `changed`: a king's
     move and anything on a corner end them."""
     low, high = changed
@@ -230,7 +233,7 @@ def _rights_after(rights: Array, is_king: Array, changed: Squares) -> Array:
     return rights & ~lost
 
 
-def is_dead(position: Position) -> Array:
+def is_dead(position: ChessPosition) -> Array:
     """Return bool: nobody can mate, whatever is played, because the pieces do not suffice.
 
     That is king against king, with one knight or with bishops that all stand on squares of one
@@ -244,7 +247,7 @@ def is_dead(position: Position) -> Array:
     )
 
 
-def codes(position: Position, black: Array, board: Sequence[Array]) -> list[Array]:
+def codes(position: ChessPosition, black: Array, board: Sequence[Array]) -> list[Array]:
     """Return two words that stand for the position in the repetition rule: pieces, side to move,
     castling rights and a legal capture in passing.
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from azero.games.batching import batch_native
 from azero.games.chess import encoding, legal, moves, position, text
-from azero.games.chess.position import Facts, Position
-from azero.games.chess.squares import Squares
+from azero.games.chess.position import ChessFacts, ChessPosition
+from azero.games.chess.squares import ChessSquares
 from azero.games.chess.state import (
     ENDINGS,
     ChessGame,
@@ -112,8 +112,8 @@ class Chess(ChessGame):
 
 
 def _survey(
-    seen: Position, plies: Array, clock: Array
-) -> tuple[list[Array], Array, list[Squares], list[Array], Array]:
+    seen: ChessPosition, plies: Array, clock: Array
+) -> tuple[list[Array], Array, list[ChessSquares], list[Array], Array]:
     """Return frame words, en-passant file, targets, codes and verdict of a position whose
     en-passant file may be that of any double step."""
     known = legal.legal(seen)
@@ -121,7 +121,7 @@ def _survey(
     black = position.is_black(plies)
     board = position.pack_board(seen, black)
     rights = position.rights_of_colours(seen, black)
-    word = position.facts_word(Facts(rights, plies & np.uint32(0), clock, plies))
+    word = position.facts_word(ChessFacts(rights, plies & np.uint32(0), clock, plies))
     return (
         [*board, word],
         known.en_passant,
@@ -148,10 +148,10 @@ def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:
     words = list(jax.lax.optimization_barrier(targets.reshape(-1, 2 * legal.NUM_TARGETS).T))
     seen = position.unpack(columns, jnp.zeros_like(columns[0]))
     reached = [
-        Squares(words[2 * index], words[2 * index + 1]) for index in range(legal.NUM_TARGETS)
+        ChessSquares(words[2 * index], words[2 * index + 1]) for index in range(legal.NUM_TARGETS)
     ]
     over = spread(is_over)
-    everything = Squares(over, over)
+    everything = ChessSquares(over, over)
     return moves.action_mask([planes | everything for planes in moves.start_squares(seen, reached)])
 
 

@@ -31,28 +31,28 @@ KNIGHT_JUMPS: tuple[Direction, ...] = (
 """Clockwise from north-north-east."""
 
 
-class Squares(NamedTuple):
+class ChessSquares(NamedTuple):
     """A set of squares."""
 
     low: Array
     high: Array
 
-    def __and__(self, other: Squares) -> Squares:
-        return Squares(self.low & other.low, self.high & other.high)
+    def __and__(self, other: ChessSquares) -> ChessSquares:
+        return ChessSquares(self.low & other.low, self.high & other.high)
 
-    def __or__(self, other: Squares) -> Squares:
-        return Squares(self.low | other.low, self.high | other.high)
+    def __or__(self, other: ChessSquares) -> ChessSquares:
+        return ChessSquares(self.low | other.low, self.high | other.high)
 
-    def __xor__(self, other: Squares) -> Squares:
-        return Squares(self.low ^ other.low, self.high ^ other.high)
+    def __xor__(self, other: ChessSquares) -> ChessSquares:
+        return ChessSquares(self.low ^ other.low, self.high ^ other.high)
 
-    def __invert__(self) -> Squares:
-        return Squares(~self.low, ~self.high)
+    def __invert__(self) -> ChessSquares:
+        return ChessSquares(~self.low, ~self.high)
 
-    def when(self, words: Array) -> Squares:
+    def when(self, words: Array) -> ChessSquares:
         """Return the set where `words` is all ones, the empty set where it is zero (see
         `spread`)."""
-        return Squares(self.low & words, self.high & words)
+        return ChessSquares(self.low & words, self.high & words)
 
     def is_empty(self) -> Array:
         """Return bool: there is no square in the set."""
@@ -67,21 +67,21 @@ class Squares(NamedTuple):
         return ((low_rest | high_rest) != 0) | ((self.low != 0) & (self.high != 0))
 
 
-def constant(bits: int) -> Squares:
+def constant(bits: int) -> ChessSquares:
     """Return the set of the 64-bit number `bits`."""
-    return Squares(np.uint32(bits & 0xFFFFFFFF), np.uint32(bits >> 32))  # type: ignore[arg-type]
+    return ChessSquares(np.uint32(bits & 0xFFFFFFFF), np.uint32(bits >> 32))  # type: ignore[arg-type]
 
 
-def square_set(square: Array) -> Squares:
+def square_set(square: Array) -> ChessSquares:
     """Return the set of one square uint32 in 0..63."""
     bit = np.uint32(1) << (square & np.uint32(31))
     in_high = spread(square >= 32)
-    return Squares(bit & ~in_high, bit & in_high)
+    return ChessSquares(bit & ~in_high, bit & in_high)
 
 
-def mirror(squares: Squares) -> Squares:
+def mirror(squares: ChessSquares) -> ChessSquares:
     """Return the set seen from the other side of the board: rank 1 becomes rank 8, files stay."""
-    return Squares(_reverse_bytes(squares.high), _reverse_bytes(squares.low))
+    return ChessSquares(_reverse_bytes(squares.high), _reverse_bytes(squares.low))
 
 
 def _reverse_bytes(word: Array) -> Array:
@@ -89,37 +89,37 @@ def _reverse_bytes(word: Array) -> Array:
     return (word >> 16) | (word << 16)
 
 
-def shift(squares: Squares, amount: int) -> Squares:
+def shift(squares: ChessSquares, amount: int) -> ChessSquares:
     """Return the 64-bit word shifted by `amount` bits, upwards if it is positive."""
     low, high = squares
     nothing: Any = np.uint32(0)
     if amount == 0:
         return squares
     if amount >= 32:
-        return Squares(nothing, low << (amount - 32) if amount > 32 else low)
+        return ChessSquares(nothing, low << (amount - 32) if amount > 32 else low)
     if amount <= -32:
-        return Squares(high >> (-amount - 32) if amount < -32 else high, nothing)
+        return ChessSquares(high >> (-amount - 32) if amount < -32 else high, nothing)
     if amount > 0:
-        return Squares(low << amount, (high << amount) | (low >> (32 - amount)))
-    return Squares((low >> -amount) | (high << (32 + amount)), high >> -amount)
+        return ChessSquares(low << amount, (high << amount) | (low >> (32 - amount)))
+    return ChessSquares((low >> -amount) | (high << (32 + amount)), high >> -amount)
 
 
-def _along_rank(squares: Squares, files: int) -> Squares:
+def _along_rank(squares: ChessSquares, files: int) -> ChessSquares:
     """Return the set shifted within its words: a square that leaves its rank lands on the edge file
     of another one, or nowhere."""
     if files >= 0:
-        return Squares(squares.low << files, squares.high << files)
-    return Squares(squares.low >> -files, squares.high >> -files)
+        return ChessSquares(squares.low << files, squares.high << files)
+    return ChessSquares(squares.low >> -files, squares.high >> -files)
 
 
-def _entered(files: int) -> Squares:
+def _entered(files: int) -> ChessSquares:
     """Return the squares that a move by `files` files can end on without leaving the board at the
     side."""
     row = (0xFF << files) & 0xFF if files >= 0 else 0xFF >> -files
     return constant(row * 0x0101010101010101)
 
 
-def _raw(squares: Squares, direction: Direction, distance: int) -> Squares:
+def _raw(squares: ChessSquares, direction: Direction, distance: int) -> ChessSquares:
     files, ranks = direction
     return (
         _along_rank(squares, files * distance)
@@ -128,19 +128,19 @@ def _raw(squares: Squares, direction: Direction, distance: int) -> Squares:
     )
 
 
-def step(squares: Squares, direction: Direction) -> Squares:
+def step(squares: ChessSquares, direction: Direction) -> ChessSquares:
     """Return the set moved once in `direction`, of a king or a knight; what leaves the board is
     gone."""
     moved = _raw(squares, direction, 1)
     return moved & _entered(direction[0]) if direction[0] else moved
 
 
-def steps(squares: Squares, directions: Sequence[Direction]) -> Squares:
+def steps(squares: ChessSquares, directions: Sequence[Direction]) -> ChessSquares:
     """Return the union of the set moved once in each direction."""
     return union(step(squares, direction) for direction in directions)
 
 
-def fill(seeds: Squares, free: Squares, direction: Direction) -> Squares:
+def fill(seeds: ChessSquares, free: ChessSquares, direction: Direction) -> ChessSquares:
     """Return the seeds and every square of `free` that a seed reaches in `direction` over squares
     of `free`."""
     return fill_lines(
@@ -148,7 +148,7 @@ def fill(seeds: Squares, free: Squares, direction: Direction) -> Squares:
     )
 
 
-def compute_once(*sets: Squares) -> list[Squares]:
+def compute_once(*sets: ChessSquares) -> list[ChessSquares]:
     """Return the same sets, which XLA then computes once; without this every later use repeats the
     work that leads up to it.
 
@@ -160,4 +160,4 @@ def compute_once(*sets: Squares) -> list[Squares]:
         return list(sets)
     assert len(sets) > 4, "too few sets to be kept apart"
     words = jax.lax.optimization_barrier(jnp.stack([word for squares in sets for word in squares]))
-    return [Squares(words[index], words[index + 1]) for index in range(0, 2 * len(sets), 2)]
+    return [ChessSquares(words[index], words[index + 1]) for index in range(0, 2 * len(sets), 2)]

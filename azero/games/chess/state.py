@@ -15,8 +15,8 @@ from flax import struct
 
 from azero.games.chess import encoding, legal, position
 from azero.games.chess.fen import MAX_FULL_MOVES
-from azero.games.chess.position import Position
-from azero.games.chess.squares import Squares
+from azero.games.chess.position import ChessPosition
+from azero.games.chess.squares import ChessSquares
 from azero.games.symmetry import IdentityOnly
 from azero.types import Array
 
@@ -170,7 +170,7 @@ def after(state: ChessState, new: Surveyed, max_moves: int) -> ChessState:
     return jax.tree.map(lambda old, fresh: jnp.where(is_over, old, fresh), state, played)
 
 
-def verdict_of(known: legal.Legal, seen: Position) -> Array:
+def verdict_of(known: legal.ChessLegal, seen: ChessPosition) -> Array:
     """Return int32: the ending in ENDINGS that a position alone makes, or 0."""
     stuck, check, dead = (
         condition.astype(np.int32)
@@ -180,7 +180,11 @@ def verdict_of(known: legal.Legal, seen: Position) -> Array:
 
 
 def joined(
-    words: list[Array], passing: Array, targets: list[Squares], codes: list[Array], verdict: Array
+    words: list[Array],
+    passing: Array,
+    targets: list[ChessSquares],
+    codes: list[Array],
+    verdict: Array,
 ) -> Surveyed:
     """Return what is known of a batch of positions, arrays [B], as arrays [B, ...]."""
     parts = [
@@ -233,7 +237,7 @@ def _ending(verdict: Array, clock: Array, occurrences: Array, is_long: Array) ->
 def states_of(
     words: list[Array],
     passing: Array,
-    targets: list[Squares],
+    targets: list[ChessSquares],
     codes: list[Array],
     verdict: Array,
     clock: Array,

@@ -21,23 +21,23 @@ from azero.games.chess.fen import (
     parse_square,
     square_name,
 )
-from azero.games.chess.position import Position
-from azero.games.chess.squares import Squares
+from azero.games.chess.position import ChessPosition
+from azero.games.chess.squares import ChessSquares
 from azero.games.diagrams import diagram_rows, format_ranks
 
-__all__ = ["MAX_FULL_MOVES", "START", "Board", "board_of_fen", "board_of_state", "parse_fen"]
+__all__ = ["MAX_FULL_MOVES", "START", "ChessBoard", "board_of_fen", "board_of_state", "parse_fen"]
 
 _SAN = re.compile(r"([KQRBN])?([a-h])?([1-8])?x?([a-h][1-8])(?:=?([QRBNqrbn]))?")
 
 
 @dataclass(frozen=True)
-class Board:
+class ChessBoard:
     """One position, for people: made from a state (`board_of_state`) or a FEN (`board_of_fen`),
     with moves as actions of `moves`."""
 
-    position: Position
+    position: ChessPosition
     """from the mover's side; numpy words uint32[1]"""
-    targets: tuple[Squares, ...]
+    targets: tuple[ChessSquares, ...]
     plies: int
     clock: int
 
@@ -71,22 +71,25 @@ class Board:
         """The legal actions by their names in UCI."""
         return {format_uci(self, action): action for action in self.actions}
 
-    def after(self, action: int) -> Board:
+    def after(self, action: int) -> ChessBoard:
         """Return the board after a legal action."""
         moved, is_progress = positions.play(
-            self.position, moves.decode(np.array([action], np.uint32))
-        )  # type: ignore[arg-type]
+            self.position,
+            moves.decode(np.array([action], np.uint32)),  # type: ignore[arg-type]
+        )
         return _board(
             moved, self.plies + 1, 0 if is_progress[0] else min(self.clock + 1, positions.CLOCK_MAX)
         )
 
 
-def _board(seen: Position, plies: int, clock: int) -> Board:
+def _board(seen: ChessPosition, plies: int, clock: int) -> ChessBoard:
     known = legal.legal(seen)
-    return Board(seen._replace(en_passant=known.en_passant), tuple(known.targets), plies, clock)
+    return ChessBoard(
+        seen._replace(en_passant=known.en_passant), tuple(known.targets), plies, clock
+    )
 
 
-def board_of_fen(fen: str) -> Board:
+def board_of_fen(fen: str) -> ChessBoard:
     """Return the board that a FEN describes.
 
     Raises:
@@ -96,16 +99,18 @@ def board_of_fen(fen: str) -> Board:
     return _board(parsed.position, int(parsed.plies[0]), int(parsed.clock[0]))
 
 
-def board_of_state(state: Any) -> Board:
+def board_of_state(state: Any) -> ChessBoard:
     """Return the board of one `ChessState`."""
     frame = np.asarray(state.frames)[0].reshape(-1, 1)
     known = positions.facts(frame[-1])
     seen = positions.unpack(list(frame), np.asarray(state.en_passant).reshape(1))  # type: ignore[arg-type]
-    targets = tuple(Squares(low, high) for low, high in np.asarray(state.targets).reshape(-1, 2, 1))
-    return Board(seen, targets, int(known.plies[0]), int(known.clock[0]))
+    targets = tuple(
+        ChessSquares(low, high) for low, high in np.asarray(state.targets).reshape(-1, 2, 1)
+    )
+    return ChessBoard(seen, targets, int(known.plies[0]), int(known.clock[0]))
 
 
-def format_fen(board: Board) -> str:
+def format_fen(board: ChessBoard) -> str:
     """Return the FEN, with the en-passant square only where the capture is legal."""
     rights = int(board.position.castling[0])
     rights = (rights >> 2 | rights << 2) & 15 if board.is_black else rights
@@ -118,7 +123,7 @@ def format_fen(board: Board) -> str:
     )
 
 
-def _squares_of(board: Board, action: int) -> tuple[int, int | None, int]:
+def _squares_of(board: ChessBoard, action: int) -> tuple[int, int | None, int]:
     """Return start and end of an action as squares from a1, the end None where it would leave the
     board, and the code of an underpromotion or 0."""
     if not 0 <= action < moves.NUM_ACTIONS:
@@ -133,7 +138,7 @@ def _squares_of(board: Board, action: int) -> tuple[int, int | None, int]:
     )
 
 
-def _becomes(board: Board, start: int, end: int, promotion: int) -> int:
+def _becomes(board: ChessBoard, start: int, end: int, promotion: int) -> int:
     """Return the code of the kind that a pawn becomes by going from start to end, 0 if it stays a
     pawn."""
     if promotion or board.pieces[start].upper() != "P" or end // 8 != (0 if board.is_black else 7):
@@ -141,7 +146,7 @@ def _becomes(board: Board, start: int, end: int, promotion: int) -> int:
     return positions.QUEEN
 
 
-def format_uci(board: Board, action: int) -> str:
+def format_uci(board: ChessBoard, action: int) -> str:
     """Return a move as UCI has it: e2e4, e7e8q, e1g1 for castling. An action that would leave the
     board is "a1 by -1+2" (files, ranks)."""
     start, end, promotion = _squares_of(board, action)
@@ -157,7 +162,7 @@ def format_uci(board: Board, action: int) -> str:
     )
 
 
-def parse_uci(board: Board, name: str) -> int:
+def parse_uci(board: ChessBoard, name: str) -> int:
     """Return the legal action with this name in UCI.
 
     Raises:
@@ -168,7 +173,7 @@ def parse_uci(board: Board, name: str) -> int:
     return board.uci[name]
 
 
-def format_san(board: Board, action: int) -> str:
+def format_san(board: ChessBoard, action: int) -> str:
     """Return a legal move in standard algebraic notation: Nf3, exd6, O-O, e8=Q+, Qh4# (PGN
     standard, section 8.2.3)."""
     after = board.after(action)
@@ -177,7 +182,7 @@ def format_san(board: Board, action: int) -> str:
     )
 
 
-def _san_without_check(board: Board, action: int) -> str:
+def _san_without_check(board: ChessBoard, action: int) -> str:
     start, end, promotion = _squares_of(board, action)
     assert end is not None
     piece = board.pieces[start].upper()
@@ -194,7 +199,7 @@ def _san_without_check(board: Board, action: int) -> str:
     return piece + _distinction(board, start, end) + ("x" if is_capture else "") + square_name(end)
 
 
-def _distinction(board: Board, start: int, end: int) -> str:
+def _distinction(board: ChessBoard, start: int, end: int) -> str:
     """Return file, rank or both of the start where another piece of the kind can go to the same
     square; the file is preferred."""
     others = [_squares_of(board, action) for action in board.actions]
@@ -214,7 +219,7 @@ def _distinction(board: Board, start: int, end: int) -> str:
     )
 
 
-def parse_san(board: Board, san: str) -> int:
+def parse_san(board: ChessBoard, san: str) -> int:
     """Return the legal action that a move in standard algebraic notation names; check signs,
     annotations and the sign of promotion may be missing.
 
@@ -228,7 +233,7 @@ def parse_san(board: Board, san: str) -> int:
     return found[0]
 
 
-def _san_candidates(board: Board, san: str) -> list[int]:
+def _san_candidates(board: ChessBoard, san: str) -> list[int]:
     if san in ("O-O", "0-0", "O-O-O", "0-0-0"):
         king = board.pieces.index("k" if board.is_black else "K")
         name = square_name(king) + square_name(king + (2 if len(san) == 3 else -2))
@@ -258,6 +263,6 @@ def _san_candidates(board: Board, san: str) -> list[int]:
     return found
 
 
-def format_diagram(board: Board) -> str:
+def format_diagram(board: ChessBoard) -> str:
     """Return the board from White's side with coordinates, and the FEN below it."""
     return "\n".join([*diagram_rows(board.pieces, 8), format_fen(board)])

@@ -47,7 +47,7 @@ class Chains(NamedTuple):
     below, to the left, to the right"""
 
 
-class Moves(NamedTuple):
+class ChainMoves(NamedTuple):
     """What a stone of the side to move does at every legal point: digits of numbers at points."""
 
     liberties: list[Array]
@@ -116,7 +116,7 @@ def find_chains(own: Array, other: Array, board: Array) -> Chains:
     )
 
 
-def find_moves(own: Array, other: Array, chains: Chains, legal: Array, board: Array) -> Moves:
+def find_moves(own: Array, other: Array, chains: Chains, legal: Array, board: Array) -> ChainMoves:
     """Return what each of the `legal` points does.
 
     Most stones stand alone or join one chain and take nothing: their numbers are sums. The others
@@ -139,11 +139,11 @@ def find_moves(own: Array, other: Array, chains: Chains, legal: Array, board: Ar
         [bits.points_with(total, number, summed) for number in range(LEVELS, 2**_SUM_DIGITS)],
     )
     liberties = _set_digits(liberties, _constant_rows(LEVELS - 1, many))
-    start = Moves(
+    start = ChainMoves(
         liberties, [jnp.zeros_like(own)] * _DIGITS, [digit & joining for digit in chains.size]
     )
 
-    def one(carry: tuple[Array, Moves]) -> tuple[Array, Moves]:
+    def one(carry: tuple[Array, ChainMoves]) -> tuple[Array, ChainMoves]:
         remaining, moves = carry
         stone = bits.lowest(remaining)
         seeds = jnp.stack([stone, bits.neighbours(stone) & other & chains.atari], axis=1)
@@ -156,7 +156,7 @@ def find_moves(own: Array, other: Array, chains: Chains, legal: Array, board: Ar
             jnp.minimum(bits.count_points(taken), LEVELS - 1),
             jnp.minimum(bits.count_points(chain), LEVELS) - 1,
         )
-        moves = Moves(
+        moves = ChainMoves(
             *(
                 _set_digits(digits, bits.number_rows(n, stone, _DIGITS))
                 for digits, n in zip(moves, numbers, strict=True)
@@ -167,7 +167,7 @@ def find_moves(own: Array, other: Array, chains: Chains, legal: Array, board: Ar
     return jax.lax.while_loop(lambda carry: (carry[0] != 0).any(), one, (played, start))[1]
 
 
-def self_atari(moves: Moves, legal: Array) -> Array:
+def self_atari(moves: ChainMoves, legal: Array) -> Array:
     """Return the legal points where a stone's chain is left with one liberty."""
     return bits.points_with(moves.liberties, 0, legal)
 

@@ -24,8 +24,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from azero.games.chess import position as chess_position
-from azero.games.chess.position import Move, Position
-from azero.games.chess.squares import Squares, constant, shift
+from azero.games.chess.position import ChessMove, ChessPosition
+from azero.games.chess.squares import ChessSquares, constant, shift
 from azero.games.compass import choose
 from azero.types import Array
 
@@ -41,11 +41,11 @@ def wide_square(square: int) -> int:
     return 8 * (square // SIZE + FIRST_RANK) + square % SIZE
 
 
-def _raised(squares: Squares) -> Squares:
+def _raised(squares: ChessSquares) -> ChessSquares:
     return shift(squares, 8 * FIRST_RANK)
 
 
-def raised(position: Position) -> Position:
+def raised(position: ChessPosition) -> ChessPosition:
     """Return the position with its board on the ranks 4 to 8, given it on the ranks 1 to 5."""
     own, other, *kinds = (
         _raised(squares) for squares in (position.own, position.other, *position.kinds)
@@ -53,12 +53,12 @@ def raised(position: Position) -> Position:
     return position._replace(own=own, other=other, kinds=(kinds[0], kinds[1], kinds[2]))
 
 
-def walled(position: Position) -> Position:
+def walled(position: ChessPosition) -> ChessPosition:
     """Return the position with WALLS among the mover's pieces."""
     return position._replace(own=position.own | WALLS)
 
 
-def unpack(frame: Sequence[Array]) -> Position:
+def unpack(frame: Sequence[Array]) -> ChessPosition:
     """Return the position of a frame (nine arrays, see `azero.games.chess.position`) as its mover
     sees it."""
     black = chess_position.is_black(chess_position.facts(frame[8]).plies)
@@ -73,15 +73,15 @@ def unpack(frame: Sequence[Array]) -> Position:
     return seen._replace(own=own, other=other, kinds=(kinds[0], kinds[1], kinds[2]))
 
 
-def pack_board(position: Position, black: Array) -> list[Array]:
+def pack_board(position: ChessPosition, black: Array) -> list[Array]:
     """Return the first eight words of a frame, with White's board on the ranks 4 to 8; `black` is
     all ones where Black is to move."""
     words = chess_position.pack_board(position, black)
-    pairs = [Squares(words[2 * index], words[2 * index + 1]) for index in range(4)]
+    pairs = [ChessSquares(words[2 * index], words[2 * index + 1]) for index in range(4)]
     return [word for pair in pairs for word in choose(black, _raised(pair), pair)]
 
 
-def play(position: Position, move: Move) -> tuple[Position, Array]:
+def play(position: ChessPosition, move: ChessMove) -> tuple[ChessPosition, Array]:
     """Play a legal move: the position from the other side, and bool, whether a piece was taken or a
     pawn moved."""
     moved, is_progress = chess_position.play(position, move)

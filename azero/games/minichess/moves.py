@@ -18,8 +18,8 @@ import numpy as np
 
 from azero.games.bits import batch_first
 from azero.games.chess import moves as chess_moves
-from azero.games.chess.position import Move, Position
-from azero.games.chess.squares import Squares
+from azero.games.chess.position import ChessMove, ChessPosition
+from azero.games.chess.squares import ChessSquares
 from azero.games.compass import spread
 from azero.games.minichess.board import FIRST_RANK, NUM_SQUARES, SIZE, walled
 from azero.types import Array
@@ -41,7 +41,7 @@ def wide_planes() -> list[int]:
     return queens + list(range(chess_moves.KNIGHT_PLANES, chess_moves.NUM_PLANES))
 
 
-def decode(action: Array) -> Move:
+def decode(action: Array) -> ChessMove:
     """Return the move of actions uint32, with squares of the 8x8 board. The end of a move that
     would leave the board is some other square."""
     square, plane = action // np.uint32(NUM_PLANES), action % np.uint32(NUM_PLANES)
@@ -54,14 +54,14 @@ def decode(action: Array) -> Move:
     return chess_moves.decode(wide * np.uint32(chess_moves.NUM_PLANES) + chess_plane)
 
 
-def start_squares(position: Position, targets: Sequence[Squares]) -> list[Squares]:
+def start_squares(position: ChessPosition, targets: Sequence[ChessSquares]) -> list[ChessSquares]:
     """Return for each of the 49 planes the squares from which a legal move of that plane starts
     (`targets` of `azero.games.chess.legal.legal`)."""
     planes = chess_moves.start_squares(walled(position), targets)
     return [planes[index] for index in wide_planes()]
 
 
-def action_mask(planes: Sequence[Squares]) -> Array:
+def action_mask(planes: Sequence[ChessSquares]) -> Array:
     """Return bool[B, 1225] of the 49 sets of `start_squares`, words uint32[B]."""
     words = jnp.stack([squares.low for squares in planes] + [squares.high for squares in planes])
     words = batch_first(jax.lax.optimization_barrier(words))
@@ -73,7 +73,7 @@ def action_mask(planes: Sequence[Squares]) -> Array:
     return jax.lax.optimization_barrier(jnp.concatenate(chunks, axis=1)).reshape(-1, NUM_ACTIONS)
 
 
-def host_actions(planes: Sequence[Squares]) -> list[int]:
+def host_actions(planes: Sequence[ChessSquares]) -> list[int]:
     """Return the legal actions, in rising order, of the 49 sets of one position, words numpy
     uint32[1]."""
     words = np.array([[int(squares.low[0]), int(squares.high[0])] for squares in planes], np.uint32)

@@ -13,8 +13,8 @@ import numpy as np
 
 from azero.games.batching import batch_native
 from azero.games.chess import legal, position
-from azero.games.chess.position import Facts, Position
-from azero.games.chess.squares import Squares
+from azero.games.chess.position import ChessFacts, ChessPosition
+from azero.games.chess.squares import ChessSquares
 from azero.games.chess.state import (
     ENDINGS,
     ChessGame,
@@ -107,15 +107,15 @@ class Minichess(ChessGame):
 
 
 def _survey(
-    seen: Position, plies: Array, clock: Array
-) -> tuple[list[Array], Array, list[Squares], list[Array], Array]:
+    seen: ChessPosition, plies: Array, clock: Array
+) -> tuple[list[Array], Array, list[ChessSquares], list[Array], Array]:
     """Return frame words, en-passant file (none), targets, codes and verdict of a position, as
     `joined` takes them."""
     known = legal.legal(board.walled(seen))
     black = position.is_black(plies)
     nothing = plies & np.uint32(0)
     words = board.pack_board(seen, black)
-    frame = [*words, position.facts_word(Facts(nothing, nothing, clock, plies))]
+    frame = [*words, position.facts_word(ChessFacts(nothing, nothing, clock, plies))]
     return (
         frame,
         nothing,
@@ -140,12 +140,12 @@ def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:
     columns = list(jax.lax.optimization_barrier(frame.T))
     words = list(jax.lax.optimization_barrier(targets.reshape(-1, 2 * legal.NUM_TARGETS).T))
     reached = [
-        Squares(words[2 * index], words[2 * index + 1]) for index in range(legal.NUM_TARGETS)
+        ChessSquares(words[2 * index], words[2 * index + 1]) for index in range(legal.NUM_TARGETS)
     ]
     over = spread(is_over)
     return moves.action_mask(
         [
-            planes | Squares(over, over)
+            planes | ChessSquares(over, over)
             for planes in moves.start_squares(board.unpack(columns), reached)
         ]
     )

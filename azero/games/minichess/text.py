@@ -13,8 +13,8 @@ from azero.games.chess import fen as chess_fen
 from azero.games.chess import legal
 from azero.games.chess import moves as chess_moves
 from azero.games.chess import position as positions
-from azero.games.chess.fen import LETTERS, MAX_FULL_MOVES, Parsed, letters_of, square_name
-from azero.games.chess.position import Position
+from azero.games.chess.fen import LETTERS, MAX_FULL_MOVES, ParsedFen, letters_of, square_name
+from azero.games.chess.position import ChessPosition
 from azero.games.diagrams import diagram_rows, format_ranks
 from azero.games.minichess import board as boards
 from azero.games.minichess import moves
@@ -23,7 +23,7 @@ from azero.games.minichess.board import NUM_SQUARES, SIZE
 __all__ = [
     "MAX_FULL_MOVES",
     "START",
-    "Board",
+    "MinichessBoard",
     "board_of_fen",
     "board_of_state",
     "format_diagram",
@@ -38,7 +38,7 @@ START = "rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1"
 Figure 1)."""
 
 
-def parse_fen(fen: str) -> Parsed:
+def parse_fen(fen: str) -> ParsedFen:
     """Read a FEN of five ranks; nobody may castle or take in passing, and the counts may be
     missing.
 
@@ -52,7 +52,7 @@ def parse_fen(fen: str) -> Parsed:
         raise ValueError(f"{fen!r} is not a minichess position in FEN: {error}") from None
 
 
-def _parse(fen: str) -> Parsed:
+def _parse(fen: str) -> ParsedFen:
     fields = chess_fen.split_fen(fen)
     if (fields.castling, fields.passing) != ("-", "-"):
         raise ValueError(
@@ -66,17 +66,17 @@ def _parse(fen: str) -> Parsed:
     seen = chess_fen.position_of(wide, fields.side, 0, 0)
     seen = boards.raised(seen) if fields.side == "b" else seen
     chess_fen.check_waiting(boards.walled(boards.raised(chess_fen.mirrored(seen))))
-    return Parsed(
+    return ParsedFen(
         seen, chess_fen.word(fields.plies), chess_fen.word(min(fields.clock, positions.CLOCK_MAX))
     )
 
 
 @dataclass(frozen=True)
-class Board:
+class MinichessBoard:
     """One position, for people: made from a state (`board_of_state`) or a FEN (`board_of_fen`),
     with moves as actions of `moves`."""
 
-    position: Position
+    position: ChessPosition
     """from the mover's side; numpy words uint32[1]"""
     plies: int
     clock: int
@@ -87,7 +87,7 @@ class Board:
         return self.plies % 2 == 1
 
     @functools.cached_property
-    def rules(self) -> legal.Legal:
+    def rules(self) -> legal.ChessLegal:
         """What the rules say about the position."""
         return legal.legal(boards.walled(self.position))
 
@@ -120,32 +120,32 @@ class Board:
         """The legal actions by their names in UCI."""
         return {format_uci(self, action): action for action in self.actions}
 
-    def after(self, action: int) -> Board:
+    def after(self, action: int) -> MinichessBoard:
         """Return the board after a legal action."""
         moved, is_progress = boards.play(self.position, moves.decode(np.array([action], np.uint32)))  # type: ignore[arg-type]
-        return Board(
+        return MinichessBoard(
             moved, self.plies + 1, 0 if is_progress[0] else min(self.clock + 1, positions.CLOCK_MAX)
         )
 
 
-def board_of_fen(fen: str) -> Board:
+def board_of_fen(fen: str) -> MinichessBoard:
     """Return the board that a FEN describes.
 
     Raises:
       ValueError: it is not a position of minichess; what is wrong is named.
     """
     parsed = parse_fen(fen)
-    return Board(parsed.position, int(parsed.plies[0]), int(parsed.clock[0]))
+    return MinichessBoard(parsed.position, int(parsed.plies[0]), int(parsed.clock[0]))
 
 
-def board_of_state(state: Any) -> Board:
+def board_of_state(state: Any) -> MinichessBoard:
     """Return the board of one state."""
     frame = np.asarray(state.frames)[0].reshape(-1, 1)
     known = positions.facts(frame[-1])
-    return Board(boards.unpack(list(frame)), int(known.plies[0]), int(known.clock[0]))
+    return MinichessBoard(boards.unpack(list(frame)), int(known.plies[0]), int(known.clock[0]))
 
 
-def format_fen(board: Board) -> str:
+def format_fen(board: MinichessBoard) -> str:
     """Return the FEN."""
     return (
         f"{format_ranks(board.pieces, SIZE)} {'b' if board.is_black else 'w'} - - {board.clock} "
@@ -153,7 +153,7 @@ def format_fen(board: Board) -> str:
     )
 
 
-def format_uci(board: Board, action: int) -> str:
+def format_uci(board: MinichessBoard, action: int) -> str:
     """Return a move as in UCI: b1c3, a4a5q. An action that would leave the board is "a1 by -1+2"
     (files, ranks)."""
     if not 0 <= action < moves.NUM_ACTIONS:
@@ -173,7 +173,7 @@ def format_uci(board: Board, action: int) -> str:
     )
 
 
-def parse_uci(board: Board, name: str) -> int:
+def parse_uci(board: MinichessBoard, name: str) -> int:
     """Return the legal action with this name in UCI.
 
     Raises:
@@ -188,6 +188,6 @@ def _name(square: int) -> str:
     return square_name(8 * (square // SIZE) + square % SIZE)
 
 
-def format_diagram(board: Board) -> str:
+def format_diagram(board: MinichessBoard) -> str:
     """Return the board from White's side with coordinates, and the FEN below it."""
     return "\n".join([*diagram_rows(board.pieces, SIZE), format_fen(board)])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from azero.games.quoting import shorten
 from azero.games.shogi.position import HAND_KINDS, PROMOTED, SET_SIZES
-from azero.games.shogi.records import GameRecord, Line, winner_of
+from azero.games.shogi.records import MoveList, ShogiGame, winner_of
 from azero.games.shogi.sfen import (
     LETTERS,
     START,
@@ -17,7 +17,7 @@ from azero.games.shogi.sfen import (
     parse_square,
     square_of_digits,
 )
-from azero.games.shogi.text import Board, board_of_sfen, format_usi, letter_of
+from azero.games.shogi.text import ShogiBoard, board_of_sfen, format_usi, letter_of
 
 PIECES = ("", "FU", "KY", "KE", "GI", "KA", "HI", "KI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
 """Kinds by their codes."""
@@ -40,7 +40,7 @@ VERDICTS = {
 _MOVE = re.compile(r"([+-])(\d\d)(\d\d)([A-Z]{2})")
 
 
-def parse_games(content: str, name: str) -> Iterator[GameRecord]:
+def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
     """Yield the games of CSA text, which a line "/" separates; `name` says where it comes from.
 
     Raises:
@@ -65,10 +65,10 @@ class _Reader:
         self.pieces: dict[int, str] = {}
         """pieces by square as in SFEN"""
         self.hands: dict[str, dict[str, int]] = {"+": {}, "-": {}}
-        self.line: Line | None = None
+        self.line: MoveList | None = None
         self.ending = self.winner = ""
 
-    def read(self, text: str) -> GameRecord:
+    def read(self, text: str) -> ShogiGame:
         for row in text.split("\n"):
             self.number += 1
             try:
@@ -78,7 +78,7 @@ class _Reader:
                 raise ValueError(f"{self.name}, line {self.number}: {shorten(error)}") from error
         if self.line is None:
             raise ValueError(f"{self.name}: it does not say who moves first (a line + or -)")
-        return GameRecord(
+        return ShogiGame(
             self.name,
             self.players["+"],
             self.players["-"],
@@ -100,7 +100,7 @@ class _Reader:
 
     def statement(self, statement: str) -> None:
         if statement in ("+", "-") and self.line is None:
-            self.line = Line(self.sfen(statement))
+            self.line = MoveList(self.sfen(statement))
         elif match := _MOVE.fullmatch(statement):
             self.move(*match.groups())
         elif statement[:1] == "%" and self.line is not None:
@@ -174,7 +174,7 @@ class _Reader:
         )
 
 
-def format_move(board: Board, action: int) -> str:
+def format_move(board: ShogiBoard, action: int) -> str:
     """Return a legal move as CSA has it: +7776FU, -0055KA."""
     usi, sign = format_usi(board, action), "-" if board.is_white else "+"
     if usi[1] == "*":

@@ -26,8 +26,8 @@ from azero.games.shogi.position import (
     HAND_KINDS,
     KINDS,
     SET_SIZES,
-    Facts,
-    Position,
+    ShogiFacts,
+    ShogiPosition,
     facts,
     hand_count,
     unpack,
@@ -65,7 +65,7 @@ def planes_from_frames(frames: Array, to_play: Array) -> Array:
     )
 
 
-def _pieces(position: Position) -> Array:
+def _pieces(position: ShogiPosition) -> Array:
     """Return the planes float32[81, 8, 28] of the pieces."""
     sets = stack(
         [position.kind(code) & side for side in (position.own, position.other) for code in KINDS]
@@ -75,7 +75,7 @@ def _pieces(position: Position) -> Array:
     return bits.astype(jnp.float32).reshape(NUM_SQUARES, NUM_FRAMES, 2 * len(KINDS))
 
 
-def _constants(position: Position, known: Facts) -> Array:
+def _constants(position: ShogiPosition, known: ShogiFacts) -> Array:
     """Return float32[8, 17], the planes that are the same on every square: occurrences and pieces
     in hand."""
     occurrences = [

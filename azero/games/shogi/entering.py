@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from azero.games.shogi.position import BISHOP, HAND_KINDS, KING, ROOK, Position, hand_count
+from azero.games.shogi.position import BISHOP, HAND_KINDS, KING, ROOK, ShogiPosition, hand_count
 from azero.types import Array
 
 PIECES_IN_ZONE = 10
 POINTS_BLACK, POINTS_WHITE = 28, 27
 
 
-def has_entered(position: Position, white: Array) -> Array:
+def has_entered(position: ShogiPosition, white: Array) -> Array:
     """Return bool: the mover may declare, were it not in check. `white` is all ones where White is
     to move."""
     own = position.own.far

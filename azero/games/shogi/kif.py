@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from azero.games.quoting import shorten
 from azero.games.shogi.position import KINDS
-from azero.games.shogi.records import GameRecord, Line, winner_of
+from azero.games.shogi.records import MoveList, ShogiGame, winner_of
 from azero.games.shogi.sfen import START, digits_of, format_hands, parse_square, square_of_digits
-from azero.games.shogi.text import Board, board_of_sfen, format_usi, letter_of
+from azero.games.shogi.text import ShogiBoard, board_of_sfen, format_usi, letter_of
 
 PIECES = dict(zip((letter_of(code) for code in KINDS), "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
 """Kinds as on boards and in moves."""
@@ -59,7 +59,7 @@ _MOVE = re.compile(
 _COLOURS = {"先手": "black", "下手": "black", "後手": "white", "上手": "white"}
 
 
-def parse_games(content: str, name: str) -> Iterator[GameRecord]:
+def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
     """Yield the game of KIF text, its main line alone; `name` says where it comes from.
 
     Raises:
@@ -74,7 +74,7 @@ def parse_games(content: str, name: str) -> Iterator[GameRecord]:
         except ValueError as error:
             raise ValueError(f"{reader.name}, line {number}: {shorten(error)}") from error
     line = reader.begin()
-    yield GameRecord(
+    yield ShogiGame(
         reader.name,
         reader.players["black"],
         reader.players["white"],
@@ -95,10 +95,10 @@ class _Reader:
         self.rows: list[str] = []
         self.hands: dict[str, dict[str, int]] = {"black": {}, "white": {}}
         self.side = "b"
-        self.line: Line | None = None
+        self.line: MoveList | None = None
         self.ending = self.winner = ""
 
-    def begin(self) -> Line:
+    def begin(self) -> MoveList:
         """Return the moves, which begin here if they have not yet."""
         if self.line is None:
             sfen = self.sfen
@@ -107,7 +107,7 @@ class _Reader:
                     f"{'/'.join(self.rows)} {self.side} "
                     f"{format_hands(self.hands['black'], self.hands['white'])} 1"
                 )
-            self.line = Line(sfen)
+            self.line = MoveList(sfen)
         return self.line
 
     def row(self, row: str) -> None:
@@ -183,7 +183,7 @@ def _hand(value: str) -> dict[str, int]:
     return hand
 
 
-def format_move(board: Board, action: int, goal: str = "") -> str:
+def format_move(board: ShogiBoard, action: int, goal: str = "") -> str:
     """Return a legal move as KIF has it: ７六歩(77), ５五角打.
 
     It is 同　歩(23) where it goes to `goal`, the last move's square in USI.
@@ -220,7 +220,7 @@ def format_kif(
     return "\n".join([*lines, *([f"{len(actions) + 1:>4} {ending}"] if ending else []), ""])
 
 
-def _diagram(board: Board) -> list[str]:
+def _diagram(board: ShogiBoard) -> list[str]:
     def hand(pieces: dict[str, int]) -> str:
         names = (
             PIECES[letter]

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from azero.games.compass import COMPASS, Guard, guard_of, opposite, spread, union
 from azero.games.shogi.pawn_mate import mating_square
-from azero.games.shogi.position import HAND_KINDS, KNIGHT, LANCE, PAWN, Position, hand_count
+from azero.games.shogi.position import HAND_KINDS, KNIGHT, LANCE, PAWN, ShogiPosition, hand_count
 from azero.games.shogi.reach import Lines, Pieces, lines_of, near_attackers, near_attacks, pieces_of
 from azero.games.shogi.squares import (
     KNIGHT_JUMPS,
-    Squares,
+    ShogiSquares,
     compute_once,
     fill,
     ranks,
@@ -36,10 +36,10 @@ FREE_RANKS = {PAWN: 8, LANCE: 8, KNIGHT: 7}
 kinds."""
 
 
-class Legal(NamedTuple):
+class ShogiLegal(NamedTuple):
     """What the rules say about a position."""
 
-    targets: list[Squares]
+    targets: list[ShogiSquares]
     """NUM_TARGETS sets of squares; those for drops do not look at what is in hand"""
     in_check: Array
     """bool"""
@@ -47,7 +47,7 @@ class Legal(NamedTuple):
     """bool"""
 
 
-def legal(position: Position) -> Legal:
+def legal(position: ShogiPosition) -> ShogiLegal:
     """Return the legal moves of a position."""
     pieces = compute_once(position.own, position.other, *position.kinds)
     position = position._replace(own=pieces[0], other=pieces[1], kinds=tuple(pieces[2:]))
@@ -57,10 +57,10 @@ def legal(position: Position) -> Legal:
     mate = mating_square(position, own, other, lines)
     targets = compute_once(*_moves(position, own, guard), *_drops(position, guard, mate))
     every = [*targets[:PAWN_DROPS], *drops_by_kind(position.own_hand, targets)]
-    return Legal(targets, ~guard.checkers.is_empty(), ~union(every).is_empty())
+    return ShogiLegal(targets, ~guard.checkers.is_empty(), ~union(every).is_empty())
 
 
-def drops_by_kind(hand: Array, targets: list[Squares]) -> list[Squares]:
+def drops_by_kind(hand: Array, targets: list[ShogiSquares]) -> list[ShogiSquares]:
     """Return the squares where each of HAND_KINDS may be dropped from `hand` uint32."""
     drops = []
     for code in HAND_KINDS:
@@ -71,7 +71,9 @@ def drops_by_kind(hand: Array, targets: list[Squares]) -> list[Squares]:
     return drops
 
 
-def _guard(position: Position, own: Pieces, other: Pieces, lines: Lines) -> Guard[Squares]:
+def _guard(
+    position: ShogiPosition, own: Pieces, other: Pieces, lines: Lines
+) -> Guard[ShogiSquares]:
     runners = [other.runners[opposite(direction)] for direction in range(8)]
     return guard_of(
         position.own,
@@ -84,7 +86,7 @@ def _guard(position: Position, own: Pieces, other: Pieces, lines: Lines) -> Guar
     )
 
 
-def _moves(position: Position, own: Pieces, guard: Guard[Squares]) -> list[Squares]:
+def _moves(position: ShogiPosition, own: Pieces, guard: Guard[ShogiSquares]) -> list[ShogiSquares]:
     """Return the squares reached in the compass directions and by knights."""
     empty = ~position.occupied
     may_go = ~position.own & guard.answers
@@ -101,7 +103,9 @@ def _moves(position: Position, own: Pieces, guard: Guard[Squares]) -> list[Squar
     return targets + [step(own.knights & guard.unpinned, jump) & may_go for jump in KNIGHT_JUMPS]
 
 
-def _drops(position: Position, guard: Guard[Squares], mate: Squares) -> list[Squares]:
+def _drops(
+    position: ShogiPosition, guard: Guard[ShogiSquares], mate: ShogiSquares
+) -> list[ShogiSquares]:
     """Return the squares open to pawns (one unpromoted pawn of a side on a file, no drop-pawn mate)
     and to other pieces."""
     open_squares = ~position.occupied & guard.answers

@@ -19,12 +19,12 @@ import numpy as np
 from azero.games.bits import batch_first
 from azero.games.compass import COMPASS, Direction, spread
 from azero.games.shogi.legal import FREE_RANKS, drops_by_kind
-from azero.games.shogi.position import KNIGHT, LANCE, PAWN, Move, Position
+from azero.games.shogi.position import KNIGHT, LANCE, PAWN, ShogiMove, ShogiPosition
 from azero.games.shogi.squares import (
     KNIGHT_JUMPS,
     NUM_SQUARES,
     SIZE,
-    Squares,
+    ShogiSquares,
     compute_once,
     layer,
     ranks,
@@ -53,7 +53,7 @@ def plane_moves() -> list[Direction]:
     return queens + list(KNIGHT_JUMPS)
 
 
-def decode(action: Array) -> Move:
+def decode(action: Array) -> ShogiMove:
     """Return the move of actions uint32, from the mover's side. The end of a move that would leave
     the board is some other square."""
     square, plane = action // np.uint32(NUM_PLANES), action % np.uint32(NUM_PLANES)
@@ -67,7 +67,7 @@ def decode(action: Array) -> Move:
     for index, move in enumerate(KNIGHT_JUMPS):
         offset = offset | (spread(plane == KNIGHT_PLANES + index) & _offset(move))
     end = (square + (offset & ~is_drop)) % np.uint32(NUM_SQUARES)
-    return Move(square, end, promotes, (plane - np.uint32(DROP_PLANES - 1)) & is_drop)
+    return ShogiMove(square, end, promotes, (plane - np.uint32(DROP_PLANES - 1)) & is_drop)
 
 
 def _offset(move: Direction) -> np.uint32:
@@ -77,7 +77,7 @@ def _offset(move: Direction) -> np.uint32:
     return np.uint32((SIZE * forward + files) % NUM_SQUARES)
 
 
-def start_squares(position: Position, targets: Sequence[Squares]) -> Squares:
+def start_squares(position: ShogiPosition, targets: Sequence[ShogiSquares]) -> ShogiSquares:
     """Return for each of the 139 planes the squares from which a legal move of that plane starts,
     words uint32[139, ...] (`targets` of `legal.legal`)."""
     own, kinds = position.own, position.kinds
@@ -119,10 +119,10 @@ def start_squares(position: Position, targets: Sequence[Squares]) -> Squares:
         _forward_ranks(own, ZONE, is_forward_only=False),
     )
     plain, promoting = starts & ~(stuck & runners), starts & promotable & zone
-    return Squares(*map(_join_planes, plain, promoting, others))
+    return ShogiSquares(*map(_join_planes, plain, promoting, others))
 
 
-def _forward_ranks(like: Squares, rank: int, is_forward_only: bool) -> Squares:
+def _forward_ranks(like: ShogiSquares, rank: int, is_forward_only: bool) -> ShogiSquares:
     """Return for each of the 64 queen's moves the squares from which it comes to `rank` or beyond,
     or starts there: words uint32[64, 1...].
 
@@ -136,9 +136,9 @@ def _forward_ranks(like: Squares, rank: int, is_forward_only: bool) -> Squares:
         for files, forward in moves
     ]
     shape = (KNIGHT_PLANES, *(1 for _ in np.shape(like.near)))
-    return Squares(
-        *(np.array(words, np.uint32).reshape(shape) for words in zip(*sets, strict=True))
-    )  # type: ignore[arg-type]
+    return ShogiSquares(
+        *(np.array(words, np.uint32).reshape(shape) for words in zip(*sets, strict=True))  # type: ignore[arg-type]
+    )
 
 
 def _join_planes(plain: Array, promoting: Array, others: Array) -> Array:
@@ -148,7 +148,7 @@ def _join_planes(plain: Array, promoting: Array, others: Array) -> Array:
     return jnp.concatenate(parts) if isinstance(plain, jax.Array) else np.concatenate(parts)
 
 
-def action_mask(starts: Squares) -> Array:
+def action_mask(starts: ShogiSquares) -> Array:
     """Return bool[B, 11259] of the 139 sets of `start_squares`, words uint32[139, B]."""
     words = batch_first(jax.lax.optimization_barrier(jnp.concatenate(starts)))
     # Nine ranks are unpacked one by one: XLA keeps their joining apart from what is done with the
@@ -163,7 +163,7 @@ def action_mask(starts: Squares) -> Array:
     return jax.lax.optimization_barrier(jnp.concatenate(pieces, axis=1)).reshape(-1, NUM_ACTIONS)
 
 
-def host_actions(starts: Squares) -> list[int]:
+def host_actions(starts: ShogiSquares) -> list[int]:
     """Return the legal actions, in rising order, of the 139 sets of one position, words numpy
     uint32[139, 1]."""
     words = np.concatenate([np.asarray(word) for word in starts], axis=1)

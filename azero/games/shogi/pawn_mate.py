@@ -8,12 +8,14 @@ between.
 from __future__ import annotations
 
 from azero.games.compass import COMPASS, N, S, opposite, spread, union
-from azero.games.shogi.position import Position
+from azero.games.shogi.position import ShogiPosition
 from azero.games.shogi.reach import Lines, Pieces, near_attackers, near_attacks
-from azero.games.shogi.squares import Squares, step, steps
+from azero.games.shogi.squares import ShogiSquares, step, steps
 
 
-def mating_square(position: Position, own: Pieces, other: Pieces, lines: Lines) -> Squares:
+def mating_square(
+    position: ShogiPosition, own: Pieces, other: Pieces, lines: Lines
+) -> ShogiSquares:
     """Return the empty square in front of the other king if a pawn of the mover there would mate,
     else no square.
 
@@ -25,7 +27,7 @@ def mating_square(position: Position, own: Pieces, other: Pieces, lines: Lines) 
     return lines.front.when(spread(~(can_be_taken | can_flee)))
 
 
-def _attacked(own: Pieces, lines: Lines) -> Squares:
+def _attacked(own: Pieces, lines: Lines) -> ShogiSquares:
     """Return the squares round the other king that the mover attacks once the pawn stands: it ends
     the runs that pass its square.
 
@@ -39,7 +41,7 @@ def _attacked(own: Pieces, lines: Lines) -> Squares:
     return union([*runs, near_attacks(own)])
 
 
-def _takers(position: Position, other: Pieces, lines: Lines) -> Squares:
+def _takers(position: ShogiPosition, other: Pieces, lines: Lines) -> ShogiSquares:
     """Return the pieces of the other side, without the king, that can take the pawn. One that is
     pinned on the king's file takes along it."""
     pinned = (

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from azero.games.compass import choose, spread, union
-from azero.games.shogi.squares import Squares, compute_once, square_set, turn
+from azero.games.shogi.squares import ShogiSquares, compute_once, square_set, turn
 from azero.types import Array
 
 PAWN, LANCE, KNIGHT, SILVER, BISHOP, ROOK, GOLD, KING = range(1, 9)
@@ -45,30 +45,30 @@ BOARD_WORDS, FRAME_WORDS = 15, 18
 WHITE_BIT, PLIES_BIT = 3, 4
 
 
-class Position(NamedTuple):
+class ShogiPosition(NamedTuple):
     """A position from the mover's side of the board: their first rank is rank 0, whichever colour
     they play."""
 
-    own: Squares
-    other: Squares
-    kinds: tuple[Squares, ...]
+    own: ShogiSquares
+    other: ShogiSquares
+    kinds: tuple[ShogiSquares, ...]
     """four bit planes of the codes, of both sides"""
     own_hand: Array
     """uint32"""
     other_hand: Array
 
     @property
-    def occupied(self) -> Squares:
+    def occupied(self) -> ShogiSquares:
         """The squares of all pieces."""
         return self.own | self.other
 
-    def kind(self, code: int) -> Squares:
+    def kind(self, code: int) -> ShogiSquares:
         """Return the squares of all pieces of a kind."""
         sets = [plane if code >> bit & 1 else ~plane for bit, plane in enumerate(self.kinds)]
         return sets[0] & sets[1] & sets[2] & sets[3]
 
 
-class Facts(NamedTuple):
+class ShogiFacts(NamedTuple):
     """The last word of a frame, unpacked; uint32 arrays."""
 
     occurrences: Array
@@ -78,7 +78,7 @@ class Facts(NamedTuple):
     """moves of the whole game by either side"""
 
 
-class Move(NamedTuple):
+class ShogiMove(NamedTuple):
     """A move from the mover's side: uint32 arrays."""
 
     start: Array
@@ -91,14 +91,14 @@ class Move(NamedTuple):
     """code of the kind that is dropped, 0 for a move on the board"""
 
 
-def facts(word: Array) -> Facts:
+def facts(word: Array) -> ShogiFacts:
     """Unpack the word of facts."""
-    return Facts(
+    return ShogiFacts(
         word & np.uint32(7), spread(((word >> WHITE_BIT) & np.uint32(1)) != 0), word >> PLIES_BIT
     )
 
 
-def facts_word(unpacked: Facts) -> Array:
+def facts_word(unpacked: ShogiFacts) -> Array:
     """Pack the word of facts."""
     return (
         unpacked.occurrences
@@ -107,19 +107,19 @@ def facts_word(unpacked: Facts) -> Array:
     )
 
 
-def board_sets(frame: Sequence[Array]) -> list[Squares]:
+def board_sets(frame: Sequence[Array]) -> list[ShogiSquares]:
     """Return Black's pieces and the four bit planes of a frame (18 arrays), from Black's side."""
-    return [Squares(*frame[3 * index : 3 * index + 3]) for index in range(5)]
+    return [ShogiSquares(*frame[3 * index : 3 * index + 3]) for index in range(5)]
 
 
-def unpack(frame: Sequence[Array], white: Array) -> Position:
+def unpack(frame: Sequence[Array], white: Array) -> ShogiPosition:
     """Return the position of a frame (18 arrays) as White sees it where `white` is all ones, as
     Black sees it where it is zero."""
     black, *kinds = (choose(white, turn(squares), squares) for squares in board_sets(frame))
     others = union(kinds) & ~black
     own_hand = (frame[16] & white) | (frame[15] & ~white)
     other_hand = (frame[15] & white) | (frame[16] & ~white)
-    return Position(
+    return ShogiPosition(
         choose(white, others, black),
         choose(white, black, others),
         tuple(kinds),
@@ -128,7 +128,7 @@ def unpack(frame: Sequence[Array], white: Array) -> Position:
     )
 
 
-def pack(position: Position, known: Facts) -> list[Array]:
+def pack(position: ShogiPosition, known: ShogiFacts) -> list[Array]:
     """Return the frame of a position seen by its mover."""
     sets = (choose(known.white, position.other, position.own), *position.kinds)
     turned = [choose(known.white, turn(squares), squares) for squares in sets]
@@ -148,7 +148,7 @@ def hand_count(hand: Array, code: int) -> Array:
     return (hand >> first) & np.uint32((1 << bits) - 1)
 
 
-def play(frame: Sequence[Array], move: Move) -> list[Array]:
+def play(frame: Sequence[Array], move: ShogiMove) -> list[Array]:
     """Return the frame after a legal move, with no occurrences filled in. The board is not turned:
     the move is, where it is White's."""
     known = facts(frame[17])
@@ -172,7 +172,7 @@ def play(frame: Sequence[Array], move: Move) -> list[Array]:
     black = (black & ~changed) | end.when(~known.white)
     change = _hand_unit(taken) - _hand_unit(move.dropped)
     hands = [frame[15] + (change & ~known.white), frame[16] + (change & known.white)]
-    after = Facts(known.occurrences & np.uint32(0), ~known.white, known.plies + np.uint32(1))
+    after = ShogiFacts(known.occurrences & np.uint32(0), ~known.white, known.plies + np.uint32(1))
     return [*(word for squares in (black, *kinds) for word in squares), *hands, facts_word(after)]
 
 

@@ -10,19 +10,27 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from azero.games.compass import COMPASS, NE, Direction, E, N, S, opposite, union
-from azero.games.shogi.position import GOLD, KING, KNIGHT, LANCE, PAWN, SILVER, Position
-from azero.games.shogi.squares import KNIGHT_JUMPS, Squares, compute_once, fill, layer, step, steps
+from azero.games.shogi.position import GOLD, KING, KNIGHT, LANCE, PAWN, SILVER, ShogiPosition
+from azero.games.shogi.squares import (
+    KNIGHT_JUMPS,
+    ShogiSquares,
+    compute_once,
+    fill,
+    layer,
+    step,
+    steps,
+)
 
 
 class Pieces(NamedTuple):
     """The pieces of one side by how they move."""
 
-    steppers: list[Squares]
+    steppers: list[ShogiSquares]
     """pieces other than the king that can go one step, by compass direction"""
-    runners: list[Squares]
+    runners: list[ShogiSquares]
     """pieces that can run, by compass direction"""
-    knights: Squares
-    king: Squares
+    knights: ShogiSquares
+    king: ShogiSquares
     jumps: tuple[Direction, ...]
     """of this side's knights"""
 
@@ -31,24 +39,24 @@ class Lines(NamedTuple):
     """What is seen along the eight compass directions, one entry each. To see is to look over empty
     squares up to and with the first piece."""
 
-    sight: list[Squares]
+    sight: list[ShogiSquares]
     """what the mover's king sees"""
-    fire: list[Squares]
+    fire: list[ShogiSquares]
     """the other side's runners of that direction and the empty squares they pass, the mover's king
     not in the way"""
-    hits: list[Squares]
+    hits: list[ShogiSquares]
     """the squares that these runners attack"""
-    own_hits: list[Squares]
+    own_hits: list[ShogiSquares]
     """the squares that the mover's runners of that direction attack"""
-    other_sight: list[Squares]
+    other_sight: list[ShogiSquares]
     """what the other king sees"""
-    front_sight: list[Squares]
+    front_sight: list[ShogiSquares]
     """what is seen from `front`"""
-    front: Squares
+    front: ShogiSquares
     """the square that the other king looks forward to, if it is empty"""
 
 
-def pieces_of(position: Position, is_own: bool) -> Pieces:
+def pieces_of(position: ShogiPosition, is_own: bool) -> Pieces:
     """Return the pieces of the mover, or of the other side."""
     bits = position.kinds
     side = position.own if is_own else position.other
@@ -77,7 +85,7 @@ def pieces_of(position: Position, is_own: bool) -> Pieces:
     return Pieces(steppers[4:] + steppers[:4], runners[4:] + runners[:4], knights, king, jumps)
 
 
-def lines_of(position: Position, own: Pieces, other: Pieces) -> Lines:
+def lines_of(position: ShogiPosition, own: Pieces, other: Pieces) -> Lines:
     """Return the lines of a position. Five fills of a direction are done as one."""
     empty = ~position.occupied
     front = step(other.king, COMPASS[S]) & empty
@@ -101,8 +109,8 @@ def lines_of(position: Position, own: Pieces, other: Pieces) -> Lines:
     )
     seen = [step(squares, direction) for squares, direction in zip(filled, COMPASS, strict=True)]
 
-    def row(sets: list[Squares], index: int) -> list[Squares]:
-        return [Squares(*(word[index] for word in squares)) for squares in sets]
+    def row(sets: list[ShogiSquares], index: int) -> list[ShogiSquares]:
+        return [ShogiSquares(*(word[index] for word in squares)) for squares in sets]
 
     return Lines(
         sight=row(seen, 0),
@@ -115,7 +123,7 @@ def lines_of(position: Position, own: Pieces, other: Pieces) -> Lines:
     )
 
 
-def near_attacks(pieces: Pieces) -> Squares:
+def near_attacks(pieces: Pieces) -> ShogiSquares:
     """Return the squares that pieces attack by a step or a jump, the king's too."""
     stepped = (
         step(pieces.steppers[index] | pieces.king, direction)
@@ -124,7 +132,7 @@ def near_attacks(pieces: Pieces) -> Squares:
     return union([*stepped, steps(pieces.knights, pieces.jumps)])
 
 
-def near_attackers(square: Squares, pieces: Pieces) -> Squares:
+def near_attackers(square: ShogiSquares, pieces: Pieces) -> ShogiSquares:
     """Return the pieces other than the king that attack `square`, a set of one or none, by a step
     or a jump."""
     stepped = (

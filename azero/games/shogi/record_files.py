@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from azero.games.shogi import csa, kif
-from azero.games.shogi.records import GameRecord
+from azero.games.shogi.records import ShogiGame
 
 SUFFIXES = (".csa", ".kif", ".kifu")
 
 
-def read_games(path: str | Path) -> Iterator[GameRecord]:
+def read_games(path: str | Path) -> Iterator[ShogiGame]:
     """Yield the games of a .csa, .kif or .kifu file, in UTF-8 or Shift JIS (code page 932).
 
     Raises:
       ValueError: the file has another suffix or cannot be read, or a game is not valid; the place
         and the reason are named.
     """
-    parsers: dict[str, Callable[[str, str], Iterator[GameRecord]]] = dict(
+    parsers: dict[str, Callable[[str, str], Iterator[ShogiGame]]] = dict(
         zip(SUFFIXES, (csa.parse_games, kif.parse_games, kif.parse_games), strict=True)
     )
     path = Path(path)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from azero.games.shogi.sfen import START
-from azero.games.shogi.text import Board, board_of_sfen, format_sfen
+from azero.games.shogi.text import ShogiBoard, board_of_sfen, format_sfen
 
 WINNERS = ("black", "white", "draw", "")
 """Results; empty for an unknown one."""
 
 
 @dataclass(frozen=True)
-class GameRecord:
+class ShogiGame:
     """The main line of one game."""
 
     name: str
@@ -30,11 +30,11 @@ class GameRecord:
     """why it ended, as the format has it (%TORYO, 投了); empty if it does not say"""
 
 
-class Line:
+class MoveList:
     """The moves of a game while it is read."""
 
     def __init__(self, sfen: str = START) -> None:
-        self.board: Board = board_of_sfen(sfen)
+        self.board: ShogiBoard = board_of_sfen(sfen)
         self.sfen = format_sfen(self.board)
         self.actions: list[int] = []
         self.goal = ""
@@ -64,7 +64,7 @@ class Line:
         return "black" if self.board.is_white else "white"
 
 
-def winner_of(verdict: str, line: Line) -> str:
+def winner_of(verdict: str, line: MoveList) -> str:
     """Return the winner where the `verdict` is "mover" or "waiter", that of the position; else the
     verdict itself."""
     return {"mover": line.mover, "waiter": line.waiter}.get(verdict, verdict)

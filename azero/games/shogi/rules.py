@@ -18,7 +18,7 @@ from azero.games.batching import batch_native
 from azero.games.compass import spread
 from azero.games.positions import join
 from azero.games.shogi import encoding, entering, legal, moves, position, sfen, text
-from azero.games.shogi.squares import Squares, ranks
+from azero.games.shogi.squares import ShogiSquares, ranks
 from azero.games.symmetry import IdentityOnly
 from azero.types import Array
 
@@ -234,7 +234,7 @@ class Shogi(IdentityOnly):
         return text.format_diagram(text.board_of_state(state))
 
 
-def _survey(frame: Sequence[Array]) -> tuple[legal.Legal, Array, Array]:
+def _survey(frame: Sequence[Array]) -> tuple[legal.ShogiLegal, Array, Array]:
     """Return what the rules say about the position of a frame, its code, and whether the mover's
     king has entered."""
     known = position.facts(frame[-1])
@@ -274,7 +274,9 @@ def _mask_batch(frame: Array, targets: Array, is_over: Array) -> Array:
     columns = list(jax.lax.optimization_barrier(frame.T))
     words = list(jax.lax.optimization_barrier(targets.reshape(-1, 3 * legal.NUM_TARGETS).T))
     seen = position.unpack(columns, position.facts(columns[-1]).white)
-    reached = [Squares(*words[3 * index : 3 * index + 3]) for index in range(legal.NUM_TARGETS)]
+    reached = [
+        ShogiSquares(*words[3 * index : 3 * index + 3]) for index in range(legal.NUM_TARGETS)
+    ]
     return moves.action_mask(moves.start_squares(seen, reached) | ranks(0).when(spread(is_over)))
 
 

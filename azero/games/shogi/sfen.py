@@ -17,12 +17,12 @@ from azero.games.shogi.position import (
     PAWN,
     PROMOTED,
     SET_SIZES,
-    Facts,
-    Position,
+    ShogiFacts,
+    ShogiPosition,
     unpack,
 )
 from azero.games.shogi.position import pack as pack_frame
-from azero.games.shogi.squares import NUM_SQUARES, SIZE, Squares
+from azero.games.shogi.squares import NUM_SQUARES, SIZE, ShogiSquares
 from azero.types import Array
 
 START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
@@ -35,7 +35,7 @@ _HAND_ORDER = "RBGSNLP"
 """Pieces in hand as USI lists them."""
 
 
-class Parsed(NamedTuple):
+class ParsedSfen(NamedTuple):
     """What an SFEN says; uint32[1] numpy arrays."""
 
     frame: list[Array]
@@ -48,7 +48,7 @@ Pieces = dict[int, tuple[int, bool]]
 """By square from Black's side: code of the kind, and whether it is White's."""
 
 
-def parse_sfen(sfen: str) -> Parsed:
+def parse_sfen(sfen: str) -> ParsedSfen:
     """Read an SFEN of three or four fields (board, side, hands, move number); "startpos" and a
     leading "sfen" are understood.
 
@@ -64,7 +64,7 @@ def parse_sfen(sfen: str) -> Parsed:
         ) from None
 
 
-def _parse(sfen: str) -> Parsed:
+def _parse(sfen: str) -> ParsedSfen:
     fields = sfen.split()
     fields = fields[1:] if fields[:1] == ["sfen"] else fields
     if not 3 <= len(fields) <= 4:
@@ -84,13 +84,13 @@ def _parse(sfen: str) -> Parsed:
     white = _words(0xFFFFFFFF if side == "w" else 0)
     frame = pack_frame(
         _black_view(pieces, hands),
-        Facts(_words(0), _words(0), _words(max(1, int(number_text)) - 1)),
+        ShogiFacts(_words(0), _words(0), _words(max(1, int(number_text)) - 1)),
     )
     frame[-1] = frame[-1] | (white & np.uint32(8))
     # In this view the side that has moved is the mover: its king must not be open to capture.
     if legal.legal(unpack(frame, ~white)).in_check[0]:
         raise ValueError("the side that is not to move is in check")
-    return Parsed(frame, white)
+    return ParsedSfen(frame, white)
 
 
 def _parse_board(board: str) -> Pieces:
@@ -172,10 +172,10 @@ def _check_pieces(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> None:
             )
 
 
-def _black_view(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> Position:
-    def squares(wanted: list[int]) -> Squares:
+def _black_view(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> ShogiPosition:
+    def squares(wanted: list[int]) -> ShogiSquares:
         bits = sum(1 << square for square in wanted)
-        return Squares(*(_words(bits >> (27 * index) & 0x7FFFFFF) for index in range(3)))
+        return ShogiSquares(*(_words(bits >> (27 * index) & 0x7FFFFFF) for index in range(3)))
 
     sides = [
         squares([square for square, piece in pieces.items() if piece[1] == is_white])
@@ -189,7 +189,7 @@ def _black_view(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> Position:
         sum(hands.get((code, is_white), 0) << first for code, (first, _) in HAND_BITS.items())
         for is_white in (False, True)
     ]
-    return Position(sides[0], sides[1], kinds, _words(words[0]), _words(words[1]))
+    return ShogiPosition(sides[0], sides[1], kinds, _words(words[0]), _words(words[1]))
 
 
 def _words(value: int) -> Array:

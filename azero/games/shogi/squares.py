@@ -32,26 +32,30 @@ _FILES = 0o001001001
 """The first file of the three ranks of a word (one octal digit is three bits)."""
 
 
-class Squares(NamedTuple):
+class ShogiSquares(NamedTuple):
     """A set of squares: ranks 0 to 2, 3 to 5, 6 to 8."""
 
     near: Array
     middle: Array
     far: Array
 
-    def __and__(self, other: Squares) -> Squares:
-        return Squares(self.near & other.near, self.middle & other.middle, self.far & other.far)
+    def __and__(self, other: ShogiSquares) -> ShogiSquares:
+        return ShogiSquares(
+            self.near & other.near, self.middle & other.middle, self.far & other.far
+        )
 
-    def __or__(self, other: Squares) -> Squares:
-        return Squares(self.near | other.near, self.middle | other.middle, self.far | other.far)
+    def __or__(self, other: ShogiSquares) -> ShogiSquares:
+        return ShogiSquares(
+            self.near | other.near, self.middle | other.middle, self.far | other.far
+        )
 
-    def __invert__(self) -> Squares:
-        return Squares(self.near ^ _WORD, self.middle ^ _WORD, self.far ^ _WORD)
+    def __invert__(self) -> ShogiSquares:
+        return ShogiSquares(self.near ^ _WORD, self.middle ^ _WORD, self.far ^ _WORD)
 
-    def when(self, words: Array) -> Squares:
+    def when(self, words: Array) -> ShogiSquares:
         """Return the set where `words` is all ones, the empty set where it is zero (see
         `spread`)."""
-        return Squares(self.near & words, self.middle & words, self.far & words)
+        return ShogiSquares(self.near & words, self.middle & words, self.far & words)
 
     def is_empty(self) -> Array:
         """Return bool: there is no square in the set."""
@@ -73,25 +77,27 @@ class Squares(NamedTuple):
         return (twice != 0) | both
 
 
-def constant(bits: int) -> Squares:
+def constant(bits: int) -> ShogiSquares:
     """Return the set of the 81-bit number `bits`."""
-    return Squares(*(np.uint32(bits >> (_WORD_BITS * index) & int(_WORD)) for index in range(3)))  # type: ignore[arg-type]
+    return ShogiSquares(
+        *(np.uint32(bits >> (_WORD_BITS * index) & int(_WORD)) for index in range(3))  # type: ignore[arg-type]
+    )
 
 
-def ranks(first: int, last: int = SIZE - 1) -> Squares:
+def ranks(first: int, last: int = SIZE - 1) -> ShogiSquares:
     """Return all squares of the ranks `first` to `last`."""
     return constant(sum(0x1FF << (SIZE * rank) for rank in range(max(first, 0), last + 1)))
 
 
-def square_set(square: Array) -> Squares:
+def square_set(square: Array) -> ShogiSquares:
     """Return the set of one square uint32 in 0..80."""
     word, bit = square // np.uint32(_WORD_BITS), np.uint32(1) << (square % np.uint32(_WORD_BITS))
-    return Squares(*(bit & spread(word == index) for index in range(3)))
+    return ShogiSquares(*(bit & spread(word == index) for index in range(3)))
 
 
-def turn(squares: Squares) -> Squares:
+def turn(squares: ShogiSquares) -> ShogiSquares:
     """Return the set seen from the other side of the board: turned half round."""
-    return Squares(_reverse(squares.far), _reverse(squares.middle), _reverse(squares.near))
+    return ShogiSquares(_reverse(squares.far), _reverse(squares.middle), _reverse(squares.near))
 
 
 def _reverse(word: Array) -> Array:
@@ -114,14 +120,14 @@ def _reverse(word: Array) -> Array:
     )
 
 
-def _upwards(squares: Squares, amount: int) -> Squares:
+def _upwards(squares: ShogiSquares, amount: int) -> ShogiSquares:
     """Return the set with every square's number raised by `amount`, 0 to 80."""
     nothing: Any = np.uint32(0)
     skipped, rest = divmod(amount, _WORD_BITS)
     words = ([nothing] * (skipped + 1) + list(squares))[:4]
     if rest == 0:
-        return Squares(*words[1:])
-    return Squares(
+        return ShogiSquares(*words[1:])
+    return ShogiSquares(
         *(
             ((high << rest) & _WORD) | (low >> (_WORD_BITS - rest))
             for low, high in itertools.pairwise(words)
@@ -129,14 +135,14 @@ def _upwards(squares: Squares, amount: int) -> Squares:
     )
 
 
-def _downwards(squares: Squares, amount: int) -> Squares:
+def _downwards(squares: ShogiSquares, amount: int) -> ShogiSquares:
     """Return the set with every square's number lowered by `amount`, 0 to 80."""
     nothing: Any = np.uint32(0)
     skipped, rest = divmod(amount, _WORD_BITS)
     words = (list(squares) + [nothing] * (skipped + 1))[-4:]
     if rest == 0:
-        return Squares(*words[:3])
-    return Squares(
+        return ShogiSquares(*words[:3])
+    return ShogiSquares(
         *(
             (low >> rest) | ((high << (_WORD_BITS - rest)) & _WORD)
             for low, high in itertools.pairwise(words)
@@ -144,36 +150,36 @@ def _downwards(squares: Squares, amount: int) -> Squares:
     )
 
 
-def _entered(files: int) -> Squares:
+def _entered(files: int) -> ShogiSquares:
     """Return the squares that a move by `files` files can end on without leaving the board at the
     side."""
     row = (0x1FF << files) & 0x1FF if files >= 0 else 0x1FF >> -files
     return constant(sum(row << (SIZE * rank) for rank in range(SIZE)))
 
 
-def _raw(squares: Squares, direction: Direction, distance: int) -> Squares:
+def _raw(squares: ShogiSquares, direction: Direction, distance: int) -> ShogiSquares:
     """Return the set moved, wrapping round the sides."""
     files, forward = direction
     amount = (SIZE * forward + files) * distance
     if forward == 0:
         # Within a rank no square needs the next word: what would is off the board.
         moved = (word << amount if amount > 0 else word >> -amount for word in squares)
-        return Squares(*moved)
+        return ShogiSquares(*moved)
     return _upwards(squares, amount) if amount >= 0 else _downwards(squares, -amount)
 
 
-def step(squares: Squares, direction: Direction) -> Squares:
+def step(squares: ShogiSquares, direction: Direction) -> ShogiSquares:
     """Return the set moved once in `direction`; what leaves the board is gone."""
     moved = _raw(squares, direction, 1)
     return moved & _entered(direction[0]) if direction[0] else moved
 
 
-def steps(squares: Squares, directions: Sequence[Direction]) -> Squares:
+def steps(squares: ShogiSquares, directions: Sequence[Direction]) -> ShogiSquares:
     """Return the union of the set moved once in each direction."""
     return union(step(squares, direction) for direction in directions)
 
 
-def fill(seeds: Squares, free: Squares, direction: Direction) -> Squares:
+def fill(seeds: ShogiSquares, free: ShogiSquares, direction: Direction) -> ShogiSquares:
     """Return the seeds and every square of `free` that a seed reaches in `direction` over squares
     of `free`."""
     return fill_lines(
@@ -181,20 +187,20 @@ def fill(seeds: Squares, free: Squares, direction: Direction) -> Squares:
     )
 
 
-def whole_files(squares: Squares) -> Squares:
+def whole_files(squares: ShogiSquares) -> ShogiSquares:
     """Return all squares of the files that hold a square of the set."""
     word = squares.near | squares.middle | squares.far
     row = (word | (word >> SIZE) | (word >> (2 * SIZE))) & np.uint32(0x1FF)
     word = row * np.uint32(_FILES)
-    return Squares(word, word, word)
+    return ShogiSquares(word, word, word)
 
 
-def stack(sets: Sequence[Squares]) -> Squares:
+def stack(sets: Sequence[ShogiSquares]) -> ShogiSquares:
     """Return several sets, words uint32[...], as one with words uint32[K, ...]."""
     return layer(sets, 1)[0]
 
 
-def layer(sets: Sequence[Squares], count: int) -> list[Squares]:
+def layer(sets: Sequence[ShogiSquares], count: int) -> list[ShogiSquares]:
     """Return K * `count` sets, words uint32[...], as `count` ones with words uint32[K, ...], the
     first K of them first; computed_once."""
     words = [word for squares in sets for word in squares]
@@ -208,10 +214,10 @@ def layer(sets: Sequence[Squares], count: int) -> list[Squares]:
     joined = (jax.lax.optimization_barrier(joined) if is_traced else joined).reshape(
         count, len(sets) // count, 3, *shape
     )
-    return [Squares(*(joined[index, :, word] for word in range(3))) for index in range(count)]
+    return [ShogiSquares(*(joined[index, :, word] for word in range(3))) for index in range(count)]
 
 
-def compute_once(*sets: Squares) -> list[Squares]:
+def compute_once(*sets: ShogiSquares) -> list[ShogiSquares]:
     """Return the same sets, which XLA then computes once; without this every later use repeats the
     work that leads up to it.
 
@@ -223,4 +229,4 @@ def compute_once(*sets: Squares) -> list[Squares]:
         return list(sets)
     assert len(sets) > 2, "too few sets to be kept apart"
     words = jax.lax.optimization_barrier(jnp.stack([word for squares in sets for word in squares]))
-    return [Squares(*words[index : index + 3]) for index in range(0, 3 * len(sets), 3)]
+    return [ShogiSquares(*words[index : index + 3]) for index in range(0, 3 * len(sets), 3)]

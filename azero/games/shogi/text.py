@@ -20,7 +20,7 @@ _LAST = 80
 
 
 @dataclass(frozen=True)
-class Board:
+class ShogiBoard:
     """One position, for people: made from a state (`board_of_state`) or an SFEN (`board_of_sfen`),
     with moves as actions of `moves`."""
 
@@ -70,12 +70,12 @@ class Board:
         return _LAST - square if self.is_white else square
 
     @functools.cached_property
-    def rules(self) -> legal.Legal:
+    def rules(self) -> legal.ShogiLegal:
         """What the rules say about the position."""
         return legal.legal(self.position)
 
     @property
-    def position(self) -> positions.Position:
+    def position(self) -> positions.ShogiPosition:
         """The position from the mover's side."""
         return positions.unpack(self.frame, positions.facts(self.frame[-1]).white)
 
@@ -94,9 +94,11 @@ class Board:
         """The legal actions by their names in USI."""
         return {format_usi(self, action): action for action in self.actions}
 
-    def after(self, action: int) -> Board:
+    def after(self, action: int) -> ShogiBoard:
         """Return the board after a legal action."""
-        return Board(tuple(positions.play(self.frame, moves.decode(np.array([action], np.uint32)))))  # type: ignore[arg-type]
+        return ShogiBoard(
+            tuple(positions.play(self.frame, moves.decode(np.array([action], np.uint32))))  # type: ignore[arg-type]
+        )
 
 
 def letter_of(code: int) -> str:
@@ -107,21 +109,21 @@ def letter_of(code: int) -> str:
     ].strip(".")
 
 
-def board_of_sfen(sfen: str) -> Board:
+def board_of_sfen(sfen: str) -> ShogiBoard:
     """Return the board that an SFEN describes.
 
     Raises:
       ValueError: it is not a position of shogi; what is wrong is named.
     """
-    return Board(tuple(parse_sfen(sfen).frame))
+    return ShogiBoard(tuple(parse_sfen(sfen).frame))
 
 
-def board_of_state(state: Any) -> Board:
+def board_of_state(state: Any) -> ShogiBoard:
     """Return the board of one `ShogiState`."""
-    return Board(tuple(np.asarray(state.frames)[0].reshape(-1, 1)))
+    return ShogiBoard(tuple(np.asarray(state.frames)[0].reshape(-1, 1)))
 
 
-def format_sfen(board: Board) -> str:
+def format_sfen(board: ShogiBoard) -> str:
     """Return the SFEN."""
     return (
         f"{format_ranks(board.pieces, SIZE)} {'w' if board.is_white else 'b'} "
@@ -129,7 +131,7 @@ def format_sfen(board: Board) -> str:
     )
 
 
-def format_usi(board: Board, action: int) -> str:
+def format_usi(board: ShogiBoard, action: int) -> str:
     """Return a move as USI has it: 7g7f, 8h2b+, P*5e. An action that would leave the board is "9i
     by -1+2" (files to the mover's right, ranks), "+" at the end."""
     if not 0 <= action < moves.NUM_ACTIONS:
@@ -145,7 +147,7 @@ def format_usi(board: Board, action: int) -> str:
     return start + square_name(board.view(square + SIZE * forward + files)) + promotion
 
 
-def parse_usi(board: Board, name: str) -> int:
+def parse_usi(board: ShogiBoard, name: str) -> int:
     """Return the legal action with this name in USI.
 
     Raises:
@@ -156,7 +158,7 @@ def parse_usi(board: Board, name: str) -> int:
     return board.usi[name]
 
 
-def format_diagram(board: Board) -> str:
+def format_diagram(board: ShogiBoard) -> str:
     """Return the board from Black's side with coordinates, the pieces in hand of both, and the SFEN
     below it."""
     black, white = map(format_held, board.hands)

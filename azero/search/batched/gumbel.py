@@ -44,14 +44,14 @@ from azero.types import Array, PyTree
 _TINY = float(np.finfo(np.float32).tiny)
 
 
-class Phase(NamedTuple):
+class HalvingPhase(NamedTuple):
     """A stretch of sequential halving: `width` moves, visited `rounds` times each."""
 
     width: int
     rounds: int
 
 
-def halving_schedule(max_considered: int, num_simulations: int) -> tuple[Phase, ...]:
+def halving_schedule(max_considered: int, num_simulations: int) -> tuple[HalvingPhase, ...]:
     """Return the phases of sequential halving, whose visits add up to `num_simulations` (GUM
     section 3, with m = min(n, max_considered) moves).
 
@@ -68,9 +68,9 @@ def halving_schedule(max_considered: int, num_simulations: int) -> tuple[Phase, 
         )
     width = min(max_considered, num_simulations)
     if width == 1:
-        return (Phase(1, num_simulations),)
+        return (HalvingPhase(1, num_simulations),)
     num_phases = math.ceil(math.log2(width))
-    phases: list[Phase] = []
+    phases: list[HalvingPhase] = []
     left = num_simulations
     while left >= width:
         wanted = max(1, num_simulations // (num_phases * width))
@@ -79,12 +79,12 @@ def halving_schedule(max_considered: int, num_simulations: int) -> tuple[Phase, 
         merged = (
             phases.pop().rounds if phases and phases[-1].width == width else 0
         )  # the last two moves stay
-        phases.append(Phase(width, merged + rounds))
+        phases.append(HalvingPhase(width, merged + rounds))
         if rounds < wanted:
             break
         width = max(2, width // 2)
     if left:
-        phases.append(Phase(left, 1))
+        phases.append(HalvingPhase(left, 1))
     return tuple(phases)
 
 

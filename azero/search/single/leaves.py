@@ -100,9 +100,11 @@ class NetworkLeaves:
     def visit(self, leaves: Sequence[Leaf]) -> list[Visit]:
         """Return the network's values."""
         evaluations = self._evaluate([leaf.position for leaf in leaves])
+        visits = []
         for leaf, evaluation in zip(leaves, evaluations, strict=True):
-            leaf.evaluation = evaluation
-        return [Visit(_value_of(leaf)) for leaf in leaves]
+            leaf.evaluation, value = evaluation, evaluation.value
+            visits.append(Visit(value if leaf.position.to_play == 0 else -value))
+        return visits
 
     def expand(self, leaf: Leaf, visits: float) -> Node | Ending:
         """Return the node, or an ending where a restriction leaves no move."""
@@ -111,18 +113,12 @@ class NetworkLeaves:
         evaluation = leaf.evaluation.narrowed(self._edge_width)
         if leaf.allowed is not None:
             evaluation = evaluation.among(leaf.allowed)
-        return (
-            Node(leaf.position, evaluation) if len(evaluation.actions) else Ending(_value_of(leaf))
-        )
+        is_open = len(evaluation.actions) > 0
+        value = evaluation.value * sign_of(leaf.position.to_play)
+        return Node(leaf.position, evaluation) if is_open else Ending(value)
 
     def finish_batch(self) -> None:
         """Do nothing: all is evaluated at the first visit."""
 
     def retain(self, root: Node | None) -> None:
         """Do nothing: no node waits for an answer."""
-
-
-def _value_of(leaf: Leaf) -> float:
-    """Return the network's value of a visited leaf for the first mover."""
-    assert leaf.evaluation is not None
-    return leaf.evaluation.value * sign_of(leaf.position.to_play)

@@ -1,5 +1,4 @@
-"""The leaf of AlphaGo (2016): rollouts at every visit, a value network once, and priors in two
-steps.
+"""The leaf of AlphaGo (2016): a rollout at every visit, a value once, and priors in two steps.
 
 Source: AG16 methods, "Search algorithm"; constants from its Extended Data Table 5. The position
 behind an edge is valued once and rolled out at every visit; it becomes a node when its edge has
@@ -144,7 +143,10 @@ class MixedLeaves:
     counts_apart = True
 
     def __init__(
-        self, evaluator: MixedEvaluator, rules: PackedRules, edge_width: int | None = None
+        self,
+        evaluator: MixedEvaluator,
+        rules: PackedRules,
+        edge_width: int | None = None,
     ) -> None:
         """Make them with an empty queue."""
         self._evaluator, self._rules, self._edge_width = evaluator, rules, edge_width

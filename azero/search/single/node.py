@@ -30,7 +30,11 @@ class Evaluation(NamedTuple):
 
     @classmethod
     def ordered(
-        cls, actions: np.ndarray, priors: np.ndarray, value: float, num_actions: int
+        cls,
+        actions: np.ndarray,
+        priors: np.ndarray,
+        value: float,
+        num_actions: int,
     ) -> Evaluation:
         """Return the evaluation with `actions` int[L] brought into the order of `priors`."""
         order = np.argsort(-priors, kind="stable")
@@ -55,10 +59,8 @@ class Evaluation(NamedTuple):
         """Return the same for the `width` most probable moves alone; None is all."""
         if width is None or len(self.actions) <= width:
             return self
-        priors = self.priors[:width]
-        return Evaluation(
-            self.actions[:width], priors / max(float(priors.sum()), 1e-30), self.value
-        )
+        priors = self.priors[:width] / max(float(self.priors[:width].sum()), 1e-30)
+        return Evaluation(self.actions[:width], priors, self.value)
 
 
 class Node:
@@ -119,11 +121,10 @@ class Node:
     def add_edge(self) -> None:
         """Make room for the best untried edge."""
         if self.tried == len(self.visits):
-            room = min(max(_FIRST_EDGES, 2 * self.tried), len(self.evaluation.actions)) - self.tried
-            self.visits, self.sums, self.squares = (
-                np.append(column, np.zeros(room))
-                for column in (self.visits, self.sums, self.squares)
-            )
+            room = min(max(_FIRST_EDGES, 2 * self.tried), len(self.evaluation.actions))
+            self.visits = _grown(self.visits, room)
+            self.sums = _grown(self.sums, room)
+            self.squares = _grown(self.squares, room)
         self.explored += float(self.evaluation.priors[self.tried])
         self.children.append(None)
         self.tried += 1
@@ -139,6 +140,13 @@ class Node:
         order = np.concatenate([tried, untried[np.lexsort((untried, -policy[untried]))]])
         self.evaluation = Evaluation(order, policy[order], self.evaluation.value)
         self.explored = float(policy[tried].sum())
+
+
+def _grown(column: np.ndarray, room: int) -> np.ndarray:
+    """Return the column with zeros behind it (np.append takes three times as long)."""
+    grown = np.zeros(room)
+    grown[: len(column)] = column
+    return grown
 
 
 class Leaf:

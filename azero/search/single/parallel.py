@@ -179,7 +179,10 @@ class ParallelTree:
         return node if isinstance(node, Node) else None
 
     def search(
-        self, most: int, root: Node | None = None, edges: Sequence[int] | None = None
+        self,
+        most: int,
+        root: Node | None = None,
+        edges: Sequence[int] | None = None,
     ) -> int:
         """Search one batch from the root: at most `most` playouts and at most `settings.batch`.
 
@@ -198,9 +201,8 @@ class ParallelTree:
         if self.is_full:
             return 0
         try:
-            return self._search_batch(
-                start, most if edges is None else min(most, len(edges)), edges
-            )
+            most = most if edges is None else min(most, len(edges))
+            return self._search_batch(start, most, edges)
         except BaseException:
             self.clear()  # losses of descents that will not end would stay in it
             raise
@@ -220,8 +222,7 @@ class ParallelTree:
             self.sum_depths += len(descent.path)
             self.deepest = max(self.deepest, len(descent.path))
             found.append(descent)
-        # Those in vain met an edge that waits; their losses stood until now and kept the batch
-        # wide.
+        # Those in vain met an edge that waits; their losses stood until now to widen the batch.
         for descent in in_vain:
             self._take_back(descent.path)
         self._play([descent.path for descent in found if descent.is_new])
@@ -230,19 +231,19 @@ class ParallelTree:
         return len(found)
 
     def _descend(self, node: Node, first_edge: int | None) -> _Descent:
-        """Follow the rule from `node` to an edge without a node behind it, and count virtual
-        losses."""
+        """Follow the rule from `node` to an edge without a node behind it, with virtual losses."""
         path: Path = []
-        loss = self._settings.virtual_loss
+        select, count = self._settings.rule.select, self._settings.virtual_loss
+        loss = float(count)  # NumPy adds floats faster than integers to its columns
         while True:
-            edge = self._settings.rule.select(node) if first_edge is None or path else first_edge
+            edge = select(node) if first_edge is None or path else first_edge
             is_new = edge == node.tried
             if is_new:
                 node.add_edge()
             path.append((node, edge))
             node.visits[edge] += loss
             node.sums[edge] -= loss
-            node.total_visits += loss
+            node.total_visits += count
             node.total_value -= loss
             child = node.children[edge]
             if not isinstance(child, Node):
@@ -268,8 +269,7 @@ class ParallelTree:
             node.children[edge] = Leaf(position, allowed)
 
     def _visit(self, paths: list[Path]) -> None:
-        """Evaluate the leaves at the ends of `paths`, back the results up, and make nodes of
-        them."""
+        """Evaluate the leaves that `paths` end at, back the results up, and make nodes of them."""
         ends = [node.children[edge] for node, edge in (path[-1] for path in paths)]
         leaves = [end for end in ends if isinstance(end, Leaf)]
         visits = iter(self._leaves.visit(leaves))
@@ -298,7 +298,7 @@ class ParallelTree:
         """Replace the loss on every edge of `path` by `result`, which is for the first mover."""
         loss = self._settings.virtual_loss
         for node, edge in path:
-            gain = result * sign_of(node.position.to_play)
+            gain = result if node.position.to_play == 0 else -result
             node.sums[edge] += loss + gain
             node.squares[edge] += gain * gain
             node.total_value += loss + gain

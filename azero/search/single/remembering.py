@@ -38,7 +38,10 @@ class RememberingRollouts:
         """
 
         def evaluate(
-            params: PyTree, call: Array, rows: Array, table: Array
+            params: PyTree,
+            call: Array,
+            rows: Array,
+            table: Array,
         ) -> tuple[Array, Array, Array]:
             key = jax.random.fold_in(jax.random.key(seed), call)
             states = jax.vmap(lambda row: unpack_state(game, row))(rows)

@@ -1,9 +1,9 @@
-"""Which edge a tree of one game follows: the rules of AlphaGo Zero, of AlphaZero, of engines, and
-of Gumbel AlphaZero.
+"""Which edge a tree of one game follows: the rules of AlphaGo (2016), AlphaGo Zero, AlphaZero, of
+engines, and of Gumbel AlphaZero.
 
 A rule is given a node and returns the index of a tried edge, or `node.tried`, which is the best
-edge never tried. For the same settings these are the rules of `azero.search.batched.puct` and
-`azero.search.batched.gumbel`, which search many games at once.
+edge never tried. For the same settings these are the rules of `azero.search.batched.puct`, with
+which they share the formula, and of `azero.search.batched.gumbel`, which search many games at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -27,19 +27,20 @@ _TINY = float(np.finfo(np.float32).tiny)
 
 @dataclass(frozen=True)
 class Puct:
-    """Q + c P sqrt(N) / (1 + n), with values in [-1, 1]. The default is an engine's: AlphaZero's c,
-    and a first-play reduction."""
+    """Q + c P sqrt(N) / (1 + n), with values in [-1, 1].
+
+    The default is an engine's: AlphaZero's c, and a first-play reduction.
+    """
 
     form: Literal["alphago_zero", "alphazero"] = "alphazero"
-    """alphago_zero: c is c_puct and N the visits of all moves. alphazero: c = log((N + base + 1) /
-    base) + init, and N counts the node's own evaluation too."""
+    """alphago_zero: c is c_puct and N the visits of all moves. alphazero:
+    c = log((N + base + 1) / base) + init, and N counts the node's own evaluation too."""
     c_puct: float = 1.5
     """alphago_zero: see `PuctConfig.c_puct`."""
     c_base: float = 19652.0
     """alphazero: see form (AZ pseudocode)."""
     c_init: float = 1.25
-    """alphazero: see form; for values in [0, 1], as published; the search doubles it (AZ
-    pseudocode)."""
+    """alphazero: see form; as published for values in [0, 1]; the search doubles it (AZ)."""
     unvisited: Literal["reduction", "loss", "draw"] = "reduction"
     """Value of a move never tried: the node's own less a reduction that grows with the probability
     already explored (KG), a loss (AZ), or a draw (AGZ)."""
@@ -63,7 +64,9 @@ class Puct:
         fresh = _UNVISITED_VALUES.get(self.unvisited)
         if fresh is None:
             fresh = node.value - self.reduction * math.sqrt(node.explored)
-        return _best_edge(node, self.values(node), self._scale(node.total_visits), fresh)
+        tried, scale = node.tried, self._scale(node.total_visits)
+        visits = node.visits[:tried]
+        return _best_edge(node, node.sums[:tried] / visits, visits, scale, fresh)
 
     def values(self, node: Node) -> np.ndarray:
         """Return Q of the tried edges: float64[tried]."""
@@ -79,12 +82,12 @@ class Puct:
         order = np.lexsort((-node.evaluation.priors[:tried], -node.visits[:tried]))
         return [int(edge) for edge in order]
 
-    def _scale(self, visits: int) -> float:
+    def _scale(self, visits: int) -> Any:
         """Return c sqrt(N)."""
         if self.form == "alphago_zero":
-            return float(alphago_zero_scale(visits, self.c_puct, math))
+            return alphago_zero_scale(visits, self.c_puct, math)
         # Twice the published c, because values are in [-1, 1] here and in [0, 1] there.
-        return float(2.0 * alphazero_scale(visits, self.c_base, self.c_init, math))
+        return 2.0 * alphazero_scale(visits, self.c_base, self.c_init, math)
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ class AlphaGo2016:
         scale = alphago_zero_scale(node.total_visits, self.c_puct, math)
         values = self.values(node)
         fresh = _mean(values, node) if self.fpu == "parent" else 0.0
-        return _best_edge(node, values, scale, fresh)
+        return _best_edge(node, values, node.visits[: node.tried], scale, fresh)
 
     def values(self, node: Node) -> np.ndarray:
         """Return Q of the tried edges: float64[tried]; a part without visits counts 0."""
@@ -143,8 +146,10 @@ class AlphaGo2016:
 
 @dataclass(frozen=True)
 class Gumbel:
-    """Gumbel AlphaZero without its noise: sequential halving at the root, and the rule of
-    `azero.search.batched.gumbel.interior_score` below it."""
+    """Gumbel AlphaZero without its noise: sequential halving at the root.
+
+    Below it the rule is that of `azero.search.batched.gumbel.interior_score`.
+    """
 
     num_simulations: int
     """Of a search that is not told how many."""
@@ -156,8 +161,7 @@ class Gumbel:
     """See `GumbelConfig.c_scale`."""
 
     def select(self, node: Node) -> int:
-        """Return the edge whose share of the visits lags furthest behind the improved policy (GUM
-        equation 14)."""
+        """Return the edge that lags furthest behind the improved policy (GUM equation 14)."""
         tried = node.tried
         shares = self.improved_policy(node)[: tried + 1]
         shares[:tried] -= node.visits[:tried] / (1.0 + node.total_visits)
@@ -172,23 +176,23 @@ class Gumbel:
         return node.value
 
     def rounds(
-        self, root: Node, num_simulations: int | None, width: Callable[[], int]
+        self,
+        root: Node,
+        num_simulations: int | None,
+        width: Callable[[], int],
     ) -> Iterator[list[int]]:
-        """Yield the edges of `root`, which nothing has visited, that are followed next: at most
-        `width()` at a time, which lie in disjoint subtrees.
+        """Yield the edges of `root`, which nothing has visited, that are followed next.
+
+        They are at most `width()` at a time, which lie in disjoint subtrees.
 
         The next ones are to be asked for when the last ones have been backed up.
         """
-        for considered, rounds in halving_schedule(
-            self.max_considered, num_simulations or self.num_simulations
-        ):
-            # Before the first visits the order of the edges is that of their priors, and so of
-            # their scores.
-            edges = (
-                self.order(root)[:considered]
-                if root.tried
-                else list(range(min(considered, len(root.evaluation.actions))))
-            )
+        num_simulations = num_simulations or self.num_simulations
+        num_moves = len(root.evaluation.actions)
+        for considered, rounds in halving_schedule(self.max_considered, num_simulations):
+            # Before the first visits the edges are in the order of priors, and so of scores.
+            edges = self.order(root) if root.tried else list(range(num_moves))
+            edges = edges[:considered]
             most = root.visits[: root.tried].max(initial=0.0)
             edges = [edge for edge in edges if not root.tried or root.visits[edge] == most]
             for _ in range(rounds):
@@ -199,22 +203,22 @@ class Gumbel:
                     waiting = waiting[count:]
 
     def order(self, node: Node) -> list[int]:
-        """Return the tried edges, those with the most visits first and among them the one with the
-        highest log P + sigma(q)."""
+        """Return the tried edges, the most visited first, of equals by log P + sigma(q)."""
         scores = self._logits(node)[: node.tried]
         return np.lexsort((-scores, -node.visits[: node.tried])).tolist()
 
     def improved_policy(self, node: Node) -> np.ndarray:
-        """Return softmax(log P + sigma(q)) over the moves of `node.evaluation`: float64[L] (GUM
-        equation 11)."""
+        """Return softmax(log P + sigma(q)) over the node's moves: float64[L] (GUM equation 11)."""
         logits = self._logits(node)
         odds = np.exp(logits - logits.max())
         policy: np.ndarray = odds / odds.sum()
         return policy
 
     def _logits(self, node: Node) -> np.ndarray:
-        """Return log P + (c_visit + max N) c_scale q, q in [0, 1] being Q where visited and v_mix
-        elsewhere: float64[L] (GUM equation 8, appendix D)."""
+        """Return log P + (c_visit + max N) c_scale q: float64[L] (GUM equation 8, appendix D).
+
+        q in [0, 1] is Q where visited and v_mix elsewhere.
+        """
         tried, value = node.tried, node.evaluation.value
         priors = np.maximum(node.evaluation.priors.astype(np.float64), _TINY)
         qvalues = np.full(len(priors), value)
@@ -244,10 +248,16 @@ def _mean(values: np.ndarray, node: Node) -> float:
     return float((values * node.visits[: node.tried]).sum() / max(1, node.total_visits))
 
 
-def _best_edge(node: Node, values: np.ndarray, scale: float, fresh: float) -> int:
+def _best_edge(
+    node: Node,
+    values: np.ndarray,
+    visits: np.ndarray,
+    scale: float,
+    fresh: float,
+) -> int:
     """Return the edge with the best PUCT score, where untried ones have the value `fresh`."""
     tried, priors = node.tried, node.evaluation.priors
-    scores = puct_score(values, priors[:tried], node.visits[:tried], scale)
+    scores = puct_score(values, priors[:tried], visits, scale)
     best = int(scores.argmax())
     if tried == len(priors):
         return best
@@ -268,10 +278,10 @@ def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:
             config.c_scale,
         )
     if not isinstance(config, PuctConfig):
-        raise ValueError(
-            f"search.name {config.name} searches many games at once and no single one; "
-            f"puct, gumbel and mctx_puct do both"
+        problem = (
+            "searches many games at once and no single one; puct, gumbel and mctx_puct do both"
         )
+        raise ValueError(f"search.name {config.name} {problem}")
     if config.puct_form == "alphago_zero":
         return Puct("alphago_zero", c_puct=config.c_puct, unvisited="draw")
     return Puct("alphazero", c_base=config.pb_c_base, c_init=config.pb_c_init, unvisited="loss")

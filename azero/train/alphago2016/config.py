@@ -143,7 +143,7 @@ NETWORKS: dict[str, _Network] = {
 """The network of each stage that learns."""
 
 
-class Stage(NamedTuple):
+class StageInfo(NamedTuple):
     """One stage."""
 
     title: str
@@ -152,31 +152,33 @@ class Stage(NamedTuple):
 
 
 STAGES = {
-    "rollout": Stage("Rollout policy: a linear softmax over patterns learns from the records"),
-    "tree": Stage("Tree policy: the same with more patterns"),
-    "policy": Stage("Policy network: it learns the moves of the records"),
-    "reinforce": Stage(
+    "rollout": StageInfo("Rollout policy: a linear softmax over patterns learns from the records"),
+    "tree": StageInfo("Tree policy: the same with more patterns"),
+    "policy": StageInfo("Policy network: it learns the moves of the records"),
+    "reinforce": StageInfo(
         "Policy network of reinforcement learning: games against earlier selves", ("policy",)
     ),
-    "value-data": Stage(
+    "value-data": StageInfo(
         "Positions for the value network: one of each game of self-play", ("policy", "reinforce")
     ),
-    "value": Stage("Value network: it learns the results", ("value-data",)),
-    "prediction": Stage("How well moves are predicted", ("rollout", "tree", "policy")),
-    "rl-match": Stage(
+    "value": StageInfo("Value network: it learns the results", ("value-data",)),
+    "prediction": StageInfo("How well moves are predicted", ("rollout", "tree", "policy")),
+    "rl-match": StageInfo(
         "Reinforcement learning against supervised learning, no search", ("policy", "reinforce")
     ),
-    "value-error": Stage("What the value network knows of games that it has not seen", ("value",)),
-    "mixing": Stage(
+    "value-error": StageInfo(
+        "What the value network knows of games that it has not seen", ("value",)
+    ),
+    "mixing": StageInfo(
         "Rollouts, values, or both: a round robin over lambda",
         ("rollout", "tree", "policy", "value"),
     ),
-    "planes": Stage("Policy networks that see less"),
-    "filters": Stage("Policy networks of other widths"),
-    "overfitting": Stage(
+    "planes": StageInfo("Policy networks that see less"),
+    "filters": StageInfo("Policy networks of other widths"),
+    "overfitting": StageInfo(
         "Value networks that learn all positions of their games", ("policy", "reinforce", "value")
     ),
-    "second-pass": Stage(
+    "second-pass": StageInfo(
         "Reinforcement learning with the value network as baseline",
         ("policy", "reinforce", "value"),
     ),

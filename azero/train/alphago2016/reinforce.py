@@ -66,7 +66,7 @@ class ReinforceState:
     """Members of the pool that are on disk."""
 
 
-class Moves(NamedTuple):
+class OwnMoves(NamedTuple):
     """The moves of one player in B games, in the order of plies and games: P positions."""
 
     samples: Samples
@@ -95,7 +95,7 @@ def go_of(config: Config) -> Go:
     return game
 
 
-def own_moves(games: MatchGames, trace: Trace, num_frames: int) -> Moves:
+def own_moves(games: MatchGames, trace: Trace, num_frames: int) -> OwnMoves:
     """Return the moves of player A of a match without openings, each with the result of its game
     for A."""
     length = games.actions.shape[1]
@@ -112,7 +112,7 @@ def own_moves(games: MatchGames, trace: Trace, num_frames: int) -> Moves:
         value=games.rewards[game].astype(np.float32),
         symmetry=np.zeros(count, np.uint8),  # the policy chose in the position as it was
     )
-    return Moves(samples, trace.allowed[ply, game])
+    return OwnMoves(samples, trace.allowed[ply, game])
 
 
 class Reinforce:
@@ -203,7 +203,9 @@ class Reinforce:
             learn_seconds=time.monotonic() - played,
         )
 
-    def _learn(self, state: ReinforceState, moves: Moves) -> Generator[ReinforceEvent, None, None]:
+    def _learn(
+        self, state: ReinforceState, moves: OwnMoves
+    ) -> Generator[ReinforceEvent, None, None]:
         """Take one step with the gradients of all moves, `learner.batch_size` at a time."""
         yield Phase("learning")
         size, total = self.config.learner.batch_size, len(moves.allowed)

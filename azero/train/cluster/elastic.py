@@ -30,7 +30,7 @@ from azero.selfplay.selfplay import to_host
 from azero.selfplay.trajectory import Assembler, Games
 from azero.settings import Config
 from azero.train.events import Event, MatchSkipped, Phase
-from azero.train.loop import Challenge, Loop, RunState, Tally
+from azero.train.loop import Challenge, Loop, RunState, SelfplayTally
 from azero.train.programs import WORKER, Programs
 from azero.types import PyTree
 
@@ -147,7 +147,7 @@ class Elastic:
     def iterate(self, state: RunState) -> Iterator[Event]:
         """Run one iteration on `state`, in place. The state is whole, and may be saved, when
         `IterationDone` has come."""
-        tally = Tally()
+        tally = SelfplayTally()
         before, started = self._collected, time.monotonic()
         new_positions = yield from self._collect(state, tally)
         self._collected = collected = time.monotonic()
@@ -161,7 +161,7 @@ class Elastic:
         )
         yield dataclasses.replace(done, warnings=done.warnings + self._pool.take_messages())
 
-    def _collect(self, state: RunState, tally: Tally) -> Generator[Event, None, int]:
+    def _collect(self, state: RunState, tally: SelfplayTally) -> Generator[Event, None, int]:
         """Take in games until they hold an iteration's positions; returns how many of these
         positions are this iteration's.
 

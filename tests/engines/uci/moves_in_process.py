@@ -4,9 +4,9 @@ import io
 
 from uniform_thinker import UniformThinker
 
-from azero.engines.lines import Line, LineWriter
+from azero.engines.lines import InputLine, LineWriter
 from azero.engines.move_game import MoveGame
-from azero.engines.uci.engine import LONGEST_LINE, Engine
+from azero.engines.uci.engine import LONGEST_LINE, UciEngine
 from azero.engines.uci.uci import UCI
 from azero.engines.uci.usi import USI
 from azero.games.table import make
@@ -16,12 +16,12 @@ class _Script:
     """Lines that wait, and the end of the input behind them."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[InputLine] = []
 
     def is_waiting(self) -> bool:
         return True
 
-    def take(self) -> Line | None:
+    def take(self) -> InputLine | None:
         return self.lines.pop(0) if self.lines else None
 
 
@@ -37,7 +37,7 @@ class MovesInProcess:
         self._script = _Script()
         self._sink = io.BytesIO()
         self.game = MoveGame(make(game, **options), self._make)
-        self.engine = Engine(
+        self.engine = UciEngine(
             USI if game == "shogi" else UCI,
             self.game,
             self._script,
@@ -52,7 +52,7 @@ class MovesInProcess:
     def ask(self, question: bytes | str) -> str:
         raw = question.encode() if isinstance(question, str) else question
         self._script.lines = [
-            Line(line[:LONGEST_LINE].removesuffix(b"\r"), len(line) > LONGEST_LINE)
+            InputLine(line[:LONGEST_LINE].removesuffix(b"\r"), len(line) > LONGEST_LINE)
             for line in raw.split(b"\n")
         ]
         self._sink.seek(0)

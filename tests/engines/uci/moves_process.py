@@ -3,13 +3,15 @@ chess|shogi`."""
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from uniform_thinker import UniformThinker
 
 from azero.engines.background import Background
 from azero.engines.lines import LineReader, LineWriter, standard_streams
 from azero.engines.move_game import MoveGame
-from azero.engines.uci.engine import Engine
+from azero.engines.uci.engine import UciEngine
 from azero.engines.uci.uci import UCI
 from azero.engines.uci.usi import USI
 from azero.games.table import make
@@ -22,7 +24,7 @@ if __name__ == "__main__":
         game.begin_to_prepare()
         give(game)
 
-    Engine(
+    UciEngine(
         {"chess": UCI, "shogi": USI}[sys.argv[1]],
         Background(load),
         LineReader(stdin),

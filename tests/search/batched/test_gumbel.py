@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from search_toys import Bandit, Node, RandomTree, Reference, best, constant_leaf, random_leaf
 
-from azero.search.batched.gumbel import Phase, halving_schedule
+from azero.search.batched.gumbel import HalvingPhase, halving_schedule
 from azero.search.search import SearchOutput
 from azero.search.settings import GumbelConfig, SearchConfig
 
@@ -44,7 +44,9 @@ def run(game: Any, leaf: Any, settings: SearchConfig, roots: Any, seed: int = 0)
     ],
 )
 def test_schedule(considered: int, simulations: int, phases: list[tuple[int, int]]) -> None:
-    assert halving_schedule(considered, simulations) == tuple(Phase(*phase) for phase in phases)
+    assert halving_schedule(considered, simulations) == tuple(
+        HalvingPhase(*phase) for phase in phases
+    )
 
 
 def test_schedule_refuses_zero() -> None:

@@ -22,7 +22,6 @@ from azero.experiment import OF_STAGES
 from azero.games.go.settings import GoConfig
 from azero.learn.settings import LearnerConfig
 from azero.match.settings import EvaluationConfig
-from azero.networks.settings import ResNetConfig
 from azero.players.specs import parse_player
 from azero.report.page import REPORT
 from azero.report.paper import claim
@@ -37,6 +36,7 @@ from azero.train.alphago2016.config import (
     AlphaGoConfig,
     MatchesConfig,
     ReinforceConfig,
+    SizesConfig,
     StageConfig,
     ordered,
     stage_config,
@@ -57,7 +57,7 @@ TINY = AlphaGoExperiment(
     "tiny",
     AlphaGoConfig(
         game=GoConfig(size=(9,), komi=0.5, suicide=True, max_moves=12),
-        network=ResNetConfig(
+        network=SizesConfig(
             blocks=1,
             filters=2,
             value_hidden=4,

@@ -133,9 +133,9 @@ def _play_one(game: Go, states: GoState, key: Array) -> GoState:
         jax.tree.map(lambda leaf, start=start: leaf[start : start + num_games], (both, sensible))
         for start in (0, num_games)
     )
-    passed = states.replace(
+    passed = states.replace(  # type: ignore[attr-defined]
         to_play=1 - states.to_play, num_passes=states.num_passes + 1, num_moves=states.num_moves + 1
-    )  # type: ignore[attr-defined]
+    )
     return _select(
         jax.vmap(game.is_terminal)(states),
         states,
