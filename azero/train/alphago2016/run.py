@@ -174,7 +174,7 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
     facts = _settings_of(context.settings, name)
     if (
         name in done
-        and done[name]["settings"] == facts
+        and _agrees(done[name]["settings"], facts)
         and (name in MEASURES or context.directory(name).exists())
     ):
         console.print(Text.assemble((name, "bold"), ": done before"))
@@ -199,6 +199,13 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
         console.print(comparison_table(STAGES[name].title, outcome.rows))
     write_stages_report(context.workdir)
     return 0
+
+
+def _agrees(stored: Any, settings: Any) -> bool:
+    """Return whether settings are as they were stored; former versions stored more of them."""
+    if isinstance(stored, dict) and isinstance(settings, dict):
+        return all(key in stored and _agrees(stored[key], value) for key, value in settings.items())
+    return bool(stored == settings)
 
 
 def _settings_of(settings: AlphaGoConfig, name: str) -> Any:
