@@ -82,6 +82,15 @@ class Kind:
             raise ValueError(f"one of {', '.join(cls.KINDS)}, not {name!r}")
         return typing.cast(type[Self], find(cls.KINDS[name]))
 
+    @classmethod
+    def default(cls, name: str) -> Self:
+        """Return the default settings of the kind `name`.
+
+        Raises:
+          ValueError: there is none of that name.
+        """
+        return typing.cast(Any, cls.kind(name))()
+
     def as_kind(self, name: Any) -> Self:
         """Return settings of the kind `name`: the values here of the settings that it has too, its
         defaults for the others.
@@ -109,10 +118,11 @@ class Kind:
 
     def having(self, setting: str) -> list[str]:
         """Return the names of the kinds that have a setting."""
+        kinds: dict[str, Any] = {name: self.kind(name) for name in self.KINDS}
         return [
             name
-            for name in self.KINDS
-            if setting in {field.name for field in dataclasses.fields(self.kind(name))}  # type: ignore[arg-type]
+            for name, kind in kinds.items()
+            if setting in {field.name for field in dataclasses.fields(kind)}
         ]
 
     def is_elsewhere(self, setting: str) -> bool:

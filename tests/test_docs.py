@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import re
 import sys
+import textwrap
 import types
 from pathlib import Path
 
@@ -143,3 +144,15 @@ def test_what_the_pages_name_exists():
             assert name in NAMES or (ROOT / "azero" / "experiments" / f"{name}.py").exists(), (
                 f"{page.name} names the experiment {name}"
             )
+
+
+def test_the_examples_of_the_readme_run():
+    examples = re.findall(
+        r"^( *)```python\n(.*?)```", (ROOT / "README.md").read_text(), re.M | re.S
+    )
+    assert examples
+    for _, code in examples:
+        scope: dict[str, object] = {}
+        exec(textwrap.dedent(code), scope)
+    state = scope["step"](scope["state"], jnp.full(256, 40))
+    assert scope["legal"](state).shape == (256, 82) and not scope["legal"](state)[:, 40].any()

@@ -24,7 +24,7 @@ from azero.learn.learner import make_learner, place_samples
 from azero.learn.settings import LearnerConfig
 from azero.networks.settings import ResNetConfig
 from azero.selfplay.targets import policy_room, words_of
-from azero.selfplay.trajectory import Assembler, Games, Step
+from azero.selfplay.trajectory import Assembler, Games, HostArray, Step
 from azero.settings import Config
 
 COMMAND = "azero bench replay"
@@ -102,7 +102,7 @@ def _measure(name: str, config: Config, positions: int, steps: int) -> dict[str,
         learned, waits = _learn(config, game, replay, steps)
     return {
         "board": name,
-        "bytes per position": replay.bytes_per_position,
+        "bytes per position": replay.mean_bytes(),
         "bytes on disk": on_disk,
         "assembled": count / assembled_s,
         "added": count / added_s,
@@ -117,7 +117,7 @@ def _measure(name: str, config: Config, positions: int, steps: int) -> dict[str,
 
 def random_chunk(
     random: np.random.Generator, game: Game, moves: int, games: int, visited: float = 20.0
-) -> Step:
+) -> Step[HostArray]:
     """Return a chunk of random numbers as self-play would send it.
 
     Games end at the usual length, once per point of the board on average; so many moves of a
@@ -146,7 +146,7 @@ def random_chunk(
     )
 
 
-def _assemble(chunks: list[Step], positions: int) -> tuple[float, list[Games]]:
+def _assemble(chunks: list[Step[HostArray]], positions: int) -> tuple[float, list[Games]]:
     """Feed chunks until so many positions are finished; returns the processor's seconds and the
     games."""
     assembler, count, turn = Assembler(_CHUNK[1]), 0, 0

@@ -89,8 +89,8 @@ def run(
     roots = jax.jit(functools.partial(mid_game_positions, game, batch))(jax.random.key(1))
     results = []
     for name in searches:
-        config = SearchConfig.kind(name)(
-            name, num_simulations=num_simulations, random_symmetry=False
+        config = SearchConfig.default(name).replace(
+            num_simulations=num_simulations, random_symmetry=False
         )
         ours = measure(config, game, config.build(game, leaf), leaf, params, roots, repeats)
         results.append(ours)
@@ -197,7 +197,7 @@ def play_and_evaluate(
     roots: PyTree,
     key: Array,
 ) -> Array:
-    """Do what a search does besides its tree: evaluate the roots, then for every round one move and
+    """Do what a search does outside its tree: evaluate the roots, then for every round one move and
     one evaluation of all its positions."""
     states = jax.vmap(game.search_state)(roots)
     batch = jax.tree.leaves(states)[0].shape[0]

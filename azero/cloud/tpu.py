@@ -85,7 +85,7 @@ def _watch(gcloud: Gcloud, request: WatchRequest) -> int:
     if request.hardware.spot and not (storage.disk or storage.bucket):
         raise ValueError(
             "watch with --spot needs --disk or --bucket: what is on a spot machine's own "
-            "disk is lost with it, and every machine would begin anew"
+            "disk is lost with it, and every machine would start over"
         )
     creating = commands.create(name, request.hardware, storage.disk, place)
     starting = [*_setup(request), commands.launch(name, request.job, place)]

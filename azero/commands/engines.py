@@ -32,7 +32,7 @@ def gtp(
     and other programs.
 
     The search starts with `lz-analyze` and `kata-analyze` too. Clocks that the program sets are
-    kept besides the limits here.
+    kept beside the limits here.
 
     Args:
       checkpoint: a run's directory; its network plays on the board it was trained on.

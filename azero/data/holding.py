@@ -3,7 +3,7 @@
 Two things keep the others out. The system's lock on `.lock` works between the processes of one
 machine, and of several where the file system passes locks on; some network file systems do not, or
 have none at all. The file `.owner` works everywhere: it says who holds the directory, and is
-written anew every few seconds, so that the others see that its writer lives.
+written again every few seconds, so that the others see that its writer lives.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOCK = ".lock"
 OWNER = ".owner"
 """The file that names the process which holds the directory."""
 BEAT_SECONDS = 15.0
-"""The owner's file is written anew so often."""
+"""The owner's file is written again so often."""
 STALE_SECONDS = 75.0
 """An owner on another machine whose file has not changed for so long has ended: four beats, and NFS
 shows a change within 60 s at most (acregmax of nfs(5))."""
@@ -50,7 +50,7 @@ class Owner(NamedTuple):
     start: str | None
     """When the process began, in the machine's ticks: its number may come again."""
     beat: int = 0
-    """How often the file was written anew."""
+    """How often the file was written again."""
 
 
 _UNKNOWN = Owner("an unknown machine", "", "", 0, None)
@@ -163,7 +163,7 @@ def _check_won(directory: Path, mine: Owner) -> None:
 
 
 def _beat(directory: Path, mine: Owner) -> None:
-    """Write the owner's file anew; a process that finds another's name there was taken for dead,
+    """Write the owner's file again; a process that finds another's name there was taken for dead,
     and ends."""
     owner = _read(directory)
     if owner not in (None, _UNKNOWN) and not _is_same(owner, mine):

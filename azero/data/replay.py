@@ -130,34 +130,29 @@ class Replay:
         replay._inherit(inherited)
         return replay
 
-    @property
-    def num_games(self) -> int:
-        """Games ever taken in, also by the runs before this one was resumed."""
+    def count_games(self) -> int:
+        """Return the games ever taken in, also by the runs before this one was resumed."""
         self._commit_pending()
         return self._num_games
 
-    @property
-    def num_positions(self) -> int:
-        """Positions in the window."""
+    def count_positions(self) -> int:
+        """Return the positions in the window."""
         self._commit_pending()
         window = self._window.snapshot()
         return (window.last - window.first) // self._rows_per_position
 
-    @property
-    def num_window_games(self) -> int:
-        """Games in the window."""
+    def count_window_games(self) -> int:
+        """Return the games in the window."""
         self._commit_pending()
         return min(self._window.num_games, self._config.window_games)
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether there are enough positions for learning to begin."""
-        return self.num_positions >= max(1, self._config.min_positions)
+    def has_enough(self) -> bool:
+        """Return whether there are enough positions for learning to begin."""
+        return self.count_positions() >= max(1, self._config.min_positions)
 
-    @property
-    def bytes_per_position(self) -> float:
-        """Bytes of a position of the window, in memory and on disk, on average; 0 while there is
-        none."""
+    def mean_bytes(self) -> float:
+        """Return the bytes of a position of the window, in memory and on disk, on average; 0 while
+        there is none."""
         self._commit_pending()
         return self._window.num_bytes / max(1, sum(shard.num_rows for shard in self._window.shards))
 

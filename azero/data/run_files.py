@@ -197,10 +197,10 @@ def _read_json(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{path} is not valid JSON: {error}; without it, the run writes it anew"
+            f"{path} is not valid JSON: {error}; without it, the run writes it again"
         ) from error
     if not isinstance(data, dict):
-        raise ValueError(f"{path} does not hold a JSON object; without it, the run writes it anew")
+        raise ValueError(f"{path} does not hold a JSON object; without it, the run writes it again")
     return data
 
 

@@ -126,7 +126,7 @@ class GoGame:
             raise ValueError(f"unacceptable size: sides are {SMALLEST} to {LARGEST}")
 
     def clear(self, shape: tuple[int, int] | None = None) -> None:
-        """Begin anew on an empty board."""
+        """Start over on an empty board."""
         shape = shape or self.shape
         self.check_shape(shape)
         self._begin(np.zeros(shape, np.int8), 0, 0)
@@ -134,7 +134,7 @@ class GoGame:
     def set_up(
         self, black: Sequence[int], white: Sequence[int], to_play: int, num_handicap: int = 0
     ) -> None:
-        """Begin anew with stones on the board (points row by row from the top left)."""
+        """Start over with stones on the board (points row by row from the top left)."""
         self._begin(setup.board_of(black, white, self.shape), to_play, num_handicap)
 
     def _begin(self, board: np.ndarray, to_play: int, num_handicap: int) -> None:
@@ -234,7 +234,7 @@ def turned(position: Position, colour: int) -> Position:
 
     Another side to move is no pass: the passes in a row stay as they are, the boards before it
     count for repetition. A game that ended by two passes goes on, as it does on servers when the
-    players disagree about dead stones. One that ended by its length begins anew from the board.
+    players disagree about dead stones. One that ended by its length starts over from the board.
     """
     if position.to_play == colour and not position.is_over:
         return position

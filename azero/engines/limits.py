@@ -39,7 +39,7 @@ class Settings:
     _clocks: dict[int, Clock] = field(default_factory=dict)
 
     def new_game(self) -> None:
-        """Start both clocks anew and forget the last game."""
+        """Restart both clocks and forget the last game."""
         self.result, self.may_ponder = "", False
         self._hopeless = {}
         self._clocks = {}

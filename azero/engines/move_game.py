@@ -1,4 +1,4 @@
-"""A game of chess or shogi as the protocols tell it: where it begins, and all its moves, anew
+"""A game of chess or shogi as the protocols tell it: where it begins, and all its moves, again
 before every search."""
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ def _game_config(spec: ThinkerSpec) -> GameConfig:
 def _rules_of(game: Game) -> GameConfig:
     """Return the settings that make `game`."""
     if not isinstance(game, Go):
-        rules = GameConfig.kind(game.name)(game.name)
+        rules = GameConfig.default(game.name)
         return rules.replace(max_moves=game.max_moves) if isinstance(rules, PiecesConfig) else rules
     return GoConfig(
         size=game.board_shape,

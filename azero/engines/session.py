@@ -87,7 +87,7 @@ class Session:
         return len(self._positions) - 1
 
     def start(self, position: Position) -> None:
-        """Begin anew at `position`."""
+        """Start over at `position`."""
         self._positions = [position]
         self.forget()
 
@@ -138,10 +138,9 @@ class Session:
             if self._thinker is None:
                 self._thinker = (self.game, thinker)
 
-    @property
-    def thinker(self) -> ThinkingPlayer:
-        """The thinker, made when it is first needed and anew for another board; other changes of
-        the rules it takes in with the position.
+    def load_thinker(self) -> ThinkingPlayer:
+        """Return the thinker, made when it is first needed and again for another board; other
+        changes of the rules it takes in with the position.
 
         Raises:
           StartError: it was being prepared, and that failed.
@@ -232,7 +231,7 @@ class Session:
                 )
         if position is not self.position:
             self.forget()
-        thinker, waited = self.thinker, time.perf_counter() - began
+        thinker, waited = self.load_thinker(), time.perf_counter() - began
         if limits.seconds is not None:
             limits = dataclasses.replace(limits, seconds=max(0.0, limits.seconds - waited))
         analysis = thinker.think(
@@ -249,14 +248,14 @@ class Session:
         """Think about the current position until input waits; a position that is over is not
         thought about."""
         if not self.position.is_over and not self._is_interrupted():
-            self.thinker.think(
+            self.load_thinker().think(
                 self._known(self.position), Limits(), should_stop=self._is_interrupted
             )
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
         """Return the network's policy float32[A] over legal moves and its value for the side to
         move; `symmetry` None averages over all."""
-        return self.thinker.evaluate(self._known(position), symmetry)
+        return self.load_thinker().evaluate(self._known(position), symmetry)
 
     def _known(self, position: Position) -> Position:
         """Return `position` under the thinker's rules."""

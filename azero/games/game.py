@@ -119,7 +119,7 @@ class Facts(NamedTuple):
 
 @runtime_checkable
 class PlayedOnHost(Protocol):
-    """What a game has besides when a real game of it can be played without a compiled program.
+    """What a game also has when a real game of it can be played without a compiled program.
     States are those of `Game`, in NumPy's arrays."""
 
     def host_init(self) -> PyTree:
@@ -137,7 +137,7 @@ class PlayedOnHost(Protocol):
 
 @runtime_checkable
 class Scored(Protocol):
-    """What a game has besides when its result is a number of points, counted against a handicap
+    """What a game also has when its result is a number of points, counted against a handicap
     that the players agree on (komi in Go).
 
     Programs compiled for `general` serve every komi, and all other rules that `arguments` holds.

@@ -129,7 +129,7 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
     programs = [side.spec.game for side in sides if not isinstance(side.spec, ThinkerSpec)]
     name = request.game or (programs[0] if trained is None else trained.name)
     rules: GameConfig = (
-        trained if trained is not None and trained.name == name else GameConfig.kind(name)(name)
+        trained if trained is not None and trained.name == name else GameConfig.default(name)
     )
     if isinstance(rules, GoConfig):
         rules = _go_rules(request, rules)

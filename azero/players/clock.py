@@ -20,7 +20,7 @@ _LEAST_HORIZON = 10
 class Clock(NamedTuple):
     """The time of one player before its move. Without arguments there is no limit.
 
-    Main time is used first. Then come periods: Japanese ones are given anew for every move that
+    Main time is used first. Then come periods: Japanese ones are given again for every move that
     ends within one, and `periods` of them may be used up; a Canadian one is for `period_moves`
     moves together. Without periods the main time is all there is (absolute time).
     """

@@ -105,7 +105,7 @@ class GtpPlayer:
         self._program: GtpProgram | None = None
 
     def reset(self) -> None:
-        """Start the program anew and set up the board.
+        """Restart the program and set up the board.
 
         Raises:
           ValueError: the program cannot be started.
@@ -178,7 +178,7 @@ def _colour(to_play: int) -> str:
 
 
 MakePlayer = Callable[[int], Player]
-"""Makes the player of a game with the given number; a program is started anew for every game."""
+"""Makes the player of a game with the given number; a program is restarted for every game."""
 
 
 def program_player(

@@ -58,7 +58,7 @@ class UciPlayer:
         self._program: ExternalProgram | None = None
 
     def reset(self) -> None:
-        """Start the program anew and tell it the options.
+        """Restart the program and tell it the options.
 
         Raises:
           ValueError: the program cannot be started, or has no such option.
@@ -175,7 +175,7 @@ class GnuShogiPlayer:
         self._program: ExternalProgram | None = None
 
     def reset(self) -> None:
-        """Start the program anew.
+        """Restart the program.
 
         Raises:
           ValueError: the program cannot be started.

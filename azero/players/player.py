@@ -193,8 +193,8 @@ class Player(Protocol):
 
 
 class SearchPlayer:
-    """A player that searches each position anew, one at a time, with a fixed number of simulations
-    (it looks at no clock)."""
+    """A player that searches each position from scratch, one at a time, with a fixed number of
+    simulations (it looks at no clock)."""
 
     def __init__(
         self,

@@ -80,7 +80,7 @@ def draw_board(game: StoredGame, boards: Sequence[str] | None = None) -> str:
     """Return the final position as an SVG: every stone with the number of its move, the last one
     marked.
 
-    The group of class `stones` holds one group per stone, which the report's stepper draws anew for
+    The group of class `stones` holds one group per stone, which the report's stepper redraws for
     other positions.
     """
     rows, columns = game.board

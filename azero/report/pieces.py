@@ -202,7 +202,7 @@ def first_mover_begins(game: StoredGame) -> bool:
 def draw_pieces(game: StoredGame, boards: Sequence[str]) -> str:
     """Return the last of the positions as an SVG, the squares that the last move changed marked.
 
-    The group of class `stones` holds one text per piece, which the report's stepper draws anew for
+    The group of class `stones` holds one text per piece, which the report's stepper redraws for
     other positions.
     """
     how = notation(game.game)

@@ -8,7 +8,7 @@ collectives (AGZ methods, 'Self-play').
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from azero.search.search import SearchFn, SearchOutput
 from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.targets import MAX_VISITS, policy_room, policy_words
 from azero.selfplay.temperature import choose
-from azero.selfplay.trajectory import Step
+from azero.selfplay.trajectory import HostArray, Step
 from azero.types import Array, PyTree
 
 
@@ -41,7 +41,7 @@ class Selfplay(NamedTuple):
 
     init: Callable[..., Carry]
     """(key, starts) -> fresh games, sharded over the mesh."""
-    play: Callable[..., tuple[Carry, Step]]
+    play: Callable[..., tuple[Carry, Step[Array]]]
     """(inference parameters, carry, key, resign threshold float32[], starts) -> (carry, Step[K, B,
     ...]). The carry is donated.
 
@@ -100,12 +100,12 @@ def make_selfplay(
 
     def play(
         params: PyTree, carry: Carry, key: Array, threshold: Array, starts: PyTree
-    ) -> tuple[Carry, Step]:
+    ) -> tuple[Carry, Step[Array]]:
         keys = jax.random.split(
             jax.random.fold_in(key, jax.lax.axis_index(axis)), config.moves_per_dispatch
         )
 
-        def move(carry: Carry, move_key: Array) -> tuple[Carry, Step]:
+        def move(carry: Carry, move_key: Array) -> tuple[Carry, Step[Array]]:
             return _move(
                 config,
                 game,
@@ -135,7 +135,7 @@ def make_selfplay(
 
     def play_all(
         params: PyTree, carry: Carry, key: Array, threshold: Array, starts: PyTree = None
-    ) -> tuple[Carry, Step]:
+    ) -> tuple[Carry, Step[Array]]:
         return sharded_play(params, carry, key, threshold, starts)
 
     return Selfplay(
@@ -173,7 +173,7 @@ def _move(
     key: Array,
     threshold: Array,
     starts: PyTree,
-) -> tuple[Carry, Step]:
+) -> tuple[Carry, Step[Array]]:
     """Play one move in each of the games and put new ones in the place of those that end."""
     search_key, move_key, cap_key, new_key, random_key = jax.random.split(key, 5)
     output, is_full = _capped_search(
@@ -281,11 +281,11 @@ def _align(mask: Array, leaf: Array) -> Array:
     return mask.reshape(mask.shape + (1,) * (leaf.ndim - mask.ndim))
 
 
-def to_host(step: Step) -> Any:
+def to_host(step: Step[Array]) -> Step[HostArray]:
     """Copy this host's part of a Step[K, B, ...] into numpy arrays [K, local B, ...]."""
 
     def local(leaf: Array) -> np.ndarray:
         shards = {shard.index[1].start or 0: shard for shard in leaf.addressable_shards}
         return np.concatenate([np.asarray(shards[start].data) for start in sorted(shards)], axis=1)
 
-    return jax.tree.map(local, step)
+    return Step(*map(local, step))

@@ -8,45 +8,48 @@ taking out all games that finished in a chunk is one gather per column, with no 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from azero.selfplay.targets import spans, words_of
+from azero.types import Array
 
 HostArray = np.ndarray[Any, np.dtype[Any]]
 """An array in the host's memory."""
 
 
+A = TypeVar("A", Array, HostArray)
+
 NO_NETWORK = -1
 """In the place of a network's iteration where no network played, or none is known."""
 
 
-class Step(NamedTuple):
+class Step(NamedTuple, Generic[A]):
     """One move of every game: arrays [K, B, ...] from the device, or the same as numpy arrays."""
 
-    frame: Any
+    frame: A
     """uint32[..., F]: the position before the move (`game.pack_frame`)."""
-    to_play: Any
+    to_play: A
     """uint8[...]: who makes the move, 0 or 1."""
-    action: Any
+    action: A
     """int16[...]: the move."""
-    policy: Any
+    policy: A
     """uint32[..., S]: the policy target, a word for each move that has a share of it
     (`azero.selfplay.targets`), 0 in places left over."""
-    is_target: Any
+    is_target: A
     """bool[...]: the search was a full one, so the policy is a target."""
-    root_value: Any
+    root_value: A
     """float16[...]: the root's value after the search, for the side to move."""
-    best_child_value: Any
+    best_child_value: A
     """float16[...]: the highest value of a visited child, for the side to move at the root."""
-    finished: Any
+    finished: A
     """bool[...]: the game ended with this move, by the rules or by resignation."""
-    resigned: Any
+    resigned: A
     """bool[...]: it ended by resignation of the side to move."""
-    rewards: Any
+    rewards: A
     """float32[..., 2]: the results of both movers, where `finished`."""
-    can_resign: Any
+    can_resign: A
     """bool[...]: False in games that are played to the end to measure the resign threshold."""
 
 
@@ -136,10 +139,9 @@ class Assembler:
         """Positions of unfinished games."""
         return int((self._now - self._start).sum())
 
-    def add(self, chunk: Step, network: int) -> Games:
+    def add(self, chunk: Step[HostArray], network: int) -> Games:
         """Take in a chunk of moves, host arrays [K, B, ...], that `network` played (see
         `Games.network`), and return the games that it finished."""
-        chunk = Step(*(np.asarray(column) for column in chunk))
         num_moves, num_slots = chunk.finished.shape
         assert num_slots == self.num_slots, (
             f"a chunk of {num_slots} games for {self.num_slots} slots"
@@ -287,7 +289,7 @@ class Assembler:
             np.arange(self.num_slots), length
         )
 
-    def _unpack(self, chunk: Step) -> dict[str, HostArray]:
+    def _unpack(self, chunk: Step[HostArray]) -> dict[str, HostArray]:
         """Return the columns of a chunk, and put the words of its policy targets behind those that
         are there."""
         is_word = (chunk.policy != 0) & chunk.is_target[..., None]

@@ -58,7 +58,7 @@ def run_experiment(
       make_stage: what learns.
       console: where to say what happens; None is the standard output.
       from_checkpoint: the checkpoint to go back to; None is the newest.
-      flags: what the command that continues the run has besides --workdir.
+      flags: what the command that continues the run has beside --workdir.
 
     Returns:
       The exit status.

@@ -133,7 +133,7 @@ def explain_divergence(workdir: Path, command: str | None, stop: StopRequest) ->
         kept = "Nothing of it was saved, and the same command would come to the same"
         what = f"learning has diverged in {stop.doing}: {error}. {kept}"
         if not iterations:
-            advice = "begin anew: a lower --learner.learning-rate, or --learner.clip-norm 1"
+            advice = "start over: a lower --learner.learning-rate, or --learner.clip-norm 1"
             raise FloatingPointError(f"{what}; there is no checkpoint yet, so {advice}") from error
         # The newest may be on its way to where the loss went.
         back = iterations[-2] if len(iterations) > 1 else iterations[-1]

@@ -336,7 +336,7 @@ class Loop:
         """Return how many steps are taken for new positions: an iteration's share, none before the
         window is filled, fewer where positions would be seen too often."""
         config = self.config.learner
-        if mesh_lib.smallest(int(state.replay.is_ready)) == 0:
+        if mesh_lib.smallest(int(state.replay.has_enough())) == 0:
             return 0
         steps = config.steps_per_iteration * new_positions // self.positions_per_iteration
         if config.max_samples_per_position is None:
@@ -405,7 +405,9 @@ class Loop:
         """Count the iteration and say what it was."""
         state.iteration += 1
         window = mesh_lib.gather(
-            np.asarray([state.replay.num_window_games, state.replay.num_positions], np.int32)
+            np.asarray(
+                [state.replay.count_window_games(), state.replay.count_positions()], np.int32
+            )
         ).sum(axis=0, dtype=np.int64)
         return IterationDone(
             iteration=state.iteration,

@@ -113,7 +113,7 @@ def save_selfplay(checkpointer: Checkpointer, state: RunState) -> None:
 def check_complete(workdir: Path) -> None:
     """Check that the checkpoints that go with the games in `workdir` have not gone.
 
-    Without them the run would begin anew and delete the games. Call it before checkpoints are
+    Without them the run would start over and delete the games. Call it before checkpoints are
     opened.
 
     Raises:
@@ -139,7 +139,7 @@ def _missing_checkpoints(workdir: Path) -> str:
         return ""
     return (
         f"{games} holds the games of a run, and {checkpoints} no checkpoint that they go with: "
-        "was it moved, or is a drive not mounted? Put it back; or, to begin anew, move "
+        "was it moved, or is a drive not mounted? Put it back; or, to start over, move "
         f"{games} away or take another --workdir. Nothing has been changed"
     )
 

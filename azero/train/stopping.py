@@ -156,7 +156,7 @@ def _what_is_kept(workdir: Path) -> str:
     if iterations:
         newest = f"checkpoint {iterations[-1]} in {workdir}"
         return f"{newest} is whole, and the same command goes on from there"
-    return f"there is no checkpoint in {workdir} yet, and the same command begins anew"
+    return f"there is no checkpoint in {workdir} yet, and the same command starts over"
 
 
 def end_with_status(start: Callable[[], int]) -> None:

@@ -76,7 +76,7 @@ class Supervised:
             state.iteration,
             steps,
             steps * self.config.learner.batch_size,
-            self.replay.num_games,
+            self.replay.count_games(),
             seconds,
             wait,
         )

@@ -49,7 +49,7 @@ def make_supervised_stage(data: Path, config: Config, workdir: Path) -> Stage[Su
       ValueError: settings do not fit each other, the devices or the data.
     """
     loop = Supervised(config, mesh_lib.make_mesh(), Dataset.open(data))
-    games, positions = loop.replay.num_games, loop.replay.num_positions
+    games, positions = loop.replay.count_games(), loop.replay.count_positions()
     return Stage(
         config=config,
         restore=lambda checkpointer: (

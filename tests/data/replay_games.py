@@ -149,7 +149,7 @@ def fill(replay: Replay, shards: int, games: int = 10, seed: int = 0) -> None:
         random = np.random.default_rng([seed, replay.state_dict()["next_shard"]])
         replay.add(
             random_games(
-                random, random.integers(1, 21, games).tolist(), first_number=replay.num_games
+                random, random.integers(1, 21, games).tolist(), first_number=replay.count_games()
             )
         )
     replay.state_dict()  # waits until they are on disk

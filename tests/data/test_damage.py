@@ -50,7 +50,7 @@ DAMAGES = {
 def test_damaged_shard_is_named_and_left_out(tmp_path: Path, damage: str) -> None:
     replay = open_replay(tmp_path)
     fill(replay, 4)
-    before = replay.num_positions
+    before = replay.count_positions()
     lost = tmp_path / "games-p000-00000002.shard"
     spoil, words = DAMAGES[damage]
     spoil(lost)
@@ -61,9 +61,9 @@ def test_damaged_shard_is_named_and_left_out(tmp_path: Path, damage: str) -> Non
     assert again.take_warnings() == []
     drawn = np.unique(again.sample(0, 0, 3000).frames[:, 0, 0] // 1000 - 1)
     assert drawn.tolist() == [*range(20), *range(30, 40)]
-    assert again.num_positions < before
+    assert again.count_positions() < before
     fill(again, 1)
-    assert again.num_games == 50
+    assert again.count_games() == 50
 
 
 def test_shard_of_another_run_is_left_out(tmp_path: Path) -> None:

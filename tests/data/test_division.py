@@ -83,7 +83,7 @@ def test_every_shard_goes_to_one_process_and_old_ones_stay_until_they_are_forgot
         replay = open_replay(tmp_path, process, state=cursor, inherited=inherited)
         assert replay.take_warnings() == []
         found += numbers(replay)
-        total += replay.num_games
+        total += replay.count_games()
         again = open_replay(tmp_path, process, state=replay.state_dict())
         assert numbers(again) == numbers(replay), "its cursor alone brings everything back"
     assert sorted(found) == everything and total == len(everything)
@@ -123,7 +123,7 @@ def test_a_damaged_shard_is_named_and_left_out(tmp_path: Path) -> None:
     assert inherited == [(0, 1)]
     heir = open_replay(tmp_path, 1, state=cursor, inherited=inherited)
     [warning] = heir.take_warnings()
-    assert "left out shard 1 of process 0" in warning and heir.num_positions == 0
+    assert "left out shard 1 of process 0" in warning and heir.count_positions() == 0
 
 
 def chunk(slots: range, moves: int, time: int, finished: bool) -> Step:

@@ -86,7 +86,7 @@ def test_positions_are_those_of_another_program(mixed):
 def test_the_learner_samples_a_split(mixed):
     dataset, tally = mixed
     replay = dataset.open_split("train", dataset.game(), ReplayConfig())
-    assert (replay.num_games, replay.num_positions) == (
+    assert (replay.count_games(), replay.count_positions()) == (
         tally.games["train"],
         tally.positions["train"],
     )
@@ -353,8 +353,8 @@ def test_a_manifest_with_a_damaged_line_loses_no_shard(tmp_path, monkeypatch):
     np.testing.assert_array_equal(dataset.rows("train"), before)
     replay = dataset.open_split("train", dataset.game(), ReplayConfig())
     assert (
-        replay.num_games,
-        replay.num_positions,
+        replay.count_games(),
+        replay.count_positions(),
         sorted((tmp_path / "set" / "train").glob("*.shard")),
     ) == (24, len(before), files)
     _, again = import_to(tmp_path / "set", EXPERT, fractions=Fractions(0.0, 0.0))

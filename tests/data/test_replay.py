@@ -49,7 +49,7 @@ def test_history_targets_and_borders(
     expected = {}
     for shard in range(5):
         games = random_games(
-            np.random.default_rng(shard), [1, 30, 2, 9], first_number=replay.num_games
+            np.random.default_rng(shard), [1, 30, 2, 9], first_number=replay.count_games()
         )
         replay.add(games)
         for game, start in enumerate(games.starts):
@@ -101,7 +101,7 @@ def test_window_is_counted_in_games(tmp_path: Path) -> None:
     fill(replay, 6)
     numbers = np.unique(replay.sample(0, 0, 5000).frames[:, 0, 0] // 1000 - 1)
     assert numbers.tolist() == list(range(35, 60))
-    assert (replay.num_window_games, replay.num_games) == (25, 60)
+    assert (replay.count_window_games(), replay.count_games()) == (25, 60)
     assert replay.state_dict()["first_shard"] == 3
 
 
@@ -217,17 +217,17 @@ def test_position_of_a_19x19_board_takes_112_bytes_and_4_for_each_move_visited(
     games = random_games(np.random.default_rng(0), [200] * 10, 24, 362, 362)
     replay.add(games)
     on_disk = sum(path.stat().st_size for path in tmp_path.glob("games*")) / 2000
-    assert replay.bytes_per_position == 112 + 4 * games.policy_count.mean()
-    assert on_disk <= replay.bytes_per_position + 4
+    assert replay.mean_bytes() == 112 + 4 * games.policy_count.mean()
+    assert on_disk <= replay.mean_bytes() + 4
 
 
 def test_is_ready_after_enough_positions(tmp_path: Path) -> None:
     replay = Replay.open(tmp_path, GAME, ReplayConfig(min_positions=50), 6)
-    assert not replay.is_ready
+    assert not replay.has_enough()
     replay.add(random_games(np.random.default_rng(0), [49]))
-    assert not replay.is_ready
+    assert not replay.has_enough()
     replay.add(random_games(np.random.default_rng(0), [1]))
-    assert replay.is_ready
+    assert replay.has_enough()
 
 
 def test_other_layout_is_refused(tmp_path: Path) -> None:

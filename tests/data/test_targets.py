@@ -248,7 +248,7 @@ def test_shards_of_before_are_read_as_they_are(
         inherited=[(0, 0), (0, 2)],
         memory=memory,
     )
-    assert heir.take_warnings() == [] and heir.num_positions == 46
+    assert heir.take_warnings() == [] and heir.count_positions() == 46
     np.testing.assert_array_equal(
         open_replay(tmp_path, replay.state_dict(), memory=memory).sample(0, 0, 50).policy,
         replay.sample(0, 0, 50).policy,

@@ -139,7 +139,7 @@ def make_games(first: int, count: int) -> Games:
 
 def games_in(replay: Replay) -> list[int]:
     """Return the games of a window, oldest first; every row is looked at."""
-    replay.num_positions  # noqa: B018 - what is being written is in the window from here on
+    replay.count_positions()  # what is being written is in the window from here on
     window = replay._window.snapshot()
     if window.first == window.last:
         return []

@@ -47,7 +47,7 @@ def test_the_longest_move(clock: Clock, limit: float | None) -> None:
             JAPANESE,
             120.0,
             JAPANESE._replace(main_seconds=0.0),
-        ),  # 20 s of the first period, which begins anew
+        ),  # 20 s of the first period, which starts over
         (JAPANESE, 135.0, JAPANESE._replace(main_seconds=0.0, periods=2)),  # one period is used up
         (JAPANESE._replace(main_seconds=0.0), 65.0, JAPANESE._replace(main_seconds=0.0, periods=1)),
         (

@@ -331,7 +331,7 @@ class TestChoosing:
         assert thinker.choose(after([0]), Clock()).action != RESIGN
         assert thinker.choose(after([0, 1, 3]), Clock()).action == RESIGN
         thinker.reset()
-        assert thinker.choose(after([0]), Clock()).action != RESIGN  # a new game begins anew
+        assert thinker.choose(after([0]), Clock()).action != RESIGN  # a new game starts over
         assert thinker.choose(after([0, 1]), Clock()).action != RESIGN  # X does well
         assert thinker.choose(after([0, 1, 3]), Clock()).action != RESIGN  # and that broke the row
 

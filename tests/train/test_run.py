@@ -533,7 +533,7 @@ def test_damaged_settings_of_a_run_are_named(tmp_path):
     )
     (tmp_path / "config.json").write_text('{"network": ')
     with pytest.raises(
-        ValueError, match=r"config\.json is not valid JSON: .*; without it, the run writes it anew"
+        ValueError, match=r"config\.json is not valid JSON: .*; without it, the run writes it again"
     ):
         resolve_settings(config, tmp_path)
     (tmp_path / "config.json").write_text('{"network": {"convolution": "xlb"}}')

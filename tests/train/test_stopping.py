@@ -91,7 +91,7 @@ def test_a_second_signal_ends_at_once_and_says_what_is_lost(tmp_path):
     assert status == EXIT_INTERRUPTED
     assert (
         f"iteration 1 was ended by a second signal and is lost; there is no checkpoint in "
-        f"{tmp_path} yet, and the same command begins anew" in errors
+        f"{tmp_path} yet, and the same command starts over" in errors
     )
 
 

@@ -49,7 +49,7 @@ class AnalyzeOptions:
     """Moves to report at least, unvisited ones if need be."""
     most: int | None = None
     shown: set[str] = field(default_factory=set)
-    """What is shown besides, of `_FLAGS`."""
+    """What else is shown, of `_FLAGS`."""
     restriction: Restriction | None = None
     """Of allow and avoid."""
 

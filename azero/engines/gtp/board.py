@@ -38,7 +38,7 @@ def _resize(call: Call, indices: list[int]) -> str:
 
 
 def clear_board(call: Call) -> str:
-    """clear_board: begin anew."""
+    """clear_board: start over."""
     call.game.clear()
     call.settings.new_game()
     return ""

@@ -151,7 +151,7 @@ def serve(
     """Answer every line of `source` on `sink` until `quit` or the end of the input.
 
     `make_engine(write, is_interrupted)` makes the engine at once, whose game may still be in the
-    making: a controller never waits in vain for an answer.
+    making: a controller always gets an answer.
 
     Raises:
       Exception: what kept the engine from being started or its network from being loaded.

@@ -74,7 +74,7 @@ class Terminal:
         sign = f" ({'XO'[self._human]})" if go else ""
         self._say(
             f"You play {self._side(self._human)}{sign} against "
-            f"{self._session.thinker.name}. Type help for what you can do."
+            f"{self._session.load_thinker().name}. Type help for what you can do."
         )
         self._draw()
         while True:
@@ -228,7 +228,7 @@ class Terminal:
             raise ValueError("only games of Go can be saved (as SGF)")
         if not name:
             raise ValueError("save FILE: the name of the file is missing")
-        names = ("you", self._session.thinker.name)
+        names = ("you", self._session.load_thinker().name)
         rewards = (
             position.rewards
             if self._winner is None

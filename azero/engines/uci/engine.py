@@ -300,7 +300,7 @@ class UciEngine:
             return self._answer_unprepared()
         if self._megabytes != self.options[self.dialect.memory]:
             self._megabytes = self.options[self.dialect.memory]
-            self.game.session.thinker.limit_memory(self._megabytes)
+            self.game.session.load_thinker().limit_memory(self._megabytes)
         answer = self._answer(position, request, search)
         search.wait()
         return answer

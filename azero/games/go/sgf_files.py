@@ -72,7 +72,7 @@ def _texts(
             raise ValueError(
                 f"{name} is an archive inside of {depth} others; so deep nothing is read"
             )
-        # To go back in what is compressed is to read it anew, so an archive inside of another is
+        # To go back in what is compressed is to read it again, so an archive inside of another is
         # held in memory.
         whole = io.BytesIO(budget.read(file, name)) if depth else file
         count = 0

@@ -27,7 +27,7 @@ evaluations), or as it is."""
 
 
 _NODE_BYTES = 2_000
-"""Memory of a node besides its state: measured were 1,340 (chess) and 1,430 (shogi) in trees of
+"""Memory of a node apart from its state: measured were 1,340 (chess) and 1,430 (shogi) in trees of
 1,500 nodes below the start; the rest is for more legal moves."""
 
 

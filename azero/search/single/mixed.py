@@ -32,7 +32,7 @@ from azero.types import PyTree
 _EDGE_BYTES = 64
 """Of an edge: six numbers of 8 bytes, and the reference to what is behind it."""
 _LEAF_BYTES = 5
-"""Of a leaf for every move, besides its state: the tree policy's prior, and whether it is legal.
+"""Of a leaf for every move, apart from its state: the tree policy's prior, and whether it is legal.
 A node has about as many leaves as rollouts made it."""
 
 

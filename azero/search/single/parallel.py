@@ -45,7 +45,7 @@ class TreeSettings:
     cache_size: int = 20_000
     """Evaluations remembered beside the tree, for positions that come again."""
     keeps_tree: bool = True
-    """Whether a search goes on with what earlier ones found. The searches of self-play begin anew
+    """Whether a search goes on with what earlier ones found. The searches of self-play start over
     at every move, and Gumbel's plan of visits has to."""
     edge_width: int | None = None
     """See `SearchConfig.edge_width`."""
@@ -59,7 +59,7 @@ class TreeSettings:
         if self.symmetry not in known:
             raise ValueError(f"symmetry is one of {', '.join(known)}, not {self.symmetry!r}")
         if self.keeps_tree and isinstance(self.rule, Gumbel):
-            raise ValueError("keeps-tree: a Gumbel search begins anew at every move")
+            raise ValueError("keeps-tree: a Gumbel search starts over at every move")
         limits = (("batch", 1), ("max_nodes", 1), ("cache_size", 0), ("virtual_loss", 1))
         for name, least in limits:
             if getattr(self, name) < least:
@@ -209,21 +209,21 @@ class ParallelTree:
 
     def _search_batch(self, start: Node, most: int, edges: Sequence[int] | None) -> int:
         found: list[_Descent] = []
-        in_vain: list[_Descent] = []
+        blocked: list[_Descent] = []
         batch = min(most, self._settings.batch, self._settings.max_nodes - self.num_nodes)
-        while len(found) < batch and len(in_vain) < batch:
+        while len(found) < batch and len(blocked) < batch:
             descent = self._descend(start, None if edges is None else edges[len(found)])
             if isinstance(descent.end, Ending):
                 self._back_up_ending(descent.path, descent.end)
             elif descent.end is None and not descent.is_new and not self._leaves.counts_apart:
-                in_vain.append(descent)
+                blocked.append(descent)
                 continue
             self.num_descents += 1
             self.sum_depths += len(descent.path)
             self.deepest = max(self.deepest, len(descent.path))
             found.append(descent)
-        # Those in vain met an edge that waits; their losses stood until now to widen the batch.
-        for descent in in_vain:
+        # The blocked ones met an edge that waits; their losses stood until now to widen the batch.
+        for descent in blocked:
             self._take_back(descent.path)
         self._play([descent.path for descent in found if descent.is_new])
         self._visit([descent.path for descent in found if not isinstance(descent.end, Ending)])

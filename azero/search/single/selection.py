@@ -17,7 +17,7 @@ import numpy as np
 
 from azero.search.batched.gumbel import halving_schedule
 from azero.search.puct import alphago_zero_scale, alphazero_scale, puct_score
-from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
+from azero.search.settings import GumbelConfig, MctxGumbelConfig, PuctConfig, SearchConfig
 from azero.search.single.node import Node
 
 FirstPlay = Literal["zero", "parent"]
@@ -270,18 +270,16 @@ def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:
     Raises:
       ValueError: the search is one that only the mctx library has.
     """
-    if isinstance(config, GumbelConfig) and config.name == "gumbel":
+    if isinstance(config, MctxGumbelConfig) or not isinstance(config, GumbelConfig | PuctConfig):
+        problem = "searches many games at once and no single one"
+        raise ValueError(f"search.name {config.name} {problem}; puct, gumbel and mctx_puct do both")
+    if isinstance(config, GumbelConfig):
         return Gumbel(
             config.num_simulations,
             min(config.max_considered, num_actions),
             config.c_visit,
             config.c_scale,
         )
-    if not isinstance(config, PuctConfig):
-        problem = (
-            "searches many games at once and no single one; puct, gumbel and mctx_puct do both"
-        )
-        raise ValueError(f"search.name {config.name} {problem}")
     if config.puct_form == "alphago_zero":
         return Puct("alphago_zero", c_puct=config.c_puct, unvisited="draw")
     return Puct("alphazero", c_base=config.pb_c_base, c_init=config.pb_c_init, unvisited="loss")

@@ -49,7 +49,7 @@ class Outcome:
     rows: Sequence[Comparison] = ()
     """The paper's figures beside ours."""
     notes: Sequence[str] = ()
-    """What a reader should know besides."""
+    """What else a reader should know."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def test_a_single_visit_of_a_move_that_is_not_played_says_nothing_of_the_best_ch
     """Two simulations, one for each move: the prior decides what is played, a lost move, and the
     won one that was looked at once does not hold up a resignation."""
     game = Bandit((-0.9, 1.0))
-    config = SearchConfig.kind(name)(name, num_simulations=2).without_noise()
+    config = SearchConfig.default(name).replace(num_simulations=2).without_noise()
     if isinstance(config, GumbelConfig):
         config = config.replace(c_scale=0.0)
     root = jax.tree.map(lambda x: x[None], game.init())
@@ -60,7 +60,7 @@ def test_finds_a_win_through_mctx(name: Any) -> None:
     state = game.init()
     for square in (0, 3, 1, 4):
         state = game.step(state, jnp.int32(square))
-    config = SearchConfig.kind(name)(name, num_simulations=60).without_noise()
+    config = SearchConfig.default(name).replace(num_simulations=60).without_noise()
     out = jax.jit(config.build(game, uniform_leaf(game)))(
         {}, jax.random.key(0), jax.tree.map(lambda x: x[None], state)
     )

@@ -35,7 +35,7 @@ OURS = ["puct", "gumbel"]
 
 def config(name: str, **changes: Any) -> SearchConfig:
     """Return a search without noise; of `changes` those that it has a setting for."""
-    search = SearchConfig.kind(name)(name).without_noise()
+    search = SearchConfig.default(name).without_noise()
     return search.replace(
         **{key: value for key, value in changes.items() if not search.is_elsewhere(key)}
     )

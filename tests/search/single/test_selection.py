@@ -90,7 +90,7 @@ def both_ways(game: Any, config: SearchConfig, batch: int) -> tuple[list[Any], A
 def test_one_tree_visits_what_many_at_once_visit(changes: dict[str, Any], batch: int) -> None:
     game = ShownTree(num_actions=7, extra_turns=True)
     name = changes.get("name", "puct")
-    config = SearchConfig.kind(name)(name).without_noise().replace(**changes)
+    config = SearchConfig.default(name).without_noise().replace(**changes)
     alone, together = both_ways(game, config, batch)
     for i, (analysis, root) in enumerate(alone):
         visits = np.zeros(game.num_actions, int)
@@ -135,5 +135,5 @@ def test_settings_become_rules() -> None:
     assert rule_of(GumbelConfig(num_simulations=24), 9) == Gumbel(24, max_considered=9)
     with pytest.raises(ValueError, match="mctx_gumbel searches many games at once"):
         rule_of(MctxGumbelConfig(), 9)
-    with pytest.raises(ValueError, match="begins anew"):
+    with pytest.raises(ValueError, match="starts over"):
         TreeSettings(rule=Gumbel(8))

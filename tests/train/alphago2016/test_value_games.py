@@ -114,7 +114,7 @@ def test_a_replay_draws_the_positions_alone_with_their_past(made, tmp_path):
         made.rows
     )
     replay = dataset.open_split("train", GAME, ReplayConfig(symmetries=False))
-    assert replay.num_positions == 2 * len(made.games.length)
+    assert replay.count_positions() == 2 * len(made.games.length)
     samples = replay.sample(0, 0, 64)
     wanted = {row["frame"].tobytes(): row for row in made.rows[7::8]}
     assert {frames[0].tobytes() for frames in samples.frames} <= set(wanted)

@@ -310,5 +310,5 @@ _FACTORS = tuple((0x9E3779B1 * (2 * index + 1) ** 5 & 0xFFFFFFFF) | 1 for index 
 
 def _computed_once(array: Array) -> Array:
     """Return the array, computed once: what XLA puts into the loops that read it, a CPU computes
-    anew for each of them."""
+    again for each of them."""
     return jax.lax.optimization_barrier(array)
