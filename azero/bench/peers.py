@@ -204,9 +204,9 @@ def _adam_step(
     planes, weights, targets, known = batch
 
     def loss(params: PyTree) -> tuple[Array, PyTree]:
-        (logits, value), statistics = network.train_apply({**variables, "params": params}, planes)
-        policy_loss = optax.softmax_cross_entropy(logits, weights).mean()
-        return policy_loss + (known * (value - targets) ** 2).mean(), statistics
+        outputs, statistics = network.train_apply({**variables, "params": params}, planes)
+        policy_loss = optax.softmax_cross_entropy(outputs.logits, weights).mean()
+        return policy_loss + (known * (outputs.value - targets) ** 2).mean(), statistics
 
     gradients, statistics = jax.grad(loss, has_aux=True)(variables["params"])
     updates, optimiser_state = optimiser.update(gradients, optimiser_state)

@@ -160,8 +160,8 @@ def _pure_functions(
 
         def loss(params: PyTree) -> tuple[Array, tuple[Losses, PyTree]]:
             variables = {"params": params, "batch_stats": state.batch_stats}
-            (logits, value), batch_stats = network.train_apply(variables, batch.planes)
-            losses = loss_fn(logits, value, batch)
+            outputs, batch_stats = network.train_apply(variables, batch.planes)
+            losses = loss_fn(outputs.logits, outputs.value, batch)
             return losses.policy + config.value_weight * losses.value, (losses, batch_stats)
 
         gradient_fn = jax.value_and_grad(loss, has_aux=True)

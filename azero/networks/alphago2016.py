@@ -23,7 +23,7 @@ from jax import lax
 
 from azero.networks.convolution import CONVOLUTIONS, convolve
 from azero.networks.inference import add_bias, by_chunks, dense
-from azero.networks.network import NEVER, Network
+from azero.networks.network import NEVER, Network, Outputs
 from azero.networks.resnet import pointwise
 from azero.networks.settings import ConvolutionalConfig
 from azero.types import Array, PyTree
@@ -144,8 +144,8 @@ def _network(
         params = variables["params"]
         return outputs(params, _tower(config, params, planes.astype(train_dtype), train_convolve))
 
-    def train_apply(variables: PyTree, planes: Array) -> tuple[tuple[Array, Array], PyTree]:
-        return apply(variables, planes), variables["batch_stats"]
+    def train_apply(variables: PyTree, planes: Array) -> tuple[Outputs, PyTree]:
+        return Outputs(*apply(variables, planes), {}), variables["batch_stats"]
 
     def fold(variables: PyTree) -> PyTree:
         params = variables["params"]

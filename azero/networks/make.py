@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.networks import alphago2016, inference, rollout
-from azero.networks.network import Network, Shapes
+from azero.networks.network import Network, Outputs, Shapes
 from azero.networks.resnet import PolicyValue, blocks_per_turn
 from azero.networks.settings import (
     ConvolutionalConfig,
@@ -54,9 +54,9 @@ def make_resnet(config: ResNetConfig, game: Shapes, platform: str | None = None)
         outputs, _ = frozen.apply(variables, planes, mutable=[])
         return outputs
 
-    def train_apply(variables: PyTree, planes: Array) -> tuple[tuple[Array, Array], PyTree]:
-        outputs, changed = training.apply(variables, planes, mutable=["batch_stats"])
-        return outputs, changed["batch_stats"]
+    def train_apply(variables: PyTree, planes: Array) -> tuple[Outputs, PyTree]:
+        (logits, value), changed = training.apply(variables, planes, mutable=["batch_stats"])
+        return Outputs(logits, value, {}), changed["batch_stats"]
 
     fold = functools.partial(inference.fold, config, game.board_shape[1])
     return Network(

@@ -39,6 +39,17 @@ class Inputs(NamedTuple):
     num_actions: int
 
 
+class Outputs(NamedTuple):
+    """What a network says of B positions in training."""
+
+    logits: Array
+    """float32[B, A] over all actions, unmasked."""
+    value: Array
+    """float32[B] in [-1, 1] for the side to move."""
+    others: dict[str, Array]
+    """What its other heads say, by name (`azero.networks.pooled`); empty where there are none."""
+
+
 class Network(NamedTuple):
     """A policy and value network as pure functions (the module library behind it does not show).
 
@@ -51,9 +62,9 @@ class Network(NamedTuple):
     """key -> variables"""
     apply: Callable[[PyTree, Array], tuple[Array, Array]]
     """(variables, planes) -> (logits, value), with the running batch-norm statistics."""
-    train_apply: Callable[[PyTree, Array], tuple[tuple[Array, Array], PyTree]]
-    """(variables, planes) -> ((logits, value), new batch_stats), with the statistics of this
-    (global) batch."""
+    train_apply: Callable[[PyTree, Array], tuple[Outputs, PyTree]]
+    """(variables, planes) -> (outputs, new batch_stats), with the statistics of this (global)
+    batch."""
     fold: Callable[[PyTree], PyTree]
     """variables -> inference parameters: batch norm folded into the convolutions, in the inference
     dtype."""

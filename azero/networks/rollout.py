@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from azero.networks.network import NEVER, Network
+from azero.networks.network import NEVER, Network, Outputs
 from azero.networks.settings import LinearConfig
 from azero.types import Array, PyTree
 
@@ -77,8 +77,8 @@ def linear_network(
     def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:
         return infer(variables["params"], planes)
 
-    def train_apply(variables: PyTree, planes: Array) -> tuple[tuple[Array, Array], PyTree]:
-        return apply(variables, planes), variables["batch_stats"]
+    def train_apply(variables: PyTree, planes: Array) -> tuple[Outputs, PyTree]:
+        return Outputs(*apply(variables, planes), {}), variables["batch_stats"]
 
     return Network(init, apply, train_apply, lambda variables: variables["params"], infer)
 
