@@ -29,7 +29,8 @@ from azero.console.terminal import make_console
 from azero.data.sample import Samples, unpack
 from azero.games.game import Game
 from azero.games.table import make
-from azero.learn.learner import Metrics, StepMetrics, TrainState, make_learner
+from azero.learn.learner import TrainState, make_learner
+from azero.learn.metrics import Metrics, StepMetrics
 from azero.learn.settings import LearnerConfig
 from azero.networks.make import resolve
 from azero.networks.network import Network

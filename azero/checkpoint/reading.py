@@ -162,8 +162,16 @@ def _load(root: Path, iteration: int, part: str | None) -> tuple[PyTree, Config]
         problem = f"has no part {part!r}; it has {', '.join(sorted(leaves))}"
         raise CheckpointError(f"checkpoint {iteration} in {root} {problem}")
     arrays = orbax_io.read_item(root, iteration, part, leaves[part])
-    names = [path for path in arrays if path.startswith(("params/", "batch_stats/"))]
-    variables = nest({path: arrays[path] for path in names})
+    averaged = any(path.startswith("average/") for path in arrays)
+    places = {"params": "average" if averaged else "params", "batch_stats": "batch_stats"}
+    variables = nest(
+        {
+            f"{name}/{path.removeprefix(f'{place}/')}": array
+            for name, place in places.items()
+            for path, array in arrays.items()
+            if path.startswith(f"{place}/")
+        }
+    )
     return variables, from_dict(record["config"], source=f"checkpoint {iteration}")
 
 

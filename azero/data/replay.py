@@ -19,7 +19,7 @@ import numpy as np
 
 from azero.data.files import TEMPORARY_SUFFIX, DamagedFileError, StorageError, sync_directory
 from azero.data.manifest import Manifest, ShardRecord, manifest_path
-from azero.data.sample import Samples
+from azero.data.sample import Auxiliary, Samples
 from azero.data.settings import ReplayConfig
 from azero.data.shard import (
     Positions,
@@ -30,6 +30,7 @@ from azero.data.shard import (
     pack_positions,
     parse_shard_path,
     read_shard,
+    row_dtype,
     shard_path,
     write_shard,
 )
@@ -59,6 +60,7 @@ class Replay:
         process_index: int,
         memory: int | None,
         rows_per_position: int = 1,
+        has_auxiliary: bool = False,
     ) -> None:
         self.directory = Path(directory)
         self._rows_per_position = rows_per_position
@@ -68,8 +70,9 @@ class Replay:
         self._config = config
         self._process = process_index
         self._slots = slots
+        self._num_points = game.board_shape[0] * game.board_shape[1] if has_auxiliary else None
         self._window = Window(
-            game.frame_words,
+            row_dtype(game.frame_words, has_auxiliary),
             slots,
             int(process_memory_bytes() * _SHARE_OF_MEMORY) if memory is None else memory,
         )
@@ -92,6 +95,7 @@ class Replay:
         memory: int | None = None,
         progress: Callable[[int, int], None] | None = None,
         rows_per_position: int = 1,
+        has_auxiliary: bool = False,
     ) -> Replay:
         """Open the replay in `directory` as it was when `state_dict` returned `state`, or empty
         where there is none.
@@ -115,8 +119,11 @@ class Replay:
           progress: told (shards read, shards in all) after every shard.
           rows_per_position: see `azero.data.records.dataset.Dataset`; games are so many rows long
             where it is above 1.
+          has_auxiliary: whether samples have what auxiliary heads learn from.
         """
-        replay = cls(directory, game, config, slots, process_index, memory, rows_per_position)
+        replay = cls(
+            directory, game, config, slots, process_index, memory, rows_per_position, has_auxiliary
+        )
         replay.directory.mkdir(parents=True, exist_ok=True)
         sync_directory(replay.directory.parent)
         if replay._manifest.num_damaged:
@@ -257,12 +264,31 @@ class Replay:
         position = window.first + every * drawn + every - 1
         symmetries = self._game.num_symmetries if self._config.symmetries else 1
         symmetry = random.integers(0, symmetries, batch_size, np.uint8)
-        return _samples_of(
-            self._window.gather(window, position[share], self._game.num_frames), symmetry[share]
+        found = self._window.gather(window, position[share], self._game.num_frames)
+        samples = _samples_of(found, symmetry[share])
+        if self._num_points is None:
+            return samples
+        return samples._replace(auxiliary=self._auxiliary(window, position[share], found.rows))
+
+    def _auxiliary(self, window: Snapshot, position: HostArray, rows: HostArray) -> Auxiliary:
+        """Return what followed the positions; a game is whole in its shard, and in the window from
+        any of its positions on."""
+        left = rows["moves_left"].astype(np.int64)
+        reply = self._window.gather(window, position + (left > 1), 1)
+        end = self._window.gather(window, position + left - 1, 1)
+        return Auxiliary(
+            root_value=rows["root_value"].astype(np.float32),
+            later=rows["later"].astype(np.float32),
+            surprise=rows["surprise"].astype(np.float32),
+            moves_left=left.astype(np.float32),
+            reply=reply.policy,
+            has_reply=(left > 1) & is_target(reply.rows),
+            end=np.ascontiguousarray(end.rows["frame"]),
+            last_action=end.rows["action"].astype(np.int32),
         )
 
     def _write(self, index: int, games: Games) -> tuple[Shard, Positions]:
-        positions = pack_positions(games, self._slots)
+        positions = pack_positions(games, self._slots, self._num_points)
         return self._put(index, positions, pack_games(games)), positions
 
     def _commit_pending(self) -> None:
@@ -314,6 +340,7 @@ class Replay:
                     self._game.name,
                     self._game.frame_words,
                     self._slots,
+                    self._num_points is not None,
                 )
             except DamagedFileError as error:
                 self._warnings.append(
@@ -350,7 +377,12 @@ class Replay:
         record = self._manifest.records.get(index)
         try:
             positions, games = read_shard(
-                path, record and record.sha256, self._game.name, self._game.frame_words, self._slots
+                path,
+                record and record.sha256,
+                self._game.name,
+                self._game.frame_words,
+                self._slots,
+                self._num_points is not None,
             )
         except DamagedFileError as error:
             return str(error)

@@ -8,9 +8,31 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azero.games.game import Game
+from azero.games.game import Game, Scored
 from azero.selfplay.targets import dense_policy
 from azero.types import Array
+
+
+class Auxiliary(NamedTuple):
+    """What the auxiliary heads of a network learn from."""
+
+    root_value: Any
+    """float32[B]: the root's value after the search, for the side to move."""
+    later: Any
+    """float32[B, 3]: means of the root's values to come (`azero.data.shard.HORIZONS`), for the side
+    to move."""
+    surprise: Any
+    """float32[B]: how surprising the search was, as a multiple of the mean over its game."""
+    moves_left: Any
+    """float32[B]: moves until the end of the game, this one included."""
+    reply: Any
+    """uint32[B, S]: the words of the policy target of the next position."""
+    has_reply: Any
+    """bool[B]: whether there is one."""
+    end: Any
+    """uint32[B, F]: the frame of the game's last position, before the last move."""
+    last_action: Any
+    """int32[B]: that move; -1 is resignation."""
 
 
 class Samples(NamedTuple):
@@ -31,6 +53,30 @@ class Samples(NamedTuple):
     """float32[B]: the result of the game for the side to move."""
     symmetry: Any
     """uint8[B]: the symmetry in which the position is shown."""
+    auxiliary: Auxiliary | None = None
+    """None where the network has no auxiliary heads."""
+
+
+class AuxiliaryTargets(NamedTuple):
+    """The targets of the auxiliary heads, in the symmetry of the position."""
+
+    root_value: Array
+    """float32[B]: see `Auxiliary`."""
+    later: Array
+    """float32[B, 3]: see `Auxiliary`."""
+    surprise: Array
+    """float32[B]: see `Auxiliary`."""
+    moves_left: Array
+    """float32[B]: moves until the end of the game, as a share of the board's points."""
+    reply: Array
+    """float32[B, A]: the policy target of the next position; all zero where there is none."""
+    ownership: Array | None
+    """float32[B, H, W]: who owns each point at the end, 1 is the side to move; None in games that
+    do not count points."""
+    margin: Array | None
+    """float32[B]: the points of the side to move minus the other's at the end, without komi."""
+    is_scored: Array | None
+    """bool[B]: whether the game ended by counting points, so that these two are known."""
 
 
 class Batch(NamedTuple):
@@ -45,6 +91,8 @@ class Batch(NamedTuple):
     than expected the game ended for it."""
     allowed: Array | None = None
     """bool[B, A]: the moves that the policy chose from; None where nothing asks for them."""
+    auxiliary: AuxiliaryTargets | None = None
+    """None where the network has no auxiliary heads."""
 
 
 @functools.partial(jax.jit, static_argnames=("game",))
@@ -60,6 +108,30 @@ def unpack(game: Game, samples: Samples) -> Batch:
             game.transform_planes(planes, symmetry),
             game.transform_policy(weights, symmetry),
             sample.value.astype(jnp.float32),
+            auxiliary=None if sample.auxiliary is None else _targets(game, sample),
         )
 
     return jax.vmap(one)(samples)
+
+
+def _targets(game: Game, sample: Samples) -> AuxiliaryTargets:
+    found, symmetry = sample.auxiliary, sample.symmetry.astype(jnp.int32)
+    assert found is not None
+    reply = dense_policy(found.reply, game.num_actions) * found.has_reply
+    num_points = game.board_shape[0] * game.board_shape[1]
+    ownership = margin = is_scored = None
+    if isinstance(game, Scored):
+        owner = game.owners(found.end).astype(jnp.float32)
+        owner = jnp.where(sample.to_play == 0, owner, -owner)
+        margin, is_scored = owner.sum(), game.is_scored_after(found.last_action)
+        ownership = game.transform_planes(owner[..., None], symmetry)[..., 0]
+    return AuxiliaryTargets(
+        found.root_value,
+        found.later,
+        found.surprise,
+        found.moves_left / num_points,
+        game.transform_policy(reply, symmetry),
+        ownership,
+        margin,
+        is_scored,
+    )

@@ -27,8 +27,23 @@ _IS_TARGET = 1  # bit of `flags` in a row
 _RESIGNED, _CAN_RESIGN = 1, 2  # bits of `flags` in a game
 
 
-def row_dtype(frame_words: int) -> np.dtype[Any]:
-    """Return the layout of one position, a multiple of 4 bytes with the frame in front."""
+HORIZONS = (0.176, 0.056, 0.016)
+"""Over how many moves to come `later` averages the root's values, as shares of the board's points:
+14, 4.5 and 1.3 moves at 9x9 (KataGo's)."""
+
+_AUXILIARY: list[tuple[Any, ...]] = [
+    ("root_value", "<f2"),  # the root's value after the search, for the side to move
+    ("later", "<f2", (len(HORIZONS),)),  # means of the root's values to come, for the side to move
+    ("surprise", "<f2"),  # of the search's policy, as a multiple of the mean over its game
+    ("moves_left", "<u2"),  # moves until the end of the game, this one included
+]
+
+
+def row_dtype(frame_words: int, has_auxiliary: bool = False) -> np.dtype[Any]:
+    """Return the layout of one position, a multiple of 4 bytes with the frame in front.
+
+    With `has_auxiliary` it also has what auxiliary heads learn from.
+    """
     fields: list[tuple[Any, ...]] = [
         ("frame", "<u4", (frame_words,)),
         (
@@ -42,8 +57,9 @@ def row_dtype(frame_words: int) -> np.dtype[Any]:
         ("to_play", "u1"),
         ("flags", "u1"),
     ]
-    assert np.dtype(fields).itemsize % 4 == 0
-    return np.dtype(fields)
+    dtype = np.dtype(fields + _AUXILIARY if has_auxiliary else fields)
+    assert dtype.itemsize % 4 == 0
+    return dtype
 
 
 GAME_DTYPE = np.dtype(
@@ -95,8 +111,10 @@ def parse_shard_path(path: Path) -> tuple[int, int]:
     return int(process), int(index)
 
 
-def pack_positions(games: Games, slots: int) -> Positions:
+def pack_positions(games: Games, slots: int, num_points: int | None = None) -> Positions:
     """Return the positions of `games`, whose policy targets have at most `slots` moves.
+
+    With the `num_points` of the board they also have what auxiliary heads learn from.
 
     Raises:
       ValueError: a game is longer than a row's ply counter can say, or a target has more moves.
@@ -112,14 +130,41 @@ def pack_positions(games: Games, slots: int) -> Positions:
             f"of targets of up to {slots}"
         )
     game = np.repeat(np.arange(len(games.length)), games.length)
-    rows = np.zeros(len(game), row_dtype(games.frame.shape[1]))
+    rows = np.zeros(len(game), row_dtype(games.frame.shape[1], num_points is not None))
     for name in ("frame", "policy_count", "action", "to_play"):
         rows[name] = getattr(games, name)
     rows["policy_start"] = np.cumsum(games.policy_count) - games.policy_count
     rows["value"] = games.result[game, games.to_play]
     rows["ply"] = np.arange(len(game)) - games.starts[game]
     rows["flags"] = games.is_target * _IS_TARGET
+    if num_points is not None:
+        _pack_auxiliary(rows, games, num_points)
     return Positions(rows, np.concatenate([games.policy, np.zeros(slots, np.uint32)]))
+
+
+def _pack_auxiliary(rows: HostArray, games: Games, num_points: int) -> None:
+    length = games.length.astype(np.int64)
+    rows["root_value"] = games.root_value
+    rows["moves_left"] = np.repeat(length, length) - rows["ply"]
+    # A target that is none surprises nobody; the mean is over the targets of a game.
+    surprise = np.where(games.is_target, games.surprise.astype(np.float32), 0.0)
+    total = np.add.reduceat(surprise, games.starts)
+    count = np.add.reduceat(games.is_target.astype(np.float32), games.starts)
+    mean = np.where(total > 0, total / np.maximum(count, 1), 1.0)
+    rows["surprise"] = np.where(np.repeat(total > 0, length), surprise / np.repeat(mean, length), 1)
+    # Backwards over the moves of all games at once, for the first mover: the mean with weights
+    # that fall geometrically, and the result from the end on.
+    sign = np.where(games.to_play == 0, np.float32(1), np.float32(-1))
+    values = games.root_value.astype(np.float32) * sign
+    now = 1.0 / (1.0 + num_points * np.asarray(HORIZONS, np.float32))
+    mean = np.repeat(games.result[:, :1], len(HORIZONS), axis=1).astype(np.float32)
+    later = np.empty((len(rows), len(HORIZONS)), np.float32)
+    for back in range(1, int(length.max(initial=0)) + 1):
+        live = np.flatnonzero(length >= back)
+        row = games.starts[live] + length[live] - back
+        mean[live] = now * values[row, None] + (1 - now) * mean[live]
+        later[row] = mean[live]
+    rows["later"] = later * sign[:, None]
 
 
 def upgrade(rows: HostArray, slots: int) -> Positions:
@@ -159,7 +204,12 @@ def write_shard(path: Path, positions: Positions, games: HostArray, facts: dict[
 
 
 def read_shard(
-    path: Path, expected: str | None, game: str, frame_words: int, slots: int
+    path: Path,
+    expected: str | None,
+    game: str,
+    frame_words: int,
+    slots: int,
+    has_auxiliary: bool = False,
 ) -> tuple[Positions, HostArray]:
     """Return (positions [T], games [G]) of a shard, of this schema or the older one, its checksums
     verified; `slots` is the most moves of a policy target.
@@ -178,6 +228,11 @@ def read_shard(
         raise DamagedFileError(
             f"{path} holds {4 * words}-byte boards of {facts['game']}, not "
             f"{4 * frame_words}-byte boards of {game}"
+        )
+    if has_auxiliary != ("later" in (arrays["rows"].dtype.names or ())):
+        raise DamagedFileError(
+            f"{path} holds positions with{'out' * has_auxiliary} targets of auxiliary heads; "
+            f"this network has {'some' if has_auxiliary else 'none'}"
         )
     if facts["schema"] == _SCHEMA_OF_SLOTS:
         return upgrade(arrays["rows"], slots), arrays["games"]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from azero.data.shard import Positions, Shard, map_shard, row_dtype, upgrade
+from azero.data.shard import Positions, Shard, map_shard, upgrade
 from azero.selfplay.trajectory import HostArray
 
 _MAX_MAPS = 400
@@ -55,17 +55,17 @@ class Gathered(NamedTuple):
 class Window:
     """Positions of the newest games."""
 
-    def __init__(self, frame_words: int, slots: int, memory: int) -> None:
+    def __init__(self, dtype: np.dtype[Any], slots: int, memory: int) -> None:
         """Start empty.
 
         Args:
-          frame_words: words of a frame.
+          dtype: of the rows; see `row_dtype`.
           slots: the most moves of a policy target.
           memory: bytes the rings may take.
         """
         self._slots = slots
         self._memory = memory
-        self._rows = _Ring(row_dtype(frame_words), 0)
+        self._rows = _Ring(dtype, 0)
         self._words = _Ring(np.dtype(np.uint32), slots)
         self._shards: list[Shard] = []
         self._shard_first: list[int] = []

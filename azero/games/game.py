@@ -168,6 +168,16 @@ class Scored(Protocol):
         game, without komi; zero until the end."""
         ...
 
+    def owners(self, frame: Array) -> Array:
+        """Return int8[H, W]: who owns each point of the position of a frame uint32[F], were it
+        counted; 1 is the first mover, -1 the second, 0 neither."""
+        ...
+
+    def is_scored_after(self, action: Array) -> Array:
+        """Return bool[]: whether a game whose last move is `action` int32[] ended with the board
+        before it counted, and not by resignation (-1) or by its length."""
+        ...
+
     def result_of(self, points: float) -> float:
         """Host side: return the first mover's reward of a finished game from its `final_points`."""
         ...

@@ -29,6 +29,8 @@ class GameConfig(Kind):
     name: str
     start_positions: ClassVar[str | None] = None
     """Games that begin with positions of a file have a setting of this name."""
+    selfplay_komis: ClassVar[tuple[float, ...]] = ()
+    """Games with a komi have a setting of this name."""
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of the class of the rules."""

@@ -20,26 +20,14 @@ from jax.sharding import Mesh
 
 from azero.data.sample import Batch, Samples
 from azero.games.game import Game
-from azero.learn.losses import Losses, batch_losses, reinforce_losses
+from azero.learn.auxiliary_losses import auxiliary_losses, check_heads, weigh
+from azero.learn.losses import Losses, batch_losses, outcome_target, reinforce_losses
+from azero.learn.metrics import Metrics, step_metrics
 from azero.learn.optimiser import make_optimiser, make_penalty, make_schedule
 from azero.learn.settings import LearnerConfig
 from azero.mesh import batch_sharded, check_divides, replicated
-from azero.networks.network import Network
+from azero.networks.network import Network, Outputs
 from azero.types import Array, PyTree
-
-EXPLODED = 10.0
-"""A policy loss of so many times that of a network for which all moves are equally likely, in the
-mean over an iteration, is one that explodes (no source: an untrained network is at one, and
-learning lowers it)."""
-STEPS_AHEAD = 4
-"""Steps that the host may start before an earlier one has ended. Without a limit the devices of
-one CPU wait for each other for ever: XLA lets each have 32 programs under way, and the thread that
-waits to start the next one is then missing to the device whose share of a gradient the others wait
-for (seen with jax 0.10.2)."""
-
-Metrics = dict[str, Array]
-"""Scalars on the device: loss policy_loss value_loss l2 entropy target_entropy accuracy
-gradient_norm learning_rate, and the bool is_finite."""
 
 
 @struct.dataclass
@@ -51,31 +39,44 @@ class TrainState:
     opt_state: PyTree
     step: Array
     """int32[]: training steps done."""
+    average: PyTree = None
+    """The mean of the parameters over the steps, where `average_decay` asks for it; else None."""
 
     @property
     def variables(self) -> PyTree:
-        """The network's variables, as `Network.apply` and `Network.fold` take them."""
-        return {"params": self.params, "batch_stats": self.batch_stats}
+        """The variables of the player, as `Network.apply` and `Network.fold` take them."""
+        params = self.params if self.average is None else self.average
+        return {"params": params, "batch_stats": self.batch_stats}
 
 
-LossFn = Callable[[Array, Array, Batch], Losses]
-"""(logits [B, A], value [B], batch) -> what is minimised: the policy's loss, plus the value's times
-`value_weight`."""
+LossFn = Callable[[LearnerConfig, Outputs, Batch], Losses]
+"""What is minimised: the policy's loss, the value's times `value_weight`, and those of auxiliary
+heads times their weights."""
 
 
-def prediction_loss(logits: Array, value: Array, batch: Batch) -> Losses:
-    """Equation 1 of AlphaGo Zero without its last term, which is `make_penalty`'s."""
-    return batch_losses(logits, value, batch.weights, batch.value)
+def prediction_loss(config: LearnerConfig, outputs: Outputs, batch: Batch) -> Losses:
+    """Equation 1 of AlphaGo Zero without its last term, which is `make_penalty`'s; and the losses
+    of auxiliary heads that have a weight."""
+    target, outcome, importance, auxiliary = batch.value, None, None, batch.auxiliary
+    if auxiliary is not None:
+        share = config.root_value_share
+        if "outcome" in outputs.auxiliary:
+            probabilities = outcome_target(batch.value, auxiliary.root_value, share)
+            outcome = (outputs.auxiliary["outcome"], probabilities)
+        target = (1.0 - share) * batch.value + share * auxiliary.root_value
+        importance = 1.0 - config.surprise_share + config.surprise_share * auxiliary.surprise
+    losses = batch_losses(outputs.logits, outputs.value, batch.weights, target, outcome, importance)
+    return losses._replace(auxiliary=auxiliary_losses(config, outputs.auxiliary, batch))
 
 
-def reinforce_loss(logits: Array, value: Array, batch: Batch) -> Losses:
+def reinforce_loss(config: LearnerConfig, outputs: Outputs, batch: Batch) -> Losses:
     """Return the policy gradient of AlphaGo (2016).
 
     `batch.value` is the advantage, `batch.weights` one on the move played.
     """
-    del value
+    del config
     assert batch.allowed is not None, "REINFORCE needs to know which moves the policy chose from"
-    return reinforce_losses(logits, batch.value, batch.weights, batch.allowed)
+    return reinforce_losses(outputs.logits, batch.value, batch.weights, batch.allowed)
 
 
 class Learner(NamedTuple):
@@ -108,6 +109,7 @@ def make_learner(
       ValueError: the batch does not split evenly over the devices of `mesh`.
     """
     check_divides(config.batch_size, mesh, "learner.batch-size")
+    check_heads(config, network.heads)
     init, step, add, update = _pure_functions(config, network, game, loss_fn)
     everywhere, split = replicated(mesh), batch_sharded(mesh)
     compiled = functools.partial(jax.jit, out_shardings=everywhere)
@@ -150,7 +152,9 @@ def _pure_functions(
     def init(key: Array) -> TrainState:
         variables = network.init(key)
         params, batch_stats = variables["params"], variables["batch_stats"]
-        return TrainState(params, batch_stats, optimiser.init(params), jnp.zeros((), jnp.int32))
+        average = None if config.average_decay is None else params
+        step = jnp.zeros((), jnp.int32)
+        return TrainState(params, batch_stats, optimiser.init(params), step, average)
 
     def differentiate(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Array, Losses]:
         """Return gradients, new batch statistics, the loss without the L2 term, its parts."""
@@ -161,8 +165,9 @@ def _pure_functions(
         def loss(params: PyTree) -> tuple[Array, tuple[Losses, PyTree]]:
             variables = {"params": params, "batch_stats": state.batch_stats}
             outputs, batch_stats = network.train_apply(variables, batch.planes)
-            losses = loss_fn(outputs.logits, outputs.value, batch)
-            return losses.policy + config.value_weight * losses.value, (losses, batch_stats)
+            losses = loss_fn(config, outputs, batch)
+            total = losses.policy + config.value_weight * losses.value
+            return total + weigh(config, losses.auxiliary), (losses, batch_stats)
 
         gradient_fn = jax.value_and_grad(loss, has_aux=True)
         (total, (losses, batch_stats)), gradients = gradient_fn(state.params)
@@ -171,14 +176,20 @@ def _pure_functions(
     def move(state: TrainState, gradients: PyTree, batch_stats: PyTree) -> TrainState:
         updates, opt_state = optimiser.update(gradients, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
-        return TrainState(params, batch_stats, opt_state, state.step + 1)
+        average = state.average
+        if config.average_decay is not None:
+            # While few steps are done, their plain mean: the first parameters are random.
+            done = state.step.astype(jnp.float32)
+            kept = jnp.minimum(config.average_decay, (done + 1.0) / (done + 10.0))
+            average = optax.incremental_update(params, average, 1.0 - kept)
+        return TrainState(params, batch_stats, opt_state, state.step + 1, average)
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
         gradients, batch_stats, loss, losses = differentiate(state, batch)
         gradients = penalise(gradients, state.params)
         squared = optax.tree.norm(state.params, squared=True)
         loss, l2, rate = loss + penalty_weight * squared, config.l2 * squared, schedule(state.step)
-        metrics = _metrics(loss, losses, l2, gradients, rate)
+        metrics = step_metrics(loss, losses, l2, gradients, rate)
         return move(state, gradients, batch_stats), metrics
 
     def add(
@@ -190,7 +201,7 @@ def _pure_functions(
         new, _, loss, losses = differentiate(state, batch)
         total = jax.tree.map(lambda total, part: total + share * part, gradients, new)
         l2 = config.l2 * optax.tree.norm(state.params, squared=True)
-        return total, _metrics(loss, losses, l2, new, schedule(state.step))
+        return total, step_metrics(loss, losses, l2, new, schedule(state.step))
 
     def update(state: TrainState, gradients: PyTree) -> TrainState:
         return move(state, penalise(gradients, state.params), state.batch_stats)
@@ -207,71 +218,6 @@ def place_samples(mesh: Mesh, samples: Samples) -> Samples:
     """
     place = functools.partial(jax.make_array_from_process_local_data, batch_sharded(mesh))
     return jax.tree.map(place, samples)
-
-
-class StepMetrics:
-    """The metrics of several steps, as they are started.
-
-    The host stays at most `STEPS_AHEAD` steps ahead of the devices.
-    """
-
-    def __init__(self, first_step: int = 0, num_actions: int | None = None) -> None:
-        """Begin after `first_step` training steps.
-
-        `num_actions` are those of a policy that is learned by its cross-entropy, None where there
-        is none.
-        """
-        self._first_step = first_step
-        self._num_actions = num_actions
-        self._steps: list[Metrics] = []
-
-    def add(self, metrics: Metrics) -> None:
-        """Take the metrics of the step just started; wait for the one `STEPS_AHEAD` before it."""
-        self._steps.append(metrics)
-        if len(self._steps) > STEPS_AHEAD:
-            jax.block_until_ready(self._steps[-1 - STEPS_AHEAD])
-
-    def means(self) -> dict[str, float]:
-        """Return the means over the steps, and the last learning rate. Waits for the steps.
-
-        Raises:
-          FloatingPointError: a loss or gradient is not finite (see `check_finite`), or the loss
-            explodes (see `EXPLODED`).
-        """
-        metrics = jax.tree.map(lambda *values: np.stack(values), *jax.device_get(self._steps))
-        check_finite(metrics, self._first_step)
-        del metrics["is_finite"]
-        means = {name: float(np.mean(values)) for name, values in metrics.items()}
-        uniform = np.log(self._num_actions) if self._num_actions else np.inf
-        if means["policy_loss"] > EXPLODED * uniform:
-            steps = f"{self._first_step + 1} to {self._first_step + len(self._steps)}"
-            raise FloatingPointError(
-                f"the loss explodes: policy_loss = {means['policy_loss']:.4g} in the mean "
-                f"over the "
-                f"steps {steps}, more than {EXPLODED:g} times the {uniform:.3g} of a network for "
-                "which all moves are equally likely"
-            )
-        means["learning_rate"] = float(metrics["learning_rate"][-1])
-        return means
-
-
-def check_finite(metrics: Metrics, first_step: int = 0) -> None:
-    """Stop at the first loss or gradient that is not a number; waits for the step.
-
-    `metrics` begin after `first_step` training steps.
-
-    Raises:
-      FloatingPointError: with the first such step (where `metrics` hold several) and the values of
-        its metrics.
-    """
-    finite = np.atleast_1d(np.asarray(metrics["is_finite"]))
-    if finite.all():
-        return
-    first = int(np.argmin(finite))
-    numbers = {name: np.ravel(values)[first] for name, values in metrics.items()}
-    del numbers["is_finite"]
-    listed = ", ".join(f"{name} = {value:g}" for name, value in numbers.items())
-    raise FloatingPointError(f"the loss is not finite at step {first_step + first + 1}: {listed}")
 
 
 def check_state(state: TrainState) -> None:
@@ -296,25 +242,3 @@ def _is_finite(tree: PyTree) -> Array:
     """Return bool[]: whether all numbers in a tree are finite."""
     finite = jax.tree.map(lambda leaf: jnp.isfinite(leaf).all(), tree)
     return jax.tree.reduce(jnp.logical_and, finite)
-
-
-def _metrics(
-    loss: Array,
-    losses: Losses,
-    l2: Array,
-    gradients: PyTree,
-    learning_rate: Array,
-) -> Metrics:
-    gradient_norm = optax.tree.norm(gradients)
-    return {
-        "loss": loss,
-        "policy_loss": losses.policy,
-        "value_loss": losses.value,
-        "l2": l2,
-        "entropy": losses.entropy,
-        "target_entropy": losses.target_entropy,
-        "accuracy": losses.accuracy,
-        "gradient_norm": gradient_norm,
-        "learning_rate": learning_rate,
-        "is_finite": jnp.isfinite(loss) & jnp.isfinite(gradient_norm),
-    }

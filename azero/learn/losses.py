@@ -28,6 +28,8 @@ class Losses(NamedTuple):
     """Mean entropy (nats) of the policy targets: what `policy` would be at best."""
     accuracy: Array
     """Share of positions whose most probable move is the target's."""
+    auxiliary: dict[str, Array]
+    """Those of the auxiliary heads that are learned, by the heads' names."""
 
 
 def policy_loss(logits: Array, weights: Array) -> Array:
@@ -45,7 +47,28 @@ def entropy(probabilities: Array) -> Array:
     return -jnp.sum(jax.scipy.special.xlogy(probabilities, probabilities))
 
 
-def batch_losses(logits: Array, value: Array, weights: Array, target: Array) -> Losses:
+def outcome_target(result: Array, root_value: Array, share: float) -> Array:
+    """Return the probabilities of loss, draw and win float32[B, 3]: `share` of the root's value,
+    which is a mean of wins and losses, and the rest of the result, of which zero is a draw; both
+    float32[B]."""
+
+    def decided(value: Array) -> Array:
+        won = 0.5 * (1.0 + value)
+        return jnp.stack([1.0 - won, jnp.zeros_like(won), won], axis=-1)
+
+    drawn = jnp.array([0.0, 1.0, 0.0], jnp.float32)
+    ended = jnp.where((result == 0.0)[:, None], drawn, decided(result))
+    return (1.0 - share) * ended + share * decided(root_value)
+
+
+def batch_losses(
+    logits: Array,
+    value: Array,
+    weights: Array,
+    target: Array,
+    outcome: tuple[Array, Array] | None = None,
+    importance: Array | None = None,
+) -> Losses:
     """Average the losses over a (global) batch.
 
     Args:
@@ -54,16 +77,25 @@ def batch_losses(logits: Array, value: Array, weights: Array, target: Array) -> 
       weights: float32[B, A]; a row of zeros, but for moves that the network does not have, is no
         policy target and is left out of the policy's averages.
       target: float32[B].
+      outcome: logits and probabilities float32[B, 3] of loss, draw and win, whose cross-entropy
+        is then the loss of the value; None is its squared error.
+      importance: float32[B], the weights of the positions in the losses, with a mean of about one;
+        None is one for all.
     """
     weights = jnp.where(logits > NEVER, weights, 0.0)
+    importance = jnp.ones_like(target) if importance is None else importance
     mean_with_target = _mean_with_target(weights)
+    values = (
+        jax.vmap(value_loss)(value, target) if outcome is None else jax.vmap(policy_loss)(*outcome)
+    )
     hits = jnp.argmax(logits, axis=-1) == jnp.argmax(weights, axis=-1)
     return Losses(
-        policy=mean_with_target(jax.vmap(policy_loss)(logits, weights)),
-        value=jnp.mean(jax.vmap(value_loss)(value, target)),
+        policy=mean_with_target(importance * jax.vmap(policy_loss)(logits, weights)),
+        value=jnp.mean(importance * values),
         entropy=jnp.mean(jax.vmap(entropy)(jax.nn.softmax(logits))),
         target_entropy=mean_with_target(jax.vmap(entropy)(weights)),
         accuracy=mean_with_target(hits.astype(jnp.float32)),
+        auxiliary={},
     )
 
 
@@ -89,6 +121,7 @@ def reinforce_losses(logits: Array, advantage: Array, weights: Array, allowed: A
         entropy=mean(jax.vmap(entropy)(jnp.exp(log_probability))),
         target_entropy=jnp.zeros((), jnp.float32),
         accuracy=mean(hits.astype(jnp.float32)),
+        auxiliary={},
     )
 
 

@@ -1,22 +1,30 @@
-"""The optimiser: learning rates, the L2 term of the loss, clipping, SGD with momentum or AdamW."""
+"""The optimiser: learning rates, the L2 term of the loss, clipping, SGD with momentum, AdamW or
+Muon."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import optax
+import optax.contrib
 
 from azero.learn.settings import LearnerConfig
 from azero.types import Array, PyTree
+
+_ADAM_RMS = 0.2
+"""Updates of Muon are scaled to this root mean square, that of AdamW's, so that both take the same
+learning rate (Liu et al. 2025, arXiv 2502.16982, section 2.2)."""
 
 
 def make_penalty(config: LearnerConfig) -> tuple[float, Callable[[PyTree, PyTree], PyTree]]:
     """Return c of the loss's term c ||theta||^2 (AGZ, equation 1), and what adds its gradient.
 
-    The gradient is 2 c theta, of all parameters, biases and those of batch norm included. AdamW
-    decays the weights itself, so that c is zero for it.
+    The gradient is 2 c theta, of all parameters, biases and those of batch norm included. AdamW and
+    Muon decay the weights themselves, so that c is zero for them.
 
     Returns:
       c, and a function (gradients, params) -> gradients. It is no part of the optimiser, for two
@@ -32,15 +40,23 @@ def make_penalty(config: LearnerConfig) -> tuple[float, Callable[[PyTree, PyTree
 
 
 def make_optimiser(config: LearnerConfig) -> optax.GradientTransformation:
-    """Return SGD with momentum (AGZ) or AdamW with decoupled weight decay, after the clipping.
+    """Return SGD with momentum (AGZ), AdamW or Muon, these with decoupled weight decay, after the
+    clipping.
 
-    The state is that of SGD or AdamW alone: an `EmptyState` in a chain would change its tree, by
+    The state is that of the optimiser alone: an `EmptyState` in a chain would change its tree, by
     which checkpoints are read, and a run could not begin to clip.
     """
     schedule = make_schedule(config)
     sgd = optax.sgd(schedule, momentum=config.momentum)
     adamw = optax.adamw(schedule, weight_decay=config.l2)
-    optimiser = sgd if config.optimiser == "momentum" else adamw
+    muon = optax.contrib.muon(
+        schedule,
+        weight_decay=config.l2,
+        adam_weight_decay=config.l2,
+        muon_weight_dimension_numbers=_matrices,
+        consistent_rms=_ADAM_RMS,
+    )
+    optimiser = {"momentum": sgd, "adamw": adamw, "muon": muon}[config.optimiser]
     if config.clip_norm is None:
         return optimiser
     clip = optax.clip_by_global_norm(config.clip_norm)
@@ -54,6 +70,22 @@ def make_optimiser(config: LearnerConfig) -> optax.GradientTransformation:
         return optimiser.update(clipped, state, params)
 
     return optax.GradientTransformation(optimiser.init, update)
+
+
+def _matrices(params: PyTree) -> PyTree:
+    """Return which axes of each kernel are its inputs and which its outputs, as Muon takes them;
+    None for other parameters. Kernels are [..., inputs, outputs] or [..., 3, 3, inputs,
+    outputs]."""
+
+    def axes(path: tuple[Any, ...], leaf: Array) -> optax.contrib.MuonDimensionNumbers | None:
+        is_kernel = jax.tree_util.keystr(path[-1:], simple=True) == "kernel" and leaf.ndim >= 2
+        if not is_kernel:
+            return None
+        last = leaf.ndim - 1
+        inputs = (last - 3, last - 2, last - 1) if leaf.ndim >= 4 else (last - 1,)
+        return optax.contrib.MuonDimensionNumbers(inputs, (last,))
+
+    return jax.tree_util.tree_map_with_path(axes, params)
 
 
 def make_schedule(config: LearnerConfig) -> optax.Schedule:

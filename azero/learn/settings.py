@@ -1,7 +1,8 @@
 """Settings of the learner.
 
 Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its
-pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
+pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019; KGM = KataGo's
+docs/KataGoMethods.md.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ class LearnerConfig:
     """Positions per step over all devices together (AGZ: 2048; AZ: 4096)."""
     steps_per_iteration: int = 100
     """Steps per iteration of the loop."""
-    optimiser: Literal["momentum", "adamw"] = "momentum"
-    """SGD with momentum (AGZ) or AdamW."""
+    optimiser: Literal["momentum", "adamw", "muon"] = "momentum"
+    """SGD with momentum (AGZ), AdamW, or Muon for matrices with AdamW for the rest."""
     momentum: float = 0.9
     """Momentum of SGD (AGZ: 0.9)."""
     learning_rate: tuple[tuple[int, float], ...] = ((0, 1e-2), (400_000, 1e-3), (600_000, 1e-4))
@@ -34,14 +35,38 @@ class LearnerConfig:
     warmup_steps: int = 0
     """Steps over which the rate grows linearly from zero (the papers have none)."""
     l2: float = 1e-4
-    """Weight of the squared parameters in the loss; with AdamW the decoupled weight decay (AGZ:
-    1e-4)."""
+    """Weight of the squared parameters in the loss; with AdamW and Muon the decoupled weight decay
+    (AGZ: 1e-4)."""
     clip_norm: float | None = None
     """Gradients whose norm over all parameters is larger are scaled down to it, before momentum;
     None is off (the papers have none)."""
     value_weight: float = 1.0
     """Weight of the value loss (AGZ: 1 in reinforcement learning, 0.01 in the supervised
     comparison)."""
+    ownership_weight: float = 0.0
+    """Weight of the loss of the ownership head, of a network that has one (KG: 1.5; this and the
+    other heads are no part of the papers of AlphaGo)."""
+    score_weight: float = 0.0
+    """Weight of the loss of the score head: cross-entropy, and squared differences of the
+    cumulative distributions (KG: 0.02 each)."""
+    reply_weight: float = 0.0
+    """Weight of the loss of the head that predicts the opponent's reply (KG: 0.15)."""
+    soft_policy_weight: float = 0.0
+    """Weight of the loss of the soft policy head, whose target is the policy target with
+    temperature 4 (KGM: 8)."""
+    short_value_weight: float = 0.0
+    """Weight of the loss of the head that predicts the means of the root's values to come (KGM)."""
+    moves_left_weight: float = 0.0
+    """Weight of the loss of the head that predicts how many moves are left (Leela Chess Zero)."""
+    root_value_share: float = 0.0
+    """Share of the root's value after the search in the target of the value; the rest is the result
+    of the game (AGZ: 0)."""
+    surprise_share: float = 0.0
+    """Share of a position's weight in the loss that goes by how far the search moved the policy;
+    the rest is equal for all (KGM: 0.5; AGZ: 0)."""
+    average_decay: float | None = None
+    """Self-play, matches and engines use a mean of the parameters over the steps, of which each
+    step keeps this share; None is the newest parameters (AGZ)."""
     max_samples_per_position: float | None = None
     """Upper bound on how often the learner sees a new position on average; None is no bound."""
 
@@ -56,6 +81,13 @@ class LearnerConfig:
                 0 <= rate < math.inf, f"a rate of learner.learning-rate is at least 0, not {rate}"
             )
         check_range(self, "learner", "batch_size", 1)
-        check_range(self, "learner", "steps_per_iteration warmup_steps l2 value_weight", 0)
+        check_range(
+            self,
+            "learner",
+            "steps_per_iteration warmup_steps l2 value_weight ownership_weight score_weight "
+            "reply_weight soft_policy_weight short_value_weight moves_left_weight",
+            0,
+        )
+        check_range(self, "learner", "root_value_share surprise_share average_decay", 0, 1)
         check_range(self, "learner", "momentum", 0, 1)
         check_range(self, "learner", "max_samples_per_position clip_norm", 0, above=True)

@@ -46,8 +46,9 @@ class Outputs(NamedTuple):
     """float32[B, A] over all actions, unmasked."""
     value: Array
     """float32[B] in [-1, 1] for the side to move."""
-    others: dict[str, Array]
-    """What its other heads say, by name (`azero.networks.pooled`); empty where there are none."""
+    auxiliary: dict[str, Array]
+    """What its auxiliary heads say, by name (`azero.networks.pooled`); empty where there are
+    none."""
 
 
 class Network(NamedTuple):
@@ -70,3 +71,5 @@ class Network(NamedTuple):
     dtype."""
     infer: Callable[[PyTree, Array], tuple[Array, Array]]
     """(inference parameters, planes) -> (logits, value), the fast path of self-play."""
+    heads: frozenset[str] = frozenset()
+    """Names of the auxiliary heads, in `Outputs.auxiliary`."""

@@ -30,6 +30,9 @@ class SearchOutput(NamedTuple):
     (AlphaGo Zero resigns on both)."""
     tree: PyTree
     """The search tree, for tests, reuse and display."""
+    prior: Array | None = None
+    """float32[B, A]: the leaf's policy at the root, over the legal moves and without noise; None
+    where a search has none."""
 
 
 SearchFn = Callable[[PyTree, Array, PyTree], SearchOutput]

@@ -214,6 +214,7 @@ def _move(
         is_target=jnp.broadcast_to(is_full, finished.shape),
         root_value=output.value.astype(jnp.float16),
         best_child_value=output.best_child_value.astype(jnp.float16),
+        surprise=_surprise(output),
         finished=finished,
         resigned=resigned,
         rewards=rewards,
@@ -224,6 +225,17 @@ def _move(
     return jax.tree.map(
         lambda new, old: jnp.where(_align(finished, old), new, old), fresh, kept
     ), step
+
+
+def _surprise(output: SearchOutput) -> Array:
+    """Return float16[B]: the Kullback-Leibler divergence of the search's policy from the network's
+    in nats, 0 where the search does not tell the network's."""
+    if output.prior is None:
+        return jnp.zeros(output.value.shape, jnp.float16)
+    known = (output.weights > 0) & (output.prior > 0)
+    ratio = jnp.where(known, output.weights, 1.0) / jnp.where(known, output.prior, 1.0)
+    divergence = jnp.sum(jnp.where(known, output.weights * jnp.log(ratio), 0.0), axis=-1)
+    return jnp.clip(divergence, 0.0, 100.0).astype(jnp.float16)
 
 
 def _explore(config: SelfplayConfig, key: Array, legal: Array, action: Array, ply: Array) -> Array:

@@ -43,6 +43,9 @@ class Step(NamedTuple, Generic[A]):
     """float16[...]: the root's value after the search, for the side to move."""
     best_child_value: A
     """float16[...]: the highest value of a visited child, for the side to move at the root."""
+    surprise: A
+    """float16[...]: how far the policy target is from the network's own policy, as a
+    Kullback-Leibler divergence in nats."""
     finished: A
     """bool[...]: the game ended with this move, by the rules or by resignation."""
     resigned: A
@@ -71,6 +74,8 @@ class Games(NamedTuple):
     """float16[T]"""
     best_child_value: HostArray
     """float16[T]"""
+    surprise: HostArray
+    """float16[T]"""
     length: HostArray
     """int32[G]: moves of each game."""
     result: HostArray
@@ -93,7 +98,7 @@ class Games(NamedTuple):
         return np.cumsum(self.length, dtype=np.int64) - self.length
 
 
-_COLUMNS = Games._fields[:7]
+_COLUMNS = Games._fields[:8]
 """The fields with one row per position. The `Assembler` keeps them, and makes `policy_count` of the
 `policy` of a `Step`."""
 
@@ -376,8 +381,10 @@ def _starts(count: HostArray) -> HostArray:
 
 
 def _with_words(state: Mapping[str, HostArray]) -> Mapping[str, HostArray]:
-    """Return the state of an `Assembler` with its policies as words: older checkpoints have the 48
-    most probable moves of each as int16 and float16."""
+    """Return the state of an `Assembler` with its policies as words and the surprise: older
+    checkpoints have no surprise, or the 48 most probable moves as int16 and float16."""
+    if "column.action" in state and "column.surprise" not in state:
+        state = {**state, "column.surprise": np.zeros(len(state["column.action"]), np.float16)}
     if "column.policy_index" not in state:
         return state
     words = words_of(state["column.policy_index"], state["column.policy_weight"])

@@ -23,11 +23,13 @@ from jax.sharding import Mesh
 
 from azero import mesh as mesh_lib
 from azero.data.replay import Replay
-from azero.data.sample import Batch, Samples, unpack
+from azero.data.sample import Auxiliary, Batch, Samples, unpack
 from azero.data.settings import ReplayConfig
-from azero.data.shard import ShardName
+from azero.data.shard import HORIZONS, ShardName
+from azero.games.go.rules import Go
 from azero.games.positions import read_positions
-from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples
+from azero.learn.learner import TrainState, make_learner, place_samples
+from azero.learn.metrics import StepMetrics
 from azero.match.gate import passes_gate
 from azero.match.score import MatchResult
 from azero.selfplay.resignation import NEVER, ResignCalibration, lowest_points
@@ -162,21 +164,23 @@ class Loop:
             self.programs.network,
             self.programs.selfplay,
         )
-        self.start_states = (
-            None
-            if config.game.start_positions is None
-            else self._read_starts(Path(config.game.start_positions))
-        )
+        self.start_states = self._start_states()
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
 
-    def _read_starts(self, path: Path) -> PyTree:
-        """Return the states[P] that self-play begins with.
+    def _start_states(self) -> PyTree:
+        """Return the states[P] that self-play begins with; None is the game's own beginning.
 
         Raises:
-          ValueError: the file cannot be read, or a line is wrong.
+          ValueError: a file of positions cannot be read, or a line is wrong; a komi is not allowed.
         """
-        kept = self.workdir / START_POSITIONS
-        return read_positions(self.game, kept if kept.exists() else path)
+        game = self.config.game
+        if game.start_positions is not None:
+            kept = self.workdir / START_POSITIONS
+            return read_positions(self.game, kept if kept.exists() else Path(game.start_positions))
+        if game.selfplay_komis:
+            assert isinstance(self.game, Go)
+            return self.game.empty_boards(game.selfplay_komis)
+        return None
 
     @functools.cached_property
     def starts(self) -> PyTree:
@@ -228,6 +232,7 @@ class Loop:
             state=cursor,
             process_index=jax.process_index(),
             inherited=inherited,
+            has_auxiliary=bool(self.network.heads),
         )
         return RunState(
             train=arrays["train"],
@@ -258,6 +263,22 @@ class Loop:
             is_target=shape((count,), np.bool_),
             value=shape((count,), np.float32),
             symmetry=shape((count,), np.uint8),
+            auxiliary=self._auxiliary_shapes() if self.network.heads else None,
+        )
+
+    def _auxiliary_shapes(self) -> Auxiliary:
+        count, game = self.config.learner.batch_size, self.game
+        shape = jax.ShapeDtypeStruct
+        number = shape((count,), np.float32)
+        return Auxiliary(
+            root_value=number,
+            later=shape((count, len(HORIZONS)), np.float32),
+            surprise=number,
+            moves_left=number,
+            reply=shape((count, policy_room(game)), np.uint32),
+            has_reply=shape((count,), np.bool_),
+            end=shape((count, game.frame_words), np.uint32),
+            last_action=shape((count,), np.int32),
         )
 
     def batch_shapes(self) -> Batch:

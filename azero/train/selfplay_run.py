@@ -18,6 +18,7 @@ from azero.console.tables import format_bytes, format_duration
 from azero.data import run_files as files
 from azero.data.rows import Row
 from azero.experiment import Experiment
+from azero.games.go.rules import Go
 from azero.match.arena import evaluation_row
 from azero.report.metrics import MetricsWriter
 from azero.report.pieces import start_of
@@ -201,7 +202,7 @@ def _sample(loop: Loop, iteration: int, game: SampleGame) -> files.StoredGame:
         rewards=(game.result, -game.result),
         ending="resignation" if game.resigned else "played out",
         values=tuple(game.values[: len(game.actions)]),
-        komi=getattr(settings, "komi", None),
+        komi=loop.game.komi_of(game.frame) if isinstance(loop.game, Go) else None,
         names=(player, player),
-        start="" if loop.starts is None else start_of(settings.name, game.frame),
+        start="" if loop.start_states is None else start_of(settings.name, game.frame),
     )

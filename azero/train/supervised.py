@@ -21,7 +21,8 @@ from azero import mesh as mesh_lib
 from azero.data.records.dataset import Dataset
 from azero.data.sample import unpack
 from azero.evaluate.accuracy import make_scorer, score_positions, summarise
-from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples
+from azero.learn.learner import TrainState, make_learner, place_samples
+from azero.learn.metrics import StepMetrics
 from azero.settings import Config
 from azero.train.events import LearnedFromRecords, Phase, SupervisedEvent, Trained, Validated
 

@@ -127,6 +127,7 @@ def make_games(first: int, count: int) -> Games:
         is_target=np.ones(2 * count, bool),
         root_value=np.zeros(2 * count, np.float16),
         best_child_value=np.zeros(2 * count, np.float16),
+        surprise=np.zeros(2 * count, np.float16),
         length=np.full(count, 2, np.int32),
         result=np.tile(np.array([1, -1], np.float32), (count, 1)),
         resigned=np.zeros(count, bool),

@@ -14,15 +14,8 @@ import numpy as np
 import pytest
 
 from azero.data.sample import Batch
-from azero.learn.learner import (
-    STEPS_AHEAD,
-    Learner,
-    StepMetrics,
-    TrainState,
-    check_finite,
-    check_state,
-    make_learner,
-)
+from azero.learn.learner import Learner, TrainState, check_state, make_learner
+from azero.learn.metrics import STEPS_AHEAD, StepMetrics, check_finite
 from azero.learn.settings import LearnerConfig
 from azero.mesh import batch_sharded, make_mesh, put
 from azero.networks.settings import NetworkConfig, ResNetConfig
@@ -231,7 +224,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
 MANY_STEPS = """
 import functools, jax, jax.numpy as jnp, numpy as np
-from azero.learn.learner import StepMetrics
+from azero.learn.metrics import StepMetrics
 from azero.mesh import batch_sharded, make_mesh, put, replicated
 
 mesh = make_mesh()

@@ -66,6 +66,7 @@ def _without_targets(
         is_target=np.zeros(rows, bool),
         root_value=np.zeros(rows, np.float16),
         best_child_value=np.zeros(rows, np.float16),
+        surprise=np.zeros(rows, np.float16),
         length=length,
         result=rewards.astype(np.float32),
         resigned=np.zeros(games, bool),

@@ -11,6 +11,9 @@ NUM_FRAMES = 8
 """Positions in the planes: the current one and seven before it (AGZ methods, 'Neural network
 architecture')."""
 NUM_PLANES = 2 * NUM_FRAMES + 1
+NUM_KOMI_PLANES = NUM_PLANES + 2
+_KOMI_SCALE = 0.1
+"""Of the plane that is the komi in points: 7.5 points are near one (no source; KataGo: 1/20)."""
 
 
 def planes_from_frames(frames: Array, to_play: Array, shape: tuple[int, int]) -> Array:
@@ -26,3 +29,20 @@ def planes_from_frames(frames: Array, to_play: Array, shape: tuple[int, int]) ->
     stones = bits.unpack(sides, height * width)
     planes = jnp.concatenate([stones, jnp.broadcast_to(is_black, (1, height * width))])
     return planes.T.reshape(height, width, NUM_PLANES)
+
+
+def with_komi(planes: Array, to_play: Array, twice_komi: Array) -> Array:
+    """Return the planes bool[H, W, 17] with two of the komi behind them: float32[H, W, 19].
+
+    The first is the komi of the side to move (White's is `twice_komi` / 2, Black's its negative) in
+    tens of points. The second is how far it is above the nearest komi with which a board without
+    neutral points is drawn, from -0.5 to 0.5: it falls from 0.5 to -0.5 between two of those, which
+    are 2 points apart (as in KataGo's input; Wu 2019, appendix A.1).
+    """
+    points = planes.shape[0] * planes.shape[1]
+    own = jnp.where(jnp.asarray(to_play) == 0, -twice_komi, twice_komi)  # in half points
+    above = (own - 2 * points) % 4  # half points above a draw: the area's parity is the board's
+    parity = jnp.array([0.0, 0.5, 0.0, -0.5], jnp.float32)[above]
+    komi = jnp.stack([own.astype(jnp.float32) * (_KOMI_SCALE / 2), parity])
+    shown = jnp.broadcast_to(komi, (*planes.shape[:2], 2))
+    return jnp.concatenate([planes.astype(jnp.float32), shown], axis=-1)

@@ -85,7 +85,7 @@ def setup_state(
     """
     board = setup.board_of(black_points, white_points, game.board_shape)
     codes = stones.codes(game.num_points)
-    frames = np.zeros((game.num_frames, game.frame_words), np.uint32)
+    frames = np.zeros((game.num_frames, 2 * bits.num_words(game.num_points)), np.uint32)
     frames[0] = np.concatenate([bits.pack_host(board == 1), bits.pack_host(board == -1)])
     sums = np.zeros((2, game.num_frames), np.uint32)
     sums[:, 0] = [codes[board.reshape(-1) == colour].sum(dtype=np.uint32) for colour in (1, -1)]
@@ -101,6 +101,7 @@ def setup_state(
         to_play=np.int32(to_play),  # type: ignore[arg-type]
         num_passes=np.int32(0),  # type: ignore[arg-type]
         num_moves=np.int32(0),  # type: ignore[arg-type]
+        komi=np.int32(2 * game.komi) if game.shows_komi else None,  # type: ignore[arg-type]
     )
 
 
@@ -191,7 +192,7 @@ def _place(game: GoRules, state: GoState, point: int) -> tuple[np.ndarray, np.nd
     if state.to_play:
         changes.reverse()
         halves.reverse()
-    num_words = game.frame_words // 2
+    num_words = bits.num_words(game.num_points)
     sums = [
         (int(now) + change) % _WRAP
         for now, change in zip(np.asarray(state.sums)[:, 0], changes, strict=True)
@@ -210,7 +211,7 @@ def _legal_points(game: GoRules, state: GoState) -> np.ndarray:
     legal = lives & ~_recreating(board, other, atari, added, taken)
     if game.suicide:
         legal |= _suicides(board, own, empty & ~lives, added, taken)
-    return bits.unpack_host(_words_of(legal, game.frame_words // 2), game.num_points)
+    return bits.unpack_host(_words_of(legal, bits.num_words(game.num_points)), game.num_points)
 
 
 def _past(game: GoRules, state: GoState) -> tuple[np.ndarray, np.ndarray]:

@@ -81,7 +81,7 @@ def replay_moves(
         state = jax.tree.map(
             lambda new, old: jnp.where(is_move & ~is_taken, new, old), played, state
         )
-        return state, (legal | ~is_move, in_turn | ~is_move, state.frames[0])
+        return state, (legal | ~is_move, in_turn | ~is_move, game.pack_frame(state))
 
     last, (legal, in_turn, frames) = jax.lax.scan(
         lambda states, inputs: jax.vmap(move)(states, *inputs),

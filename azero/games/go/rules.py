@@ -49,8 +49,8 @@ class Go:
     suicide: bool
     max_moves: int
     num_planes: int
-    """17: AlphaGo Zero's; 4, 12, 20, 48 or 49: AlphaGo's of 2016, the first ones of them; 6, 10:
-    the numbers of its rollout and tree policies"""
+    """17: AlphaGo Zero's; 19: these and two of the komi; 4, 12, 20, 48 or 49: AlphaGo's of 2016,
+    the first ones of them; 6, 10: the numbers of its rollout and tree policies"""
     margin_weight: float
     """share of the reward that is the margin"""
 
@@ -95,7 +95,12 @@ class Go:
         if max_moves is not None and max_moves < 1:
             raise ValueError(f"max_moves {max_moves}: at least 1")
         if num_planes not in (
-            known := (encoding.NUM_PLANES, *features2016.PLANE_COUNTS, *patterns.NUM_PLANES)
+            known := (
+                encoding.NUM_PLANES,
+                encoding.NUM_KOMI_PLANES,
+                *features2016.PLANE_COUNTS,
+                *patterns.NUM_PLANES,
+            )
         ):
             raise ValueError(f"num_planes {num_planes}: allowed are {', '.join(map(str, known))}")
         if not 0.0 <= margin_weight < 1.0:
@@ -133,8 +138,14 @@ class Go:
 
     @property
     def frame_words(self) -> int:
-        """uint32 words of one board: 24 at 19x19."""
-        return 2 * bits.num_words(self.num_points)
+        """uint32 words of one board, 24 at 19x19, and of its komi where the planes show it."""
+        return 2 * bits.num_words(self.num_points) + self.shows_komi
+
+    @property
+    def shows_komi(self) -> bool:
+        """Whether the planes show the komi. Then a state has its own komi, and games of several can
+        be played at once."""
+        return self.num_planes == encoding.NUM_KOMI_PLANES
 
     @property
     def _stones(self) -> Stones:
@@ -143,6 +154,16 @@ class Go:
     def init(self) -> GoState:
         """Return the empty board, Black to move."""
         return self.setup((), (), to_play=0)
+
+    def empty_boards(self, komis: Sequence[float]) -> GoState:
+        """Return games of several komis before their first move, states[P]; for planes that show
+        the komi.
+
+        Raises:
+          ValueError: a komi is out of range.
+        """
+        games = [self._with(komi=komi).init() for komi in komis]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *games)
 
     def setup(
         self, black_points: Sequence[int], white_points: Sequence[int], to_play: int
@@ -189,6 +210,7 @@ class Go:
             to_play=1 - state.to_play,
             num_passes=jnp.where(action == self.num_points, state.num_passes + 1, 0),
             num_moves=num_moves,
+            komi=state.komi,
         )
         return jax.tree.map(lambda old, new: jnp.where(is_over, old, new), state, played)
 
@@ -245,7 +267,7 @@ class Go:
     def rewards(self, state: GoState) -> Array:
         """Return float32[2] for Black and White: +1, -1, or 0 for a draw, unless the margin counts;
         zero until the end."""
-        margin = self.final_points(state) - self.komi
+        margin = self.final_points(state) - self._komi_of(state)
         reward = jnp.where(
             self.is_terminal(state), self._reward(jnp.sign(margin), margin / self.num_points), 0.0
         )
@@ -254,14 +276,15 @@ class Go:
     def score(self, state: GoState) -> Array:
         """Return float32[]: Black's area minus White's area (stones, and empty points that reach
         only them) minus komi."""
-        return self._points(state, jnp.ones((), bool)) - self.komi
+        return self._points(state, jnp.ones((), bool)) - self._komi_of(state)
+
+    def _komi_of(self, state: GoState) -> float | Array:
+        return self.komi if state.komi is None else 0.5 * state.komi.astype(jnp.float32)
 
     def general(self) -> Go:
         """Return the rules that are the same for all komi and `arguments`; with suicide, since a
         program without it has no place for it."""
-        return Go(
-            self.board_shape, 0.0, "positional", True, None, self.num_planes, self.margin_weight
-        )
+        return self._with(komi=0.0, superko="positional", suicide=True, max_moves=None)
 
     def arguments(self) -> np.ndarray:
         """Return int32[3]: the number of the superko rule, whether suicide is legal, and the
@@ -273,15 +296,7 @@ class Go:
     def with_arguments(self, arguments: Array) -> Go:
         """Return these rules, which allow suicide, with traced `arguments`; for step, legal moves
         and end of slim states alone."""
-        rules = Go(
-            self.board_shape,
-            self.komi,
-            self.superko,
-            self.suicide,
-            self.max_moves,
-            self.num_planes,
-            self.margin_weight,
-        )
+        rules = self._with()
         for field, value in {
             "_superko_number": arguments[0],
             "_allows_suicide": arguments[1] != 0,
@@ -292,15 +307,13 @@ class Go:
 
     def with_margin_weight(self, margin_weight: float) -> Go:
         """Return the same rules with rewards that count the margin so much."""
-        return Go(
-            self.board_shape,
-            self.komi,
-            self.superko,
-            self.suicide,
-            self.max_moves,
-            self.num_planes,
-            margin_weight,
-        )
+        return self._with(margin_weight=margin_weight)
+
+    def _with(self, **changes: Any) -> Go:
+        """Return a copy with other arguments of `__init__`."""
+        names = ("komi", "superko", "suicide", "max_moves", "num_planes", "margin_weight")
+        own = {name: getattr(self, name) for name in names}
+        return Go(**{"size": self.board_shape, **own, **changes})
 
     def final_points(self, state: GoState) -> Array:
         """Return float32[]: Black's area minus White's at the end of a game, without komi; zero
@@ -323,27 +336,34 @@ class Go:
         )
 
     def _points(self, state: GoState, wanted: Array) -> Array:
-        black, white = self._areas(state, wanted)
+        black, white = self._areas(state.frames[0], wanted)
         points = [jnp.bitwise_count(area).sum(dtype=jnp.int32) for area in (black, white)]
         return (points[0] - points[1]).astype(jnp.float32)
 
     def ownership(self, state: GoState) -> Array:
         """Return int8[H, W]: 1 for Black's area, -1 for White's, 0 for neither's (Tromp-Taylor:
         dead stones count as alive)."""
-        black, white = (
-            bits.unpack(area, self.num_points) for area in self._areas(state, jnp.ones((), bool))
-        )
+        return self.owners(state.frames[0])
+
+    def owners(self, frame: Array) -> Array:
+        """Return `ownership` of the position of a frame uint32[F]."""
+        areas = self._areas(frame[: 2 * bits.num_words(self.num_points)], jnp.ones((), bool))
+        black, white = (bits.unpack(area, self.num_points) for area in areas)
         return (black.astype(jnp.int8) - white.astype(jnp.int8)).reshape(self.board_shape)
 
-    def _areas(self, state: GoState, wanted: Array) -> tuple[Array, Array]:
-        black, white = jnp.split(state.frames[0], 2)
-        black_territory, white_territory = self._stones.territory(state.frames[0], wanted)
+    def is_scored_after(self, action: Array) -> Array:
+        """Return bool[]: the last move of the game was a pass."""
+        return jnp.asarray(action) == self.num_points
+
+    def _areas(self, board: Array, wanted: Array) -> tuple[Array, Array]:
+        black, white = jnp.split(board, 2)
+        black_territory, white_territory = self._stones.territory(board, wanted)
         return black | black_territory, white | white_territory
 
     def observe(self, state: GoState) -> Array:
         """Return the planes bool[H, W, C] (AGZ methods, 'Neural network architecture'; AG16
         Extended Data Table 2), or the numbers of AG16's Table 4."""
-        return self.observe_frames(state.frames, state.to_play)
+        return self._planes(state.frames, state.to_play, state.komi)
 
     def search_state(self, state: GoState) -> GoState:
         """Return the state without the history of the whole game: what is left knows the eight
@@ -357,21 +377,34 @@ class Go:
         return dataclasses.replace(state, history=None)
 
     def pack_frame(self, state: GoState) -> Array:
-        """Return uint32[2K]: the board, Black's words before White's."""
-        return state.frames[0]
+        """Return uint32[F]: the board, Black's words before White's, and twice the komi where the
+        planes show it."""
+        if state.komi is None:
+            return state.frames[0]
+        return jnp.concatenate([state.frames[0], state.komi[None].astype(jnp.uint32)])
+
+    def komi_of(self, frame: Sequence[int]) -> float:
+        """Host side: return the komi of the game that a frame is of."""
+        return int(np.uint32(frame[-1]).astype(np.int32)) / 2 if self.shows_komi else self.komi
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
-        """Return the planes bool[H, W, C] of eight frames uint32[8, 2K], newest first."""
+        """Return the planes bool[H, W, C] of eight frames uint32[8, F], newest first."""
+        if self.shows_komi:
+            return self._planes(frames[:, :-1], to_play, frames[0, -1].astype(jnp.int32))
+        return self._planes(frames, to_play, None)
+
+    def _planes(self, frames: Array, to_play: Array, komi: Array | None) -> Array:
         if self.num_planes in patterns.NUM_PLANES:
             return patterns.planes_from_frames(
                 frames, jnp.asarray(to_play), self.board_shape, self.num_planes
             )
-        if self.num_planes != encoding.NUM_PLANES:
+        if self.num_planes in features2016.PLANE_COUNTS:
             checked = self._checked_ages(jnp.arange(self.num_frames, dtype=jnp.int32))
             return features2016.planes_from_frames(
                 frames, jnp.asarray(to_play), self.board_shape, checked, self.num_planes
             )
-        return encoding.planes_from_frames(frames, to_play, self.board_shape)
+        planes = encoding.planes_from_frames(frames, to_play, self.board_shape)
+        return planes if komi is None else encoding.with_komi(planes, to_play, komi)
 
     def transform_planes(self, planes: Array, symmetry: Array) -> Array:
         """Apply symmetry int32[] to planes [H, W, C]."""

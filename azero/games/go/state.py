@@ -56,8 +56,8 @@ class GoRules(Protocol):
         ...
 
     @property
-    def frame_words(self) -> int:
-        """Words of a frame."""
+    def shows_komi(self) -> bool:
+        """Whether the planes show the komi, so that a state has it."""
         ...
 
     def result_of(self, points: float) -> float:
@@ -87,3 +87,5 @@ class GoState:
     """int32[]: passes in a row"""
     num_moves: Array
     """int32[]: moves played, passes included"""
+    komi: Array | None = None
+    """int32[]: twice the komi, where the planes show it; None where the rules alone know it"""

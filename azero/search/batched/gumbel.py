@@ -189,6 +189,7 @@ def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
             value=root_value(edges),
             best_child_value=best_child_value(edges, action),
             tree=tree,
+            prior=jnp.exp(log_priors),
         )
 
     return search

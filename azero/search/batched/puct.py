@@ -118,7 +118,7 @@ def make_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
 
         return summarize(
             jax.lax.fori_loop(1, num_simulations + 1, simulate, tree), game.num_actions
-        )
+        )._replace(prior=jax.nn.softmax(logits, axis=-1))
 
     return search
 

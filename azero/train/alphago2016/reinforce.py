@@ -28,7 +28,8 @@ from azero.data.sample import Batch, Samples, unpack
 from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.sensible import sensible_moves
-from azero.learn.learner import StepMetrics, TrainState, make_learner, place_samples, reinforce_loss
+from azero.learn.learner import TrainState, make_learner, place_samples, reinforce_loss
+from azero.learn.metrics import StepMetrics
 from azero.match.compiled import MatchGames, make_match
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import network_leaf

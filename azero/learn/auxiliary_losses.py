@@ -1,0 +1,112 @@
+"""Losses of auxiliary heads, each a mean over the batch.
+
+Sources: KG = Wu 2019 (arXiv 1902.10565), section 4 and appendix B; KGM = KataGo's
+docs/KataGoMethods.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from azero.data.sample import AuxiliaryTargets, Batch
+from azero.learn.losses import policy_loss
+from azero.learn.settings import LearnerConfig
+from azero.types import Array
+
+_SOFTNESS = 4.0
+"""Temperature of the soft policy's target (KGM)."""
+
+
+def ownership_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
+    """Return the cross-entropy of the owners of the points of games that were scored, in nats a
+    point; tanh of logits float32[B, H, W] is the expected owner (KG)."""
+    assert targets.ownership is not None and targets.is_scored is not None
+    losses = optax.sigmoid_binary_cross_entropy(2.0 * logits, 0.5 * (1.0 + targets.ownership))
+    return _mean(losses.mean(axis=(1, 2)), targets.is_scored)
+
+
+def score_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
+    """Return the cross-entropy of the margin's distribution, logits float32[B, 2 N + 1] from -N to
+    N points, and the summed squared differences of the cumulative distributions (KG)."""
+    assert targets.margin is not None and targets.is_scored is not None
+    reached = jax.nn.one_hot(targets.margin + logits.shape[-1] // 2, logits.shape[-1])
+    beyond = jnp.cumsum(jax.nn.softmax(logits), axis=-1) - jnp.cumsum(reached, axis=-1)
+    losses = jax.vmap(policy_loss)(logits, reached) + jnp.sum(jnp.square(beyond), axis=-1)
+    return _mean(losses, targets.is_scored)
+
+
+def reply_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
+    """Return the cross-entropy of the opponent's policy in the next position (KG)."""
+    return _mean(jax.vmap(policy_loss)(logits, targets.reply), jnp.any(targets.reply > 0, axis=-1))
+
+
+def soft_policy_loss(logits: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
+    """Return the cross-entropy of the policy target with a temperature (KGM)."""
+    soft = jnp.where(batch.weights > 0, batch.weights, 0.0) ** (1.0 / _SOFTNESS)
+    total = jnp.sum(soft, axis=-1, keepdims=True)
+    losses = jax.vmap(policy_loss)(logits, soft / jnp.where(total > 0, total, 1.0))
+    return _mean(losses, total[:, 0] > 0)
+
+
+def short_value_loss(values: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
+    """Return the mean squared error of the means of the root's values to come (KGM)."""
+    return jnp.mean(jnp.square(values - targets.later))
+
+
+def moves_left_loss(moves: Array, batch: Batch, targets: AuxiliaryTargets) -> Array:
+    """Return the Huber loss of the moves left, as a share of the board's points."""
+    return jnp.mean(optax.huber_loss(moves, targets.moves_left))
+
+
+LOSSES: dict[str, tuple[str, Callable[[Array, Batch, AuxiliaryTargets], Array]]] = {
+    "ownership": ("ownership_weight", ownership_loss),
+    "score": ("score_weight", score_loss),
+    "reply": ("reply_weight", reply_loss),
+    "soft_policy": ("soft_policy_weight", soft_policy_loss),
+    "short_values": ("short_value_weight", short_value_loss),
+    "moves_left": ("moves_left_weight", moves_left_loss),
+}
+"""The name of a head, the setting of its weight, its loss."""
+
+
+def auxiliary_losses(
+    config: LearnerConfig, heads: dict[str, Array], batch: Batch
+) -> dict[str, Array]:
+    """Return the losses of the heads whose weight is not zero, by the heads' names."""
+    learned = {name: loss for name, (weight, loss) in LOSSES.items() if getattr(config, weight) > 0}
+    if not learned:
+        return {}
+    assert batch.auxiliary is not None, "the replay keeps no targets of auxiliary heads"
+    return {name: loss(heads[name], batch, batch.auxiliary) for name, loss in learned.items()}
+
+
+def weigh(config: LearnerConfig, losses: dict[str, Array]) -> Array:
+    """Return the sum of these losses, each with its weight."""
+    total = jnp.zeros((), jnp.float32)
+    for name, loss in losses.items():
+        total += getattr(config, LOSSES[name][0]) * loss
+    return total
+
+
+def check_heads(config: LearnerConfig, heads: frozenset[str]) -> None:
+    """Check that a network has the heads that are to be learned.
+
+    Raises:
+      ValueError: it has not; the setting is named.
+    """
+    for name, (weight, _) in LOSSES.items():
+        if getattr(config, weight) > 0 and name not in heads:
+            raise ValueError(
+                f"learner.{weight.replace('_', '-')}: the network has no head {name!r} in this "
+                f"game; it has {', '.join(sorted(heads)) or 'policy and value alone'}"
+            )
+
+
+def _mean(losses: Array, known: Array) -> Array:
+    """Return the mean of float32[B] where bool[B] `known` holds, 0 where it never does."""
+    count = jnp.maximum(1, jnp.sum(known)).astype(jnp.float32)
+    return jnp.sum(jnp.where(known, losses, 0.0)) / count
