@@ -70,6 +70,9 @@ class Arguments:
     from_checkpoint: int | None = None
     """Go back to this checkpoint, where learning has gone wrong since, and on from there with the
     settings given now. What was behind it is set aside. The same command again continues."""
+    from_network: Path | None = None
+    """Self-play begins with this network, of another run's directory or an exported one, whose
+    parameters fit: a supervised one, or for a network of kind pooled that of a smaller board."""
     data: Path | None = None
     """Experiments that learn from records: the directory of `azero data import`."""
     elastic: Annotated[ClusterOptions, tyro.conf.arg(name="")] = ClusterOptions()

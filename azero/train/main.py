@@ -49,6 +49,7 @@ def _learn_from_selfplay(experiment: Experiment, arguments: Arguments) -> int:
             arguments.workdir,
             backend=backend,
             from_checkpoint=arguments.from_checkpoint,
+            from_network=arguments.from_network,
         )
 
 
@@ -57,6 +58,9 @@ def _learn_from_records(experiment: Experiment, arguments: Arguments) -> int:
     if arguments.elastic.cluster is not None:
         problem = f"{experiment.name} learns from records and plays no games"
         raise ValueError(f"--cluster {arguments.elastic.cluster}: {problem}")
+    if arguments.from_network is not None:
+        problem = f"{experiment.name} learns from records, from random parameters on"
+        raise ValueError(f"--from-network {arguments.from_network}: {problem}")
     if arguments.data is None:
         how = "--data DIR names a data set (azero data import PATHS --out DIR makes one)"
         raise ValueError(f"{experiment.name} learns from records: {how}")

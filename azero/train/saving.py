@@ -11,8 +11,10 @@ from azero.checkpoint import (
     Checkpointer,
     CheckpointError,
     Restored,
+    export_network,
     list_checkpoints,
     load_settings,
+    load_variables,
 )
 from azero.checkpoint.exported import exported_path
 from azero.checkpoint.store import list_iterations, root_directory, steps_directory
@@ -23,7 +25,11 @@ from azero.data.shard import ShardName, parse_shard_path
 from azero.selfplay.trajectory import Assembler, HostArray
 from azero.train.loop import REPLAY, Loop, RunState
 from azero.train.stage import S, State
+from azero.types import PyTree
 
+FIRST_NETWORK = "first_network"
+"""In a run's directory: the network that it began with, where it did not begin with random
+parameters."""
 _RESIGN = "resign."
 _ASSEMBLER = "assembler."
 
@@ -68,7 +74,7 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
     arrays = loop.fresh_arrays()
     restored = checkpointer.restore(arrays)
     if restored is None:
-        state = loop.state(arrays)
+        state = loop.state(_with_first_network(arrays, loop))
         return state, state.replay.take_warnings()
     host, cursor, notes = restored.host, restored.cursor, list[str]()
     inherited: list[ShardName] = []
@@ -82,6 +88,56 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
     for name in ("games", "positions", "best_iteration", "rival_iteration"):
         setattr(state, name, restored.meta[name])
     return state, notes + state.replay.take_warnings()
+
+
+def keep_first_network(given: Path, workdir: Path) -> None:
+    """Copy the network that a run begins with into its directory, so that it begins with the same
+    one however often it is started before its first checkpoint. A run that has begun keeps its own.
+
+    Raises:
+      CheckpointError: there is no network in `given`, or it is damaged.
+      StorageError: it cannot be written.
+    """
+    kept = workdir / FIRST_NETWORK
+    if mesh_lib.is_lead() and not exported_path(kept).exists():
+        export_network(given, kept)
+    mesh_lib.from_lead("")
+
+
+def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTree]:
+    """Return the arrays of a run before its first iteration with the parameters of the network
+    that it begins with, if there is one.
+
+    Raises:
+      ValueError: they do not fit the run's network.
+    """
+    kept = loop.workdir / FIRST_NETWORK
+    if not exported_path(kept).exists():
+        return arrays
+    variables, config = load_variables(kept)
+    train = arrays["train"]
+    own, other = (
+        {
+            jax.tree_util.keystr(path, simple=True, separator="/"): leaf.shape
+            for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+        }
+        for tree in (train.variables, variables)
+    )
+    if own != other:
+        name = next(name for name in {**own, **other} if own.get(name) != other.get(name))
+        raise ValueError(
+            f"--from-network: the network of {config.game.name} {config.game.options()} in {kept} "
+            f"does not fit this run's: {name} has the shape {other.get(name, 'of no parameter')} "
+            f"there and {own.get(name, 'of no parameter')} here"
+        )
+    everywhere = mesh_lib.replicated(loop.mesh)
+    train = train.replace(**mesh_lib.put(variables, everywhere))
+    if train.average is not None:
+        train = train.replace(average=mesh_lib.put(variables["params"], everywhere))
+    arrays = {**arrays, "train": train}
+    for name in arrays.keys() & {"best", "rival"}:
+        arrays[name] = loop.copy_variables(train)
+    return arrays
 
 
 def save_selfplay(checkpointer: Checkpointer, state: RunState) -> None:

@@ -35,7 +35,7 @@ from azero.train.events import (
 )
 from azero.train.hosts import note
 from azero.train.loop import Loop, RunState
-from azero.train.saving import check_complete, restore_selfplay, save_selfplay
+from azero.train.saving import check_complete, keep_first_network, restore_selfplay, save_selfplay
 from azero.train.stage import Iterate, Stage
 from azero.train.stopping import StopRequest
 
@@ -50,6 +50,7 @@ def run(
     console: Console | None = None,
     backend: WorkerBackend | None = None,
     from_checkpoint: int | None = None,
+    from_network: Path | None = None,
 ) -> int:
     """Start or continue the run in `workdir`; return its exit status.
 
@@ -60,11 +61,12 @@ def run(
       console: where to say what happens; None is the standard output.
       backend: where games and matches are played; None is this process.
       from_checkpoint: the checkpoint to go back to; None is the newest.
+      from_network: the network that a new run begins with; None is random parameters.
 
     Raises:
       The same as `azero.train.driver.run_experiment`.
     """
-    make_stage = partial(make_selfplay_stage, backend=backend)
+    make_stage = partial(make_selfplay_stage, backend=backend, from_network=from_network)
     return run_experiment(experiment, config, workdir, make_stage, console, from_checkpoint)
 
 
@@ -72,17 +74,21 @@ def make_selfplay_stage(
     config: Config,
     workdir: Path,
     backend: WorkerBackend | None = None,
+    from_network: Path | None = None,
 ) -> Stage[RunState]:
     """Return the stage; its programs are not compiled yet.
 
     Raises:
       ValueError: settings do not fit each other or the devices.
-      CheckpointError: there are games of a run in `workdir`, and no checkpoints.
+      CheckpointError: there are games of a run in `workdir`, and no checkpoints; or the network
+        that the run begins with cannot be read.
     """
     if backend is not None and jax.process_count() > 1:
         problem = "--cluster is for a learner of one process, and this run has several"
         raise ValueError(f"{problem}; start one, or leave --cluster out")
     announcement = _warn_of_cost(config)
+    if from_network is not None:
+        keep_first_network(from_network, workdir)
     loop = Loop(config, mesh_lib.make_mesh(), workdir)
     loop.programs.trace_match()
     check_complete(workdir)

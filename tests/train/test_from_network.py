@@ -1,0 +1,68 @@
+"""A run that begins with the network of another one."""
+
+import dataclasses
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from rich.console import Console
+from small_runs import quiet_run, tictactoe
+
+from azero.checkpoint import CheckpointError, load_variables
+from azero.experiment import load
+from azero.settings import Config
+from azero.train.main import main
+from azero.train.selfplay_run import run
+
+
+def begin(config: Config, workdir: Path, network: Path) -> int:
+    return run(load("tictactoe"), config, workdir, Console(quiet=True), from_network=network)
+
+
+def without_learning(average_decay: float | None = None) -> Config:
+    """Settings of a learner that leaves the parameters as they are."""
+    config = tictactoe(iterations=1)
+    learner = dataclasses.replace(
+        config.learner, learning_rate=((0, 0.0),), l2=0.0, average_decay=average_decay
+    )
+    return dataclasses.replace(config, learner=learner)
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    workdir = tmp_path_factory.mktemp("learned")
+    assert quiet_run("tictactoe", tictactoe(iterations=1), workdir) == 0
+    return workdir
+
+
+@pytest.mark.parametrize("average_decay", [None, 0.5])
+def test_its_parameters_are_those_of_the_other(tmp_path, learned, average_decay) -> None:
+    assert begin(without_learning(average_decay), tmp_path, learned) == 0
+    expected, _ = load_variables(learned)
+    found, _ = load_variables(tmp_path)
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-6),
+        expected["params"],
+        found["params"],
+    )
+    # The run has begun: it goes on with its own, whatever it is told.
+    assert begin(without_learning(average_decay), tmp_path, tmp_path / "nothing") == 0
+
+
+def test_a_network_that_does_not_fit_is_refused(tmp_path, learned, capsys) -> None:
+    config = without_learning()
+    network = dataclasses.replace(config.network, filters=5)
+    with pytest.raises(
+        ValueError, match=r"--from-network: the network of tictactoe .* has the sha"
+    ):
+        begin(dataclasses.replace(config, network=network), tmp_path, learned)
+
+
+def test_there_is_no_network(tmp_path, learned, capsys) -> None:
+    with pytest.raises(CheckpointError, match="nothing has no checkpoint"):
+        begin(without_learning(), tmp_path / "run", tmp_path / "nothing")
+    with pytest.raises(SystemExit) as end:
+        main(load("sl9"), ["--from-network", str(learned), "--workdir", str(tmp_path / "sl")])
+    assert end.value.code != 0
+    assert "sl9 learns from records, from random parameters on" in capsys.readouterr().err
