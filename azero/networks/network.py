@@ -1,4 +1,4 @@
-"""The Network contract: five pure functions over a dictionary of variables."""
+"""The Network contract: pure functions over a dictionary of variables."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Outputs(NamedTuple):
     value: Array
     """float32[B] in [-1, 1] for the side to move."""
     others: dict[str, Array]
-    """What its other heads say, by name (`azero.networks.pooled`); empty where there are none."""
+    """What its other heads say, by name (`azero.networks.pooled_heads`); empty where there are none."""
 
 
 class Network(NamedTuple):
@@ -70,3 +70,6 @@ class Network(NamedTuple):
     dtype."""
     infer: Callable[[PyTree, Array], tuple[Array, Array]]
     """(inference parameters, planes) -> (logits, value), the fast path of self-play."""
+    analyse: Callable[[PyTree, Array], Outputs] | None = None
+    """(inference parameters, planes) -> outputs, with what the network's other heads say that
+    inference keeps (`azero.networks.pooled_heads`); None where it has none."""
