@@ -73,16 +73,16 @@ def make_optimiser(config: LearnerConfig) -> optax.GradientTransformation:
 
 
 def _matrices(params: PyTree) -> PyTree:
-    """Return which axes of each kernel are its inputs and which its outputs, as Muon takes them;
-    None for other parameters. Kernels are [..., inputs, outputs] or [..., 3, 3, inputs,
-    outputs]."""
+    """Return which axes of each matrix are its inputs and which its outputs, as Muon takes them;
+    None for scales and biases. Matrices are [..., inputs, outputs], and kernels [..., 3, 3, inputs,
+    outputs]; the axes before them are those of layers that are stacked."""
 
     def axes(path: tuple[Any, ...], leaf: Array) -> optax.contrib.MuonDimensionNumbers | None:
-        is_kernel = jax.tree_util.keystr(path[-1:], simple=True) == "kernel" and leaf.ndim >= 2
-        if not is_kernel:
+        name, last = jax.tree_util.keystr(path[-1:], simple=True), leaf.ndim - 1
+        if name in ("scale", "bias") or last < 1:
             return None
-        last = leaf.ndim - 1
-        inputs = (last - 3, last - 2, last - 1) if leaf.ndim >= 4 else (last - 1,)
+        is_kernel = leaf.shape[-4:-2] == (3, 3)
+        inputs = (last - 3, last - 2, last - 1) if is_kernel else (last - 1,)
         return optax.contrib.MuonDimensionNumbers(inputs, (last,))
 
     return jax.tree_util.tree_map_with_path(axes, params)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,9 @@ from azero.networks.convolution import CONVOLUTIONS
 from azero.networks.resnet import pointwise
 from azero.networks.settings import ResNetConfig
 from azero.types import Array, PyTree
+
+T = TypeVar("T")
+"""A tree of arrays."""
 
 
 def fold(config: ResNetConfig, board_width: int, variables: PyTree) -> PyTree:
@@ -71,18 +75,16 @@ def infer(
     return by_chunks(functools.partial(_infer_chunk, config, turn, folded), planes, chunk)
 
 
-def by_chunks(
-    evaluate: Callable[[Array], tuple[Array, Array]], planes: Array, chunk: int | None
-) -> tuple[Array, Array]:
-    """Return (logits [B, A], value [B]) of planes [B, ...] from `evaluate`, which is given at most
-    `chunk` positions at a time; None is all at once."""
+def by_chunks(evaluate: Callable[[Array], T], planes: Array, chunk: int | None) -> T:
+    """Return what `evaluate` says of planes [B, H, W, C], a tree of arrays [B, ...]; it is given at
+    most `chunk` positions at a time; None is all at once."""
     batch = planes.shape[0]
     if chunk is None or batch <= chunk:
         return evaluate(planes)
     chunks = -(-batch // chunk)
     padded = jnp.pad(planes, ((0, chunks * chunk - batch), (0, 0), (0, 0), (0, 0)))
-    logits, value = lax.map(evaluate, padded.reshape(chunks, chunk, *planes.shape[1:]))
-    return logits.reshape(chunks * chunk, -1)[:batch], value.reshape(-1)[:batch]
+    outputs = lax.map(evaluate, padded.reshape(chunks, chunk, *planes.shape[1:]))
+    return jax.tree.map(lambda leaf: leaf.reshape(chunks * chunk, *leaf.shape[2:])[:batch], outputs)
 
 
 def _infer_chunk(

@@ -13,11 +13,13 @@ import numpy as np
 
 from azero.networks import alphago2016, inference, rollout
 from azero.networks.network import Network, Outputs, Shapes
+from azero.networks.pooled import pooled_network
 from azero.networks.resnet import PolicyValue, blocks_per_turn
 from azero.networks.settings import (
     ConvolutionalConfig,
     NetworkConfig,
     Policy2016Config,
+    PooledConfig,
     ResNetConfig,
     Rollout2016Config,
     Tree2016Config,
@@ -66,6 +68,15 @@ def make_resnet(config: ResNetConfig, game: Shapes, platform: str | None = None)
         fold,
         functools.partial(inference.infer, config, chunk=chunk, turn=turn),
     )
+
+
+def make_pooled(config: PooledConfig, game: Shapes, platform: str | None = None) -> Network:
+    """Make the network with global pooling; arguments as of `make_resnet`."""
+    platform = platform or jax.default_backend()
+    config = resolve(config, platform)
+    chunk = chunk_size(config, game.board_shape) if platform == "cpu" else None
+    blocks = config.blocks - 1
+    return pooled_network(config, game, chunk, blocks_per_turn(blocks, platform) == blocks)
 
 
 def make_alphago2016(

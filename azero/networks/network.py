@@ -1,4 +1,4 @@
-"""The Network contract: five pure functions over a dictionary of variables."""
+"""The Network contract: pure functions over a dictionary of variables."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Outputs(NamedTuple):
     value: Array
     """float32[B] in [-1, 1] for the side to move."""
     auxiliary: dict[str, Array]
-    """What its auxiliary heads say, by name (`azero.networks.pooled`); empty where there are
+    """What its auxiliary heads say, by name (`azero.networks.pooled_heads`); empty where there are
     none."""
 
 
@@ -71,5 +71,8 @@ class Network(NamedTuple):
     dtype."""
     infer: Callable[[PyTree, Array], tuple[Array, Array]]
     """(inference parameters, planes) -> (logits, value), the fast path of self-play."""
+    analyse: Callable[[PyTree, Array], Outputs] | None = None
+    """(inference parameters, planes) -> outputs, with what the auxiliary heads say that inference
+    keeps (`azero.networks.pooled_heads`); None where there are none."""
     heads: frozenset[str] = frozenset()
     """Names of the auxiliary heads, in `Outputs.auxiliary`."""

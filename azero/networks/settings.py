@@ -1,7 +1,7 @@
 """Settings of networks, a class for each family.
 
 Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362); AG16 = Silver
-et al. 2016 (Nature 529).
+et al. 2016 (Nature 529); KG = Wu 2019 (arXiv 1902.10565); KGM = KataGo's docs/KataGoMethods.md.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from azero.config import Kind, check_range
+from azero.config import Kind, check, check_range
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class NetworkConfig(Kind):
 
     KINDS: ClassVar[Mapping[str, str]] = {
         "alphago_zero": "azero.networks.settings:ResNetConfig",
+        "pooled": "azero.networks.settings:PooledConfig",
         "policy2016": "azero.networks.settings:Policy2016Config",
         "value2016": "azero.networks.settings:Value2016Config",
         "rollout2016": "azero.networks.settings:Rollout2016Config",
@@ -89,6 +90,50 @@ class ResNetConfig(ConvolutionalConfig):
         check_range(self, "network", "policy_filters value_filters", 1)
         check_range(self, "network", "batch_norm_momentum", 0, 1)
         check_range(self, "network", "batch_norm_epsilon", 0, above=True)
+
+
+@dataclass(frozen=True)
+class PooledConfig(ConvolutionalConfig):
+    """A tower with global pooling and more heads, for boards of any size (KG)."""
+
+    MAKER: ClassVar[str] = "azero.networks.make:make_pooled"
+
+    name: Literal["pooled"] = "pooled"
+    """Which network: the one with global pooling."""
+    norm: Literal["batch", "fixed"] = "batch"
+    """batch: batch norms everywhere. fixed: scales and biases that begin so that the variance stays
+    what it is, and one batch norm at the end of the tower (KGM)."""
+    pool_every: int = 2
+    """Every so many-th residual block pools over the board (KG: 2 or 3 blocks of the tower in
+    all)."""
+    pool_filters: int | None = None
+    """Channels of a pooling block's first convolution that are pooled; by default a quarter of
+    `filters` (KG: 64 of 256)."""
+    head_filters: int = 32
+    """Filters of the heads' 1x1 convolutions (KG: 32 with a tower of 96 or 128)."""
+    score_hidden: int = 32
+    """Hidden units behind the logit of a score, in games of points and a pass."""
+    batch_norm_momentum: float = 0.95
+    """Share of the old running statistics kept at each training step."""
+    batch_norm_epsilon: float = 1e-5
+    """Added to the variance."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range(self, "network", "filters", 2)
+        check_range(self, "network", "pool_every pool_filters head_filters score_hidden", 1)
+        check_range(self, "network", "batch_norm_momentum", 0, 1)
+        check_range(self, "network", "batch_norm_epsilon", 0, above=True)
+        check(
+            self.pooled_filters < self.filters,
+            f"network.pool-filters is below network.filters, {self.filters}, not "
+            f"{self.pool_filters}",
+        )
+
+    @property
+    def pooled_filters(self) -> int:
+        """Return `pool_filters` or what it is by default."""
+        return max(1, self.filters // 4) if self.pool_filters is None else self.pool_filters
 
 
 @dataclass(frozen=True)

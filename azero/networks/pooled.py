@@ -1,0 +1,247 @@
+"""A tower with global pooling, whose parameters fit boards of any size.
+
+Sources: KG = Wu 2019 (arXiv 1902.10565), section 3.3 and appendix A; KGM = KataGo's
+docs/KataGoMethods.md. The forward pass is written once, over a dictionary of layers: as trained, or
+folded for inference.
+
+    tower     3x3 convolution; residual blocks of norm, ReLU, 3x3, norm, ReLU, 3x3; norm, ReLU.
+    pooling   in every `pool_every`-th block some channels of the first convolution are pooled over
+              the board; a linear layer of what is pooled is a bias of the other channels.
+    norms     "batch": batch norms. "fixed": scales and biases that begin so that every norm gives a
+              variance of one, and one batch norm at the end of the tower (KGM).
+    heads     `azero.networks.pooled_heads`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from azero.networks.convolution import CONVOLUTIONS, convolve
+from azero.networks.inference import by_chunks
+from azero.networks.network import Network, Outputs, Shapes
+from azero.networks.pooled_heads import fold_heads, head_names, heads, heads_plan
+from azero.networks.pooled_layers import (
+    HE,
+    SMALL,
+    Draw,
+    Norms,
+    affine,
+    bias_by_pooled,
+    draw,
+    first_stats,
+    fold_first,
+    norm_plan,
+    stacked,
+)
+from azero.networks.settings import PooledConfig
+from azero.types import Array, PyTree
+
+
+class _Mode(NamedTuple):
+    """How the forward pass computes: in training, evaluation or inference."""
+
+    convolve: Callable[[Array, Array], Array]
+    """(x [B, H, W, C], kernel or its prepared weights) -> [B, H, W, F]"""
+    dtype: jnp.dtype
+    """Of the tower."""
+    make_norms: Callable[[PyTree, PyTree], Norms]
+    """(parameters, statistics) -> the norms of a layer"""
+    unroll: bool
+    """Write the blocks out one by one."""
+
+
+def pooled_network(config: PooledConfig, game: Shapes, chunk: int | None, unroll: bool) -> Network:
+    """Make the network of resolved settings for the planes and moves of `game`.
+
+    `chunk` is that of `azero.networks.inference.by_chunks`; `unroll` writes the blocks out.
+
+    Raises:
+      ValueError: the moves are neither the points and a pass nor as many for every square.
+    """
+    plan, epsilon = _plan(config, game), config.batch_norm_epsilon
+    train_convolve = functools.partial(convolve, config.convolution)
+    fast_convolve = CONVOLUTIONS[config.convolution].apply
+    train_dtype, inference_dtype = jnp.dtype(config.train_dtype), jnp.dtype(config.inference_dtype)
+
+    def make_norms(is_training: bool) -> Callable[[PyTree, PyTree], Norms]:
+        return lambda params, stats: Norms(
+            params, stats, is_training, config.batch_norm_momentum, epsilon
+        )
+
+    training = _Mode(train_convolve, train_dtype, make_norms(True), unroll)
+    frozen = _Mode(train_convolve, train_dtype, make_norms(False), unroll)
+    inference = _Mode(fast_convolve, inference_dtype, make_norms(False), unroll)
+
+    def init(key: Array) -> PyTree:
+        params = draw(plan, key)
+        if config.norm == "batch":
+            return {"params": params, "batch_stats": first_stats(params)}
+        return {
+            "params": _fix_variance(config, params),
+            "batch_stats": first_stats({"end": params["end"]}),
+        }
+
+    def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:
+        outputs, _ = _forward(frozen, variables["params"], variables["batch_stats"], planes)
+        return outputs.logits, outputs.value
+
+    def train_apply(variables: PyTree, planes: Array) -> tuple[Outputs, PyTree]:
+        return _forward(training, variables["params"], variables["batch_stats"], planes)
+
+    def fold(variables: PyTree) -> PyTree:
+        return _fold(config, game.board_shape[1], variables["params"], variables["batch_stats"])
+
+    def analyse(folded: PyTree, planes: Array) -> Outputs:
+        return by_chunks(lambda part: _forward(inference, folded, {}, part)[0], planes, chunk)
+
+    def infer(folded: PyTree, planes: Array) -> tuple[Array, Array]:
+        def evaluate(part: Array) -> tuple[Array, Array]:
+            outputs, _ = _forward(inference, folded, {}, part)  # compiled, without its other heads
+            return outputs.logits, outputs.value
+
+        return by_chunks(evaluate, planes, chunk)
+
+    return Network(init, apply, train_apply, fold, infer, analyse, head_names(plan))
+
+
+def count_groups(config: PooledConfig) -> tuple[int, int]:
+    """Return how many groups there are of `pool_every` blocks, of which the last one pools, and
+    how many plain blocks are left."""
+    return divmod(config.blocks - 1, config.pool_every)
+
+
+def _plan(config: PooledConfig, game: Shapes) -> PyTree:
+    """Return the parameters, to be drawn; those of the blocks of a kind are stacked."""
+    filters, pooled = config.filters, config.pooled_filters
+    others = filters - pooled
+    plain = {
+        "start": norm_plan(filters),
+        "first": Draw(HE, (3, 3, filters, filters)),
+        "middle": norm_plan(filters),
+        "second": Draw(HE, (3, 3, filters, filters)),
+    }
+    pooling = {
+        **plain,
+        "pool": norm_plan(pooled),
+        "pooled_bias": Draw(SMALL, (3 * pooled, others)),
+        "middle": norm_plan(others),
+        "second": Draw(HE, (3, 3, others, filters)),
+    }
+    groups, left = count_groups(config)
+    plan = {
+        "stem": Draw(HE, (3, 3, game.num_planes, filters)),
+        "end": norm_plan(filters),
+        **heads_plan(config, game),
+    }
+    if groups:
+        plan["pooling"] = stacked(pooling, groups)
+    if groups and config.pool_every > 1:
+        plan["plain"] = stacked(plain, groups, config.pool_every - 1)
+    if left:
+        plan["left"] = stacked(plain, left)
+    return plan
+
+
+def _fix_variance(config: PooledConfig, params: PyTree) -> PyTree:
+    """Return the parameters with the scales of the norms at the start of the blocks set to undo the
+    variance of their input.
+
+    A block adds a variance of one to that of the stem, also one: the n-th block gets n (KGM, 'Fixed
+    Variance Initialization'; there a constant beside a scale that begins with one).
+    """
+    groups, left = count_groups(config)
+    index = jnp.arange(1, config.blocks, dtype=jnp.float32)
+    in_groups = index[: index.size - left].reshape(groups, config.pool_every)
+    numbers = {
+        "plain": in_groups[:, :-1],
+        "pooling": in_groups[:, -1],
+        "left": index[index.size - left :],
+    }
+
+    def scaled(block: PyTree, number: Array) -> PyTree:
+        start = block["start"]
+        return {**block, "start": {**start, "scale": start["scale"] / number[..., None] ** 0.5}}
+
+    return {
+        name: scaled(layer, numbers[name]) if name in numbers else layer
+        for name, layer in params.items()
+    }
+
+
+def _forward(mode: _Mode, params: PyTree, stats: PyTree, planes: Array) -> tuple[Outputs, PyTree]:
+    """Return what the network says of planes [B, H, W, C], and its new running statistics."""
+
+    def block(x: Array, layer: tuple[PyTree, PyTree]) -> tuple[Array, PyTree]:
+        params, norms = layer[0], mode.make_norms(*layer)
+        y = _convolve(mode, jax.nn.relu(norms("start", x)), params["first"])
+        if "pooled_bias" in params:
+            y, _ = bias_by_pooled(norms, params["pooled_bias"], y)
+        else:
+            y = jax.nn.relu(norms("middle", y))
+        y = _convolve(mode, y, params["second"]).astype(jnp.float32)
+        return (x.astype(jnp.float32) + y).astype(mode.dtype), norms.seen
+
+    def group(x: Array, layers: dict[str, tuple[PyTree, PyTree]]) -> tuple[Array, PyTree]:
+        seen = {}
+        if "plain" in layers:
+            x, seen["plain"] = lax.scan(block, x, layers["plain"], unroll=mode.unroll)
+        x, seen["pooling"] = block(x, layers["pooling"])
+        return x, seen
+
+    x, seen = _convolve(mode, planes, params["stem"]), {}
+    layers = {
+        name: (params[name], stats.get(name, {}))
+        for name in ("plain", "pooling", "left")
+        if name in params
+    }
+    left = layers.pop("left", None)
+    if layers:
+        x, seen = lax.scan(group, x, layers, unroll=mode.unroll)
+    if left is not None:
+        x, seen["left"] = lax.scan(block, x, left, unroll=mode.unroll)
+    norms = mode.make_norms(params, stats)
+    outputs, seen_by_heads = heads(mode.make_norms, params, stats, jax.nn.relu(norms("end", x)))
+    seen = {name: layer for name, layer in seen.items() if layer}
+    return outputs, seen | norms.seen | seen_by_heads
+
+
+def _convolve(mode: _Mode, x: Array, weights: Array) -> Array:
+    """Return a 3x3 convolution of the tower, in its type."""
+    return mode.convolve(x.astype(mode.dtype), weights.astype(mode.dtype))
+
+
+def _fold(config: PooledConfig, board_width: int, params: PyTree, stats: PyTree) -> PyTree:
+    """Return the inference parameters: norms right after a convolution are folded into it, others
+    are a scale and a bias; 3x3 kernels are prepared for the board and cast."""
+    epsilon = config.batch_norm_epsilon
+
+    def prepare(kernel: Array) -> Array:
+        weights = CONVOLUTIONS[config.convolution].prepare(kernel, board_width)
+        return weights.astype(jnp.dtype(config.inference_dtype))
+
+    def fold_norm(layer: PyTree, running: PyTree, name: str) -> PyTree:
+        scale, bias = affine(layer[name], running.get(name), epsilon)
+        return {"scale": scale, "bias": bias}
+
+    def fold_block(layer: PyTree, running: PyTree) -> PyTree:
+        folded = fold_first(layer, running, epsilon)
+        kernels = {name: prepare(folded[name]) for name in ("first", "second")}
+        return {**folded, **kernels, "start": fold_norm(layer, running, "start")}
+
+    blocks = {
+        name: fold_block(params[name], stats.get(name, {}))
+        for name in ("plain", "pooling", "left")
+        if name in params
+    }
+    return {
+        "stem": prepare(params["stem"]),
+        **blocks,
+        "end": fold_norm(params, stats, "end"),
+        **fold_heads(params, stats, epsilon),
+    }

@@ -1,0 +1,173 @@
+"""Layers of the network with global pooling: norms, pooling, the bias of what is pooled, and how
+they are drawn and folded.
+
+Sources: KG = Wu 2019 (arXiv 1902.10565), appendix A; KGM = KataGo's docs/KataGoMethods.md.
+A layer is a dictionary. Its names, for those that come in several places: "first" is the kernel of
+a convolution, "middle" the norm right after it; where channels of it are pooled, "pool" is their
+norm and "pooled_bias" the linear layer of what is pooled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from azero.networks.inference import add_bias
+from azero.types import Array, PyTree
+
+HE = jax.nn.initializers.he_normal()
+"""Initial weights of every layer before a ReLU: its output has the variance of its input."""
+LECUN = jax.nn.initializers.lecun_normal()
+"""Initial weights of the last layers."""
+SMALL = jax.nn.initializers.variance_scaling(0.1, "fan_in", "truncated_normal")
+"""Initial weights of `pooled_bias` (no source): a quarter of the variance that it is added to, as
+the largest of a board's normal values is about 2.5."""
+
+COMMON_WIDTH = 14.0
+"""Points on a side of the board whose pooled values are not scaled (KG, appendix A.1)."""
+
+
+class Draw(NamedTuple):
+    """A parameter to be drawn."""
+
+    init: Callable[..., Array]
+    """(key, shape, dtype) -> weights"""
+    shape: tuple[int, ...]
+    stack: tuple[int, ...] = ()
+    """Sizes of a stack of such parameters, each drawn for itself."""
+
+
+def draw(plan: PyTree, key: Array) -> PyTree:
+    """Return the parameters float32 of a tree of `Draw`s."""
+    plans, tree = jax.tree.flatten(plan, is_leaf=lambda node: isinstance(node, Draw))
+
+    def one(key: Array, init: Callable[..., Array], shape: tuple[int, ...]) -> Array:
+        return init(key, shape, jnp.float32)
+
+    leaves = [
+        jax.vmap(lambda key, plan=plan: one(key, plan.init, plan.shape))(
+            jax.random.split(key, math.prod(plan.stack))
+        ).reshape(*plan.stack, *plan.shape)
+        for plan, key in zip(plans, jax.random.split(key, len(plans)), strict=True)
+    ]
+    return jax.tree.unflatten(tree, leaves)
+
+
+def stacked(plan: PyTree, *sizes: int) -> PyTree:
+    """Return the `Draw`s of a stack of `plan`."""
+    return jax.tree.map(
+        lambda leaf: leaf._replace(stack=sizes), plan, is_leaf=lambda node: isinstance(node, Draw)
+    )
+
+
+def norm_plan(filters: int) -> PyTree:
+    """Return the `Draw`s of a norm: it begins with a scale of one and a bias of zero."""
+    ones, zeros = jax.nn.initializers.ones, jax.nn.initializers.zeros
+    return {"scale": Draw(ones, (filters,)), "bias": Draw(zeros, (filters,))}
+
+
+def dense_plan(inputs: int, outputs: int, init: Callable[..., Array] = LECUN) -> PyTree:
+    """Return the `Draw`s of a linear layer."""
+    zeros = jax.nn.initializers.zeros
+    return {"kernel": Draw(init, (inputs, outputs)), "bias": Draw(zeros, (outputs,))}
+
+
+def first_stats(params: PyTree) -> PyTree:
+    """Return the running statistics that all norms in `params` begin with: mean 0, variance 1."""
+    if "scale" in params:
+        return {"mean": jnp.zeros_like(params["bias"]), "var": jnp.ones_like(params["bias"])}
+    below = {name: first_stats(node) for name, node in params.items() if isinstance(node, dict)}
+    return {name: stats for name, stats in below.items() if stats}
+
+
+class Norms:
+    """The norms of one layer, by name: (name, x [..., F]) -> float32[..., F].
+
+    One with running statistics is a batch norm, with those of the batch in training. One without
+    multiplies and adds; a norm folded into the layer before it adds alone.
+    """
+
+    def __init__(
+        self, params: PyTree, stats: PyTree, is_training: bool, momentum: float, epsilon: float
+    ) -> None:
+        self._params, self._stats, self._is_training = params, stats, is_training
+        self._momentum, self._epsilon = momentum, epsilon
+        self.seen: PyTree = {}
+        """The new running statistics of the norms that were called."""
+
+    def __call__(self, name: str, x: Array) -> Array:
+        params, stats, x = self._params[name], self._stats.get(name), x.astype(jnp.float32)
+        if "scale" not in params:
+            return add_bias(x, params["bias"])
+        if stats is not None and self._is_training:
+            axes = tuple(range(x.ndim - 1))
+            mean = jnp.mean(x, axes)
+            var = jnp.maximum(jnp.mean(jnp.square(x), axes) - jnp.square(mean), 0.0)
+            batch = {"mean": mean, "var": var}
+            self.seen[name] = {
+                part: self._momentum * stats[part] + (1.0 - self._momentum) * batch[part]
+                for part in stats
+            }
+            stats = batch
+        elif stats is not None:
+            self.seen[name] = stats
+        scale, bias = affine(params, stats, self._epsilon)
+        return add_bias(x * jnp.broadcast_to(scale, x.shape), bias)
+
+
+def affine(params: PyTree, stats: PyTree | None, epsilon: float) -> tuple[Array, Array]:
+    """Return the (scale, bias) float32[..., F] that a norm with statistics, or without, comes
+    to."""
+    if stats is None:
+        return params["scale"], params["bias"]
+    scale = params["scale"] * lax.rsqrt(stats["var"] + epsilon)
+    return scale, params["bias"] - stats["mean"] * scale
+
+
+def board_scale(x: Array) -> float:
+    """Return what the pooled mean of x [B, H, W, C] is scaled by: (b - 14) / 10 with b points on a
+    side, b^2 on a rectangle (KG, appendix A.1)."""
+    return (math.sqrt(x.shape[1] * x.shape[2]) - COMMON_WIDTH) / 10.0
+
+
+def pool(x: Array) -> Array:
+    """Return [B, 3C] of x [B, H, W, C]: mean, mean scaled by the board's width, and maximum."""
+    mean = jnp.mean(x, (1, 2))
+    return jnp.concatenate([mean, mean * board_scale(x), jnp.max(x, (1, 2))], axis=-1)
+
+
+def pool_for_value(x: Array) -> Array:
+    """Return [B, 3C] of x [B, H, W, C]: mean, and mean scaled by the board's width linearly and
+    quadratically (KG, appendix A.5)."""
+    mean, scale = jnp.mean(x, (1, 2)), board_scale(x)
+    return jnp.concatenate([mean, mean * scale, mean * (scale**2 - 0.1)], axis=-1)
+
+
+def bias_by_pooled(norms: Norms, kernel: Array, y: Array) -> tuple[Array, Array]:
+    """Return the first R channels of y [B, H, W, R + P] with the bias of the last P, pooled,
+    normalised and after the ReLU, and what was pooled [B, 3P]; kernel [3P, R] is "pooled_bias"."""
+    others = kernel.shape[-1]
+    pooled = pool(jax.nn.relu(norms("pool", y[..., others:])))
+    bias = jnp.dot(pooled, kernel, precision=lax.Precision.HIGHEST)
+    y = y[..., :others].astype(jnp.float32) + bias[:, None, None, :]
+    return jax.nn.relu(norms("middle", y)), pooled
+
+
+def fold_first(params: PyTree, stats: PyTree, epsilon: float) -> PyTree:
+    """Return a layer, or a stack of layers, with the norms right after its "first" convolution
+    folded into it: their biases stay."""
+    scale, bias = affine(params["middle"], stats.get("middle"), epsilon)
+    folded = {**params, "middle": {"bias": bias}}
+    if "pooled_bias" in params:
+        folded["pooled_bias"] = params["pooled_bias"] * scale[..., None, :]
+        pool_scale, pool_bias = affine(params["pool"], stats.get("pool"), epsilon)
+        folded["pool"] = {"bias": pool_bias}
+        scale = jnp.concatenate([scale, pool_scale], axis=-1)
+    window = (1,) * (params["first"].ndim - scale.ndim)
+    folded["first"] = params["first"] * scale.reshape(*scale.shape[:-1], *window, scale.shape[-1])
+    return folded
