@@ -57,8 +57,11 @@ def eyes_last_leaf(game: Go, leaf: AnyLeafFn) -> AnyLeafFn:
 
 
 def rule_name(config: SearchConfig) -> str:
-    """Return what results call a run's own search."""
-    return config.puct_form if isinstance(config, PuctConfig) else config.name
+    """Return what results call a run's own search: by its rule if it is one of a paper."""
+    if not isinstance(config, PuctConfig):
+        return config.name
+    is_published = config.first_play == "form" and config.variance_scale == 0.0
+    return config.puct_form if is_published else TRAINED
 
 
 def search_settings(config: Config, search: str) -> SearchConfig:
@@ -69,7 +72,8 @@ def search_settings(config: Config, search: str) -> SearchConfig:
         return settings
     if search == "gumbel":
         return settings.as_kind("gumbel").without_noise()
-    return dataclasses.replace(settings.as_kind("puct").without_noise(), puct_form=search)  # type: ignore[call-arg]
+    published = {"puct_form": search, "first_play": "form", "variance_scale": 0.0}
+    return settings.as_kind("puct").without_noise().replace(**published)
 
 
 def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings:

@@ -5,7 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
+
+from azero.search.settings import PuctConfig
+
+Unvisited = Literal["reduction", "loss", "draw"]
+"""What a move never visited counts as: see `unvisited_of`."""
+UNVISITED_VALUES = {"loss": -1.0, "draw": 0.0}
+"""The values in [-1, 1] of those that are the same everywhere."""
 
 
 def puct_score(values: Any, priors: Any, visits: Any, scale: Any) -> Any:
@@ -25,3 +32,58 @@ def alphazero_scale(total: Any, c_base: float, c_init: float, maths: Any) -> Any
     """
     visits = 1.0 + total
     return (maths.log((visits + c_base + 1.0) / c_base) + c_init) * maths.sqrt(visits)
+
+
+def unvisited_of(config: PuctConfig) -> tuple[Unvisited, float]:
+    """Return what a move never visited counts as: a draw (AGZ), a loss (AZ pseudocode), or the
+    value of the node less a reduction; and that reduction, see `reduced_value`.
+
+    Raises:
+      ValueError: `config.first_play` or `config.puct_form` is none of those that there are.
+    """
+    forms: dict[str, Unvisited] = {"alphago_zero": "draw", "alphazero": "loss"}
+    if config.puct_form not in forms:
+        raise ValueError(
+            f"search.puct-form is {' or '.join(forms)}, not {config.puct_form!r}",
+        )
+    ways: dict[str, Unvisited] = {
+        "form": forms[config.puct_form],
+        "zero": "draw",
+        "parent": "reduction",
+        "reduced": "reduction",
+    }
+    if config.first_play not in ways:
+        raise ValueError(
+            f"search.first-play is one of {', '.join(ways)}, not {config.first_play!r}"
+        )
+    is_parent = config.first_play == "parent"
+    return ways[config.first_play], 0.0 if is_parent else config.first_play_reduction
+
+
+def reduced_value(value: Any, explored: Any, reduction: float, maths: Any) -> Any:
+    """Return V - reduction sqrt(P explored), in [-1, 1] and below (KG section 3.2).
+
+    V is the node's value, and P explored the sum of the priors of its visited moves.
+    """
+    return value - reduction * maths.sqrt(explored) if reduction else value
+
+
+def deviation_factor(
+    value: Any, squares: Any, visits: Any, scale: float, prior: float, weight: float, arrays: Any
+) -> Any:
+    """Return what variance scaling multiplies c with: 1 + scale (s / prior - 1) (KGM, "Dynamic
+    Variance-Scaled cPUCT"; KataGo's `getFpuValueForChildrenAssumeVisited`).
+
+    s^2 = ((V^2 + prior^2) w + sum of squares) / (w + N - 1) - V^2; with one visit s is the prior.
+
+    Args:
+      value: V, the mean of the values; squares: the sum of their squares; visits: N, how many.
+        They and the node's own evaluation, all of one shape.
+      scale, prior, weight: `PuctConfig.variance_scale`, `stdev_prior` and `stdev_prior_weight`.
+      arrays: `jax.numpy` or `numpy`.
+    """
+    mean_square = arrays.maximum(squares / visits, value * value)  # rounding may say otherwise
+    total = (value * value + prior * prior) * weight + mean_square * visits
+    variance = total / arrays.maximum(weight + visits - 1.0, 1e-6) - value * value
+    stdev = arrays.where(visits > 1.0, arrays.sqrt(arrays.maximum(variance, 0.0)), prior)
+    return 1.0 + scale * (stdev / prior - 1.0)

@@ -22,7 +22,9 @@ class SearchOutput(NamedTuple):
     """float32[B, A]: the policy target (visit distribution for PUCT, the improved policy for
     Gumbel); zero on illegal actions."""
     visits: Array
-    """int32[B, A]: visit counts of the root's children."""
+    """int32[B, A]: the visits of the root's children that count, for the policy target and for the
+    choice of the move; those that a search was forced to make are left out
+    (`PuctConfig.forced_playouts`). The tree has all of them."""
     value: Array
     """float32[B]: the root's value after the search, in [-1, 1] for the side to move."""
     best_child_value: Array

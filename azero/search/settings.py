@@ -1,7 +1,8 @@
 """Settings of searches, a class for each algorithm.
 
 Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its
-pseudocode; GUM = Danihelka et al. 2022 (ICLR).
+pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019 (arXiv 1902.10565); KGM = KataGo's
+docs/KataGoMethods.md; KGC = KataGo's code, cpp/search and cpp/program/setup.cpp.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
-from azero.config import Kind, check_range
+from azero.config import Kind, check, check_range
 
 Search = Literal["trained", "engine", "alphago_zero", "alphazero", "gumbel"]
 """Searches that the name of a network's player may say: that of its run's own matches, the tuned
@@ -49,7 +50,7 @@ class SearchConfig(Kind):
 
     def fast(self, num_simulations: int) -> Self:
         """Return the search of the fast moves of playout-cap randomisation (KG): fewer simulations,
-        no Dirichlet noise."""
+        no exploration at the root."""
         return dataclasses.replace(self, num_simulations=num_simulations)
 
     def __post_init__(self) -> None:
@@ -80,21 +81,46 @@ class PuctConfig(SearchConfig):
     moves)."""
     dirichlet_fraction: float = 0.25
     """Share of the noise in the root's prior (AGZ: 0.25; 0 is none)."""
+    root_temperature: float = 1.0
+    """Temperature that softens the root's prior before the noise (AGZ: none, which is 1; KGM: 1.25
+    at the start of a game, falling to 1.1)."""
+    forced_playouts: float = 0.0
+    """k: a visited move of the root gets at least sqrt(k P N) visits, and those that it would not
+    have got otherwise are left out of the policy target (KG section 3.2: 2; 0 is off)."""
+    first_play: Literal["form", "zero", "parent", "reduced"] = "form"
+    """Value of a move never visited. form: what puct_form says. zero: a draw. parent: the value of
+    the position. reduced: that less first_play_reduction sqrt(P explored), without the reduction
+    at a root with noise (KG section 3.2)."""
+    first_play_reduction: float = 0.2
+    """reduced: see first_play; for values in [-1, 1] (KG: 0.2)."""
+    variance_scale: float = 0.0
+    """How far c follows the spread of the values below a node: c (1 + variance_scale (s /
+    stdev_prior - 1)), s their standard deviation (KGM, 'Dynamic Variance-Scaled cPUCT'; KGC: 0.85
+    in matches; 0 is off)."""
+    stdev_prior: float = 0.4
+    """Standard deviation that is expected of the values, in [-1, 1] (KGC: 0.40)."""
+    stdev_prior_weight: float = 2.0
+    """Visits that this expectation counts as (KGC: 2)."""
 
     def without_noise(self) -> Self:
-        """Return the search of matches: no noise at the root (AGZ methods, 'Evaluator')."""
-        return dataclasses.replace(self, dirichlet_fraction=0.0)
+        """Return the search of matches: no exploration at the root, that is no noise (AGZ methods,
+        'Evaluator'), no temperature, no forced visits (KG section 3.2)."""
+        return dataclasses.replace(
+            self, dirichlet_fraction=0.0, root_temperature=1.0, forced_playouts=0.0
+        )
 
     def fast(self, num_simulations: int) -> Self:
         """Return the search of the fast moves of playout-cap randomisation (KG): fewer simulations,
-        no Dirichlet noise."""
-        return dataclasses.replace(self, num_simulations=num_simulations, dirichlet_fraction=0.0)
+        no exploration at the root."""
+        return dataclasses.replace(self.without_noise(), num_simulations=num_simulations)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, "search", "c_puct pb_c_init", 0)
-        check_range(self, "search", "pb_c_base dirichlet_alpha", 0, above=True)
-        check_range(self, "search", "dirichlet_fraction", 0, 1)
+        names = "c_puct pb_c_init forced_playouts first_play_reduction stdev_prior_weight"
+        check_range(self, "search", names, 0)
+        names = "pb_c_base dirichlet_alpha root_temperature stdev_prior"
+        check_range(self, "search", names, 0, above=True)
+        check_range(self, "search", "dirichlet_fraction variance_scale", 0, 1)
 
 
 @dataclass(frozen=True)
@@ -105,6 +131,14 @@ class MctxPuctConfig(PuctConfig):
 
     name: Literal["mctx_puct"] = "mctx_puct"  # type: ignore[assignment]
     """Which search: PUCT through the library mctx."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(
+            self.variance_scale == 0.0,
+            f"search.variance-scale = {self.variance_scale}: the tree of mctx keeps no sums of "
+            "squares; search.name puct does, and mctx_puct needs 0",
+        )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ import pytest
 
 from azero import mesh as mesh_lib
 from azero.games.table import make
+from azero.search.leaf import uniform_leaf
 from azero.search.search import SearchOutput
+from azero.search.settings import PuctConfig
 from azero.selfplay.selfplay import in_chunks, make_selfplay, to_host
 from azero.selfplay.settings import SelfplayConfig
 from azero.selfplay.targets import split_words
@@ -165,3 +167,41 @@ def test_settings_that_do_not_divide_are_refused_with_both_numbers():
         make_selfplay(
             SelfplayConfig(num_games=32, search_batch=3), GAME, random_search(), None, mesh
         )
+
+
+def test_forced_visits_are_neither_taught_nor_played():
+    """A real search, in full and fast: the words of a target are the visits that are left."""
+    simulations = 60
+    settings = PuctConfig(
+        num_simulations=simulations, dirichlet_alpha=1.0, forced_playouts=3.0, root_temperature=1.2
+    )
+    leaf = uniform_leaf(GAME)
+    config = SelfplayConfig(
+        num_games=16,
+        moves_per_dispatch=12,
+        temperature_moves=9,
+        resign=False,
+        fast_simulations=8,
+        full_search_probability=0.7,
+    )
+    selfplay = make_selfplay(
+        config,
+        GAME,
+        settings.build(GAME, leaf),
+        settings.fast(8).build(GAME, leaf),
+        mesh_lib.make_mesh(jax.devices()[:1]),
+        most_visits=simulations,
+    )
+    carry = selfplay.init(jax.random.key(0))
+    _, chunk = selfplay.play({}, carry, jax.random.key(1), jnp.float32(-0.9))
+    chunk = to_host(chunk)
+    actions, counts = split_words(chunk.policy)
+    full = chunk.is_target[:, 0]
+    assert full.any() and not full.all()
+    sums = counts.sum(-1)
+    np.testing.assert_array_equal(sums[~full], 8)
+    assert (sums <= simulations).all() and (sums[full] < simulations).mean() > 0.2
+    assert not (counts[full] == 1).any()
+    np.testing.assert_array_equal(
+        ((actions == chunk.action[..., None]) & (counts > 0)).any(-1), True
+    )

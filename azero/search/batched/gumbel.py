@@ -33,9 +33,9 @@ from azero.search.batched.tree import (
     expand,
     init_tree,
     masked_priors,
+    node_value,
     root_actions,
     root_edge_of,
-    root_value,
 )
 from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.search.settings import GumbelConfig
@@ -186,7 +186,7 @@ def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
             action=action,
             weights=jnp.where(legal_mask, improved, 0.0),
             visits=edges.visits.astype(jnp.int32),
-            value=root_value(edges),
+            value=node_value(edges),
             best_child_value=best_child_value(edges, action),
             tree=tree,
             prior=jnp.exp(log_priors),

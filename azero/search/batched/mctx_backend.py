@@ -23,7 +23,6 @@ from azero.search.batched.tree import (
     best_child_value,
     best_legal,
     evaluate_roots,
-    masked_priors,
     result_for_mover,
 )
 from azero.search.search import LeafFn, SearchFn, SearchOutput
@@ -73,10 +72,15 @@ def edges_of(tree: mctx.Tree, node: Array | int) -> Edges:
 def make_mctx_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
     """Make the search of `azero.search.batched.puct` on mctx's tree (through `mctx.search`:
     `mctx.muzero_policy` cannot express unvisited Q = 0 with illegal moves)."""
-    score = puct.make_score(config)
+    score, root_score = puct.make_score(config), puct.make_score(config, is_root=True)
     recurrent_fn = make_recurrent_fn(game, leaf)
 
-    def interior(key: Array, tree: mctx.Tree, node: Array, depth: Array) -> Array:
+    def select_at_root(key: Array, tree: mctx.Tree, node: Array) -> Array:
+        del key
+        edges = edges_of(tree, node)
+        return best_legal(root_score(edges), edges)
+
+    def select(key: Array, tree: mctx.Tree, node: Array, depth: Array) -> Array:
         del key, depth
         edges = edges_of(tree, node)
         return best_legal(score(edges), edges)
@@ -84,12 +88,7 @@ def make_mctx_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
     def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
         root_key, noise_key, tree_key = jax.random.split(key, 3)
         states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
-        priors = puct.mix_dirichlet(
-            noise_key,
-            masked_priors(logits, legal_mask),
-            config.dirichlet_alpha,
-            config.dirichlet_fraction,
-        )
+        priors = puct.root_priors(config, noise_key, logits, legal_mask)
         prior_logits = jnp.where(
             legal_mask, jnp.log(jnp.maximum(priors, jnp.finfo(jnp.float32).tiny)), ILLEGAL_LOGIT
         )
@@ -98,17 +97,17 @@ def make_mctx_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
             tree_key,
             root=mctx.RootFnOutput(prior_logits=prior_logits, value=values, embedding=states),
             recurrent_fn=recurrent_fn,
-            root_action_selection_fn=functools.partial(interior, depth=jnp.zeros(())),
-            interior_action_selection_fn=interior,
+            root_action_selection_fn=select_at_root,
+            interior_action_selection_fn=select,
             num_simulations=config.num_simulations,
             max_depth=config.max_depth,
             invalid_actions=(~legal_mask).astype(jnp.float32),
         )
-        visits = tree.summary().visit_counts
+        edges = jax.vmap(edges_of, in_axes=(0, None))(tree, tree.ROOT_INDEX)
+        action = jnp.argmax(edges.visits + 0.5 * priors, axis=-1).astype(jnp.int32)
+        visits = puct.unforced_visits(config, edges, action)
         weights = visits / jnp.sum(visits, axis=-1, keepdims=True)
-        return read_output(
-            tree, jnp.argmax(visits + 0.5 * priors, axis=-1).astype(jnp.int32), weights
-        )
+        return read_output(tree, action, weights)._replace(visits=visits.astype(jnp.int32))
 
     return search
 

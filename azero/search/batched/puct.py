@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -21,19 +22,33 @@ from azero.search.batched.tree import (
     expand,
     init_tree,
     masked_priors,
+    node_value,
     root_actions,
     root_edges,
-    root_value,
 )
-from azero.search.puct import alphago_zero_scale, alphazero_scale, puct_score
+from azero.search.puct import (
+    UNVISITED_VALUES,
+    alphago_zero_scale,
+    alphazero_scale,
+    deviation_factor,
+    puct_score,
+    reduced_value,
+    unvisited_of,
+)
 from azero.search.search import LeafFn, SearchFn, SearchOutput
 from azero.search.settings import PuctConfig
 from azero.types import Array, PyTree
 
+TermsFn = Callable[[Edges], tuple[Array, Array]]
+"""Edges of [...] nodes -> the two terms of PUCT: values float32[..., A] and c sqrt(N)
+float32[..., 1]."""
 
-def alphago_zero_score(edges: Edges, c_puct: float) -> Array:
-    """Return Q + c_puct P sqrt(sum_b N_b) / (1 + N), with Q in [-1, 1] and 0 for unvisited moves:
-    float32[..., A] (AGZ methods, "Select").
+
+def alphago_zero_terms(
+    edges: Edges, unvisited: float | Array, c_puct: float
+) -> tuple[Array, Array]:
+    """Return the terms of Q + c_puct P sqrt(sum_b N_b) / (1 + N), with Q in [-1, 1] (AGZ methods,
+    "Select").
 
     At the first visit below a node sum_b N_b is zero and every move scores zero. The paper leaves
     that tie open; here the prior breaks it, by taking the sum as at least one. All later visits are
@@ -41,13 +56,13 @@ def alphago_zero_score(edges: Edges, c_puct: float) -> Array:
     """
     total = jnp.maximum(jnp.sum(edges.visits, axis=-1, keepdims=True), 1.0)
     scale = alphago_zero_scale(total, c_puct, jnp)
-    score: Array = puct_score(edges.qvalues(unvisited=0.0), edges.priors, edges.visits, scale)
-    return score
+    return edges.qvalues(unvisited), scale
 
 
-def alphazero_score(edges: Edges, pb_c_base: float, pb_c_init: float) -> Array:
-    """Return the pseudocode's `ucb_score`: values in [0, 1], unvisited moves 0, a loss:
-    float32[..., A] (AZ pseudocode).
+def alphazero_terms(
+    edges: Edges, unvisited: float | Array, pb_c_base: float, pb_c_init: float
+) -> tuple[Array, Array]:
+    """Return the terms of the pseudocode's `ucb_score`, with values in [0, 1] (AZ pseudocode).
 
     The visits of the parent count its own evaluation. (The pseudocode leaves it out at the root
     alone, where its first simulation is then a tie of all moves; here the root is a node like any
@@ -55,24 +70,115 @@ def alphazero_score(edges: Edges, pb_c_base: float, pb_c_init: float) -> Array:
     """
     total = jnp.sum(edges.visits, axis=-1, keepdims=True)
     scale = alphazero_scale(total, pb_c_base, pb_c_init, jnp)
-    values = 0.5 * (edges.qvalues(unvisited=-1.0) + 1.0)
-    score: Array = puct_score(values, edges.priors, edges.visits, scale)
-    return score
+    return 0.5 * (edges.qvalues(unvisited) + 1.0), scale
 
 
-def make_score(config: PuctConfig) -> ScoreFn:
-    """Return the selection rule that `config.puct_form` names.
+def make_terms(config: PuctConfig, is_root: bool = False) -> TermsFn:
+    """Return the terms of the rule that `config` describes, at the root or below it.
 
     Raises:
       ValueError: there is no such rule.
     """
+    unvisited, reduction = unvisited_of(config)
+    if is_root and config.dirichlet_fraction > 0.0:
+        reduction = 0.0  # KG section 3.2
     if config.puct_form == "alphago_zero":
-        return functools.partial(alphago_zero_score, c_puct=config.c_puct)
-    if config.puct_form == "alphazero":
-        return functools.partial(
-            alphazero_score, pb_c_base=config.pb_c_base, pb_c_init=config.pb_c_init
+        form = functools.partial(alphago_zero_terms, c_puct=config.c_puct)
+    else:
+        form = functools.partial(
+            alphazero_terms, pb_c_base=config.pb_c_base, pb_c_init=config.pb_c_init
         )
-    raise ValueError(f"search.puct-form is alphago_zero or alphazero, not {config.puct_form!r}")
+    fixed = UNVISITED_VALUES.get(unvisited)
+
+    def unvisited_value(edges: Edges) -> Array:
+        """Return float32[..., 1]."""
+        explored = jnp.sum(jnp.where(edges.visits > 0.0, edges.priors, 0.0), axis=-1)
+        value: Array = reduced_value(node_value(edges), explored, reduction, jnp)
+        return value[..., None]
+
+    def terms(edges: Edges) -> tuple[Array, Array]:
+        values, scale = form(edges, unvisited_value(edges) if fixed is None else fixed)
+        if config.variance_scale == 0.0:
+            return values, scale
+        assert edges.squares is not None
+        factor = deviation_factor(
+            node_value(edges),
+            edges.squares + edges.raw_value**2,
+            1.0 + jnp.sum(edges.visits, axis=-1),
+            config.variance_scale,
+            config.stdev_prior,
+            config.stdev_prior_weight,
+            jnp,
+        )
+        return values, scale * factor[..., None]
+
+    return terms
+
+
+def make_score(config: PuctConfig, is_root: bool = False) -> ScoreFn:
+    """Return the selection rule that `config` describes, at the root or below it.
+
+    At the root a move that has been visited, but less than is forced, comes before all others: its
+    score is infinite (KG section 3.2).
+
+    Raises:
+      ValueError: there is no such rule.
+    """
+    terms = make_terms(config, is_root)
+
+    def score(edges: Edges) -> Array:
+        values, scale = terms(edges)
+        scores: Array = puct_score(values, edges.priors, edges.visits, scale)
+        return scores
+
+    def forcing_score(edges: Edges) -> Array:
+        lags = (edges.visits > 0.0) & (edges.visits < forced_visits(edges, config.forced_playouts))
+        return jnp.where(lags, jnp.inf, score(edges))
+
+    return forcing_score if is_root and config.forced_playouts > 0.0 else score
+
+
+def forced_visits(edges: Edges, factor: float) -> Array:
+    """Return n_forced = sqrt(k P(c) sum_b N_b), k the `factor`: float32[..., A] (KG section
+    3.2)."""
+    total = jnp.sum(edges.visits, axis=-1, keepdims=True)
+    return jnp.sqrt(factor * jnp.maximum(edges.priors, 0.0) * total)
+
+
+def unforced_visits(config: PuctConfig, edges: Edges, best: Array) -> Array:
+    """Return the visits of the root's moves without those that were only forced: float32[B, A] (KG
+    section 3.2, "Policy Target Pruning").
+
+    `best` int32[B], the most visited move, keeps its visits. Up to n_forced visits are taken from
+    every other one, as long as its score stays below that of the best move, with the values as they
+    are at the end; a move that is left with one visit loses it too.
+    """
+    if config.forced_playouts == 0.0:
+        return edges.visits
+    values, scale = make_terms(config, is_root=True)(edges)
+    scores = puct_score(values, edges.priors, edges.visits, scale)
+    gap = jnp.take_along_axis(scores, best[:, None], axis=-1) - values
+    # Q + c sqrt(N) P / (1 + n) stays below the best score while n is above this number.
+    bound = scale * edges.priors / jnp.maximum(gap, 1e-30) - 1.0
+    forced = jnp.floor(forced_visits(edges, config.forced_playouts))
+    left = jnp.maximum(edges.visits - forced, jnp.maximum(jnp.floor(bound) + 1.0, 0.0))
+    left = jnp.where(gap > 0.0, jnp.minimum(left, edges.visits), edges.visits)
+    left = jnp.where(left > 1.0, left, 0.0)
+    is_best = jnp.arange(left.shape[-1], dtype=jnp.int32) == best[:, None]
+    return jnp.where(is_best, edges.visits, left)
+
+
+def root_priors(config: PuctConfig, key: Array, logits: Array, legal_mask: Array) -> Array:
+    """Return the priors with which the root is searched, softened and with noise as `config` says:
+    float32[B, A] with ILLEGAL marks."""
+    if config.root_temperature != 1.0:
+        logits = logits / config.root_temperature
+    return mix_dirichlet(
+        key,
+        masked_priors(logits, legal_mask),
+        config.dirichlet_alpha,
+        config.dirichlet_fraction,
+    )
 
 
 def mix_dirichlet(key: Array, priors: Array, alpha: float, fraction: float) -> Array:
@@ -91,50 +197,54 @@ def mix_dirichlet(key: Array, priors: Array, alpha: float, fraction: float) -> A
 def make_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
     """Make the PUCT search: `config.num_simulations` simulations after the evaluation of the root,
     one position per game in each call of `leaf`."""
-    score = make_score(config)
+    score, root_score = make_score(config), make_score(config, is_root=True)
     num_simulations = config.num_simulations
     max_depth = config.max_depth or num_simulations
 
     def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:
         root_key, noise_key, leaf_key = jax.random.split(key, 3)
         states, logits, legal_mask, values = evaluate_roots(game, leaf, params, root_key, roots)
-        priors = mix_dirichlet(
-            noise_key,
-            masked_priors(logits, legal_mask),
-            config.dirichlet_alpha,
-            config.dirichlet_fraction,
+        priors = root_priors(config, noise_key, logits, legal_mask)
+        tree = init_tree(
+            game,
+            states,
+            priors,
+            values,
+            num_simulations + 1,
+            config.edge_width,
+            keeps_squares=config.variance_scale > 0.0,
         )
-        tree = init_tree(game, states, priors, values, num_simulations + 1, config.edge_width)
         valid = jnp.ones((priors.shape[0], 1), bool)
 
         def simulate(slot: Array, tree: Tree) -> Tree:
             edges = root_edges(tree)
-            edge = best_legal(score(edges), edges)
+            edge = best_legal(root_score(edges), edges)
             path = descend(tree, edge[:, None], valid, score, max_depth)
             tree, value = expand(
                 game, leaf, params, jax.random.fold_in(leaf_key, slot), tree, path, slot
             )
             return backup(tree, path, value)
 
-        return summarize(
-            jax.lax.fori_loop(1, num_simulations + 1, simulate, tree), game.num_actions
-        )._replace(prior=jax.nn.softmax(logits, axis=-1))
+        tree = jax.lax.fori_loop(1, num_simulations + 1, simulate, tree)
+        output = summarize(config, tree, game.num_actions)
+        return output._replace(prior=jax.nn.softmax(logits, axis=-1))
 
     return search
 
 
-def summarize(tree: Tree, num_actions: int) -> SearchOutput:
-    """Return what PUCT plays and teaches: the visit distribution, and the most visited move (the
-    one with the higher prior among equals)."""
+def summarize(config: PuctConfig, tree: Tree, num_actions: int) -> SearchOutput:
+    """Return what PUCT plays and teaches: the distribution of the visits that were not only forced,
+    and the most visited move (the one with the higher prior among equals)."""
     edges = root_actions(tree, num_actions)
     action = jnp.argmax(edges.visits + 0.5 * edges.priors, axis=-1).astype(
         jnp.int32
     )  # priors are at most 1, so they only break ties
+    visits = unforced_visits(config, edges, action)
     return SearchOutput(
         action=action,
-        weights=edges.visits / jnp.sum(edges.visits, axis=-1, keepdims=True),
-        visits=edges.visits.astype(jnp.int32),
-        value=root_value(edges),
+        weights=visits / jnp.sum(visits, axis=-1, keepdims=True),
+        visits=visits.astype(jnp.int32),
+        value=node_value(edges),
         best_child_value=best_child_value(edges, action),
         tree=tree,
     )

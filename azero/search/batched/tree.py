@@ -72,6 +72,9 @@ class Tree:
     value_sums: Array
     """float32[B, N, E]: W(s, a), the sum of the values backed up through the edge, for the side to
     move at s."""
+    squares: Array | None = None
+    """float32[B, N]: the sum of the squares of the values backed up through the edges of the node;
+    None where the search asks for none."""
 
 
 class Edges(NamedTuple):
@@ -86,6 +89,8 @@ class Edges(NamedTuple):
     """float32[..., E]"""
     raw_value: Array
     """float32[...]"""
+    squares: Array | None = None
+    """float32[...]: see `Tree.squares`."""
 
     def legal_mask(self) -> Array:
         """Return bool[..., E]."""
@@ -174,13 +179,15 @@ def init_tree(
     values: Array,
     num_nodes: int,
     width: int | None = None,
+    keeps_squares: bool = False,
 ) -> Tree:
     """Return trees that hold only the evaluated roots.
 
     Args:
       states: slim states [B, ...] of the roots; priors: float32[B, A] with ILLEGAL marks; values:
         float32[B] for the side to move; num_nodes: N; width: E,
-      by default the most legal moves that a position of the game has.
+      by default the most legal moves that a position of the game has;
+      keeps_squares: whether the tree has `Tree.squares`.
     """
     batch, num_actions = priors.shape
     small = index_dtype(max(num_nodes, num_actions))
@@ -202,6 +209,7 @@ def init_tree(
         priors=room(priors),
         visits=jnp.zeros(edges, small),
         value_sums=jnp.zeros(edges, jnp.float32),
+        squares=jnp.zeros((batch, num_nodes), jnp.float32) if keeps_squares else None,
     )
 
 
@@ -226,7 +234,11 @@ def read_edges(tree: Tree, node: Array) -> Edges:
     """Return the edges of nodes int32[B, L]."""
     visits = _at(tree.visits, node).astype(jnp.float32)
     return Edges(
-        _at(tree.priors, node), visits, _at(tree.value_sums, node), _at(tree.raw_values, node)
+        _at(tree.priors, node),
+        visits,
+        _at(tree.value_sums, node),
+        _at(tree.raw_values, node),
+        None if tree.squares is None else _at(tree.squares, node),
     )
 
 
@@ -378,6 +390,7 @@ def backup(tree: Tree, path: Path, value: Array) -> Tree:
     class Carry(NamedTuple):
         visits: Array
         value_sums: Array
+        squares: Array | None
         node: Array
         edge: Array
         climbing: Array
@@ -399,6 +412,12 @@ def backup(tree: Tree, path: Path, value: Array) -> Tree:
             value_sums=carry.value_sums.at[where].add(
                 sign * value, mode="drop", unique_indices=True
             ),
+            # Lanes meet at the root.
+            squares=None
+            if carry.squares is None
+            else carry.squares.at[where[:2]].add(
+                value * value, mode="drop", unique_indices=node.shape[1] == 1
+            ),
             node=_at(tree.parents, carry.node).astype(jnp.int32),
             edge=_at(tree.edges, carry.node).astype(jnp.int32),
             climbing=carry.climbing & (carry.node != ROOT),
@@ -407,9 +426,11 @@ def backup(tree: Tree, path: Path, value: Array) -> Tree:
     end = jax.lax.while_loop(
         lambda carry: jnp.any(carry.climbing),
         climb,
-        Carry(tree.visits, tree.value_sums, path.node, path.edge, path.valid),
+        Carry(tree.visits, tree.value_sums, tree.squares, path.node, path.edge, path.valid),
     )
-    return dataclasses.replace(tree, visits=end.visits, value_sums=end.value_sums)
+    return dataclasses.replace(
+        tree, visits=end.visits, value_sums=end.value_sums, squares=end.squares
+    )
 
 
 def evaluate_roots(
@@ -441,7 +462,7 @@ def result_for_mover(game: Game, states: PyTree) -> Array:
 def root_edges(tree: Tree) -> Edges:
     """Return the edges of the roots, with arrays of [B, E] and [B]."""
     edges = read_edges(tree, jnp.zeros((tree.players.shape[0], 1), jnp.int32))
-    return Edges(*(array[:, 0] for array in edges))
+    return jax.tree.map(lambda array: array[:, 0], edges)
 
 
 def root_actions(tree: Tree, num_actions: int) -> Edges:
@@ -461,6 +482,7 @@ def root_actions(tree: Tree, num_actions: int) -> Edges:
         spread(edges.visits, 0.0),
         spread(edges.value_sums, 0.0),
         edges.raw_value,
+        edges.squares,
     )
 
 
@@ -473,9 +495,9 @@ def root_edge_of(tree: Tree, action: Array) -> Array:
     ).astype(jnp.int32)
 
 
-def root_value(edges: Edges) -> Array:
-    """Return float32[B]: the mean over the root's own evaluation and everything backed up into
-    it."""
+def node_value(edges: Edges) -> Array:
+    """Return float32[...]: the mean over the node's own evaluation and everything backed up into
+    it, for its side to move."""
     return (edges.raw_value + jnp.sum(edges.value_sums, axis=-1)) / (
         1.0 + jnp.sum(edges.visits, axis=-1)
     )
@@ -497,7 +519,8 @@ def bytes_per_node(game: Game, num_nodes: int = 1, width: int | None = None) -> 
     and indices are int16 up to 32,767 nodes).
 
     That is the slim state, 12 bytes an edge (14 where `Tree.moves` names the actions) and 9 more:
-    4.3 KB and the state for 19x19 Go, half of what mctx's tree takes.
+    4.3 KB and the state for 19x19 Go, half of what mctx's tree takes. (`Tree.squares` would be
+    another 4.)
     """
     state = jax.eval_shape(lambda: game.search_state(game.init()))
     state_bytes = sum(

@@ -8,6 +8,7 @@ which they share the formula, and of `azero.search.batched.gumbel`, which search
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,12 +17,20 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from azero.search.batched.gumbel import halving_schedule
-from azero.search.puct import alphago_zero_scale, alphazero_scale, puct_score
+from azero.search.puct import (
+    UNVISITED_VALUES,
+    Unvisited,
+    alphago_zero_scale,
+    alphazero_scale,
+    deviation_factor,
+    puct_score,
+    reduced_value,
+    unvisited_of,
+)
 from azero.search.settings import GumbelConfig, MctxGumbelConfig, PuctConfig, SearchConfig
 from azero.search.single.node import Node
 
 FirstPlay = Literal["zero", "parent"]
-_UNVISITED_VALUES = {"loss": -1.0, "draw": 0.0}
 _TINY = float(np.finfo(np.float32).tiny)
 
 
@@ -41,16 +50,23 @@ class Puct:
     """alphazero: see form (AZ pseudocode)."""
     c_init: float = 1.25
     """alphazero: see form; as published for values in [0, 1]; the search doubles it (AZ)."""
-    unvisited: Literal["reduction", "loss", "draw"] = "reduction"
+    unvisited: Unvisited = "reduction"
     """Value of a move never tried: the node's own less a reduction that grows with the probability
     already explored (KG), a loss (AZ), or a draw (AGZ)."""
     reduction: float = 0.2
     """reduction: the value is V - reduction sqrt(P explored) (KG: 0.2)."""
+    variance_scale: float = 0.0
+    """See `PuctConfig.variance_scale`; 0 is off. Descents of the same batch that wait for their
+    results lower the mean of the values and are not in the sum of squares."""
+    stdev_prior: float = 0.4
+    """See `PuctConfig.stdev_prior`."""
+    stdev_prior_weight: float = 2.0
+    """See `PuctConfig.stdev_prior_weight`."""
 
     def __post_init__(self) -> None:
         for name, allowed in (
             ("form", ("alphago_zero", "alphazero")),
-            ("unvisited", ("reduction", *_UNVISITED_VALUES)),
+            ("unvisited", get_args(Unvisited)),
         ):
             if getattr(self, name) not in allowed:
                 raise ValueError(
@@ -61,10 +77,12 @@ class Puct:
         """Return the edge with the highest score."""
         if node.tried == 0:
             return 0
-        fresh = _UNVISITED_VALUES.get(self.unvisited)
+        fresh = UNVISITED_VALUES.get(self.unvisited)
         if fresh is None:
-            fresh = node.value - self.reduction * math.sqrt(node.explored)
+            fresh = reduced_value(node.value, node.explored, self.reduction, math)
         tried, scale = node.tried, self._scale(node.total_visits)
+        if self.variance_scale:
+            scale *= self._deviation_factor(node)
         visits = node.visits[:tried]
         return _best_edge(node, node.sums[:tried] / visits, visits, scale, fresh)
 
@@ -88,6 +106,19 @@ class Puct:
             return alphago_zero_scale(visits, self.c_puct, math)
         # Twice the published c, because values are in [-1, 1] here and in [0, 1] there.
         return 2.0 * alphazero_scale(visits, self.c_base, self.c_init, math)
+
+    def _deviation_factor(self, node: Node) -> float:
+        """Return what c is multiplied by."""
+        factor = deviation_factor(
+            node.value,
+            node.evaluation.value**2 + node.squares[: node.tried].sum(),
+            1.0 + node.total_visits,
+            self.variance_scale,
+            self.stdev_prior,
+            self.stdev_prior_weight,
+            np,
+        )
+        return float(factor)
 
 
 @dataclass(frozen=True)
@@ -265,7 +296,8 @@ def _best_edge(
 
 
 def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:
-    """Return the rule of a run's search, without its noise, in a game with so many actions.
+    """Return the rule of a run's search, without its exploration at the root (noise, temperature,
+    forced visits), in a game with so many actions.
 
     Raises:
       ValueError: the search is one that only the mctx library has.
@@ -280,6 +312,15 @@ def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:
             config.c_visit,
             config.c_scale,
         )
+    unvisited, reduction = unvisited_of(config)
+    rule = Puct(
+        config.puct_form,
+        unvisited=unvisited,
+        reduction=reduction,
+        variance_scale=config.variance_scale,
+        stdev_prior=config.stdev_prior,
+        stdev_prior_weight=config.stdev_prior_weight,
+    )
     if config.puct_form == "alphago_zero":
-        return Puct("alphago_zero", c_puct=config.c_puct, unvisited="draw")
-    return Puct("alphazero", c_base=config.pb_c_base, c_init=config.pb_c_init, unvisited="loss")
+        return dataclasses.replace(rule, c_puct=config.c_puct)
+    return dataclasses.replace(rule, c_base=config.pb_c_base, c_init=config.pb_c_init)

@@ -12,25 +12,35 @@ from search_toys import Bandit, RandomTree, constant_leaf, random_leaf
 
 from azero.games.tictactoe.rules import TicTacToe
 from azero.search.leaf import uniform_leaf
-from azero.search.settings import GumbelConfig, SearchConfig
+from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
 
 
 @pytest.mark.parametrize("form", ["alphago_zero", "alphazero"])
-@pytest.mark.parametrize("noise", [0.0, 0.25])
-def test_same_visits_as_ours(form: Any, noise: float) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dirichlet_fraction": 0.0},
+        {"dirichlet_fraction": 0.25},
+        {"root_temperature": 1.5, "forced_playouts": 2.0},
+        {"first_play": "reduced", "forced_playouts": 6.0, "dirichlet_fraction": 0.0},
+    ],
+    ids=str,
+)
+def test_same_visits_as_ours(form: Any, changes: dict[str, Any]) -> None:
     """In random games with ends, illegal moves and double turns; both draw the root's noise from
     the same key."""
     game = RandomTree(num_actions=10, extra_turns=True)
     roots = jax.vmap(game.init)(jnp.arange(32))
     ours, theirs = (
         jax.jit(
-            SearchConfig.kind(name)(
-                num_simulations=80, puct_form=form, dirichlet_fraction=noise
-            ).build(game, random_leaf(game))
+            SearchConfig.kind(name)(num_simulations=80, puct_form=form, **changes).build(
+                game, random_leaf(game)
+            )
         )({}, jax.random.key(5), roots)
         for name in ("puct", "mctx_puct")
     )
     np.testing.assert_array_equal(ours.visits, theirs.visits)
+    np.testing.assert_array_equal(ours.weights, theirs.weights)
     np.testing.assert_array_equal(ours.action, theirs.action)
     np.testing.assert_allclose(ours.value, theirs.value, atol=1e-5)
     np.testing.assert_allclose(ours.best_child_value, theirs.best_child_value, atol=1e-5)
@@ -67,3 +77,9 @@ def test_finds_a_win_through_mctx(name: Any) -> None:
     assert int(out.action[0]) == 2
     assert float(out.best_child_value[0]) == 1.0
     assert (np.asarray(out.weights[0])[[0, 1, 3, 4]] == 0.0).all()
+
+
+def test_mctx_refuses_what_its_tree_cannot_do() -> None:
+    settings = PuctConfig(variance_scale=0.85)
+    with pytest.raises(ValueError, match=r"variance-scale = 0.85.*mctx.*search.name puct"):
+        settings.as_kind("mctx_puct")

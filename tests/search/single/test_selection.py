@@ -37,6 +37,8 @@ AZ = {
     "pb_c_init": 1.25,
     "num_simulations": 60,
 }
+EXPLORING = {"dirichlet_fraction": 0.5, "root_temperature": 1.5, "forced_playouts": 2.0}
+"""What a run's self-play does at the root, and a single tree never."""
 GUMBEL = {"name": "gumbel", "max_considered": 5, "c_visit": 5.0, "num_simulations": 47}
 
 
@@ -45,7 +47,8 @@ def both_ways(game: Any, config: SearchConfig, batch: int) -> tuple[list[Any], A
     once, and what that says."""
     leaf = random_leaf(game)
     roots = jax.vmap(game.init)(jnp.arange(SEEDS))
-    together = jax.device_get(jax.jit(config.build(game, leaf))({}, jax.random.key(0), roots))
+    search = config.without_noise().build(game, leaf)
+    together = jax.device_get(jax.jit(search)({}, jax.random.key(0), roots))
     rule = rule_of(config, game.num_actions)
     settings = TreeSettings(
         batch=batch,
@@ -80,6 +83,16 @@ def both_ways(game: Any, config: SearchConfig, batch: int) -> tuple[list[Any], A
         (AZ, 1),
         (AGZ | {"edge_width": 3}, 1),
         (AZ | {"max_depth": 3}, 1),
+        (AGZ | {"first_play": "zero"}, 1),
+        (AZ | {"first_play": "zero"}, 1),
+        (AGZ | {"first_play": "parent"}, 1),
+        (AZ | {"first_play": "parent"}, 1),
+        (AGZ | {"first_play": "reduced"}, 1),
+        (AZ | {"first_play": "reduced", "first_play_reduction": 0.35}, 1),
+        (AGZ | {"variance_scale": 0.85}, 1),
+        (AZ | {"variance_scale": 1.0, "stdev_prior": 0.3, "stdev_prior_weight": 1.0}, 1),
+        (AZ | {"variance_scale": 0.85, "first_play": "reduced", "edge_width": 4}, 1),
+        (AGZ | EXPLORING | {"first_play": "reduced", "variance_scale": 0.5}, 1),
         (GUMBEL, 1),
         (GUMBEL, 5),
         (GUMBEL, 2),
@@ -131,6 +144,12 @@ def test_settings_become_rules() -> None:
     assert rule_of(PuctConfig(c_puct=2.0), 9) == Puct("alphago_zero", c_puct=2.0, unvisited="draw")
     assert rule_of(MctxPuctConfig(puct_form="alphazero", pb_c_base=7.0), 9) == Puct(
         "alphazero", c_base=7.0, unvisited="loss"
+    )
+    assert rule_of(PuctConfig(first_play="parent"), 9) == Puct(
+        "alphago_zero", unvisited="reduction", reduction=0.0
+    )
+    assert rule_of(PuctConfig(first_play="reduced", variance_scale=0.85), 9) == Puct(
+        "alphago_zero", unvisited="reduction", reduction=0.2, variance_scale=0.85
     )
     assert rule_of(GumbelConfig(num_simulations=24), 9) == Gumbel(24, max_considered=9)
     with pytest.raises(ValueError, match="mctx_gumbel searches many games at once"):
