@@ -15,6 +15,8 @@ NAMES = (
     "go7",
     "go9",
     "go9_gumbel",
+    "go7_efficient",
+    "go9_efficient",
     "go19",
     "go19_40b",
     "go19_alphazero",

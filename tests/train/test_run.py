@@ -42,6 +42,7 @@ LIKE_OTHERS = {
     "go19_40b",
     "go9",
     "go9_gumbel",
+    "go7_efficient",
     "go7",
     "go5_gated",
     "chess_endings",
