@@ -53,7 +53,9 @@ def play_rounds(
     wanted = {pairing.number: pairing for pairing in pairings}
     pairs = sorted({(number - 1) // 2 for number in wanted})
     size = -(-len(pairs) // -(-len(pairs) // pairs_per_round))
-    match = make_match(a.game, a.search, b.search, 2 * size, temperature_moves=temperature_moves)
+    # States that have a komi serve players that see it, and those that do not.
+    game = b.game if isinstance(b.game, Go) and b.game.shows_komi else a.game
+    match = make_match(game, a.search, b.search, 2 * size, temperature_moves=temperature_moves)
     width = max(len(pairing.opening_moves) for pairing in pairings)
     for begin in range(0, len(pairs), size):
         if is_over():

@@ -379,8 +379,9 @@ class Go:
     def pack_frame(self, state: GoState) -> Array:
         """Return uint32[F]: the board, Black's words before White's, and twice the komi where the
         planes show it."""
-        if state.komi is None:
+        if not self.shows_komi:
             return state.frames[0]
+        assert state.komi is not None, "a state of rules whose planes do not show the komi"
         return jnp.concatenate([state.frames[0], state.komi[None].astype(jnp.uint32)])
 
     def komi_of(self, frame: Sequence[int]) -> float:
@@ -404,7 +405,10 @@ class Go:
                 frames, jnp.asarray(to_play), self.board_shape, checked, self.num_planes
             )
         planes = encoding.planes_from_frames(frames, to_play, self.board_shape)
-        return planes if komi is None else encoding.with_komi(planes, to_play, komi)
+        if not self.shows_komi:
+            return planes
+        assert komi is not None, "a state of rules whose planes do not show the komi"
+        return encoding.with_komi(planes, to_play, komi)
 
     def transform_planes(self, planes: Array, symmetry: Array) -> Array:
         """Apply symmetry int32[] to planes [H, W, C]."""

@@ -53,13 +53,18 @@ class GoConfig(GameConfig):
 
     def for_matches(self) -> Self:
         """Return the same game with rewards that say who won and nothing else."""
-        return dataclasses.replace(self, margin_weight=0.0)
+        return dataclasses.replace(self, margin_weight=0.0, selfplay_komis=())
 
     def seen_as(self, trained: GameConfig) -> Self:
         """Return these rules with what a network that learned with `trained` sees of them."""
         if not isinstance(trained, GoConfig):
             return self
-        return dataclasses.replace(self, planes=trained.planes, margin_weight=trained.margin_weight)
+        return dataclasses.replace(
+            self,
+            planes=trained.planes,
+            margin_weight=trained.margin_weight,
+            selfplay_komis=trained.selfplay_komis,
+        )
 
     def __post_init__(self) -> None:
         super().__post_init__()
