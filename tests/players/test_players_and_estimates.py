@@ -20,7 +20,7 @@ from azero.networks.network import Inputs
 from azero.players.clock import Clock
 from azero.players.player import Position
 from azero.players.program_specs import GtpSpec
-from azero.players.searches import tree_settings
+from azero.players.searches import rule_name, tree_settings
 from azero.players.specs import (
     CheckpointSpec,
     RandomNetSpec,
@@ -29,7 +29,7 @@ from azero.players.specs import (
     load_thinker,
     parse_player,
 )
-from azero.search.settings import MctxGumbelConfig
+from azero.search.settings import MctxGumbelConfig, PuctConfig
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import Gumbel, Puct
 from azero.settings import Config
@@ -179,6 +179,22 @@ def test_every_engine_plays_a_network_by_the_search_that_is_named():
         tree_settings(
             dataclasses.replace(load("tictactoe").config, search=MctxGumbelConfig()), "trained", 9
         )
+
+
+def test_a_rule_is_named_only_where_it_is_that_of_a_paper():
+    """A run that learned by KataGo's first play searches so, and not by what AlphaZero's name
+    says."""
+    own = PuctConfig(puct_form="alphazero", first_play="reduced", variance_scale=0.85)
+    config = dataclasses.replace(load("tictactoe").config, search=own)
+    assert rule_name(own) == "trained" and rule_name(PuctConfig()) == "alphago_zero"
+    assert tree_settings(config, "trained", 9).rule == Puct(
+        "alphazero", unvisited="reduction", reduction=0.2, variance_scale=0.85
+    )
+    for search, rule in [
+        ("alphazero", Puct("alphazero", unvisited="loss")),
+        ("alphago_zero", Puct("alphago_zero", unvisited="draw")),
+    ]:
+        assert tree_settings(config, search, 9).rule == rule
 
 
 def test_a_thinker_plays_under_other_rules_on_its_own_board():
