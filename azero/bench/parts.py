@@ -238,9 +238,8 @@ def _replay(quick: bool) -> list[Figure]:
     return [
         Figure(
             f"replay, {row['board']}",
-            f"{row['bytes per position']} bytes a position, "
-            f"{row['sampled from memory']:,.0f} positions/s sampled; the learner waits "
-            f"{row['learner waits']:.1%}",
+            f"{row['bytes per position']} bytes a position, {row['sampled from memory']:,.0f} "
+            f"positions/s sampled; the learner waits {row['learner waits']:.1%}",
             replay.COMMAND,
         )
         for row in rows

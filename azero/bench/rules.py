@@ -431,9 +431,8 @@ def random_games(size: int, num_games: int, seed: int) -> list[list[int]]:
 def _describe(found: RolloutMoves) -> str:
     lines = "".join(f"\n  {line}" for line in found.illegal[:10])
     return (
-        f"{found.rollouts} rollouts, {found.after_ko} of them after a ko capture, "
-        f"{found.moves} moves; "
-        f"rollouts with a forbidden move: {len(found.illegal)}, as their first one: "
+        f"{found.rollouts} rollouts, {found.after_ko} of them after a ko capture, {found.moves} "
+        f"moves; rollouts with a forbidden move: {len(found.illegal)}, as their first one: "
         f"{found.illegal_first}{lines}"
     )
 

@@ -46,14 +46,16 @@ class Restored(NamedTuple):
 
     iteration: int
     arrays: PyTree
-    """As the target given to `restore`, with its shardings."""
+    """Like the target given to `restore`, with its shardings."""
     meta: dict[str, Any]
     host: dict[str, HostArray]
-    """This process's own arrays; empty where the checkpoint is of another number of processes."""
+    """This process's own arrays; empty if the checkpoint was written by another number of
+    processes."""
     cursor: dict[str, int]
     """This process's own integers; likewise."""
     parts: list[tuple[dict[str, HostArray], dict[str, int]]]
-    """Host arrays and cursor of each process, where the checkpoint is of another number of them."""
+    """Host arrays and cursor of each process, if the checkpoint was written by another number of
+    them."""
 
 
 class _Snapshot(NamedTuple):
@@ -198,7 +200,7 @@ class Checkpointer:
             try:
                 found.append(store.read_cursor(self.directory, iteration, self._process))
             except DamagedFileError as error:
-                self._warnings.append(f"checkpoint {iteration} cannot be resumed from: {error}")
+                self._warnings.append(f"cannot resume from checkpoint {iteration}: {error}")
         return found
 
     def num_processes(self) -> int:
@@ -240,7 +242,7 @@ class Checkpointer:
             if changed:
                 listed = "; ".join(changed)
                 self._warnings.append(
-                    f"settings that differ from those of the checkpoint: {listed}",
+                    f"settings changed since the checkpoint: {listed}",
                 )
             if self._process == 0:
                 with contextlib.suppress(OSError):  # the next save does it
@@ -249,7 +251,7 @@ class Checkpointer:
             return restored
         if iterations:
             reason = "; ".join(problems) or "another process could not read its own"
-            raise CheckpointError(f"no checkpoint in {self.directory} is whole: {reason}")
+            raise CheckpointError(f"no checkpoint in {self.directory} is complete: {reason}")
         return None
 
     def _read(self, iteration: int, target: PyTree) -> tuple[Restored, list[str]]:

@@ -76,7 +76,7 @@ def read_exported_settings(directory: Path) -> tuple[int, Config]:
 
 def _settings(path: Path, facts: Mapping[str, Any]) -> tuple[int, Config]:
     if facts.get("kind") != "network" or facts.get("schema") != _SCHEMA:
-        raise CheckpointError(f"{path} is no network that this version reads")
+        raise CheckpointError(f"{path} is not a network that this version can read")
     return facts["iteration"], from_dict(facts["config"], source=str(path))
 
 

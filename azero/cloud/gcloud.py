@@ -63,9 +63,8 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"(?i)quota",
-        "the project has no quota left for this type in this zone (spot machines have one "
-        "of their own): ask for more at IAM & Admin > Quotas in the console, "
-        "or take another type or zone",
+        "the project has no quota left for this type in this zone (spot machines have one of their "
+        "own): ask for more at IAM & Admin > Quotas in the console, or take another type or zone",
     ),
     (
         r"(?i)no more capacity|stockout",

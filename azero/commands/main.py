@@ -89,7 +89,7 @@ def checkpoint(
     from azero.train.saving import print_checkpoints
 
     if export is None and iteration is not None:
-        raise ValueError("--iteration is the checkpoint to export; name a directory with --export")
+        raise ValueError("--iteration is the checkpoint to export; give a directory with --export")
     if export is None:
         print_checkpoints(_existing(workdir))
     else:
@@ -160,7 +160,7 @@ def elo(
     from azero.report.ratings import rate
 
     if not directories:
-        raise ValueError("name at least one directory with matches: azero elo DIRECTORY ...")
+        raise ValueError("give at least one directory with matches: azero elo DIRECTORY ...")
     rate(directories, dict(map(_anchor, anchor)), draws, plot, json)
 
 

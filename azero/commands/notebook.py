@@ -29,11 +29,11 @@ from azero.experiment import load
 from azero.report.live import live_view
 
 LOG = "notebook.log"
-"""What the run prints, inside its working directory."""
+"""File with the run's output, in its working directory."""
 SHOWN_SECONDS = 5.0
-"""Between two pictures of a run."""
+"""Time between two updates of the display."""
 SAID_LINES = 12
-"""Lines of the log that are shown when a run ends by a mistake."""
+"""Lines of the log shown when a run fails."""
 
 
 class Training:
@@ -124,16 +124,16 @@ class Training:
             print(f"finished; the report is {self.workdir / 'report.html'}")
         elif status == -signal.SIGTERM:
             print(
-                "stopped before there was anything new to save; running this cell again "
-                "goes on from the last checkpoint"
+                "stopped with nothing new to save; run this cell again to continue from the last "
+                "checkpoint"
             )
         elif status == EXIT_INTERRUPTED:
-            print("stopped and saved; running this cell again goes on from there")
+            print("stopped and saved; run this cell again to continue")
         else:
             print(
                 "\n".join(
                     [
-                        f"the run ended by a mistake (status {status}); its last lines were:",
+                        f"the run failed (status {status}); its last lines were:",
                         *self.log[-SAID_LINES:],
                     ]
                 )
@@ -178,7 +178,7 @@ def _only_run(workdir: Path) -> IO[str]:
         process = file.read()
         file.close()
         raise ValueError(
-            f"a run in {workdir} goes on already; to stop it, saved: !kill {process}"
+            f"a run in {workdir} is already in progress; to save and stop it: !kill {process}"
         ) from None
     file.truncate(0)
     return file

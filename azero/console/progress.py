@@ -23,9 +23,9 @@ from azero.console.terminal import make_console
 from azero.heartbeat import beating
 
 HEARTBEAT_SECONDS = 8.0
-"""Longest silence; a person begins to wonder after ten seconds."""
+"""Longest time without output; people start to wonder after ten seconds."""
 LINE_SECONDS = 2.0
-"""Shortest time between two plain lines, so that quick iterations do not flood a log."""
+"""Shortest time between two plain lines, so that short iterations do not flood a log."""
 SHOWN = (
     ("games", "games", format_count),
     ("positions", "positions", format_count),
@@ -36,7 +36,7 @@ SHOWN = (
     ("value_loss", "value", "{:.4f}".format),
     ("entropy", "entropy", "{:.3f}".format),
 )
-"""Keys of a metrics row that are shown, their names, and how they are written."""
+"""Keys of a metrics row that are shown, with their names and formats."""
 
 
 class Progress:

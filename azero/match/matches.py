@@ -266,10 +266,8 @@ def report_lines(
     if summary.repeats:
         alone = summary.different.total
         lines += [
-            f"{summary.repeats} games repeat an earlier one move by move: openings or "
-            f"temperature moves make them differ. The {alone.games} different games "
-            f"alone: "
-            f"{alone.wins} wins, {alone.draws} draws, {alone.losses} losses: "
-            f"{100 * alone.score:.1f}%"
+            f"{summary.repeats} games repeat an earlier one move by move: openings or temperature "
+            f"moves make them differ. The {alone.games} different games alone: {alone.wins} wins, "
+            f"{alone.draws} draws, {alone.losses} losses: {100 * alone.score:.1f}%"
         ]
     return lines

@@ -26,9 +26,9 @@ class MoveNotation:
     """How one game is written. A board is the game's own host-side view of a state."""
 
     protocol: str
-    """The protocol of its programs: uci or usi."""
+    """Protocol of its programs: uci or usi."""
     keyword: str
-    """What stands before a position in text: fen or sfen."""
+    """Keyword before a position in text: fen or sfen."""
     parse_state: Callable[[Game, str], PyTree]
     """Returns the state that a position in text describes; ValueError says what is wrong with
     it."""

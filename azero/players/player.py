@@ -18,7 +18,7 @@ from azero.search.search import SearchFn
 from azero.types import Array, PyTree
 
 RESIGN = -1
-"""The action of a player who gives up."""
+"""The action of a player who resigns."""
 
 
 class PlayerError(Exception):
@@ -33,7 +33,7 @@ class Position:
     game: Game
     state: PyTree
     actions: tuple[int, ...]
-    """The moves so far."""
+    """Moves so far."""
     to_play: int
     """0 if the first mover of the game is to move, else 1."""
     is_over: bool
@@ -166,11 +166,11 @@ class Decision(NamedTuple):
     action: int
     """An action, or RESIGN."""
     value: float | None = None
-    """The player's opinion of the position, in [-1, 1] for itself; None if it gives none."""
+    """The player's value of the position, in [-1, 1] from its own side; None if it gives none."""
     visits: int | None = None
-    """Of the root, where there is one."""
+    """Visits of the root, if there is a search."""
     line: tuple[int, ...] = ()
-    """The moves that the player expects, beginning with its own."""
+    """Principal variation, starting with the player's own move."""
 
 
 class Player(Protocol):

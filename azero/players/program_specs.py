@@ -49,7 +49,7 @@ class UciSpec:
 
     command: tuple[str, ...]
     game: str
-    """What it plays: chess by UCI, shogi by USI."""
+    """Its game: chess with UCI, shogi with USI."""
     options: tuple[tuple[str, str], ...] = ()
     """For setoption."""
     go: str = _DEFAULT_GO

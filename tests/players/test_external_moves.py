@@ -66,7 +66,7 @@ def test_openings_reach_the_program() -> None:
             "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
         ),
         ("none", "script: says '(none)' where there are legal moves"),
-        ("win", "script: declares a win that it does not have"),
+        ("win", "script: declares a win that the rules do not give it"),
         (
             "nothing",
             "script: illegal move: 'ponder' is not a legal move in "

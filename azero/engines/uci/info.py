@@ -60,7 +60,6 @@ def format_info(
     speed = round(analysis.playouts / max(analysis.seconds, 1e-3))
     line = " ".join(notation.format_line(position, info.line[:PV_MOVES]))
     return (
-        f"info depth {max(1, round(analysis.depth))} seldepth {max(1, analysis.deepest)} "
-        f"multipv {order} score {score} "
-        f"nodes {analysis.visits} nps {speed} time {milliseconds} pv {line}"
+        f"info depth {max(1, round(analysis.depth))} seldepth {max(1, analysis.deepest)} multipv "
+        f"{order} score {score} nodes {analysis.visits} nps {speed} time {milliseconds} pv {line}"
     )
