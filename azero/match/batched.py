@@ -21,9 +21,9 @@ from azero.players.searches import match_settings
 from azero.players.specs import Loaded, NetworkSpec, load_player
 
 PAIRS_PER_ROUND = 64
-"""Pairs of games played side by side; after each round the games are kept."""
+"""Pairs of games played at once; games are saved after each round."""
 PAIRS_PER_TESTED_ROUND = 16
-"""The same where a test may end the match after a round."""
+"""The same if a sequential test may end the match after a round."""
 
 
 def play_rounds(

@@ -41,8 +41,7 @@ class MatchGames:
     values: np.ndarray
     """float32[B, T]: the root value for the side to move, 0 after the end."""
     a_moves_first: np.ndarray
-    """bool[B]: A has the first mover's colour (Black); where there is no opening this is the first
-    half."""
+    """bool[B]: A has the first mover's colour (Black); without openings this is the first half."""
 
     @property
     def result(self) -> MatchResult:
@@ -94,7 +93,7 @@ class _Carry(NamedTuple):
     b_to_move: PyTree
     """states[H]"""
     ply: Array
-    """int32[H], the opening included; the same in both halves"""
+    """int32[H], including the opening; the same in both halves"""
     keys: Array
     """keys[D]"""
 

@@ -65,8 +65,8 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
             match.run()
         except KeyboardInterrupt:
             kept = (
-                f"{len(match.games)} games are in {request.out}, and the same command goes on "
-                f"from there"
+                f"{len(match.games)} games are in {request.out}, and the same command continues "
+                "the match"
             )
             raise KeyboardInterrupt(
                 f"stopped; {kept if directory else 'without --out nothing is kept'}"

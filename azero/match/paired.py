@@ -21,7 +21,7 @@ class PairedScore:
     high: float
     games: int
     groups: int
-    """Groups of games that say something independently of each other."""
+    """Number of independent groups of games."""
 
 
 def paired_score(rewards: Sequence[float], keys: Sequence[Sequence[Hashable]]) -> PairedScore:

@@ -27,8 +27,8 @@ from azero.match.referee import PLAYED_OUT
 from azero.players.player import Decision
 
 LINE_MOVES = 8
-"""Moves of an expected line that are written in chess and shogi: naming one plays it out in the
-slow rules of the host."""
+"""Moves of a principal variation that are written in chess and shogi: naming a move plays it in the
+slow host rules."""
 
 
 class _Board(Protocol):

@@ -44,7 +44,7 @@ def read_results(directory: Path) -> list[MatchOutcome]:
     )
     if not inner:
         raise ValueError(
-            f"{directory} is neither a match ({MATCH}) nor a run ({EVENTS}), nor does it hold any"
+            f"{directory} is neither a match ({MATCH}) nor a run ({EVENTS}), and contains none"
         )
     return [match for path in inner for match in read_results(path)]
 
@@ -53,8 +53,8 @@ def _of_match(directory: Path) -> list[MatchOutcome]:
     match = read_match(directory)
     if match["command"].get("first_side"):
         raise ValueError(
-            f"{directory}: one player always had the {match['command']['first_side']} "
-            f"side, so its score says nothing of who plays better"
+            f"{directory}: one player always had the {match['command']['first_side']} side, so its "
+            "score does not compare the players"
         )
     first, second = match["players"]
     games = read_match_games(directory)

@@ -99,7 +99,7 @@ class UciPlayer:
         if name == "win":
             raise PlayerError("declares a win that the rules do not give it")
         if name in _NO_MOVE:
-            raise PlayerError(f"says {name!r} where there are legal moves")
+            raise PlayerError(f"says {name!r} although it has legal moves")
         try:
             action = self._notation.parse_move(position, name)
         except ValueError as error:

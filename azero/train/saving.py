@@ -138,9 +138,9 @@ def _missing_checkpoints(workdir: Path) -> str:
     if not oldest or list_iterations(checkpoints) or (has_steps and not any(oldest.values())):
         return ""
     return (
-        f"{games} holds the games of a run, and {checkpoints} no checkpoint that they go with: "
-        "was it moved, or is a drive not mounted? Put it back; or, to start over, move "
-        f"{games} away or take another --workdir. Nothing has been changed"
+        f"{games} holds the games of a run, but {checkpoints} has no checkpoint for them: was it "
+        f"moved, or is a drive not mounted? Restore it; or, to start over, move {games} away or "
+        "use another --workdir. Nothing has been changed"
     )
 
 
@@ -195,9 +195,9 @@ def _changes_of_processes(before: int) -> list[str]:
     if not mesh_lib.is_lead():
         return []
     return [
-        f"the run had {before} process{'es' * (before > 1)}, now it has {jax.process_count()}: "
-        "the games in flight and the replay's shards are redistributed, "
-        "and the draws of self-play are others from here on"
+        f"the run had {before} process{'es' * (before > 1)}, now it has {jax.process_count()}: the "
+        "games in flight and the replay's shards are redistributed, and the random draws of "
+        "self-play differ from here on"
     ]
 
 

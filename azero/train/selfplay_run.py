@@ -79,8 +79,8 @@ def make_selfplay_stage(
       CheckpointError: there are games of a run in `workdir`, and no checkpoints.
     """
     if backend is not None and jax.process_count() > 1:
-        problem = "--cluster is for a learner of one process, and this run has several"
-        raise ValueError(f"{problem}; start one, or leave --cluster out")
+        problem = "--cluster needs a learner of one process, and this run has several"
+        raise ValueError(f"{problem}; start one, or omit --cluster")
     announcement = _warn_of_cost(config)
     loop = Loop(config, mesh_lib.make_mesh(), workdir)
     loop.programs.trace_match()
@@ -107,9 +107,9 @@ def _warn_of_cost(config: Config) -> Text | None:
     return Text(
         f"The whole run would take about {format_duration(cost.seconds)} on this machine (by "
         f"arithmetic alone: {cost.flops:.2g} operations at {cost.flops_per_second / 1e9:,.0f} "
-        f"GFLOP/s; trees of {format_bytes(cost.tree_bytes)}). It starts all the same, and can be "
-        "stopped and continued at any time. To see it learn here, take a smaller one: "
-        f"--config configs/{small}.toml, or python -m azero.experiments.go5",
+        f"GFLOP/s; trees of {format_bytes(cost.tree_bytes)}). It starts anyway, and can be stopped "
+        f"and continued at any time. A smaller one learns here: --config configs/{small}.toml, or "
+        "python -m azero.experiments.go5",
         style="yellow",
     )
 
@@ -159,9 +159,9 @@ def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress
 _VERDICTS = {
     None: "",
     True: "; it is the new best player",
-    False: "; the best player stays",
+    False: "; the best player is kept",
 }
-"""What is said of a match, by whether the player was promoted."""
+"""Text after a match, by whether the player was promoted."""
 
 
 def _row(config: Config, event: IterationDone) -> Row:

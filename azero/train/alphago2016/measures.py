@@ -50,7 +50,7 @@ def _held_out(data: Dataset, most: int, split: str = "test") -> tuple[HostArray,
     """
     rows = data.rows(split, most)
     if not len(rows):
-        raise ValueError(f"{data.directory} has no games in its split {split}; it needs more games")
+        raise ValueError(f"{data.directory} has no games in its {split} split; it needs more games")
     position = data.positions(rows)
     return rows, position[
         np.linspace(0, len(position) - 1, min(most, len(position))).astype(np.int64)
@@ -149,8 +149,8 @@ def measure_mixing(context: StageContext) -> Outcome:
     return Outcome(
         rows=rows,
         notes=[
-            f"{settings.visits} rollouts a move, a node after {settings.threshold}; every "
-            f"pair of games begins with two random moves"
+            f"{settings.visits} rollouts a move, a node after {settings.threshold}; every pair of "
+            "games starts with two random moves"
         ],
     )
 
@@ -283,4 +283,4 @@ MEASURES: dict[str, Callable[[StageContext], Outcome]] = {
     "overfitting": compare_overfitting,
     "second-pass": make_second_pass,
 }
-"""The stages that measure, by name."""
+"""Measuring stages by name."""

@@ -60,10 +60,10 @@ class ReinforceState:
 
     train: TrainState
     pool: list[PyTree]
-    """Variables of the earlier selves, the first one the policy that the run began with."""
+    """Variables of earlier policies; the first is the initial policy of the run."""
     iteration: int = 0
     num_kept: int = 0
-    """Members of the pool that are on disk."""
+    """Number of pool members on disk."""
 
 
 class OwnMoves(NamedTuple):
@@ -71,7 +71,7 @@ class OwnMoves(NamedTuple):
 
     samples: Samples
     allowed: HostArray
-    """bool[P, A]: what the moves were chosen from."""
+    """bool[P, A]: the moves that could be chosen."""
 
 
 def make_sampling_policy(
@@ -177,7 +177,7 @@ class Reinforce:
         """Run one iteration on `state`, in place. The state is whole, and may be saved, when
         `PolicyImproved` has come."""
         started = time.monotonic()
-        yield Phase("games against earlier selves")
+        yield Phase("games against earlier policies")
         random = np.random.default_rng([self.config.run.seed, state.iteration, _OPPONENT])
         opponent = int(random.integers(len(state.pool)))
         key = jax.random.fold_in(

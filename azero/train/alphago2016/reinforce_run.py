@@ -25,7 +25,7 @@ from azero.train.saving import restore_learner, save_learner
 from azero.train.stage import Stage
 
 POOL = "pool"
-"""In the working directory: the earlier selves, a directory for each, named by its iteration."""
+"""Subdirectory with the earlier policies, a directory for each, named by its iteration."""
 
 
 def make_reinforce_stage(

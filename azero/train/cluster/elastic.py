@@ -35,8 +35,8 @@ from azero.train.programs import WORKER, Programs
 from azero.types import PyTree
 
 PATIENCE_SECONDS = 1.0
-"""How long the learner waits for games before it looks whether it is to stop, and says how many
-workers there are."""
+"""How long the learner waits for games before it checks whether to stop, and reports the number of
+workers."""
 
 
 class WorkerPool(Protocol):
