@@ -120,7 +120,7 @@ class Session:
           ValueError: there is none.
         """
         if not self.num_moves:
-            raise ValueError("there is no move to take back")
+            raise ValueError("no move to take back")
         self._positions.pop()
         self.forget()
 
@@ -186,7 +186,7 @@ class Session:
                 pass
             for other in others:
                 other()
-            announce(f"everything is compiled after {time.perf_counter() - began:.1f} s")
+            announce(f"all programs are compiled after {time.perf_counter() - began:.1f} s")
 
         self._preparation = Background(work)
 

@@ -56,7 +56,7 @@ class AnalysisEngine:
         """
         self._making = game
         self.failure: BaseException | None = None
-        """Why the network cannot be loaded, once a query has met that."""
+        """Why the network cannot be loaded, set by the first query that needs it."""
         self._write = write
         self._defaults = {"maxVisits": visits, "reportAnalysisWinratesAs": report_as}
         self._name = name
@@ -279,7 +279,7 @@ def _turn_numbers(fields: dict[str, Any]) -> set[int] | None:
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def serve(

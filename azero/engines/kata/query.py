@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
 _UNUSED = ("includeOwnershipStdev", "includeMovesOwnershipStdev")
-"""What would need an ownership head, which the networks of the AlphaGo papers do not have."""
+"""Fields that need an ownership head, which the networks of the AlphaGo papers do not have."""
 _NOT_HERE = ("rootPolicyTemperature", "rootFpuReductionMax", "includeNoResultValue")
-"""Fields that KataGo knows and this engine has no use for."""
+"""KataGo's fields that this engine does not use."""
 _KNOWN_GAME = (
     "id",
     "moves",
@@ -180,8 +180,8 @@ def parse_query(fields: dict[str, Any], game: GoGame, defaults: Mapping[str, Any
             warnings.append(
                 (
                     name,
-                    "The network has no ownership head; results come without it "
-                    "(includeOwnership is answered by random games)",
+                    "The network has no ownership head; results omit this field (includeOwnership "
+                    "is estimated from random games)",
                 )
             )
         elif name in _NOT_HERE and fields[name] not in (False, None):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from azero.players.player import Position
 
 PV_MOVES = 20
-"""Longest line that is sent."""
+"""Longest variation that is sent."""
 _LARGEST_CP = 30_000
 """Centipawns of a certain win in shogi (dlshogi, UctSearch.cpp)."""
 _SHOGI_SCALE = 756.0864962951762
