@@ -23,7 +23,7 @@ from azero.types import Array, PyTree
 CHUNK = 25
 """Moves in one call of the compiled loop."""
 PARTS = 16
-"""Parts of the actions among which a random move is drawn."""
+"""Number of chunks of the actions from which a random move is drawn."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Contest:
     pgx: str
     """Pgx's name of it"""
     warm_moves: int
-    """moves before the clock starts, so that positions are from the middle of games"""
+    """moves before timing starts, so that positions are from the middle of games"""
     batches: dict[str, tuple[int, ...]]
-    """games at a time on a CPU, by engine; the best of them counts"""
+    """batch sizes on a CPU, by engine; the best of them counts"""
 
 
 CONTESTS = {
@@ -70,7 +70,7 @@ class RulesEngine:
 
 
 ACCELERATOR_BATCHES = (1024, 8192)
-"""Games at a time on GPUs and TPUs, for every game and engine."""
+"""Batch sizes on GPUs and TPUs, for every game and engine."""
 
 
 def azero_engine(contest: Contest) -> RulesEngine:

@@ -46,7 +46,7 @@ class Record:
     seconds: float
     figures: list[Figure] = field(default_factory=list)
     reason: str = ""
-    """Why there are no figures."""
+    """Reason without figures."""
 
 
 class Skipped(Exception):
@@ -66,7 +66,7 @@ class Part:
     accelerators_only: bool = False
     """The part takes too long on a CPU."""
     virtual_devices: int | None = None
-    """The part only compiles, for so many virtual devices of the CPU."""
+    """The part only compiles, for this number of virtual CPU devices."""
 
 
 def on_cpu() -> bool:
@@ -271,7 +271,7 @@ def _scaling(quick: bool) -> list[Figure]:
     command = f"azero bench scaling --setting {setting}"
     return [
         Figure(
-            f"self-play on {SCALING_DEVICES} virtual devices beside one, work in all, "
+            f"self-play on {SCALING_DEVICES} virtual devices compared with one, total work, "
             f"{setting}, compiled only",
             figure,
             command,
@@ -312,7 +312,7 @@ PARTS: dict[str, Part] = {
     "scaling": Part(_scaling, virtual_devices=SCALING_DEVICES),
     "tpu": Part(_tpu, virtual_devices=1),
 }
-"""In the order in which they are measured: what only an accelerator can tell comes first."""
+"""In the order of measurement: parts that need an accelerator come first."""
 
 
 def measure_part(name: str, quick: bool) -> Record:

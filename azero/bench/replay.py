@@ -30,7 +30,7 @@ from azero.settings import Config
 COMMAND = "azero bench replay"
 
 VISITED = {"19x19": 73, "19x19, first networks": 300, "5x5": 15}
-"""Moves of a policy target on average, by line: what a search visits (docs/training.md)."""
+"""Average moves per policy target, by row: the moves that a search visits (docs/training.md)."""
 _CHUNK = (16, 256)
 """Moves and games of one chunk from the devices."""
 

@@ -35,10 +35,10 @@ from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
 from azero.types import Array, PyTree
 
 OPENING_PLIES = 20
-"""Random moves before the measured positions, so that boards are neither empty nor full."""
+"""Random moves before the measured positions, for middle-game positions."""
 STAND_IN_SCALE = 0.15
-"""Standard deviation of the stand-in's weights: its logits then spread by 2, so that priors are
-peaked, and lines deep, as with a trained network."""
+"""Standard deviation of the stand-in's weights: its logits then have a spread of 2, so that priors
+are peaked and descents deep, as with a trained network."""
 MCTX_BYTES_PER_ACTION = 24
 """mctx keeps child index, prior logit, visits, reward, discount and value of every edge, four bytes
 each."""
@@ -54,13 +54,13 @@ class SearchResult:
     simulations_per_second: float
     """Simulations of all games together."""
     tree_share: float
-    """Share of the time that is not game and leaf, from 0 to 1."""
+    """Share of the time outside game and leaf, from 0 to 1."""
     calls: int
     """Calls of the leaf per search."""
     bytes_per_game: int
     ours_faster: float | None = None
-    """How many times as fast our search of the same kind is, in the same run; None on the lines of
-    ours."""
+    """Speed of our search of the same kind relative to this one, in the same run; None on our own
+    rows."""
 
 
 def run(
@@ -312,7 +312,7 @@ class SearchArguments:
     searches: tuple[str, ...] = ("puct", "gumbel")
     """Which of ours to time."""
     repeats: int = 3
-    """The best of so many runs counts."""
+    """Number of runs, of which the best counts."""
 
 
 def main(arguments: list[str] | None = None) -> None:

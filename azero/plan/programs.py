@@ -30,7 +30,7 @@ class PlannedProgram:
     name: str
     lower: Callable[[], Any]
     resident: PyTree
-    """Shapes of what else lies on the devices while it runs."""
+    """Shapes of the other arrays on the devices while it runs."""
 
 
 def topology_mesh(topology: Topology) -> Mesh:

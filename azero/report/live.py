@@ -15,7 +15,7 @@ CHARTS = (
     "Moves per game",
     "Positions per second",
 )
-"""Charts of `azero.report.page` that tell first whether a run learns."""
+"""Charts of `azero.report.page` that show first whether a run learns."""
 
 
 def live_view(workdir: Path) -> str:

@@ -58,8 +58,8 @@ class MetricsWriter:
             if not self._has_failed:
                 reason = describe_system_error(error) if isinstance(error, OSError) else error
                 self._warnings.append(
-                    f"the record in {self._workdir} cannot be written: {reason}. The run "
-                    f"goes on, and rows that cannot be written are left out"
+                    f"the metrics in {self._workdir} cannot be written: {reason}. The run "
+                    "continues without the rows that cannot be written"
                 )
             self._has_failed = True
 

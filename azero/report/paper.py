@@ -105,9 +105,9 @@ PAPER_2016 = {
     "rating of lambda 0.5": "+474",
     "rating of lambda 1": "0 (2416 less itself)",
 }
-"""AG16's figures, all of 19x19 (main text, methods, Extended Data Tables 3 and 7), by what they
-measure. The scale of the value errors is not stated in the paper; AGZ prints them beside others
-that are scaled by 1/4, as ours are."""
+"""AG16's figures, all of 19x19 (main text, methods, Extended Data Tables 3 and 7), by quantity. The
+paper does not state the scale of the value errors; AGZ lists them with others that are scaled by
+1/4, like ours."""
 
 
 class Comparison(NamedTuple):

@@ -15,8 +15,8 @@ from azero.report.page import REPORT
 from azero.report.templates import load_template
 
 STAGES_FILE = "stages.json"
-"""In the directory of an experiment of stages: what each stage that is done was made with, and what
-came of it."""
+"""File in the directory of a multi-stage experiment: settings and results of each finished
+stage."""
 
 
 def read_stages(workdir: Path) -> dict[str, dict[str, Any]]:
