@@ -339,7 +339,7 @@ def test_logs_hands_the_terminal_over(capfd, monkeypatch, gcloud):
             "use --bucket",
         ),
         ("create my-go9 --accelerator v5litepod-8 --disk runs", "--project and --zone"),
-        ("setup my-go9 --disk a --bucket b", "name one"),
+        ("setup my-go9 --disk a --bucket b", "give one"),
         ("watch my-go9 go9 --accelerator v5litepod-8 --bucket gs://b", "without gs://"),
         ("setup my-go9 --source /nowhere/at/all", "is not a checkout of azero"),
         ("launch my-go9 go10", "unknown experiment 'go10'"),

@@ -121,7 +121,7 @@ def test_the_command(tmp_path, capsys):
     with pytest.raises(ValueError, match=r"no game in .*games\.sgf has a date"):
         count_joseki(JosekiRequest((tmp_path / "games.sgf",), by_date=True))
     count_joseki(JosekiRequest((tmp_path / "dated.sgf",), length=2, parts=1, by_date=True))
-    assert "folded; 1 without a date" in capsys.readouterr().out
+    assert "merged; 1 without a date" in capsys.readouterr().out
     (tmp_path / "none.sgf").write_text("(;SZ[0];B[aa])")
     with pytest.raises(
         ValueError, match=r"no games in .*none\.sgf; not readable: none\.sgf: bad SZ '0'"

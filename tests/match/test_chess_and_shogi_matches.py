@@ -365,8 +365,8 @@ def test_programs_by_name() -> None:
         ({"first": "gnushogi:x?nodes=3"}, "gnushogi takes depth=NUMBER"),
         ({"first": "uci:"}, "'uci:' is not a player; a player is"),
         ({"game": "shogi"}, "plays chess, not shogi on 9x9"),
-        ({"komi": 0.5}, "size, komi and suicide are settings of Go, not of chess"),
-        ({"entering_king": True}, "entering-king is a setting of shogi, not of chess"),
+        ({"komi": 0.5}, "size, komi and suicide are settings of Go, not chess"),
+        ({"entering_king": True}, "entering-king is a setting of shogi, not chess"),
         ({"random_plies": 0}, "random-plies is at least 1"),
         (
             {"random_plies": 1, "start_positions": Path("x.txt")},

@@ -385,7 +385,7 @@ def test_games_whose_checkpoints_are_gone_are_not_deleted(moved, tmp_path, witho
     for _ in range(2):
         with pytest.raises(
             ValueError,
-            match=r"replay holds the games of a run, and .*checkpoints has no checkpoint for "
+            match=r"replay holds the games of a run, but .*checkpoints has no checkpoint for "
             r"them: was it moved",
         ):
             quiet_run("tictactoe", config, tmp_path / "run")
