@@ -1,5 +1,6 @@
-"""Speed of the rules: random play with the legal mask at every step and automatic restart, beside
-other engines in the same run."""
+"""Speed of the rules: random play with the legal mask at every step and automatic restart, compared
+with other engines in the same run.
+"""
 
 from __future__ import annotations
 
@@ -217,8 +218,8 @@ def _play(engine: RulesEngine, games: PyTree, fresh: PyTree, key: Array) -> tupl
 def run(
     against: str | None = None, names: Sequence[str] = tuple(CONTESTS), seconds: float = 5.0
 ) -> list[dict[str, Any]]:
-    """Measure our rules of the games `names`, beside another engine where `against` names one,
-    print a table, and return its rows.
+    """Measure our rules of the games `names`, and another engine if `against` names one, print a
+    table, and return its rows.
 
     Raises:
       ValueError: `against` is not an engine that is known and installed, or a name is not one of

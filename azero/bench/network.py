@@ -1,4 +1,4 @@
-"""Speed of the network, in self-play and in training, beside plain `nn.Conv`: `python -m
+"""Speed of the network, in self-play and in training, compared with plain `nn.Conv`: `python -m
 azero.bench.network --against linen`.
 
 All rows split the batch over all devices. XLA computes a convolution on one core only, so `main`

@@ -1,5 +1,5 @@
-"""The parts of `azero bench all`: each measures one thing in a process of its own and says what
-came out in figures with the command beside them.
+"""The parts of `azero bench all`: each runs in a separate process and returns figures with the
+command for each.
 
 `python -m azero.bench.parts NAME FILE [--quick]` measures one part and writes its record to FILE.
 """

@@ -120,8 +120,8 @@ def random_chunk(
 ) -> Step[HostArray]:
     """Return a chunk of random numbers as self-play would send it.
 
-    Games end at the usual length, once per point of the board on average; so many moves of a
-    position are `visited` on average.
+    Games end at the usual length, once per point of the board on average; `visited` is the average
+    number of visited moves per position.
     """
     shape, slots = (moves, games), policy_room(game)
     visits = np.where(
@@ -147,8 +147,9 @@ def random_chunk(
 
 
 def _assemble(chunks: list[Step[HostArray]], positions: int) -> tuple[float, list[Games]]:
-    """Feed chunks until so many positions are finished; returns the processor's seconds and the
-    games."""
+    """Feed chunks until the given number of positions is finished; return the CPU seconds and the
+    games.
+    """
     assembler, count, turn = Assembler(_CHUNK[1]), 0, 0
     finished: list[Games] = []
     started = time.process_time()

@@ -1,5 +1,5 @@
-"""What self-play does on many devices beside one, read from the compiled programs; nothing is run:
-`azero bench scaling`.
+"""Self-play on many devices compared with one, read from the compiled programs without running
+them: `azero bench scaling`.
 
 The same games are compiled for one device and for several virtual devices of the CPU. The work of
 all devices together should be that of the one, and they should have nothing to say to each other.

@@ -1,10 +1,10 @@
-"""Speed of the searches on mid-game Go positions, beside mctx: `python -m azero.bench.search
+"""Speed of the searches on mid-game Go positions, compared with mctx: `python -m azero.bench.search
 --against mctx`.
 
 Two times are taken of each search: of the whole, and of its plays and evaluations alone (as many
-calls, with as many positions each). The difference is what the tree costs. PUCT stands beside two
-opponents: `mctx.muzero_policy`, the library's own PUCT, and `mctx_puct`, our rule on the library's
-tree.
+calls, with as many positions each). The difference is what the tree costs. PUCT is compared with
+two searches: `mctx.muzero_policy`, the library's own PUCT, and `mctx_puct`, our rule on the
+library's tree.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def run(
 
     Args:
       network: "stand-in", one small matrix product, or BLOCKSxFILTERS, such as "6x96".
-      repeats: the best of so many runs counts.
+      repeats: number of runs, of which the best counts.
 
     Raises:
       ValueError: the network or the game is not understood, or mctx is to be compared with and not

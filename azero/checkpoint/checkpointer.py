@@ -99,7 +99,7 @@ class Checkpointer:
             store.make_directories(self.directory)
             if self._process == 0:
                 store.remove_unfinished(self.directory)
-            _all_agree(True)  # nobody looks at what is being removed
+            _all_agree(True)  # no process reads files during the removal
             with orbax_io.silence():  # Orbax reads files of its own that nothing here rests on
                 self._manager = orbax_io.make_manager(store.steps_directory(self.directory))
         except OSError as error:
@@ -109,7 +109,7 @@ class Checkpointer:
             ) from error
 
     def take_warnings(self) -> list[str]:
-        """Return what a person should know since the last call, a line each."""
+        """Return notes since the last call, one line each."""
         warnings, self._warnings = self._warnings, []
         return warnings
 

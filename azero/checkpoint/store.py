@@ -62,7 +62,7 @@ def list_hosts(root: Path) -> list[tuple[Path, str, int]]:
 
 
 def count_processes(root: Path, iteration: int) -> int:
-    """Return how many processes wrote a checkpoint, as far as their files are there."""
+    """Return how many processes wrote a checkpoint, judged by their files."""
     count = 0
     for path, number, process in list_hosts(root):
         if number == str(iteration) and path.suffix == ".host":

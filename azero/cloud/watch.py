@@ -92,7 +92,7 @@ def decide(seen: SeenState, launched: bool) -> Do:
     if endings == {"0"}:
         return Do.DONE
     # Saved and stopped, ended by SIGTERM while Python was starting, cut off, or not there at all (a
-    # new disk): the same command goes on. Any other status needs a person.
+    # new disk): the same command continues. Any other status needs the user.
     return (
         Do.LAUNCH
         if endings <= {"0", str(EXIT_INTERRUPTED), str(KILLED_BY_SIGTERM), "started", "absent"}
@@ -183,7 +183,7 @@ class Watch:
     """Checks that failed in a row; None before the first success."""
 
     def run(self) -> int:
-        """Watch until the run is finished (0) or a person has to look (the job's exit status).
+        """Watch until the run is finished (0) or needs the user (the job's exit status).
 
         Raises:
           CloudError: gcloud cannot do what is needed.

@@ -1,4 +1,6 @@
-"""`azero eval accuracy`: how well networks predict recorded games, beside the published figures."""
+"""`azero eval accuracy`: how well networks predict recorded games, compared with the published
+figures.
+"""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def plan() -> None:
 def bench(
     what: Positional[Part],
 ) -> None:
-    """Measure a part of azero on this machine, beside a peer where one is named; `azero bench PART
+    """Measure a part of azero on this machine, with a peer if one is named; `azero bench PART
     --help` lists the part's own flags.
 
     Args:

@@ -41,8 +41,7 @@ class Training:
     terminal, saved."""
 
     def __init__(self, experiment: str, workdir: Path | str, *flags: str) -> None:
-        """Start `experiment` in `workdir`, or continue what is there, with the flags of its command
-        line.
+        """Start `experiment` in `workdir`, or continue its run, with the flags of its command line.
 
         Raises:
           ValueError: there is no such experiment, or a run in `workdir` goes on already.
@@ -163,7 +162,7 @@ def play(workdir: Path | str, visits: int = 64, colour: str = "first") -> Clicka
 
 
 def _only_run(workdir: Path) -> IO[str]:
-    """Return a locked file that stands for the run in `workdir` on this machine; Google Drive
+    """Return a locked file that represents the run in `workdir` on this machine; Google Drive
     itself has no locks.
 
     Raises:

@@ -1,5 +1,6 @@
-"""Progress that a person can follow: a live bar on a terminal, plain lines elsewhere, and never ten
-silent seconds."""
+"""Progress output: a live bar on a terminal, plain lines elsewhere, and never ten silent
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -187,8 +188,8 @@ def working(
     """Say on the console that `what` has begun, every few seconds that it goes on, and how long it
     took.
 
-    For work outside of a run's Progress. On a terminal a spinner with the elapsed time stands for
-    the lines in between.
+    For work outside of a run's Progress. On a terminal a spinner with the elapsed time replaces the
+    lines in between.
     """
     console = console or make_console()
     began = time.monotonic()

@@ -163,7 +163,7 @@ def _initialize(seconds: int, **arguments: Any) -> None:
     """Start JAX's runtime.
 
     Raises:
-      ValueError: it does not start within so many seconds.
+      ValueError: it does not start in time.
     """
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -240,7 +240,7 @@ def in_cluster(environment: Mapping[str, str]) -> bool:
 
 
 def _has_tpu(environment: Mapping[str, str]) -> bool:
-    """Return whether this may be a Cloud TPU VM, as far as the device files say."""
+    """Return whether this may be a Cloud TPU VM, judged by its device files."""
     platforms = environment.get("JAX_PLATFORMS", "")
     devices = Path("/dev")
     return (

@@ -161,7 +161,7 @@ def end_process(status: int) -> None:
 
 
 def say(text: str) -> None:
-    """Print to stderr, which may be a pipe that nobody reads any more."""
+    """Print to stderr, which may be a closed pipe."""
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)
 
@@ -184,8 +184,9 @@ def send(connection: socket.socket, message: Message) -> None:
 
 
 def receive(connection: socket.socket, seconds: float) -> Message | None:
-    """Return the next message, or None if there is none within so many seconds; {} where the
-    connection ends, or what comes is no message."""
+    """Return the next message, or None if there is none in time; {} if the connection ends or the
+    data is not a message.
+    """
     buffer = bytearray()
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -81,7 +81,7 @@ def gather(listener: socket.socket, count: int, seconds: float, token: str) -> P
     `token`; the listener is closed.
 
     Raises:
-      ValueError: some did not come within so many seconds; they are named.
+      ValueError: some did not join in time; they are named.
     """
     connections: dict[int, socket.socket] = {}
     answers: dict[int, Message] = {}
@@ -209,8 +209,8 @@ def meet(
     `find_token` returns the run's token; it is asked when the lead is there, which makes it.
 
     Raises:
-      ValueError: nothing answers within so many seconds, or not the lead, or there is no token, or
-        the lead says what is wrong.
+      ValueError: no answer in time, or not from process 0, or there is no token, or the lead says
+        what is wrong.
     """
     shown = " or ".join(f"{host}:{port}" for host, port in addresses)
     end = time.monotonic() + seconds
@@ -272,8 +272,8 @@ def own_address() -> str:
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(
             ("192.0.2.1", 9)
-            # sends nothing (RFC 5737 names nobody there); the system only chooses the interface
-            # that leads out
+            # sends nothing (a documentation address of RFC 5737); the system only chooses the
+            # interface that leads out
         )
         return str(probe.getsockname()[0])
     return socket.gethostname()

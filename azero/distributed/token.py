@@ -1,6 +1,6 @@
-"""The secret that the processes of a run share, so that nobody else can join it.
+"""The secret that the processes of a run share, so that no other process can join.
 
-It never travels: each end proves that it has it by a keyed digest of a random number that the other
+It is never sent: each end proves that it has it by a keyed digest of a random number that the other
 end has chosen.
 """
 

@@ -1,5 +1,6 @@
-"""Protocol lines in and out: input is read by a thread of its own, so that whoever thinks can see
-that a line waits."""
+"""Protocol lines in and out: a separate thread reads the input, so that a search can see that a
+line waits.
+"""
 
 from __future__ import annotations
 

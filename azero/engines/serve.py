@@ -164,7 +164,7 @@ def play_in_terminal(source: Source, visits: int, colour: str, komi: float | Non
 
 
 class Table(NamedTuple):
-    """What a game between a person and a network needs."""
+    """Everything for a game between a human and a network."""
 
     session: Session
     limits: Limits
@@ -173,7 +173,7 @@ class Table(NamedTuple):
 
 
 def lay_table(source: Source, visits: int, colour: str, komi: float | None) -> Table:
-    """Load a network and compile what it needs for a game against a person.
+    """Load a network and compile its programs for a game against a human.
 
     Raises:
       ValueError: the colour, the visits or the source is none.

@@ -18,10 +18,10 @@ from azero.players.thinking import Analysis, Limits, Restriction, Thinker
 
 
 class ThinkingPlayer(Thinker, Player, Protocol):
-    """A thinker that can also be told to forget what it knows of a game."""
+    """A thinker that can also clear its tree."""
 
     def limit_memory(self, megabytes: int) -> None:
-        """Keep the tree within about so many MiB from now on."""
+        """Limit the tree's memory to about `megabytes` MiB from now on."""
         ...
 
     def warm_up_in_steps(self, position: Position) -> Iterator[None]:

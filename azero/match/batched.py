@@ -46,7 +46,7 @@ def play_rounds(
         known already.
       temperature_moves: see `make_match`.
       seed: of all draws.
-      pairs_per_round: at most so many pairs are played side by side.
+      pairs_per_round: maximum number of pairs played at once.
       is_over: asked before every round.
     """
     a, b = (load_player(spec, rules) for spec in specs)

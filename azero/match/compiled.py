@@ -2,8 +2,8 @@
 
 Half of the games begin with A to move and half with B, so at every move each player has exactly one
 half to think about: no position is searched for a player who is not to move, and both searches
-always see the same batch size. After each move the halves change hands. Where the games that are
-asked for do not fill the halves on all devices, some more are played beside them and not looked at.
+always see the same batch size. After each move the halves change hands. If the requested games do
+not fill the halves on all devices, extra games are played and not counted.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class _CompiledMatch:
         given = np.full((self.half, 0 if openings is None else openings.shape[1]), -1, np.int32)
         if openings is not None:
             given[: len(openings)] = openings
-        # Whoever is to move after the opening: in the first half it is A.
+        # The side to move after the opening: A in the first half.
         even = (given >= 0).sum(axis=1) % 2 == 0
         a_moves_first = np.concatenate([even, ~even])
         carry = self.start(jax.random.split(key, self.mesh.size), given)

@@ -84,7 +84,7 @@ class Rating:
 
 @dataclass(frozen=True)
 class EloFit:
-    """Ratings and what was found beside them."""
+    """Ratings and the other fitted parameters."""
 
     ratings: list[Rating]
     """In the order in which the players first appear."""

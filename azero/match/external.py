@@ -115,7 +115,7 @@ def play_games(
                 )
         except queue.Empty:
             pass
-        except BaseException as error:  # handed to whoever waits for the games
+        except BaseException as error:  # raised where the games are awaited
             finished.put(error)
         finally:
             finished.put(None)

@@ -139,8 +139,7 @@ class _RunningMatch:
                 )
 
     def _record(self, game: MatchGame) -> tuple[str, str] | None:
-        """Return suffix and text of a finished game; None for a game that nobody else has a format
-        for."""
+        """Return suffix and text of a finished game; None for a game without a common format."""
         if self.rules.name not in RECORDS:
             return None
         suffix, write = RECORDS[self.rules.name]

@@ -69,8 +69,8 @@ def format_thought(decision: Decision, line: Sequence[str], separator: str) -> s
 
 
 def _comments(game: MatchGame, lines: Sequence[Sequence[str]], separator: str) -> list[str]:
-    """Return what is written beside each move: nothing in the opening, then what its player
-    thought; at the last one also how the game ended.
+    """Return the comment of each move: none in the opening, then its player's thinking; at the last
+    one also how the game ended.
 
     `lines` are the expected lines of the decisions, as names of moves.
     """
@@ -164,7 +164,7 @@ def _csa_ending(game: MatchGame, rules: Game) -> str:
     declared = entering.has_entered(
         board.position, board.frame[-1] * 0 + (0xFFFFFFFF if board.is_white else 0)
     )
-    # Whoever gave check all the time has lost by a fourfold repetition.
+    # The side that gave perpetual check loses by a fourfold repetition.
     return (
         "%KACHI"
         if isinstance(rules, Shogi) and rules.entering_king and declared[0] and not board.is_check

@@ -108,8 +108,9 @@ def _of_run(directory: Path) -> list[MatchOutcome]:
 
 
 def with_clear_names(matches: Sequence[MatchOutcome]) -> list[MatchOutcome]:
-    """Call players whose name stands for different ones by what they are: two levels of one program
-    are two players."""
+    """Replace ambiguous player names by full descriptions: two levels of one program are two
+    players.
+    """
     meanings: dict[str, set[str]] = {}
     for match in matches:
         for name, player in zip(match.names, match.players, strict=True):

@@ -215,7 +215,7 @@ class SearchPlayer:
           seed: of the search's random numbers and the drawn moves; they run on from game to game.
           temperature_moves: moves of the game, of both sides, that are drawn in proportion to the
             search's weights.
-          resign_threshold: give up when the root's value and the best child's are below it; None
+          resign_threshold: resign when the root's value and the best child's are below it; None
             never does.
         """
         self.name = name

@@ -108,8 +108,8 @@ class ExternalProgram:
         """Send one line; `what` is what messages call it.
 
         Raises:
-          PlayerError: the program has ended, or does not take the line within so many seconds and
-            is killed; the message says which.
+          PlayerError: the program has ended, or does not read the line in time and is killed; the
+            message says which.
         """
         left = memoryview(f"{line}\n".encode())
         deadline = time.monotonic() + seconds

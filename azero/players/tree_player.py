@@ -73,7 +73,7 @@ class TreePlayer:
         self._bad_moves = 0
 
     def observe(self, move: Move) -> None:
-        """Take note of a move of the opponent: the next position says all that is needed."""
+        """Note a move of the opponent; the next position contains it anyway."""
 
     def limit_memory(self, megabytes: int) -> None:
         """Keep the tree within about so many MiB from now on; what it holds is forgotten."""
@@ -104,7 +104,7 @@ class TreePlayer:
             yield
 
     def choose(self, position: Position, clock: Clock) -> Decision:
-        """Think within the style's limits and the clock's, and choose a move or give up."""
+        """Think within the style's limits and the clock's, and choose a move or resign."""
         self._adopt(position.game)
         if self.style.wins_at_once and (winning := self._find_win(position)) is not None:
             return Decision(winning, 1.0)

@@ -66,8 +66,9 @@ class GoRequest:
 
     @property
     def most_visits(self) -> int | None:
-        """Visits at which the search ends, None where nothing sets them; a mate is looked for with
-        so many for each of its moves."""
+        """Visits at which the search ends, None where nothing sets them; a mate search gets this
+        number per move.
+        """
         bounds = [
             bound
             for bound in (

@@ -64,7 +64,7 @@ class MetricsWriter:
             self._has_failed = True
 
     def take_warnings(self) -> list[str]:
-        """Return what a person should know since the last call, a line each."""
+        """Return notes since the last call, one line each."""
         warnings, self._warnings = self._warnings, []
         return warnings
 

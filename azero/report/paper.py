@@ -1,4 +1,4 @@
-"""Published figures beside ours: those of AlphaGo (Silver et al. 2016, AG16), and Extended Data
+"""Published figures for comparison: those of AlphaGo (Silver et al. 2016, AG16), and Extended Data
 Tables 1 and 2 of AlphaGo Zero (Silver et al. 2017, AGZ)."""
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Comparison(NamedTuple):
 
 
 def claim(what: str, ours: str) -> Comparison:
-    """Return our figure with AG16's beside it, where there is one."""
+    """Return our figure with AG16's, if there is one."""
     return Comparison(what, PAPER_2016.get(what, "-"), ours)
 
 

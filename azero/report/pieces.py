@@ -36,7 +36,7 @@ class DiagramNotation(NamedTuple):
     name: Callable[[Any, int], str]
     """the move in the game's notation"""
     hands: Callable[[Any], str]
-    """the pieces in hand in words"""
+    """text of the pieces in hand"""
     write: Callable[[Any], str]
     """board -> text"""
     glyphs: dict[str, str]

@@ -63,7 +63,7 @@ def write_review(path: Path, review: Review, reviewer: str, remark: str = "") ->
 def _graph(review: Review, mistakes: Sequence[ReviewedMove]) -> str:
     """Draw Black's win rate over the game.
 
-    `mistakes` are dots in the colour of whoever made them, which lead to their boards.
+    `mistakes` are dots in their player's colour that link to the boards.
     """
     before = {move.number: win_rate(move.black_value) for move in review.moves}
     numbers = [*(number - 1 for number in before), review.moves[-1].number]

@@ -1,5 +1,6 @@
-"""The page of an experiment of stages: what each one made or measured, with the paper's figures
-beside ours."""
+"""The page of a multi-stage experiment: results of each stage, compared with the paper's
+figures.
+"""
 
 from __future__ import annotations
 

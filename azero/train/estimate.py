@@ -107,7 +107,9 @@ def positions_per_iteration(config: Config) -> int:
 
 
 def games_at_once(config: Config, devices: int) -> int:
-    """Return the games that each of `devices` devices searches at once: so many trees it holds."""
+    """Return the games that each of `devices` devices searches at once, which is its number of
+    trees.
+    """
     local = max(1, config.selfplay.num_games // devices)
     return min(local, config.selfplay.search_batch or local)
 

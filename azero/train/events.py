@@ -10,7 +10,7 @@ from azero.match.score import MatchResult
 
 @dataclass(frozen=True)
 class Phase:
-    """What the loop begins to do now, in words for a person."""
+    """Description of the loop's next activity."""
 
     text: str
 

@@ -54,7 +54,7 @@ def hold_workdir(workdir: Path) -> Iterator[None]:
     Of several processes of one run the lead does so for all.
 
     Raises:
-      ValueError: another run is under way in it.
+      ValueError: another run uses it.
       OSError: it cannot be made or written to.
     """
     workdir.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def describe_devices() -> str:
 
 
 def note(text: str, show: Callable[[str], None]) -> None:
-    """Say what a person should know.
+    """Show a note to the user.
 
     The lead does so with `show`; another process, of what it alone knows, on its error output.
     """

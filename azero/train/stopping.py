@@ -1,6 +1,6 @@
 """Ending a run when SIGTERM or SIGINT asks for it.
 
-At the end of the iteration where that is near, at once where nothing is under way.
+At the end of the iteration if that is near, at once outside an iteration.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class StopRequest:
 def stop_on_signals(workdir: Path, line: ProcessLinks | None = None) -> Iterator[StopRequest]:
     """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration.
 
-    One that does not end within `GRACE_SECONDS` is given up, by all processes, once a save that is
-    under way has ended. A second signal ends the process at once.
+    One that does not end within `GRACE_SECONDS` is dropped, by all processes, once a save in
+    progress has ended. A second signal ends the process at once.
     """
     stop = StopRequest()
 

@@ -47,8 +47,8 @@ class AnalysisEngine:
         """Make an engine that answers through `write`.
 
         Args:
-          game: sets up the positions; nobody else may use it. It may still be in the making: what
-            is asked of the engine itself is answered meanwhile.
+          game: sets up the positions; not shared. It may still be loading: commands about the
+            engine itself are answered meanwhile.
           write: takes lines, from two threads.
           visits: of queries that do not say.
           name: of the network.
@@ -244,8 +244,9 @@ class AnalysisEngine:
             self._send(format_result(turn, game, position, analysis, is_during_search=False))
 
     def _send_error(self, name: str, error: Exception) -> None:
-        """Say what is wrong with the query `name`; of what nobody has foreseen the trace goes to
-        standard error."""
+        """Say what is wrong with the query `name`; for an unexpected error the traceback goes to
+        standard error.
+        """
         if isinstance(error, QueryError):
             self._send({"error": str(error), "field": error.field, "id": name})
         elif isinstance(error, StartError):

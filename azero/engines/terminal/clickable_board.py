@@ -32,7 +32,7 @@ SAID_LINES = 6
 
 
 class ClickableBoard:
-    """One game between a person and a thinker. `widget` is what a notebook shows."""
+    """One game between a human and a thinker. `widget` is what a notebook shows."""
 
     def __init__(
         self, widgets: ModuleType, session: Session, limits: Limits, *, human: int = 0

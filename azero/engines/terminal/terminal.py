@@ -33,7 +33,7 @@ GO_HELP = """  D4, b2 ...   play there (columns are letters, rows count from bel
 
 
 class Terminal:
-    """One game between a person and a thinker."""
+    """One game between a human and a thinker."""
 
     def __init__(
         self,

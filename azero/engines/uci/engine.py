@@ -261,8 +261,9 @@ class UciEngine:
             self._say(line)
 
     def _search_and_answer(self, words: list[str], search: SearchControl) -> str | None:
-        """Search, and return the line that ends it when it may be given; None where nobody waits
-        for one any more."""
+        """Search, and return the line that ends it once it may be sent; None if none is expected
+        any more.
+        """
         from azero.players.notation import going_on
 
         patience = min(

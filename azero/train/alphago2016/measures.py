@@ -43,7 +43,7 @@ def measure_prediction(context: StageContext) -> Outcome:
 
 
 def _held_out(data: Dataset, most: int, split: str = "test") -> tuple[HostArray, HostArray]:
-    """Return rows of a split and at most so many positions of it, evenly spaced.
+    """Return rows of a split with a limited number of its positions, evenly spaced.
 
     Raises:
       ValueError: the split is empty.

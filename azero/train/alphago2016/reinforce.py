@@ -1,4 +1,4 @@
-"""The policy of reinforcement learning of AlphaGo (2016): games against a pool of earlier selves,
+"""The policy of reinforcement learning of AlphaGo (2016): games against a pool of earlier policies,
 and REINFORCE on them by the one learner.
 
 Source: AG16 methods, 'Policy network: reinforcement learning'. An iteration is a mini-batch of n
@@ -56,7 +56,7 @@ class Baseline(NamedTuple):
 
 @dataclass
 class ReinforceState:
-    """Everything a run is; the pool is kept beside the checkpoints."""
+    """The whole state of a run; the pool is kept next to the checkpoints."""
 
     train: TrainState
     pool: list[PyTree]

@@ -1,6 +1,6 @@
-"""The stage of reinforcement learning of AlphaGo (2016): games against a pool of earlier selves.
+"""The stage of reinforcement learning of AlphaGo (2016): games against a pool of earlier policies.
 
-The pool lives beside the checkpoints, each of its members a player by itself.
+The pool is stored next to the checkpoints; each member can be used as a player.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def _learn_moves(stage: str) -> Callable[[StageContext], Outcome]:
 
 
 def build_reinforce(context: StageContext) -> Outcome:
-    """Improve the policy by games against earlier selves."""
+    """Improve the policy by games against earlier policies."""
     return reinforce_in(context, "reinforce", None)
 
 

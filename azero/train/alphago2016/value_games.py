@@ -62,7 +62,7 @@ class ValueDataConfig:
             raise ValueError(f"last-random-move is at least 1, not {self.last_random_move}")
 
     def latest(self, num_points: int) -> int:
-        """Return the largest U on a board of so many points."""
+        """Return the largest U on a board with this number of points."""
         return self.last_random_move or max(
             1, round(PAPER_LAST_RANDOM_MOVE * num_points / PAPER_POINTS)
         )

@@ -71,11 +71,11 @@ class WorkerPool(Protocol):
         ...
 
     def describe(self) -> str:
-        """Return who is at work, in a few words for a person."""
+        """Return a short description of the workers."""
         ...
 
     def take_messages(self) -> list[str]:
-        """Return who came and who was lost since the last call, a line each."""
+        """Return workers added and lost since the last call, one line each."""
         ...
 
 
@@ -201,7 +201,7 @@ class Elastic:
             yield from self._settle(state, wait=is_last)
 
     def _settle(self, state: RunState, wait: bool) -> Iterator[Event]:
-        """Act on the result of the match under way, if it has come."""
+        """Act on the result of the current match, if it has arrived."""
         if self._challenge is None:
             return
         if wait:

@@ -131,7 +131,7 @@ class RayWorkerPool:
         return f"{ready} of {self._size} workers"
 
     def take_messages(self) -> list[str]:
-        """Return who came and who was lost since the last call, a line each."""
+        """Return workers added and lost since the last call, one line each."""
         with self._changed:
             messages, self._messages = self._messages, []
             return messages
@@ -225,7 +225,7 @@ class RayWorkerPool:
             self._changed.notify_all()
 
     def _lose(self, task: _Task, error: RayError) -> None:
-        """Forget a worker; a new one is asked for in its place."""
+        """Remove a worker and request a new one."""
         worker = self._workers.pop(task.worker.number)
         _kill(worker)
         if self._evaluator == worker.number:

@@ -3,8 +3,8 @@ batched: sets of points are rows uint32[H, B].
 
 The paper gives no definition; this is ours, after RocAlphaGo's. The hunter plays the liberties of a
     prey that has two, the prey answers. The prey has escaped   when it has three liberties after
-    its own move; is caught     when it has one, or no legal answer that gives it more; answers
-    on its last liberty, or by taking any hunter's chain in atari beside it.
+    its own move; is caught     when it has one, or no legal answer that gives it more; answers on
+    its last liberty, or by capturing any adjacent hunter's chain in atari.
 Nothing is guessed in between: both liberties and all answers are tried, the first point of the
 board first. A move is no suicide and does not take back a ko at once; older repetitions are not
 looked for. A prey that is not caught within NODE_LIMIT moves of reading, or with FRAME_LIMIT moves

@@ -211,8 +211,8 @@ def unpack_rows(rows: Array, width: int) -> Array:
 def saves(now: Situation, shape: tuple[int, int]) -> Array:
     """Return rows of the moves that save own stones in atari (a close guess without reading).
 
-    The move takes a chain in atari beside them; or it is their last liberty and has two empty
-    points beside it, or one and an own chain of two liberties, or an own chain of three.
+    The move captures an adjacent chain in atari; or it is their last liberty and has two empty
+    adjacent points, or one and an own chain of two liberties, or an own chain of three.
     """
     board = bits.board_rows(shape)
     empty = board & ~(now.own | now.other)
