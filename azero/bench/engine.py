@@ -1,5 +1,5 @@
-"""Speed and price of one tree for one game: `azero bench engine`; `python -m azero.bench.engine
-cost CHECKPOINT` for what wide batches lose in strength."""
+"""Speed and cost of one tree for one game: `azero bench engine`; `python -m azero.bench.engine cost
+CHECKPOINT` for the strength lost by large batches."""
 
 from __future__ import annotations
 

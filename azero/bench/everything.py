@@ -1,4 +1,4 @@
-"""Everything that fits this machine, each part in a process of its own: `azero bench all`.
+"""Everything that fits this machine, each part in a separate process: `azero bench all`.
 
 A part that fails is named and the others go on. With --json every record is on disk as soon as its
 part is done, and with --resume those are not measured again.

@@ -1,9 +1,9 @@
 """The whole loop in positions per second, compared with a plain Pgx and mctx loop: same board, same
 net, same simulations, one run after the other.
 
-Each program is measured in a process of its own, so that neither takes the other's memory, and as
-its user would run it: ours on all devices, a CPU split into one for every core as `azero train`
-does it; the plain loop on one device, to whose operations XLA gives all cores.
+Each program is measured in a separate process, so that neither takes the other's memory, and as its
+user would run it: ours on all devices, a CPU split into one for every core as `azero train` does
+it; the plain loop on one device, to whose operations XLA gives all cores.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Self-play on many devices compared with one, read from the compiled programs without running
 them: `azero bench scaling`.
 
-The same games are compiled for one device and for several virtual devices of the CPU. The work of
-all devices together should be that of the one, and they should have nothing to say to each other.
+The same games are compiled for one device and for several virtual devices of the CPU. The total
+work of all devices should equal that of one, without any collectives.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Speed of the searches on mid-game Go positions, compared with mctx: `python -m azero.bench.search
 --against mctx`.
 
-Two times are taken of each search: of the whole, and of its plays and evaluations alone (as many
-calls, with as many positions each). The difference is what the tree costs. PUCT is compared with
-two searches: `mctx.muzero_policy`, the library's own PUCT, and `mctx_puct`, our rule on the
-library's tree.
+Each search is timed twice: the whole, and its game steps and evaluations alone (the same calls with
+the same batch sizes). The difference is the cost of the tree. PUCT is compared with two searches:
+`mctx.muzero_policy`, the library's own PUCT, and `mctx_puct`, our rule on the library's tree.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Speed of the learner's step and its share of what the device can do: `azero bench train`.
+"""Speed of the training step and its share of the device's peak: `azero bench train`.
 
 Operations are counted by hand from the network's layers, a multiplication and an addition per
-weight and point, forward and backward; what else a step computes (batch norm, losses, the
-optimiser) counts as time alone.
+weight and point, forward and backward; the rest of a step (batch norm, losses, the optimiser) takes
+time but is not counted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Saving and restoring the whole state of a run.
 
 `save` copies the state to the host's memory and returns; one thread then takes the digests, writes,
-and commits by a rename. Digests are of that copy, so whatever happens to a byte afterwards is
-noticed when it is read. All arrays are saved as whole arrays, so the number of devices does not
-matter.
+and commits by a rename. Digests are of that copy, so any later change of a byte is detected on
+reading. All arrays are saved as whole arrays, so the number of devices does not matter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A network alone as one small file, to play with where a run's whole state would be too large."""
+"""A network alone as one small file, for play where a run's whole state would be too large."""
 
 from __future__ import annotations
 

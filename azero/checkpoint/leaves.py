@@ -1,4 +1,4 @@
-"""The arrays of a state: their places in it, whole copies on the host, digests, and back."""
+"""The arrays of a state: their paths, whole copies on the host, digests, and restoring them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at the checkpoints of a run from outside of it."""
+"""Reading the checkpoints of a run from another program."""
 
 from __future__ import annotations
 

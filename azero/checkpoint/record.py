@@ -29,7 +29,7 @@ _FIXED = (
 )
 """Settings, or tables of them, that determine the shapes or the meaning of arrays.
 
-All others may change when a run goes on.
+All others may change when a run continues.
 """
 _LOOSE_IN_FIXED = ("game.margin_weight",)
 """Exceptions, which may change: a run may learn from points first and from results later.

@@ -1,8 +1,8 @@
-"""The directories of a run's checkpoints, and the files of what one process alone knows.
+"""The directories of a run's checkpoints, and the per-process files.
 
 Layout: `steps/N` is Orbax's checkpoint of iteration N (one item per part of the state, and the
-record); `hosts/N.p000.host` is what only process 0 knows; `damaged/` holds checkpoints that failed
-their digests.
+record); `hosts/N.p000.host` is the state that only process 0 has; `damaged/` holds checkpoints that
+failed their digests.
 """
 
 from __future__ import annotations

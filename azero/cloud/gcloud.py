@@ -1,5 +1,4 @@
-"""Running gcloud: commands that are shown or run, and its errors in one line that says what to
-do."""
+"""Running gcloud: commands that are printed or run, and its errors as one line with advice."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What `azero tpu` is asked for. Nothing heavy is imported here, for the command line reads it at
-every start."""
+"""The arguments of `azero tpu`. No heavy imports here, because every start of the command line
+reads it.
+"""
 
 from __future__ import annotations
 

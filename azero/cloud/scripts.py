@@ -1,4 +1,4 @@
-"""What runs on the machines themselves, as scripts for bash."""
+"""Bash scripts that run on the machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeing a run through on machines that may be taken away at any time."""
+"""Watching a run on machines that may be preempted at any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`azero doctor`: what this machine is, what an experiment will need on it, and what is wrong."""
+"""`azero doctor`: a machine's devices, the resources an experiment needs on it, and problems
+found.
+"""
 
 from __future__ import annotations
 

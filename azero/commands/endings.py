@@ -1,4 +1,4 @@
-"""Endings of chess to train on: random positions with given pieces, as a file for
+"""Chess endings for training: random positions with given pieces, as a file for
 `--game.start-positions`.
 
 python -m azero.commands.endings --pieces KQk KRk --count 4000 --out endings.txt

@@ -1,5 +1,5 @@
 """The commands of `azero` that play and analyse: engines for other programs, and a board in this
-terminal. Nothing heavy is imported before one is called."""
+terminal. Heavy imports happen only when a command runs."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
     """Count sequences, print a table or JSON, and return the rows.
 
     Raises:
-      ValueError: a file cannot be read, a sequence is none, or there is no game.
+      ValueError: a file cannot be read, a sequence is invalid, or there is no game.
     """
     if request.parts < 1 or request.length < 1 or request.top < 1:
         raise ValueError(

@@ -1,5 +1,6 @@
-"""Experiments in a notebook: a run in a process of its own with its curves as it goes on, and a
-game against what came of it."""
+"""Experiments in a notebook: a run in a separate process with live curves, and a game against the
+result.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """How often the self-play of a chess run reaches the twelve openings of AlphaZero's Table 2, over
-the games that its replay still has.
+the games still in its replay.
 
 python -m azero.commands.opening_counts runs/chess
 """

@@ -1,4 +1,4 @@
-"""`azero analyze`: review a game record with a network of ours."""
+"""`azero analyze`: review a game record with one of our networks."""
 
 from __future__ import annotations
 

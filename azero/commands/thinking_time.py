@@ -1,5 +1,5 @@
-"""Elo against thinking time (Silver et al. 2018, Figure 2): one network with more and more
-simulations, each amount against twice as many.
+"""Elo against thinking time (Silver et al. 2018, Figure 2): one network with increasing numbers of
+simulations, each against half as many.
 
 python -m azero.commands.thinking_time runs/go9 --visits 16 32 64 128 --games 200 --out thinking
 """

@@ -1,5 +1,5 @@
-"""The line between the lead and every other process: one TCP connection each, which the system
-closes at once when a process dies, however it dies.
+"""The connections between process 0 and every other process: one TCP connection each, which the
+system closes at once when a process dies.
 
 JAX's own runtime notices a death after a minute or more, or kills the process with a page of its
 own messages.

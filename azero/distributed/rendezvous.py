@@ -1,9 +1,9 @@
-"""Where the processes of a run meet: all of them connect with the lead, which counts them, before
+"""Rendezvous of the processes of a run: all connect to process 0, which counts them, before
 anything else is started.
 
-What can be wrong (an address, a number, a process that never comes or comes twice, a stranger) is
-found out here and said in one line. The connections stay open: they are the line over which the end
-of a process is noticed (`azero.distributed.line`).
+Errors (an address, a number, a missing or duplicate process, a stranger) are found here and
+reported in one line. The connections stay open: they are the line over which the end of a process
+is noticed (`azero.distributed.line`).
 
 The lead sends a random number; a process answers with who it is, a random number of its own and the
 proof that it has the run's token (`azero.distributed.token`); when all have come, the lead sends

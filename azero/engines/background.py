@@ -1,5 +1,6 @@
-"""What an engine does behind its first answers: importing JAX, loading a network and compiling,
-each in a thread of its own."""
+"""An engine's background work: importing JAX, loading a network and compiling, each in its own
+thread.
+"""
 
 from __future__ import annotations
 

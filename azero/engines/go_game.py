@@ -1,5 +1,6 @@
-"""A game of Go as engines are told about it: any board the net plays, komi and rules, set-up
-stones, moves of either side in any order."""
+"""A game of Go as protocols describe it: any board the network plays, komi and rules, set-up
+stones, moves of either side in any order.
+"""
 
 from __future__ import annotations
 

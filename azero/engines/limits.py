@@ -1,4 +1,4 @@
-"""What a controller can set of a GTP engine: limits, clocks, resignation, pondering."""
+"""The settings of a GTP engine: limits, clocks, resignation, pondering."""
 
 from __future__ import annotations
 

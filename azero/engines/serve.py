@@ -1,5 +1,5 @@
 """Networks behind protocols: what `azero gtp`, `azero analysis`, `azero uci`, `azero usi` and
-`azero play` load; the engines' first answers do not wait for it."""
+`azero play` load; an engine's first answers do not wait for loading."""
 
 from __future__ import annotations
 

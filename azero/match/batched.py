@@ -1,4 +1,4 @@
-"""A match between two networks of ours as rounds of compiled games."""
+"""A match between two of our networks as rounds of compiled games."""
 
 from __future__ import annotations
 

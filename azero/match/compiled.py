@@ -1,9 +1,9 @@
 """A match between two players, many games side by side on the devices.
 
-Half of the games begin with A to move and half with B, so at every move each player has exactly one
-half to think about: no position is searched for a player who is not to move, and both searches
-always see the same batch size. After each move the halves change hands. If the requested games do
-not fill the halves on all devices, extra games are played and not counted.
+Half of the games begin with A to move and half with B, so at every move each player searches
+exactly one half: no position is searched for the wrong player, and both searches always see the
+same batch size. After each move the halves change hands. If the requested games do not fill the
+halves on all devices, extra games are played and not counted.
 """
 
 from __future__ import annotations

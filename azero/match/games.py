@@ -1,4 +1,4 @@
-"""The games of a match between two players as rows, and what they say together."""
+"""The games of a match between two players as rows, and their summary."""
 
 from __future__ import annotations
 

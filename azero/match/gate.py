@@ -1,4 +1,4 @@
-"""AlphaGo Zero's evaluator: the new player replaces the best one only if it beats it clearly."""
+"""AlphaGo Zero's evaluator: the new player replaces the best one only if it wins clearly."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""How the games of a match begin: with openings from a collection of games, from lines of moves, or
-drawn at random; or with given positions."""
+"""How the games of a match start: with openings from game collections, from lines of moves, or at
+random; or from given positions.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The interval of a match's score when games belong together: the two colours of an opening, or
-games that repeat each other."""
+"""The confidence interval of a match's score when games are dependent: the two colours of an
+opening, or games that repeat each other."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The games of a match as records that other programs read, with what the players thought of their
-moves: SGF for Go, PGN for chess, CSA for shogi."""
+"""The games of a match as standard records, with the players' values and variations: SGF for Go,
+PGN for chess, CSA for shogi.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a match is to be. Nothing heavy is imported here."""
+"""The settings of a match. No heavy imports here."""
 
 from __future__ import annotations
 

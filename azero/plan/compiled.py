@@ -1,6 +1,6 @@
-"""What the compiler says of programs: memory, arithmetic, traffic, time at the roofline.
+"""Compiler estimates of programs: memory, arithmetic, traffic, time at the roofline.
 
-Programs are compiled for a slice of TPUs that is not there, and results are kept between runs.
+Programs are compiled for a TPU slice that need not exist, and results are cached between runs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What a compiled program costs: arithmetic, memory traffic, time at the roofline. Loops count as
 often as they run.
 
-XLA's own analysis takes the body of a loop once. Here it counts as many times as the compiler knows
-it to run; a loop whose length depends on data (the descent into a tree, the flood of a chain of
-stones) counts `ASSUMED_TURNS` times.
+XLA's own analysis counts a loop body once. Here it counts as often as its known trip count; a loop
+whose length depends on data (the descent into a tree, the flood of a chain of stones) counts
+`ASSUMED_TURNS` times.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The programs of an experiment, from shapes alone: nothing of real size is ever made."""
+"""The programs of an experiment, from shapes alone: no real arrays are made."""
 
 from __future__ import annotations
 

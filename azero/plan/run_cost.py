@@ -1,4 +1,4 @@
-"""From what programs cost to what a run takes: moves, steps, games a day, days."""
+"""From the cost of programs to the time of a run: moves, steps, games a day, days."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""AlphaGo of 2016 as a player: the directories of its four networks, and what they become
-together."""
+"""AlphaGo of 2016 as a player: the directories of its four networks, and the search that uses
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Clocks of real games: what time a player has, what is left after a move, and how much of it to
-think for."""
+"""Game clocks: a player's time, the time left after a move, and how much to use for a move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a player's tree becomes a move: limits, choice, drawn openings, resignation."""
+"""Choosing a move from a search tree: limits, choice, sampled openings, resignation."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Host-side players: the Player contract, the position they are shown, and a player around a
-search."""
+"""Host-side players: the Player contract, the position passed to players, and a player that wraps a
+search.
+"""
 
 from __future__ import annotations
 

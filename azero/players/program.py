@@ -1,5 +1,6 @@
-"""Another program in a process of its own, which may be slow, silent, wrong or dead: lines to it
-and lines from it."""
+"""Another program as a subprocess, which may be slow, silent, wrong or dead: reading and writing
+lines.
+"""
 
 from __future__ import annotations
 

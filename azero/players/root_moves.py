@@ -1,4 +1,4 @@
-"""What a tree knows of its root's moves: values, bounds, principal variations, their order."""
+"""Statistics of a tree's root moves: values, bounds, principal variations, their order."""
 
 from __future__ import annotations
 

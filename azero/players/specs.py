@@ -1,5 +1,4 @@
-"""Players by name: checkpoints of our runs, networks that have learned nothing, and other
-programs."""
+"""Players by name: checkpoints of our runs, untrained networks, and other programs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What a player that thinks about one position at a time takes and gives: limits in, an analysis
-out. Engines, matches and reviews speak in these."""
+"""Input and output of a player that searches one position at a time: limits in, an analysis out,
+for engines, matches and reviews.
+"""
 
 from __future__ import annotations
 

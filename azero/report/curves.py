@@ -1,4 +1,4 @@
-"""How a run went, as one picture: the most telling of the report's curves."""
+"""One picture of a run: the main curves of the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in a glance, for a notebook that looks at it while it goes on."""
+"""A short summary of a run in progress, for a notebook."""
 
 from __future__ import annotations
 

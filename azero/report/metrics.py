@@ -1,4 +1,4 @@
-"""The record of a run: every number as a JSON line and in TensorBoard's format."""
+"""The metrics of a run: every number as a JSON line and in TensorBoard's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a run: one HTML page that needs nothing else, at any time of the run."""
+"""The report of a run: one self-contained HTML page, at any time of the run."""
 
 from __future__ import annotations
 

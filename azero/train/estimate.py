@@ -1,7 +1,7 @@
 """The cost of a run by arithmetic: operations, time on these devices, memory. Nothing is compiled.
 
-A run says it as it starts, and `azero doctor` at once; what compiled programs do and need, for
-which the compiler takes minutes, is `azero.plan`'s. Plans print both, one as a check of the other.
+A run prints it at the start, and so does `azero doctor`. `azero.plan` analyses compiled programs,
+which takes minutes; plans print both, as a check.
 """
 
 from __future__ import annotations

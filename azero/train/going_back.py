@@ -1,4 +1,6 @@
-"""Going back to an earlier checkpoint of a run, and saying how, where learning has diverged."""
+"""Going back to an earlier checkpoint of a run, and the advice to do so when learning has
+diverged.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the processes of a run must have in common, and who of them speaks."""
+"""Checks that the processes of a run agree, and output by one of them."""
 
 from __future__ import annotations
 

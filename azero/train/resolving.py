@@ -1,4 +1,4 @@
-"""The settings of a run: the same in all of its processes, and with nothing left open."""
+"""The settings of a run: fully resolved, and the same in all of its processes."""
 
 from __future__ import annotations
 

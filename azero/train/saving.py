@@ -1,4 +1,4 @@
-"""What of a run goes into a checkpoint, and how it comes back."""
+"""Saving the state of a run to a checkpoint, and restoring it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def restore_learner(checkpointer: Checkpointer, state: S) -> S:
     """Return a state of the learner alone as it was saved last; `state` itself if it never was.
 
     Raises:
-      CheckpointError: the newest checkpoint does not fit the settings, or none is whole.
+      CheckpointError: the newest checkpoint does not fit the settings, or none is complete.
     """
     restored = checkpointer.restore({"train": state.train})
     if restored is not None:

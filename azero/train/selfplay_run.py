@@ -1,4 +1,4 @@
-"""The stage that learns from games of its own: AlphaGo Zero and AlphaZero."""
+"""The stage that learns from self-play: AlphaGo Zero and AlphaZero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a stage: `state -> events`, and what else it has of its own."""
+"""The contract of a stage: `state -> events`, with its start-up, checkpoints and metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ending a run when SIGTERM or SIGINT asks for it.
+"""Ending a run on SIGTERM or SIGINT.
 
 At the end of the iteration if that is near, at once outside an iteration.
 """

@@ -1,5 +1,5 @@
-"""GTP commands that show what the engine thinks: lz-analyze, kata-analyze and their kin, raw
-network output, GoGui's list.
+"""GTP commands that show what the engine thinks: lz-analyze, kata-analyze and similar, raw network
+output, GoGui's list.
 
 Formats: KataGo's docs/GTP_Extensions.md; Leela Zero's `lz-analyze`. Values are those of the side
 that is asked about. KataGo's score fields (scoreLead, scoreMean, scoreStdev, ownership) are left

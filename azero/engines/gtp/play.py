@@ -1,4 +1,4 @@
-"""GTP commands that play, think and count (sections 6.3.3, 6.3.4, 6.3.5): moves, clocks, the final
+"""GTP commands that play, search and score (sections 6.3.3, 6.3.4, 6.3.5): moves, clocks, the final
 score."""
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """KataGo's analysis protocol: JSON queries in, JSON results out, one a line, many positions at
 once. Source: KataGo's docs/Analysis_Engine.md.
 
-Queries wait in order of their priority and one thread works on them; everything else is answered at
-once. Values are Black's by default, as in KataGo's example configuration
-(`reportAnalysisWinratesAs`). What only a network with score and ownership heads could say is
-estimated (scoreLead by the value, ownership by random games) or left out (scoreStdev).
+Queries wait in order of priority for one worker thread; everything else is answered at once. Values
+are Black's by default, as in KataGo's example configuration (`reportAnalysisWinratesAs`). What only
+a network with score and ownership heads could say is estimated (scoreLead by the value, ownership
+by random games) or left out (scoreStdev).
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Queries of KataGo's analysis protocol: what they ask for, checked, and how a game is set up for
-them."""
+"""Queries of KataGo's analysis protocol: parsing, checks, and setting up the game."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A game against the network in a terminal, for every game there is."""
+"""A game against the network in a terminal, for every game."""
 
 from __future__ import annotations
 

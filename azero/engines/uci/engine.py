@@ -1,5 +1,6 @@
-"""What engines of UCI and USI share: lines in, answers out, and a search that further lines reach
-while it goes on. The dialects are in `uci` and `usi`."""
+"""The common part of UCI and USI engines: lines in, answers out, and commands during a search. The
+dialects are in `uci` and `usi`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a UCI or USI engine says of a search: scores in the units of the protocols, and the lines
-`info`."""
+"""Search output of a UCI or USI engine: scores in the units of the protocols, and `info` lines."""
 
 from __future__ import annotations
 

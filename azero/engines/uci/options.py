@@ -1,4 +1,4 @@
-"""The options of a UCI or USI engine: what a program may set, within which bounds."""
+"""The options of a UCI or USI engine and their bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a search ends: at its limits, or at a line of input that comes while it goes on."""
+"""When a search ends: at its limits, or at a command during the search."""
 
 from __future__ import annotations
 

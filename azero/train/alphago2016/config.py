@@ -1,8 +1,8 @@
-"""AlphaGo of 2016 as stages in order: what each one is, what it needs, and its settings (Silver et
-al. 2016, AG16).
+"""The stages of AlphaGo of 2016 in order, with their dependencies and settings (Silver et al. 2016,
+AG16).
 
 Every stage that learns is an ordinary run of the one learner: `stage_config` gives its settings.
-What it learns from and how it is driven is said in `azero.train.alphago2016.stages`.
+Its data and its driver are in `azero.train.alphago2016.stages`.
 """
 
 from __future__ import annotations

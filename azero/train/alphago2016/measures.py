@@ -1,5 +1,6 @@
-"""The stages of AlphaGo of 2016 that measure: predictions, matches, what a value network knows, and
-networks made for comparison."""
+"""The measuring stages of AlphaGo of 2016: predictions, matches, value errors, and networks for
+comparison.
+"""
 
 from __future__ import annotations
 

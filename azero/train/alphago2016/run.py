@@ -1,5 +1,6 @@
-"""Running AlphaGo of 2016 from records to a player: its stages in order, each one resumable, none
-done twice."""
+"""Running AlphaGo of 2016 from records to a player: its stages in order, each resumable, none
+repeated.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The positions that the value network of AlphaGo (2016) learns from: one of each game of
-self-play, or all of them for comparison.
+"""The positions that the value network of AlphaGo (2016) learns from: one per self-play game, or
+all of them for comparison.
 
-Source: AG16 methods, 'Value network: training'. U is drawn evenly from 1 to `last_random_move`;
+Source: AG16 methods, 'Value network: training'. U is drawn uniformly from 1 to `last_random_move`;
 moves 1 to U - 1 are the supervised policy's, move U any legal one, the others the policy's of
 reinforcement learning; the position after move U is kept with the result. Games that are over by
 then give none. All positions of games of the latter policy alone are what the paper warns of:

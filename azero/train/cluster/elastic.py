@@ -1,4 +1,4 @@
-"""The loop with self-play and matches elsewhere: AlphaGo Zero's three parts side by side (AGZ
+"""The loop with self-play and matches in workers: AlphaGo Zero's three parts in parallel (AGZ
 methods, 'Self-play training pipeline').
 
 Workers play and send whole games; the learner takes them into the run's replay, learns, and lets

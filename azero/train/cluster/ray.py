@@ -1,5 +1,5 @@
-"""Elastic self-play on Ray: workers as actors, wherever there is room for them. Ray is an extra:
-only this module and `workers` import it, and only --cluster them."""
+"""Elastic self-play on Ray: workers as actors, wherever Ray has resources. Ray is an extra: only
+this module and `workers` import it, and only --cluster them."""
 
 from __future__ import annotations
 
