@@ -1,7 +1,7 @@
 """The input planes of AlphaGo (2016): 48 for the policy network, and the player's colour as the
 49th for the value network.
 
-Source: AG16 Extended Data Table 2. Choices that the paper leaves open (as in RocAlphaGo if possible):
+Source: AG16 Extended Data Table 2. Choices the paper leaves open (as in RocAlphaGo if possible):
     order        stone colour 3 (own, other, empty), ones 1, turns since 8, liberties 8,
                  capture size 8, self-atari size 8, liberties after move 8, ladder capture 1,
                  ladder escape 1, sensibleness 1, zeros 1, player colour 1: the first 4, 12 and 20
