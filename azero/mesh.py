@@ -173,6 +173,6 @@ def check_divides(count: int, mesh: Mesh, setting: str) -> None:
     """
     if count % mesh.size:
         raise ValueError(
-            f"{setting} = {count} does not divide over the {mesh.size} devices; the "
+            f"{setting} = {count} is not divisible by the {mesh.size} devices; the "
             f"nearest that does is {max(mesh.size, count // mesh.size * mesh.size)}"
         )

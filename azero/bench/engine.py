@@ -1,5 +1,5 @@
-"""Speed and price of one tree for one game: `azero bench engine`; `python -m azero.bench.engine
-cost CHECKPOINT` for what wide batches lose in strength."""
+"""Speed and cost of one tree for one game: `azero bench engine`; `python -m azero.bench.engine cost
+CHECKPOINT` for the strength lost by large batches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from azero.search.single.packed import PackedRules
 from azero.search.single.parallel import TreeSettings
 
 OPENING_MOVES = 30
-"""Random moves before the measured search, so that the board is neither empty nor full."""
+"""Random moves before the measured search, for a middle-game position."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class EngineResult:
     network_share: float
     """Share of the search's time that is spent waiting for the network, 0 to 1."""
     positions_per_second: float
-    """Of the network alone, in calls with the same batch."""
+    """Speed of the network alone, with the same batch."""
     mean_batch: float
-    """Positions that the search really had for a call."""
+    """Actual positions per call of the search."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class EngineArguments:
     """What to time."""
 
     against: str | None = None
-    """There is no peer to compare with: a name is an error."""
+    """No peer is available: a name is an error."""
     size: int = 19
     """Points per side."""
     blocks: int = 6
@@ -66,7 +66,7 @@ class EngineArguments:
     filters: int = 96
     """Filters of the tower."""
     convolution: Literal["auto", "xla", "dots", "winograd"] = "auto"
-    """How the tower is computed; auto is as the engine has it on this kind of machine."""
+    """How the tower is computed; auto is the engine's choice on this kind of machine."""
     batches: tuple[int, ...] = (1, 8, 16, 32)
     """Leaves per call."""
     visits: int = 800
@@ -85,9 +85,9 @@ class CostArguments:
     visits: int = 200
     """Of every move of both sides."""
     games: int = 400
-    """In all, half with each colour; an even number."""
+    """Number of games, even; half with each colour."""
     temperature_moves: int = 6
-    """Moves at the start of every game that are drawn, so that games differ."""
+    """Moves at the start of every game that are sampled, so that games differ."""
     seed: int = 0
 
 
@@ -151,7 +151,7 @@ def cost(arguments: CostArguments) -> MatchResult:
     spec = parse_player(arguments.player)
     if not isinstance(spec, NetworkSpec):
         raise ValueError(
-            f"{arguments.player!r} is no single network of ours, whose batches this compares"
+            f"{arguments.player!r} is not one of our network players, whose batches this compares"
         )
     if arguments.games < 2 or arguments.games % 2:
         raise ValueError(
@@ -226,7 +226,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
     chosen = tyro.cli(EngineArguments, args=words)
     if chosen.against is not None:
-        raise ValueError(f"azero bench engine compares with nothing, not {chosen.against!r}")
+        raise ValueError(f"azero bench engine has no peer, not {chosen.against!r}")
     check_counts(chosen, "size blocks filters batches visits")
     network = resolve(
         ResNetConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution)

@@ -1,4 +1,4 @@
-"""Everything that fits this machine, each part in a process of its own: `azero bench all`.
+"""Everything that fits this machine, each part in a separate process: `azero bench all`.
 
 A part that fails is named and the others go on. With --json every record is on disk as soon as its
 part is done, and with --resume those are not measured again.
@@ -27,8 +27,8 @@ from azero.console.progress import working
 from azero.console.terminal import make_console
 
 LIMIT_SECONDS, QUICK_LIMIT_SECONDS = 1800.0, 400.0
-"""A part that takes longer is given up: half an hour is what 19x19 with 20 blocks of 256 may take
-to compile and run twice; a busy laptop's quick part needs minutes."""
+"""A part that takes longer is cancelled: 19x19 with 20 blocks of 256 may take half an hour to
+compile and run twice; a quick part on a busy laptop takes minutes."""
 STANDARD_ERROR = 2
 """File descriptor."""
 LAST_WORDS = 2000
@@ -40,11 +40,11 @@ class EverythingArguments:
     """Measure everything that fits this machine."""
 
     quick: bool = False
-    """Shorter and on fewer sizes: minutes instead of an hour, and noisier."""
+    """Shorter and with fewer sizes: minutes instead of an hour, and less precise."""
     json: Path | None = None
-    """Append the records to this file, one line of JSON for each part, as they come."""
+    """Append a JSON record per part to this file, as each finishes."""
     resume: bool = False
-    """Leave out what the file has for these devices already, and show it with the rest."""
+    """Skip parts that the file already has for these devices, and show them with the rest."""
     markdown: bool = False
     """Print the table as Markdown on standard output; everything else goes to standard error."""
     only: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ def run(arguments: EverythingArguments, console: Console) -> list[Record]:
     if unknown := [name for name in arguments.only if name not in PARTS]:
         raise ValueError(f"unknown part {unknown[0]!r}; the parts are: {', '.join(PARTS)}")
     if arguments.resume and arguments.json is None:
-        raise ValueError("--resume needs the file of the records: --json FILE")
+        raise ValueError("--resume needs the file with the records: --json FILE")
     with working("looking for devices", console):
         device = _child("device", [], dict(os.environ), QUICK_LIMIT_SECONDS)
     known = (
@@ -169,13 +169,14 @@ def _record(fields: dict) -> Record:
 
 
 def markdown(records: Sequence[Record]) -> str:
-    """Return a table for each kind of device, with the command beside each number, and below it
-    what was not measured and why."""
+    """Return a table per kind of device, with the command for each figure, followed by parts not
+    measured and why.
+    """
     parts = []
     for device in dict.fromkeys(record.device for record in records):
         mine = [record for record in records if record.device == device]
         shortened = (
-            ", shortened by --quick: noisier than the commands"
+            ", shortened by --quick: less precise than the commands"
             if any(record.quick for record in mine)
             else ""
         )

@@ -22,7 +22,7 @@ from azero.settings import Config
 from azero.types import Array, PyTree
 
 REPEATS = 3
-"""The best of so many measurements counts."""
+"""Number of measurements, of which the best counts."""
 
 
 def calls_of(config: SearchConfig, num_actions: int) -> Counter[int]:

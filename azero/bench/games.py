@@ -1,5 +1,6 @@
-"""Speed of the rules: random play with the legal mask at every step and automatic restart, beside
-other engines in the same run."""
+"""Speed of the rules: random play with the legal mask at every step and automatic restart, compared
+with other engines in the same run.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from azero.types import Array, PyTree
 CHUNK = 25
 """Moves in one call of the compiled loop."""
 PARTS = 16
-"""Parts of the actions among which a random move is drawn."""
+"""Number of chunks of the actions from which a random move is drawn."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ class Contest:
     pgx: str
     """Pgx's name of it"""
     warm_moves: int
-    """moves before the clock starts, so that positions are from the middle of games"""
+    """moves before timing starts, so that positions are from the middle of games"""
     batches: dict[str, tuple[int, ...]]
-    """games at a time on a CPU, by engine; the best of them counts"""
+    """batch sizes on a CPU, by engine; the best of them counts"""
 
 
 CONTESTS = {
@@ -70,7 +71,7 @@ class RulesEngine:
 
 
 ACCELERATOR_BATCHES = (1024, 8192)
-"""Games at a time on GPUs and TPUs, for every game and engine."""
+"""Batch sizes on GPUs and TPUs, for every game and engine."""
 
 
 def azero_engine(contest: Contest) -> RulesEngine:
@@ -217,8 +218,8 @@ def _play(engine: RulesEngine, games: PyTree, fresh: PyTree, key: Array) -> tupl
 def run(
     against: str | None = None, names: Sequence[str] = tuple(CONTESTS), seconds: float = 5.0
 ) -> list[dict[str, Any]]:
-    """Measure our rules of the games `names`, beside another engine where `against` names one,
-    print a table, and return its rows.
+    """Measure our rules of the games `names`, and another engine if `against` names one, print a
+    table, and return its rows.
 
     Raises:
       ValueError: `against` is not an engine that is known and installed, or a name is not one of

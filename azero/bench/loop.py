@@ -1,9 +1,9 @@
-"""The whole loop in positions per second, beside a plain Pgx and mctx loop: same board, same net,
-same simulations, one run after the other.
+"""The whole loop in positions per second, compared with a plain Pgx and mctx loop: same board, same
+net, same simulations, one run after the other.
 
-Each program is measured in a process of its own, so that neither takes the other's memory, and as
-its user would run it: ours on all devices, a CPU split into one for every core as `azero train`
-does it; the plain loop on one device, to whose operations XLA gives all cores.
+Each program is measured in a separate process, so that neither takes the other's memory, and as its
+user would run it: ours on all devices, a CPU split into one for every core as `azero train` does
+it; the plain loop on one device, to whose operations XLA gives all cores.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ COMMAND = "azero bench loop"
 WARM_ITERATIONS = 2
 """Iterations that compile and fill the queues."""
 FILLED_GAMES = 64
-"""Games of random numbers in the window before the first iteration, so that there is something to
-learn from before the first game ends."""
+"""Games of random data in the window before the first iteration, so that the learner can start
+before the first game ends."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class LoopResult:
     learning: float
     """Positions/s while it learns."""
     loop: float
-    """New positions/s of both in turn, every one of them learned from once."""
+    """New positions/s of both in turn, each learned from once."""
     cpu_selfplay: float
-    """Processor seconds per 1,000 positions played."""
+    """CPU seconds per 1,000 positions played."""
     cpu_loop: float
-    """Processor seconds per 1,000 positions played and learned from."""
+    """CPU seconds per 1,000 positions played and learned from."""
     network_share: float | None = None
-    """The time that the network alone takes for as many evaluations in the same batches, over the
-    time of self-play; None is not measured."""
+    """Time of the network alone for the same evaluations in the same batches, divided by the time
+    of self-play; None if not measured."""
 
 
 def measure_ours(config: Config, iterations: int) -> LoopResult:
@@ -142,8 +142,8 @@ def measure_peer(setting: SettingName, iterations: int) -> LoopResult:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ValueError(
-            f"the plain loop of Pgx and mctx did not run: "
-            f"{(done.stderr.strip() or 'no word from it').splitlines()[-1]}"
+            "the plain loop of Pgx and mctx did not run: "
+            f"{(done.stderr.strip() or 'no message').splitlines()[-1]}"
         )
     return LoopResult(**json.loads(done.stdout.splitlines()[-1]))
 

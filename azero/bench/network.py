@@ -1,4 +1,4 @@
-"""Speed of the network, in self-play and in training, beside plain `nn.Conv`: `python -m
+"""Speed of the network, in self-play and in training, compared with plain `nn.Conv`: `python -m
 azero.bench.network --against linen`.
 
 All rows split the batch over all devices. XLA computes a convolution on one core only, so `main`
@@ -41,18 +41,18 @@ class NetworkResult:
     """One line of the table."""
 
     path: str
-    """Which program: `linen` (the network as trained, through nn.Conv's convolution), `infer` or
-    `train`, and the convolution."""
+    """Program: `linen` (the trained form, with nn.Conv), `infer` or `train`, and the
+    convolution."""
     dtype: str
     positions_per_second: float
     gflops: float
-    """1e9 multiplications and additions per second that the definition of the towers takes
-    (training: three times those), whatever the path really computes."""
+    """1e9 multiplications and additions per second by the definition of the layers (training: three
+    times those), whatever the path computes."""
     cpu_seconds: float
-    """Processor seconds per 1,000 positions."""
+    """CPU seconds per 1,000 positions."""
     compile_seconds: float
     ratio: float | None = None
-    """Speed relative to the fastest `linen` line; None without one, and for training."""
+    """Speed relative to the fastest `linen` row; None without one, and for training."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class NetworkArguments:
     """What to time."""
 
     against: Literal["linen", "none"] = "linen"
-    """Also time the network as trained, through XLA's convolution on the whole batch."""
+    """Also time the trained form, with XLA's convolution on the whole batch."""
     size: int = 19
     """Points per side."""
     blocks: int = 4
@@ -70,9 +70,9 @@ class NetworkArguments:
     batch: int = 64
     """Positions per call, over all devices together."""
     train: bool = False
-    """Also time the learner's step."""
+    """Also time the training step."""
     repeats: int = 5
-    """The best of so many calls counts."""
+    """Number of calls, of which the best counts."""
 
 
 def run(

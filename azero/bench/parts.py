@@ -1,5 +1,5 @@
-"""The parts of `azero bench all`: each measures one thing in a process of its own and says what
-came out in figures with the command beside them.
+"""The parts of `azero bench all`: each runs in a separate process and returns figures with the
+command for each.
 
 `python -m azero.bench.parts NAME FILE [--quick]` measures one part and writes its record to FILE.
 """
@@ -46,7 +46,7 @@ class Record:
     seconds: float
     figures: list[Figure] = field(default_factory=list)
     reason: str = ""
-    """Why there are no figures."""
+    """Reason without figures."""
 
 
 class Skipped(Exception):
@@ -66,7 +66,7 @@ class Part:
     accelerators_only: bool = False
     """The part takes too long on a CPU."""
     virtual_devices: int | None = None
-    """The part only compiles, for so many virtual devices of the CPU."""
+    """The part only compiles, for this number of virtual CPU devices."""
 
 
 def on_cpu() -> bool:
@@ -238,9 +238,8 @@ def _replay(quick: bool) -> list[Figure]:
     return [
         Figure(
             f"replay, {row['board']}",
-            f"{row['bytes per position']} bytes a position, "
-            f"{row['sampled from memory']:,.0f} positions/s sampled; the learner waits "
-            f"{row['learner waits']:.1%}",
+            f"{row['bytes per position']} bytes a position, {row['sampled from memory']:,.0f} "
+            f"positions/s sampled; the learner waits {row['learner waits']:.1%}",
             replay.COMMAND,
         )
         for row in rows
@@ -272,7 +271,7 @@ def _scaling(quick: bool) -> list[Figure]:
     command = f"azero bench scaling --setting {setting}"
     return [
         Figure(
-            f"self-play on {SCALING_DEVICES} virtual devices beside one, work in all, "
+            f"self-play on {SCALING_DEVICES} virtual devices compared with one, total work, "
             f"{setting}, compiled only",
             figure,
             command,
@@ -313,7 +312,7 @@ PARTS: dict[str, Part] = {
     "scaling": Part(_scaling, virtual_devices=SCALING_DEVICES),
     "tpu": Part(_tpu, virtual_devices=1),
 }
-"""In the order in which they are measured: what only an accelerator can tell comes first."""
+"""In the order of measurement: parts that need an accelerator come first."""
 
 
 def measure_part(name: str, quick: bool) -> Record:

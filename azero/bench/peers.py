@@ -1,7 +1,7 @@
-"""What a user would otherwise run: a plain self-play loop of Pgx and mctx, written after the
-structure of Pgx's AlphaZero example.
+"""The baseline: a plain self-play loop of Pgx and mctx, with the structure of Pgx's AlphaZero
+example.
 
-`azero bench loop --against pgx` runs this module in a process of its own. Pgx is an optional extra
+`azero bench loop --against pgx` runs this module in a separate process. Pgx is an optional extra
 (`pip install 'azero[peers]'`).
 """
 

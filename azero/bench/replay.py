@@ -30,7 +30,7 @@ from azero.settings import Config
 COMMAND = "azero bench replay"
 
 VISITED = {"19x19": 73, "19x19, first networks": 300, "5x5": 15}
-"""Moves of a policy target on average, by line: what a search visits (docs/training.md)."""
+"""Average moves per policy target, by row: the moves that a search visits (docs/training.md)."""
 _CHUNK = (16, 256)
 """Moves and games of one chunk from the devices."""
 
@@ -120,8 +120,8 @@ def random_chunk(
 ) -> Step[HostArray]:
     """Return a chunk of random numbers as self-play would send it.
 
-    Games end at the usual length, once per point of the board on average; so many moves of a
-    position are `visited` on average.
+    Games end at the usual length, once per point of the board on average; `visited` is the average
+    number of visited moves per position.
     """
     shape, slots = (moves, games), policy_room(game)
     visits = np.where(
@@ -148,8 +148,9 @@ def random_chunk(
 
 
 def _assemble(chunks: list[Step[HostArray]], positions: int) -> tuple[float, list[Games]]:
-    """Feed chunks until so many positions are finished; returns the processor's seconds and the
-    games."""
+    """Feed chunks until the given number of positions is finished; return the CPU seconds and the
+    games.
+    """
     assembler, count, turn = Assembler(_CHUNK[1]), 0, 0
     finished: list[Games] = []
     started = time.process_time()

@@ -30,7 +30,7 @@ from azero.types import Array, PyTree
 PAPER = 1000.0
 """Rollouts a second and CPU thread (AG16)."""
 SIZES = {9: (256, 1024), 19: (64, 128, 256)}
-"""Games at a time that are tried, by the size of the board; the best of them counts."""
+"""Batch sizes that are tried, by board size; the best of them counts."""
 ACCELERATOR_BATCHES = (1024, 4096, 16384)
 PLANES_BATCHES = (1024,)
 MOVES_BEFORE = {9: 40, 19: 150}

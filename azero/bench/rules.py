@@ -227,13 +227,13 @@ class RolloutMoves(NamedTuple):
 
     rollouts: int
     after_ko: int
-    """rollouts from positions in which a ko may not be taken back"""
+    """rollouts from positions with a forbidden ko point"""
     moves: int
     """stones played, in all rollouts"""
     illegal: list[str]
-    """a line for every rollout with a move that is forbidden"""
+    """a line for every rollout with an illegal move"""
     illegal_first: int
-    """rollouts whose first move is forbidden"""
+    """rollouts whose first move is illegal"""
 
 
 def compare_rollouts(
@@ -272,7 +272,7 @@ def compare_rollouts(
     ]
     num_kos = round(after_ko * num_rollouts)
     if num_kos and not kos:
-        raise ValueError(f"in the {len(games)} games no ko was taken")
+        raise ValueError(f"no ko was captured in the {len(games)} games")
     chosen = [
         places[index]
         for places, count in ((kos, num_kos), (anywhere, num_rollouts - num_kos))
@@ -431,9 +431,8 @@ def random_games(size: int, num_games: int, seed: int) -> list[list[int]]:
 def _describe(found: RolloutMoves) -> str:
     lines = "".join(f"\n  {line}" for line in found.illegal[:10])
     return (
-        f"{found.rollouts} rollouts, {found.after_ko} of them after a ko capture, "
-        f"{found.moves} moves; "
-        f"rollouts with a forbidden move: {len(found.illegal)}, as their first one: "
+        f"{found.rollouts} rollouts, {found.after_ko} of them after a ko capture, {found.moves} "
+        f"moves; rollouts with a forbidden move: {len(found.illegal)}, as their first one: "
         f"{found.illegal_first}{lines}"
     )
 

@@ -1,8 +1,8 @@
-"""What self-play does on many devices beside one, read from the compiled programs; nothing is run:
-`azero bench scaling`.
+"""Self-play on many devices compared with one, read from the compiled programs without running
+them: `azero bench scaling`.
 
-The same games are compiled for one device and for several virtual devices of the CPU. The work of
-all devices together should be that of the one, and they should have nothing to say to each other.
+The same games are compiled for one device and for several virtual devices of the CPU. The total
+work of all devices should equal that of one, without any collectives.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ MOVES = 8
 NO_RATES = Rates(1.0, 1.0, 1.0, 1)
 """Work is compared here, not time."""
 INSIDE = "AZERO_BENCH_SCALING_INSIDE"
-"""Set in the process that has the virtual devices, which must be asked for before JAX looks for
-any."""
+"""Set in the process with the virtual devices, which must be requested before JAX starts."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class ScalingArguments:
     devices: int = 8
     """Virtual devices that are compared with one."""
     against: str | None = None
-    """There is no peer to compare with: a name is an error."""
+    """No peer is available: a name is an error."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,11 @@ class ScalingResult:
 
     devices: int
     total: Cost
-    """Of all devices together, for one dispatch."""
+    """Totals over all devices for one dispatch."""
     collectives: int
-    """Instructions by which devices exchange data."""
+    """Number of collectives."""
     flops_efficiency: float
-    """Arithmetic of the program for one device over that of all devices of this one."""
+    """Arithmetic of the one-device program divided by the total over all devices of this one."""
     bytes_efficiency: float
 
 
@@ -145,7 +144,7 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     chosen = tyro.cli(ScalingArguments, args=words)
     if chosen.against is not None:
-        raise ValueError(f"azero bench scaling compares with nothing, not {chosen.against!r}")
+        raise ValueError(f"azero bench scaling has no peer, not {chosen.against!r}")
     check_counts(chosen, "devices")
     if INSIDE not in os.environ:
         _in_process_of_its_own(words, chosen.devices)

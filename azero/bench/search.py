@@ -1,10 +1,9 @@
-"""Speed of the searches on mid-game Go positions, beside mctx: `python -m azero.bench.search
+"""Speed of the searches on mid-game Go positions, compared with mctx: `python -m azero.bench.search
 --against mctx`.
 
-Two times are taken of each search: of the whole, and of its plays and evaluations alone (as many
-calls, with as many positions each). The difference is what the tree costs. PUCT stands beside two
-opponents: `mctx.muzero_policy`, the library's own PUCT, and `mctx_puct`, our rule on the library's
-tree.
+Each search is timed twice: the whole, and its game steps and evaluations alone (the same calls with
+the same batch sizes). The difference is the cost of the tree. PUCT is compared with two searches:
+`mctx.muzero_policy`, the library's own PUCT, and `mctx_puct`, our rule on the library's tree.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ from azero.search.settings import GumbelConfig, PuctConfig, SearchConfig
 from azero.types import Array, PyTree
 
 OPENING_PLIES = 20
-"""Random moves before the measured positions, so that boards are neither empty nor full."""
+"""Random moves before the measured positions, for middle-game positions."""
 STAND_IN_SCALE = 0.15
-"""Standard deviation of the stand-in's weights: its logits then spread by 2, so that priors are
-peaked, and lines deep, as with a trained network."""
+"""Standard deviation of the stand-in's weights: its logits then have a spread of 2, so that priors
+are peaked and descents deep, as with a trained network."""
 MCTX_BYTES_PER_ACTION = 24
 """mctx keeps child index, prior logit, visits, reward, discount and value of every edge, four bytes
 each."""
@@ -54,13 +53,13 @@ class SearchResult:
     simulations_per_second: float
     """Simulations of all games together."""
     tree_share: float
-    """Share of the time that is not game and leaf, from 0 to 1."""
+    """Share of the time outside game and leaf, from 0 to 1."""
     calls: int
     """Calls of the leaf per search."""
     bytes_per_game: int
     ours_faster: float | None = None
-    """How many times as fast our search of the same kind is, in the same run; None on the lines of
-    ours."""
+    """Speed of our search of the same kind relative to this one, in the same run; None on our own
+    rows."""
 
 
 def run(
@@ -76,7 +75,7 @@ def run(
 
     Args:
       network: "stand-in", one small matrix product, or BLOCKSxFILTERS, such as "6x96".
-      repeats: the best of so many runs counts.
+      repeats: number of runs, of which the best counts.
 
     Raises:
       ValueError: the network or the game is not understood, or mctx is to be compared with and not
@@ -312,7 +311,7 @@ class SearchArguments:
     searches: tuple[str, ...] = ("puct", "gumbel")
     """Which of ours to time."""
     repeats: int = 3
-    """The best of so many runs counts."""
+    """Number of runs, of which the best counts."""
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -33,15 +33,14 @@ class Setting:
     filters: int
     num_simulations: int
     cpu_games: int
-    """Games at once on a CPU: as few as show its speed, so that an iteration takes seconds."""
+    """Games at once on a CPU: as few as reach full speed, so that an iteration takes seconds."""
     accelerator_games: int
     """Games at once on each accelerator."""
     cpu_moves: int
     """Moves of every game in one iteration on a CPU."""
     accelerator_moves: int
     batch_size: int
-    """Positions of a learning step on each accelerator; on a CPU no more than an iteration
-    brings."""
+    """Positions of a learning step on each accelerator; on a CPU at most those of an iteration."""
 
 
 SETTINGS: dict[SettingName, Setting] = {

@@ -1,5 +1,5 @@
-"""What the TPU compiler makes of the rules, one step and the legal mask: seconds, gathers,
-scatters, bytes. Needs the package libtpu, but no TPU.
+"""The rules compiled for a TPU, one step and the legal mask: seconds, gathers, scatters, bytes.
+Needs the package libtpu, but no TPU.
 
 pip install libtpu
 python -m azero.bench.tpu

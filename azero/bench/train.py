@@ -1,8 +1,8 @@
-"""Speed of the learner's step and its share of what the device can do: `azero bench train`.
+"""Speed of the training step and its share of the device's peak: `azero bench train`.
 
 Operations are counted by hand from the network's layers, a multiplication and an addition per
-weight and point, forward and backward; what else a step computes (batch norm, losses, the
-optimiser) counts as time alone.
+weight and point, forward and backward; the rest of a step (batch norm, losses, the optimiser) takes
+time but is not counted.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class TrainResult:
     positions_per_second: float
     step_seconds: float
     flops: float
-    """Counted operations per second, forward and backward."""
+    """FLOP/s, forward and backward."""
     peak: float | None
-    """Published FLOP/s of all devices for the compute type; None where the table does not know the
-    device, as a CPU."""
+    """Published FLOP/s of all devices for the compute type; None for devices without an entry, such
+    as CPUs."""
     product: float
     """FLOP/s of a large matrix product of the compute type on the same devices in the same run."""
 
@@ -67,7 +67,7 @@ class TrainArguments:
     one."""
 
     against: str | None = None
-    """There is no peer to compare with: a name is an error."""
+    """No peer is available: a name is an error."""
     size: int | None = None
     """Points per side (19; on a CPU 9)."""
     blocks: int | None = None
@@ -75,14 +75,14 @@ class TrainArguments:
     filters: int | None = None
     """Filters of the tower (256; on a CPU 64)."""
     batch: int | None = None
-    """Positions per step over all devices (2048 on each; on a CPU 128). Where they do not fit the
+    """Positions per step over all devices (2048 on each; on a CPU 128). If they do not fit into
     memory, half as many are tried."""
     dtype: Literal["float32", "bfloat16"] | None = None
     """Compute type of the tower (bfloat16; on a CPU float32)."""
     steps: int = 8
     """Steps in one measurement."""
     repeats: int = 3
-    """The best of so many measurements counts."""
+    """Number of measurements, of which the best counts."""
 
 
 def run(arguments: TrainArguments) -> list[TrainResult]:
@@ -264,10 +264,10 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the table of `run`; `--help` lists the arguments."""
     chosen = tyro.cli(TrainArguments, args=arguments)
     if chosen.against is not None:
-        raise ValueError(f"azero bench train compares with nothing, not {chosen.against!r}")
+        raise ValueError(f"azero bench train has no peer, not {chosen.against!r}")
     check_counts(chosen, "size blocks filters batch steps repeats")
     mesh_lib.split_cpu()
-    with working("measuring the learner's step", make_console(stderr=True)):
+    with working("measuring the training step", make_console(stderr=True)):
         results = run(chosen)
     settings = ", ".join(
         f"{name} {value}" for name, value in dataclasses.asdict(chosen).items() if value is not None
@@ -275,7 +275,7 @@ def main(arguments: list[str] | None = None) -> None:
     make_console().print(
         table(
             results,
-            f"The learner's step on {jax.device_count()} x {jax.devices()[0].device_kind} "
+            f"The training step on {jax.device_count()} x {jax.devices()[0].device_kind} "
             f"({settings})",
         )
     )

@@ -1,4 +1,4 @@
-"""The whole state of a run on disk: atomic, versioned, every byte verified when it comes back."""
+"""The whole state of a run on disk: atomic, versioned, every byte verified on loading."""
 
 from azero.checkpoint.checkpointer import Checkpointer, Restored
 from azero.checkpoint.reading import (

@@ -1,9 +1,8 @@
 """Saving and restoring the whole state of a run.
 
 `save` copies the state to the host's memory and returns; one thread then takes the digests, writes,
-and commits by a rename. Digests are of that copy, so whatever happens to a byte afterwards is
-noticed when it is read. All arrays are saved as whole arrays, so the number of devices does not
-matter.
+and commits by a rename. Digests are of that copy, so any later change of a byte is detected on
+reading. All arrays are saved as whole arrays, so the number of devices does not matter.
 """
 
 from __future__ import annotations
@@ -46,14 +45,16 @@ class Restored(NamedTuple):
 
     iteration: int
     arrays: PyTree
-    """As the target given to `restore`, with its shardings."""
+    """Like the target given to `restore`, with its shardings."""
     meta: dict[str, Any]
     host: dict[str, HostArray]
-    """This process's own arrays; empty where the checkpoint is of another number of processes."""
+    """This process's own arrays; empty if the checkpoint was written by another number of
+    processes."""
     cursor: dict[str, int]
     """This process's own integers; likewise."""
     parts: list[tuple[dict[str, HostArray], dict[str, int]]]
-    """Host arrays and cursor of each process, where the checkpoint is of another number of them."""
+    """Host arrays and cursor of each process, if the checkpoint was written by another number of
+    them."""
 
 
 class _Snapshot(NamedTuple):
@@ -97,7 +98,7 @@ class Checkpointer:
             store.make_directories(self.directory)
             if self._process == 0:
                 store.remove_unfinished(self.directory)
-            _all_agree(True)  # nobody looks at what is being removed
+            _all_agree(True)  # no process reads files during the removal
             with orbax_io.silence():  # Orbax reads files of its own that nothing here rests on
                 self._manager = orbax_io.make_manager(store.steps_directory(self.directory))
         except OSError as error:
@@ -107,7 +108,7 @@ class Checkpointer:
             ) from error
 
     def take_warnings(self) -> list[str]:
-        """Return what a person should know since the last call, a line each."""
+        """Return notes since the last call, one line each."""
         warnings, self._warnings = self._warnings, []
         return warnings
 
@@ -198,7 +199,7 @@ class Checkpointer:
             try:
                 found.append(store.read_cursor(self.directory, iteration, self._process))
             except DamagedFileError as error:
-                self._warnings.append(f"checkpoint {iteration} cannot be resumed from: {error}")
+                self._warnings.append(f"cannot resume from checkpoint {iteration}: {error}")
         return found
 
     def num_processes(self) -> int:
@@ -240,7 +241,7 @@ class Checkpointer:
             if changed:
                 listed = "; ".join(changed)
                 self._warnings.append(
-                    f"settings that differ from those of the checkpoint: {listed}",
+                    f"settings changed since the checkpoint: {listed}",
                 )
             if self._process == 0:
                 with contextlib.suppress(OSError):  # the next save does it
@@ -249,7 +250,7 @@ class Checkpointer:
             return restored
         if iterations:
             reason = "; ".join(problems) or "another process could not read its own"
-            raise CheckpointError(f"no checkpoint in {self.directory} is whole: {reason}")
+            raise CheckpointError(f"no checkpoint in {self.directory} is complete: {reason}")
         return None
 
     def _read(self, iteration: int, target: PyTree) -> tuple[Restored, list[str]]:

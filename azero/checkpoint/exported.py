@@ -1,4 +1,4 @@
-"""A network alone as one small file, to play with where a run's whole state would be too large."""
+"""A network alone as one small file, for play where a run's whole state would be too large."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def read_exported_settings(directory: Path) -> tuple[int, Config]:
 
 def _settings(path: Path, facts: Mapping[str, Any]) -> tuple[int, Config]:
     if facts.get("kind") != "network" or facts.get("schema") != _SCHEMA:
-        raise CheckpointError(f"{path} is no network that this version reads")
+        raise CheckpointError(f"{path} is not a network that this version can read")
     return facts["iteration"], from_dict(facts["config"], source=str(path))
 
 

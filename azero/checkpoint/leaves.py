@@ -1,4 +1,4 @@
-"""The arrays of a state: their places in it, whole copies on the host, digests, and back."""
+"""The arrays of a state: their paths, whole copies on the host, digests, and restoring them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from azero.selfplay.trajectory import HostArray
 from azero.types import PyTree
 
 LOOSE = "values"
-"""Item that holds the arrays at the top of the state, which are inside no named part of it."""
+"""Item with the arrays at the top level of the state, outside its named parts."""
 
 Flat = dict[str, dict[str, HostArray]]
 """The arrays of a state by item (top level of the state) and by path within it."""

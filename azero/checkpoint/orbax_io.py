@@ -26,7 +26,7 @@ RECORD = "record"
 """Item with the record (no part of a state may have this name)."""
 
 _LATE_READS_S = 0.2
-"""After one array could not be read, the reads of the others still end within about this time."""
+"""After a failed read of one array, the other reads end within about this time."""
 _REASONS = (
     "No space left on device",
     "Permission denied",
@@ -34,7 +34,7 @@ _REASONS = (
     "Input/output error",
     "Disk quota exceeded",
 )
-"""A system's own words for why it refuses."""
+"""Error texts of the operating system."""
 
 
 def make_manager(directory: Path) -> ocp.CheckpointManager:

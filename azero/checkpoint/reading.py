@@ -1,4 +1,4 @@
-"""Looking at the checkpoints of a run from outside of it."""
+"""Reading the checkpoints of a run from another program."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CheckpointRow(NamedTuple):
     Equal states have equal digests.
     """
     problem: str
-    """What is wrong with it, where it cannot be used; else empty."""
+    """Why it cannot be used; empty if it can."""
 
 
 def list_checkpoints(workdir: Path) -> list[CheckpointRow]:
@@ -150,7 +150,7 @@ def _newest_whole(workdir: Path, iteration: int | None, load: Callable[[Path, in
             return load(root, candidate)
         except DamagedCheckpointError as error:
             logging.getLogger(__name__).warning("checkpoint %d is damaged: %s", candidate, error)
-    raise CheckpointError(f"no checkpoint in {root} is whole; it has {listed}")
+    raise CheckpointError(f"no checkpoint in {root} is complete; it has {listed}")
 
 
 def _load(root: Path, iteration: int, part: str | None) -> tuple[PyTree, Config]:

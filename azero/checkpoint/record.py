@@ -27,14 +27,14 @@ _FIXED = (
     "selfplay.num_games",
     "learner.optimiser",
 )
-"""Settings, or tables of them, that give arrays their shapes or their meaning.
+"""Settings, or tables of them, that determine the shapes or the meaning of arrays.
 
-All others may change when a run goes on.
+All others may change when a run continues.
 """
 _LOOSE_IN_FIXED = ("game.margin_weight",)
-"""What may change all the same: a run may learn by points at first and by results later.
+"""Exceptions, which may change: a run may learn from points first and from results later.
 
-Games that are over by then keep the reward that they were played for.
+Finished games keep the reward that they were played with.
 """
 
 

@@ -1,8 +1,8 @@
-"""The directories of a run's checkpoints, and the files of what one process alone knows.
+"""The directories of a run's checkpoints, and the per-process files.
 
 Layout: `steps/N` is Orbax's checkpoint of iteration N (one item per part of the state, and the
-record); `hosts/N.p000.host` is what only process 0 knows; `damaged/` holds checkpoints that failed
-their digests.
+record); `hosts/N.p000.host` is the state that only process 0 has; `damaged/` holds checkpoints that
+failed their digests.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def list_hosts(root: Path) -> list[tuple[Path, str, int]]:
 
 
 def count_processes(root: Path, iteration: int) -> int:
-    """Return how many processes wrote a checkpoint, as far as their files are there."""
+    """Return how many processes wrote a checkpoint, judged by their files."""
     count = 0
     for path, number, process in list_hosts(root):
         if number == str(iteration) and path.suffix == ".host":

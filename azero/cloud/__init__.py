@@ -1,2 +1,3 @@
 """Cloud TPU machines through gcloud: request one, install azero on it, start an experiment, watch
-over it, give it back."""
+it, delete the machine.
+"""

@@ -26,17 +26,17 @@ ONE_HOST = 8
 """Largest size that is one host, whether a type counts chips (v5e, v6e) or cores (v2 to v4,
 v5p)."""
 COPIED = ("pyproject.toml", "README.md", "LICENSE", "constraints.txt", "azero", "configs")
-"""What of a checkout is copied to the machines: what installing and running need."""
+"""Files of a checkout that are copied to the machines, for installing and running."""
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
-"""What Google Cloud allows as the name of a machine."""
+"""Valid names of a machine on Google Cloud."""
 
 
 def check_name(name: str) -> None:
     """Raise ValueError if a machine cannot be called `name`."""
     if not NAME.fullmatch(name):
         raise ValueError(
-            f"{name!r} cannot be the name of a machine: small letters, digits and dashes, "
-            f"a letter first, no dash at the end"
+            f"{name!r} is not a valid machine name: lower-case letters, digits and dashes, a "
+            "letter first, no dash at the end"
         )
 
 
@@ -52,7 +52,7 @@ def create(name: str, hardware: Hardware, disk: str | None, place: Place) -> Com
     if runtime is None:
         raise ValueError(
             f"--accelerator {hardware.accelerator}: the types with a known image are "
-            f"{', '.join(RUNTIMES)}; for another name --runtime-version"
+            f"{', '.join(RUNTIMES)}; for another type give --runtime-version"
         )
     options = [
         f"--node-id={name}",
@@ -69,8 +69,8 @@ def create(name: str, hardware: Hardware, disk: str | None, place: Place) -> Com
             )
         if not (place.project and place.zone):
             raise ValueError(
-                f"--disk {disk}: name --project and --zone too, for they are part of the "
-                f"disk's full name"
+                f"--disk {disk}: give --project and --zone too, which are part of the disk's full "
+                "name"
             )
         options.append(
             f"--data-disk=source=projects/{place.project}/zones/{place.zone}/disks/{disk},mode=read-write"
@@ -122,7 +122,7 @@ def pack(source: Path | None, archive: Path) -> Command:
     missing = [name for name in COPIED if not (root / name).exists()]
     if missing:
         raise ValueError(
-            f"{root} is no checkout of azero ({missing[0]} is missing); name one with --source"
+            f"{root} is not a checkout of azero ({missing[0]} is missing); give one with --source"
         )
     return Command(
         "packing the code",
@@ -157,7 +157,9 @@ def install(name: str, storage: Storage, place: Place) -> Command:
         name.
     """
     check_storage(storage)
-    return _on_all(f"installing on {name} (minutes at first)", name, place, scripts.setup(storage))
+    return _on_all(
+        f"installing on {name} (slow the first time)", name, place, scripts.setup(storage)
+    )
 
 
 def check_storage(storage: Storage) -> None:
@@ -166,19 +168,19 @@ def check_storage(storage: Storage) -> None:
     if storage.disk and storage.bucket:
         raise ValueError(
             f"--disk {storage.disk} --bucket {storage.bucket}: both would be mounted as "
-            f"{scripts.RUNS}; name one"
+            f"{scripts.RUNS}; give one"
         )
     if not storage.disk and (storage.device_name or storage.format_disk):
-        raise ValueError("--device-name and --format-disk belong to a disk: name it with --disk")
+        raise ValueError("--device-name and --format-disk need a disk: give it with --disk")
     for flag, text in (("--disk", storage.disk), ("--device-name", storage.device_name)):
         if text and not NAME.fullmatch(text):
             raise ValueError(
-                f"{flag} {text}: the disk's name alone, small letters, digits and dashes, "
-                f"without /dev and folders"
+                f"{flag} {text}: give only the disk's name, lower-case letters, digits and dashes, "
+                "without /dev and folders"
             )
     if storage.bucket and not re.fullmatch(r"[a-z0-9][-_.a-z0-9]+", storage.bucket):
         raise ValueError(
-            f"--bucket {storage.bucket}: the bucket's name alone, without gs:// and folders"
+            f"--bucket {storage.bucket}: give only the bucket's name, without gs:// and folders"
         )
 
 

@@ -1,5 +1,4 @@
-"""Running gcloud: commands that are shown or run, and its errors in one line that says what to
-do."""
+"""Running gcloud: commands that are printed or run, and its errors as one line with advice."""
 
 from __future__ import annotations
 
@@ -63,31 +62,31 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"(?i)quota",
-        "the project has no quota left for this type in this zone (spot machines have one "
-        "of their own): ask for more at IAM & Admin > Quotas in the console, "
-        "or take another type or zone",
+        "the project has no quota left for this type in this zone (spot machines have a separate "
+        "one): request more at IAM & Admin > Quotas in the console, or use another type or zone",
     ),
     (
         r"(?i)no more capacity|stockout",
-        "the zone has no such machine to give at the moment: try another zone, --spot, or "
-        "watch, which tries again",
+        "the zone has no such machine available at the moment: try another zone, --spot, or watch, "
+        "which tries again",
     ),
     (
         r"(?i)accelerator.*not found in zone|accelerator type .* not found",
-        "this zone does not have the type: gcloud compute tpus accelerator-types list "
-        "--zone ZONE lists what it has",
+        "this zone does not have the type: gcloud compute tpus accelerator-types list --zone ZONE "
+        "lists its types",
     ),
     (
         r"ALREADY_EXISTS|already exists",
-        "there is one of that name already: go on with azero tpu setup, or azero tpu delete it",
+        "one of that name already exists: continue with azero tpu setup, or remove it with azero "
+        "tpu delete",
     ),
     (
         r"PERMISSION_DENIED|does not have permission",
-        "the account may not do this in this project: it needs the role TPU Admin (and "
-        "Service Account User)",
+        "the account lacks permission in this project: it needs the role TPU Admin (and Service "
+        "Account User)",
     ),
 )
-"""What gcloud says (a regular expression), and what to do about it; the first that fits counts."""
+"""gcloud's message (a regular expression), and the advice; the first match counts."""
 
 
 class Gcloud:
@@ -188,13 +187,11 @@ def explain(command: Command, said: Sequence[str]) -> CloudError:
     own = re.sub(
         r"^ERROR: (\([\w.-]+\) )?",
         "",
-        (errors or [line for line in said if line.strip()] or ["no word of a reason"])[-1],
+        (errors or [line for line in said if line.strip()] or ["no reason given"])[-1],
     )
     if re.search(r"NOT_FOUND|was not found|(?i:could not fetch resource)", text) and not re.search(
         r"(?i)accelerator", text
     ):
-        return NotFoundError(
-            f"{command.purpose}: there is none of that name in this zone and project ({own})"
-        )
+        return NotFoundError(f"{command.purpose}: no such name in this zone and project ({own})")
     advice = next((advice for pattern, advice in ADVICE if re.search(pattern, text)), None)
     return CloudError(f"{command.purpose}: {own if advice is None else f'{advice} ({own})'}")

@@ -1,5 +1,6 @@
-"""What `azero tpu` is asked for. Nothing heavy is imported here, for the command line reads it at
-every start."""
+"""The arguments of `azero tpu`. No heavy imports here, because every start of the command line
+reads it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ class Place:
     zone: str | None = None
     """Zone, such as us-west4-a; default gcloud's own (gcloud config set compute/zone ZONE)."""
     project: str | None = None
-    """Project that pays; default gcloud's own (gcloud config set project PROJECT)."""
+    """Project that is billed; default gcloud's own (gcloud config set project PROJECT)."""
     dry_run: bool = False
     """Print the commands instead of running them."""
 
@@ -33,10 +34,10 @@ class Hardware:
     runtime_version: str | None = None
     """The machine's system image; default the one for JAX on this type."""
     spot: bool = False
-    """Take a machine that costs less and may be taken away at any time (watch asks for another and
-    goes on)."""
+    """Use a cheaper machine that may be preempted at any time (watch then requests another and
+    continues)."""
     valid_until: str | None = None
-    """Give up the request when it has waited so long, such as 6h; default it waits for ever."""
+    """Cancel the request after waiting this long, such as 6h; default never."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,10 @@ class Storage:
     """The disk's name on the machine, /dev/disk/by-id/google-NAME; default the disk's own name, or
     persistent-disk-1, which Cloud TPU gives the only data disk."""
     format_disk: bool = False
-    """Make a file system on the disk if it is blank. A disk with anything on it is never
+    """Make a file system on the disk if it is blank. A disk with any contents is never
     formatted."""
     bucket: str | None = None
-    """A bucket of Cloud Storage, without gs://; the only one of the two that several hosts can
-    share."""
+    """A bucket of Cloud Storage, without gs://; unlike a disk, several hosts can share it."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Job:
     flags: Positional[tuple[str, ...]] = ()
     """Flags of the experiment, after two dashes: -- --search.num-simulations 64 --run.seed 3."""
     config: Path | None = None
-    """Overlay, a file of this machine (see configs/); its text is sent along."""
+    """Overlay, a file on this machine (see configs/); its text is copied."""
     workdir: str | None = None
     """Working directory on the machine; default /mnt/azero/EXPERIMENT."""
 

@@ -1,4 +1,4 @@
-"""What runs on the machines themselves, as scripts for bash."""
+"""Bash scripts that run on the machines."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from azero.cloud.requests import Storage
 
 CODE_ARCHIVE = "azero.tar.gz"
-"""The code as it is copied, in the home directory."""
+"""Archive of the code, in the home directory."""
 RUNS = "/mnt/azero"
 """Where storage is mounted; without any, a directory of the boot disk, which is lost with the
 machine."""
 STATUS_MARK = "azero-status:"
-"""Begins the line in which a worker tells how the job is."""
+"""Prefix of the line in which a worker reports the job's status."""
 GCSFUSE = "2.7.0"
-"""A release of gcsfuse whose Debian package is on its releases page; a machine that has gcsfuse
-keeps its own."""
+"""A release of gcsfuse with a Debian package; a machine that has gcsfuse keeps its own."""
 
 BY_ID = "/dev/disk/by-id"
 """Where Google's images name every attached disk google-DEVICE_NAME (Compute Engine documentation,

@@ -63,7 +63,7 @@ def _create(gcloud: Gcloud, request: CreateRequest) -> int:
         wait_until_active(gcloud, request.name, request.place, request.poll_seconds)
     except KeyboardInterrupt:
         gcloud.console.print(
-            f"the request stays in the queue; azero tpu delete {request.name} takes it back"
+            f"the request stays in the queue; azero tpu delete {request.name} cancels it"
         )
         return INTERRUPTED
     return 0
@@ -84,8 +84,8 @@ def _watch(gcloud: Gcloud, request: WatchRequest) -> int:
     name, place, storage = request.name, request.place, request.storage
     if request.hardware.spot and not (storage.disk or storage.bucket):
         raise ValueError(
-            "watch with --spot needs --disk or --bucket: what is on a spot machine's own "
-            "disk is lost with it, and every machine would start over"
+            "watch with --spot needs --disk or --bucket: a spot machine's own disk is lost with "
+            "it, and every machine would start over"
         )
     creating = commands.create(name, request.hardware, storage.disk, place)
     starting = [*_setup(request), commands.launch(name, request.job, place)]
@@ -103,14 +103,14 @@ def _watch(gcloud: Gcloud, request: WatchRequest) -> int:
         status = Watch(gcloud, name, place, request.poll_seconds, create, start).run()
     except KeyboardInterrupt:
         gcloud.console.print(
-            f"the machine and the run go on; the same command watches again, azero tpu "
-            f"delete {name} ends the cost"
+            "the machine and the run continue; the same command watches again, azero tpu delete "
+            f"{name} ends the cost"
         )
         return INTERRUPTED
     if status == 0 and request.delete_when_done:
         gcloud.do(commands.delete(name, place))
     else:
-        gcloud.console.print(f"{name} goes on costing money; azero tpu delete {name} gives it back")
+        gcloud.console.print(f"{name} still costs money; azero tpu delete {name} deletes it")
     return status
 
 
@@ -148,11 +148,11 @@ def _delete(gcloud: Gcloud, request: DeleteRequest) -> int:
     if not (request.yes or gcloud.dry_run):
         if not sys.stdin.isatty():
             raise CloudError(
-                f"deleting {request.name} needs an answer, and nobody is at the terminal; "
-                f"--yes deletes without asking"
+                f"deleting {request.name} needs an answer, and there is no terminal; --yes deletes "
+                "without asking"
             )
         if input(
-            f"delete the machine {request.name}, and what is on its own disk? [y/N] "
+            f"delete the machine {request.name} and its own disk? [y/N] "
         ).strip().lower() not in ("y", "yes"):
             print("nothing was deleted")
             return 1

@@ -1,4 +1,4 @@
-"""Seeing a run through on machines that may be taken away at any time."""
+"""Watching a run on machines that may be preempted at any time."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from azero.console.tables import format_duration
 from azero.distributed import EXIT_INTERRUPTED
 
 MOST_FAILURES = 5
-"""Requests or connections that fail one after another before a person has to look."""
+"""Failed requests or connections in a row before watching ends with an error."""
 LONGEST_PAUSE = 15 * 60.0
 """Seconds; the pause between two failing requests doubles up to this."""
 KILLED_BY_SIGTERM = 128 + signal.SIGTERM
 """What a shell says of a job that SIGTERM ended: so early in its start that nothing of ours could
 take the signal yet."""
 GONE = ("SUSPENDED", "PREEMPTED", "TERMINATED", "STOPPED")
-"""States of a request or a machine in which the machine is lost: a spot machine that was taken away
-cannot be started again."""
+"""States of a request or a machine in which the machine is lost: a preempted spot machine cannot be
+started again."""
 
 
 class Do(Enum):
@@ -48,14 +48,14 @@ class SeenState:
     """What one look at a machine showed."""
 
     queue: str | None
-    """State of the request; None where there is none."""
+    """State of the request; None without one."""
     reason: str = ""
     """Why the request failed."""
     machine: str | None = None
-    """State of the machine; None where there is none yet."""
+    """State of the machine; None before there is one."""
     workers: tuple[str, ...] = ()
-    """What each worker says of the job, see `azero.cloud.scripts.status`; none where nobody could
-    be asked."""
+    """Each worker's status of the job, see `azero.cloud.scripts.status`; empty if none could be
+    reached."""
 
     def __str__(self) -> str:
         """Tell it in a line."""
@@ -92,7 +92,7 @@ def decide(seen: SeenState, launched: bool) -> Do:
     if endings == {"0"}:
         return Do.DONE
     # Saved and stopped, ended by SIGTERM while Python was starting, cut off, or not there at all (a
-    # new disk): the same command goes on. Any other status needs a person.
+    # new disk): the same command continues. Any other status needs the user.
     return (
         Do.LAUNCH
         if endings <= {"0", str(EXIT_INTERRUPTED), str(KILLED_BY_SIGTERM), "started", "absent"}
@@ -173,17 +173,17 @@ class Watch:
     place: Place
     poll_seconds: float
     create: Callable[[], None]
-    """Asks for the machine."""
+    """Requests the machine."""
     start: Callable[[], None]
     """Installs and launches."""
     launched: bool = False
     failures: int = 0
-    """Requests and launches that failed one after another."""
+    """Requests and launches that failed in a row."""
     unanswered: int | None = None
-    """Looks that failed one after another; None before the first that did not."""
+    """Checks that failed in a row; None before the first success."""
 
     def run(self) -> int:
-        """Watch until the run is finished (0) or a person has to look (the job's exit status).
+        """Watch until the run is finished (0) or needs the user (the job's exit status).
 
         Raises:
           CloudError: gcloud cannot do what is needed.
@@ -207,7 +207,7 @@ class Watch:
                 raise
             self.unanswered += 1
             self._say(f"{error}")
-            _pause(self.gcloud.console, f"{self.name}: nothing is known", self.poll_seconds)
+            _pause(self.gcloud.console, f"{self.name}: status unknown", self.poll_seconds)
             return None
         self.unanswered = 0
         return seen
@@ -217,7 +217,7 @@ class Watch:
             case Do.CREATE:
                 self._new_machine()
             case Do.RECREATE:
-                self._say(f"{self.name} was taken away ({seen}); asking for another one")
+                self._say(f"{self.name} was preempted ({seen}); requesting another one")
                 self.gcloud.do(commands.delete(self.name, self.place))
                 self._new_machine()
             case Do.RETRY:
@@ -255,7 +255,7 @@ class Watch:
     def _count_failure(self, text: str) -> None:
         self.failures += 1
         if self.failures >= MOST_FAILURES:
-            raise CloudError(f"{text} ({self.failures} times one after another)")
+            raise CloudError(f"{text} ({self.failures} times in a row)")
         self._say(text)
 
     def _conclude(self, seen: SeenState) -> int:

@@ -1,4 +1,6 @@
-"""`azero eval accuracy`: how well networks predict recorded games, beside the published figures."""
+"""`azero eval accuracy`: how well networks predict recorded games, compared with the published
+figures.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
       CheckpointError: a network cannot be read.
     """
     if request.number < 0:
-        raise ValueError(f"--number is how many games, 0 for all, not {request.number}")
+        raise ValueError(f"--number is the number of games, 0 for all, not {request.number}")
     mesh_lib.split_cpu()
     use_compilation_cache()
     console = make_console(file=sys.stderr) if request.json else make_console()
@@ -62,14 +64,14 @@ def evaluate_accuracy(request: AccuracyRequest) -> dict[str, list[Accuracy]]:
 def _common_settings(checkpoints: tuple[Path, ...]) -> Config:
     """Return the settings of the first network; all play on its board."""
     if not checkpoints:
-        raise ValueError("name at least one checkpoint")
+        raise ValueError("give at least one checkpoint")
     settings = {path: load_settings(path)[1] for path in checkpoints}
     first = settings[checkpoints[0]]
     if not isinstance(first.game, GoConfig):
         raise ValueError(f"{checkpoints[0]} plays {first.game.name}; records are of Go")
     for path, other in settings.items():
         if not isinstance(other.game, GoConfig) or other.game.size != first.game.size:
-            raise ValueError(f"{path} and {checkpoints[0]} are of different boards")
+            raise ValueError(f"{path} and {checkpoints[0]} have different board sizes")
     return first
 
 
@@ -93,7 +95,7 @@ def _read_rows(request: AccuracyRequest, config: Config, tally: ImportTally) -> 
         reasons = ", ".join(f"{count} with {reason}" for reason, count in tally.left_out.items())
         first = f"; the first: {tally.unreadable[0]}" if tally.unreadable else ""
         raise ValueError(
-            f"no game of {request.games} can be used: {reasons or 'there is none'}{first}"
+            f"no game of {request.games} can be used: {reasons or 'it has none'}{first}"
         )
     if 0 < request.number < len(records):
         records = [
@@ -106,7 +108,7 @@ def _read_rows(request: AccuracyRequest, config: Config, tally: ImportTally) -> 
     )
     if not len(rows):
         raise ValueError(
-            f"every game of {request.games} is against the rules; the first: {tally.unreadable[0]}"
+            f"every game of {request.games} has an illegal move; the first: {tally.unreadable[0]}"
         )
     return rows
 

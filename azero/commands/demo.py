@@ -24,7 +24,7 @@ VISITS = 64
 GNU_GO_GAMES = 20
 """Games against each GNU Go, half with each colour."""
 GNU_GO_LEVEL = 10
-"""Its strength; 10 is its own default."""
+"""Its strength; 10 is GNU Go's default."""
 
 
 def run_demo(workdir: Path) -> None:
@@ -43,8 +43,8 @@ def run_demo(workdir: Path) -> None:
     for line in (
         "",
         f"the report, with curves and games: {workdir / 'report.html'}",
-        f"to go on with this run:            .venv/bin/python -m azero.experiments.go5 "
-        f"--workdir {workdir} --run.iterations 1000",
+        "to continue this run:               .venv/bin/python -m azero.experiments.go5 --workdir "
+        f"{workdir} --run.iterations 1000",
         "the next larger board:             .venv/bin/python -m azero.experiments.go7",
     ):
         console.print(line, soft_wrap=True)
@@ -79,11 +79,11 @@ def _meet_gnu_go(workdir: Path, console: Console) -> None:
     )  # a network that has learned more plays matches of its own
     for our_rules, word, remark in (
         (False, "as-it-comes", "with its default settings and rules"),
-        (True, "capturing", "told our rules, and to capture all that is dead before it passes"),
+        (True, "capturing", "with our rules, and told to capture all dead stones before it passes"),
     ):
         console.print(
-            f"\nagainst GNU Go level {GNU_GO_LEVEL} {remark}; the referee counts areas, "
-            f"every stone on the board alive:",
+            f"\nagainst GNU Go level {GNU_GO_LEVEL} {remark}; area scoring, every stone on the "
+            "board counts as alive:",
             soft_wrap=True,
         )
         player, program = (

@@ -1,4 +1,6 @@
-"""`azero doctor`: what this machine is, what an experiment will need on it, and what is wrong."""
+"""`azero doctor`: a machine's devices, the resources an experiment needs on it, and problems
+found.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ from azero.train.estimate import Estimate, estimate
 
 LIBRARIES = ("jax", "jaxlib", "flax", "optax", "mctx", "chex", "orbax-checkpoint", "numpy")
 FREE_SHARE = 0.1
-"""Of a device's memory, what trees and training leave for the rest (a planning figure)."""
+"""Share of a device's memory that trees and training leave free (a planning figure)."""
 
 
 def examine(experiment: str, compile_programs: bool) -> int:
@@ -98,7 +100,7 @@ def _needs(config: Config, cost: Estimate, plays: bool) -> dict[str, Cell]:
         "parameters and optimiser per device": format_bytes(cost.training_bytes),
         **(window if plays else {}),
         "arithmetic of the run": f"{cost.flops:.2g} operations",
-        "time here, by arithmetic alone": f"about {format_duration(cost.seconds)} at {rate}",
+        "time here, counting arithmetic alone": f"about {format_duration(cost.seconds)} at {rate}",
     }
 
 
@@ -121,9 +123,9 @@ def _problems(config: Config, cost: Estimate, plays: bool) -> list[str]:
     problems, devices = [], jax.device_count()
     num_games, batch_size = config.selfplay.num_games, config.learner.batch_size
     if plays and num_games % devices:
-        problems.append(f"selfplay.num-games = {num_games} does not divide over {devices} devices")
+        problems.append(f"selfplay.num-games = {num_games} is not divisible by {devices} devices")
     if batch_size % devices:
-        problems.append(f"learner.batch-size = {batch_size} does not divide over {devices} devices")
+        problems.append(f"learner.batch-size = {batch_size} is not divisible by {devices} devices")
     limit = _device_bytes() or memory_bytes()
     if cost.tree_bytes + cost.training_bytes > (1 - FREE_SHARE) * limit:
         sizes = f"the trees ({format_bytes(cost.tree_bytes)}) do not fit into {format_bytes(limit)}"

@@ -1,4 +1,4 @@
-"""Endings of chess to train on: random positions with given pieces, as a file for
+"""Chess endings for training: random positions with given pieces, as a file for
 `--game.start-positions`.
 
 python -m azero.commands.endings --pieces KQk KRk --count 4000 --out endings.txt
@@ -18,7 +18,7 @@ import tyro
 from azero.games.chess.text import board_of_fen, format_fen
 
 MOST_TRIES = 1000
-"""Placements that are tried for one position before its pieces are given up."""
+"""Random placements tried for one position before giving up."""
 
 
 @dataclass(frozen=True)
@@ -26,20 +26,20 @@ class Request:
     """What positions to make."""
 
     out: Path
-    """The file to write, one FEN a line."""
+    """The file to write, one FEN per line."""
     pieces: tuple[str, ...] = ("KQk", "KRk")
-    """The pieces of each ending, White's as capitals; every other position has the colours
-    exchanged."""
+    """The pieces of each ending, White's as capitals; colours are swapped in every other
+    position."""
     count: int = 4000
-    """Positions in all, as many of each ending."""
+    """Total number of positions, divided equally among the endings."""
     attacker_moves: Annotated[float, tyro.conf.arg(name="attacker-moves")] = 0.75
-    """Share of the positions in which the side named with capitals is to move."""
+    """Share of the positions in which the side with capital letters is to move."""
     at_edge: Annotated[float, tyro.conf.arg(name="at-edge")] = 0.0
-    """Share of the positions in which the king named with a small letter stands at the edge and the
-    other one two or three squares from it. Mates are short there: a network that knows nothing
-    comes upon them, and learns what lies before them afterwards."""
+    """Share of the positions with the lower-case king at the edge and the other king two or three
+    squares away. Mates are short there, so an untrained network finds them and then learns longer
+    ones."""
     seed: int = 0
-    """Seed of the draw."""
+    """Random seed."""
 
 
 def write_endings(request: Request) -> int:

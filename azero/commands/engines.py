@@ -1,5 +1,5 @@
 """The commands of `azero` that play and analyse: engines for other programs, and a board in this
-terminal. Nothing heavy is imported before one is called."""
+terminal. Heavy imports happen only when a command runs."""
 
 from __future__ import annotations
 
@@ -76,18 +76,17 @@ class MovesRequest:
     """Which network plays chess or shogi."""
 
     checkpoint: Path | None = None
-    """A run's directory; its network plays."""
+    """Directory of the run whose network plays."""
     random_net: str | None = None
-    """Instead of a checkpoint: an untrained network to try a program out, chess or shogi;
+    """Instead of a checkpoint: an untrained network to test a program with, chess or shogi;
     "chess?blocks=2&filters=32" is a small one."""
     iteration: int | None = None
-    """The checkpoint; default the newest."""
+    """Iteration of the checkpoint; default the newest."""
     search: Search | None = None
     """engine (tuned for one game, the default), trained (the search that the run's own matches
     have), or alphago_zero, alphazero or gumbel by name."""
     visits: int | None = None
-    """Visits per move at most, infinite analysis left out; default what the program's clock
-    allows."""
+    """Maximum visits per move, except in infinite analysis; default what the clock allows."""
 
 
 def uci(request: Annotated[MovesRequest, tyro.conf.arg(name="")]) -> None:

@@ -20,7 +20,7 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
     """Count sequences, print a table or JSON, and return the rows.
 
     Raises:
-      ValueError: a file cannot be read, a sequence is none, or there is no game.
+      ValueError: a file cannot be read, a sequence is invalid, or there is no game.
     """
     if request.parts < 1 or request.length < 1 or request.top < 1:
         raise ValueError(
@@ -37,7 +37,7 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
     if not records:
         named = f" with {request.only!r} in its name" if request.only else ""
         raise ValueError(
-            f"there is no game in {', '.join(map(str, request.games))}{named}"
+            f"no games in {', '.join(map(str, request.games))}{named}"
             + (f"; not readable: {skipped[0]}" if skipped else "")
         )
     size = records[0].size
@@ -48,7 +48,7 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
         used = sorted((record for record in used if record.date), key=lambda record: record.date)
         if not used:
             raise ValueError(
-                f"no game in {', '.join(map(str, request.games))} has a date; leave --by-date out"
+                f"no game in {', '.join(map(str, request.games))} has a date; omit --by-date"
             )
     edges = np.linspace(0, len(used), request.parts + 1).astype(int)
     parts: list[list[GameRecord]] = [used[first:end] for first, end in itertools.pairwise(edges)]
@@ -82,7 +82,7 @@ def count_joseki(request: JosekiRequest) -> list[Frequency]:
         )
     )
     others = "".join(f"; {count} {reason}" for reason, count in left_out.items() if count)
-    console.print(f"rotations, reflections and colours folded{others}", soft_wrap=True)
+    console.print(f"rotations, reflections and swapped colours merged{others}", soft_wrap=True)
     return rows
 
 

@@ -89,7 +89,7 @@ def checkpoint(
     from azero.train.saving import print_checkpoints
 
     if export is None and iteration is not None:
-        raise ValueError("--iteration is the checkpoint to export; name a directory with --export")
+        raise ValueError("--iteration is the checkpoint to export; give a directory with --export")
     if export is None:
         print_checkpoints(_existing(workdir))
     else:
@@ -120,7 +120,7 @@ def plan() -> None:
 def bench(
     what: Positional[Part],
 ) -> None:
-    """Measure a part of azero on this machine, beside a peer where one is named; `azero bench PART
+    """Measure a part of azero on this machine, with a peer if one is named; `azero bench PART
     --help` lists the part's own flags.
 
     Args:
@@ -160,7 +160,7 @@ def elo(
     from azero.report.ratings import rate
 
     if not directories:
-        raise ValueError("name at least one directory with matches: azero elo DIRECTORY ...")
+        raise ValueError("give at least one directory with matches: azero elo DIRECTORY ...")
     rate(directories, dict(map(_anchor, anchor)), draws, plot, json)
 
 

@@ -1,5 +1,6 @@
-"""Experiments in a notebook: a run in a process of its own with its curves as it goes on, and a
-game against what came of it."""
+"""Experiments in a notebook: a run in a separate process with live curves, and a game against the
+result.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +30,11 @@ from azero.experiment import load
 from azero.report.live import live_view
 
 LOG = "notebook.log"
-"""What the run prints, inside its working directory."""
+"""File with the run's output, in its working directory."""
 SHOWN_SECONDS = 5.0
-"""Between two pictures of a run."""
+"""Time between two updates of the display."""
 SAID_LINES = 12
-"""Lines of the log that are shown when a run ends by a mistake."""
+"""Lines of the log shown when a run fails."""
 
 
 class Training:
@@ -41,8 +42,7 @@ class Training:
     terminal, saved."""
 
     def __init__(self, experiment: str, workdir: Path | str, *flags: str) -> None:
-        """Start `experiment` in `workdir`, or continue what is there, with the flags of its command
-        line.
+        """Start `experiment` in `workdir`, or continue its run, with the flags of its command line.
 
         Raises:
           ValueError: there is no such experiment, or a run in `workdir` goes on already.
@@ -124,16 +124,16 @@ class Training:
             print(f"finished; the report is {self.workdir / 'report.html'}")
         elif status == -signal.SIGTERM:
             print(
-                "stopped before there was anything new to save; running this cell again "
-                "goes on from the last checkpoint"
+                "stopped with nothing new to save; run this cell again to continue from the last "
+                "checkpoint"
             )
         elif status == EXIT_INTERRUPTED:
-            print("stopped and saved; running this cell again goes on from there")
+            print("stopped and saved; run this cell again to continue")
         else:
             print(
                 "\n".join(
                     [
-                        f"the run ended by a mistake (status {status}); its last lines were:",
+                        f"the run failed (status {status}); its last lines were:",
                         *self.log[-SAID_LINES:],
                     ]
                 )
@@ -163,7 +163,7 @@ def play(workdir: Path | str, visits: int = 64, colour: str = "first") -> Clicka
 
 
 def _only_run(workdir: Path) -> IO[str]:
-    """Return a locked file that stands for the run in `workdir` on this machine; Google Drive
+    """Return a locked file that represents the run in `workdir` on this machine; Google Drive
     itself has no locks.
 
     Raises:
@@ -178,7 +178,7 @@ def _only_run(workdir: Path) -> IO[str]:
         process = file.read()
         file.close()
         raise ValueError(
-            f"a run in {workdir} goes on already; to stop it, saved: !kill {process}"
+            f"a run in {workdir} is already in progress; to save and stop it: !kill {process}"
         ) from None
     file.truncate(0)
     return file

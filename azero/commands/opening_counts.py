@@ -1,5 +1,5 @@
 """How often the self-play of a chess run reaches the twelve openings of AlphaZero's Table 2, over
-the games that its replay still has.
+the games still in its replay.
 
 python -m azero.commands.opening_counts runs/chess
 """
@@ -24,7 +24,7 @@ from azero.selfplay.targets import policy_room
 from azero.settings import Config, from_dict
 
 PARTS = 5
-"""Stretches of the run, of as many shards each, that get a column of their own."""
+"""Number of columns: equal parts of the run, by shards."""
 
 
 def count_openings(workdir: Path, parts: int = PARTS) -> tuple[np.ndarray, np.ndarray]:
@@ -46,9 +46,7 @@ def count_openings(workdir: Path, parts: int = PARTS) -> tuple[np.ndarray, np.nd
         ) from error
     config = from_dict(settings, Config(), str(workdir / CONFIG))
     if config.game.name != "chess":
-        raise ValueError(
-            f"{workdir} is a run of {config.game.name}; the openings are those of chess"
-        )
+        raise ValueError(f"{workdir} is a run of {config.game.name}; the openings are for chess")
     paths = sorted(
         (workdir / "replay").glob("games-p*.shard"), key=lambda path: parse_shard_path(path)[::-1]
     )
@@ -95,7 +93,7 @@ def main(arguments: list[str] | None = None) -> None:
     ]
     make_console().print(
         make_table(
-            "self-play that reaches the openings of Table 2, oldest games first", columns, rows
+            "self-play games that reach the openings of Table 2, oldest games first", columns, rows
         )
     )
 

@@ -35,12 +35,11 @@ from azero.settings import Config
 from azero.train.arguments import find_flag, overlay_path
 
 _COLUMNS = 5
-"""Programs side by side in a table."""
+"""Programs per table."""
 DESCRIPTION = (
-    "Say what an experiment needs on a slice of TPUs, before it is rented: memory, time, games a "
-    "day, days, a price.\n\n"
-    "Its programs are compiled by the TPU compiler on this machine, which needs no TPU. The "
-    "experiment's own settings may follow, as in\n`python -m azero.experiments.NAME`.\n"
+    "Estimate what an experiment needs on a TPU slice before it is rented: memory, time, games a "
+    "day, price.\n\nThe TPU compiler compiles its programs on this machine, which needs no TPU. "
+    "The experiment's own settings may follow, as in\n`python -m azero.experiments.NAME`.\n"
 )
 
 
@@ -61,7 +60,7 @@ class PlanArguments:
     """Choose the largest learner.batch-size (up to the experiment's) and selfplay.search-batch that
     fit, powers of two."""
     price: float | None = None
-    """Dollars that a chip costs per hour."""
+    """Price of a chip in dollars per hour."""
     efficiency: float = 0.5
     """Share of the roofline that a real run is taken to reach; nothing here was measured on a
     TPU."""
@@ -85,7 +84,7 @@ class Plan:
     programs: dict[str, ProgramCost]
     run: RunCost
     price: float | None
-    """Dollars that a chip costs per hour."""
+    """Price of a chip in dollars per hour."""
     is_fitted: bool
 
     @property

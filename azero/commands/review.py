@@ -1,4 +1,4 @@
-"""`azero analyze`: review a game record with a network of ours."""
+"""`azero analyze`: review a game record with one of our networks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from azero.players.thinking import Limits
 from azero.report.review_page import write_review
 
 VISITS = 200
-"""Of every position, unless the command says otherwise."""
+"""Default visits per position."""
 
 
 def analyze(
@@ -53,7 +53,7 @@ def analyze(
     spec = parse_player(checkpoint if ":" in checkpoint else f"checkpoint:{checkpoint}")
     if not isinstance(spec, ThinkerSpec):
         raise ValueError(
-            "a review needs a network of ours; a GTP program does not say what it thinks"
+            "a review needs one of our networks; a GTP program does not report its values"
         )
     if visits is not None and visits < 1:
         raise ValueError(f"a review needs at least one visit, not {visits}")
@@ -117,11 +117,11 @@ def _rules(record: GameRecord, trained: GameConfig) -> tuple[GameConfig, str]:
     if komi is None or (2 * komi) % 1:
         komi, remark = (
             trained.komi,
-            f"The record does not say a komi that can be played; reviewed with {trained.komi:g}.",
+            f"The record has no valid komi; reviewed with {trained.komi:g}.",
         )
     elif komi != trained.komi:
         remark = (
-            f"The network learned with komi {trained.komi:g} and does not see the game's komi of "
+            f"The network learned with komi {trained.komi:g} and does not know the game's komi of "
             f"{komi:g}: its values are for {trained.komi:g}."
         )
     longest = max(2 * rows * columns, len(record.moves) + 2)

@@ -1,5 +1,5 @@
-"""Elo against thinking time (Silver et al. 2018, Figure 2): one network with more and more
-simulations, each amount against twice as many.
+"""Elo against thinking time (Silver et al. 2018, Figure 2): one network with increasing numbers of
+simulations, each against half as many.
 
 python -m azero.commands.thinking_time runs/go9 --visits 16 32 64 128 --games 200 --out thinking
 """
@@ -39,7 +39,7 @@ def measure(
         "random-net:EXPERIMENT".
       visits: simulations a move, two amounts at least, rising; 0 is the policy alone.
       games: of each match, an even number.
-      out: directory of the matches and the figure.
+      out: directory for the matches and the figure.
       seed: of every draw.
       console: where to print.
 
@@ -49,7 +49,7 @@ def measure(
     """
     if len(visits) < 2 or any(low >= high for low, high in itertools.pairwise(visits)):
         raise ValueError(
-            f"--visits are two or more rising numbers, not {' '.join(map(str, visits))}"
+            f"--visits takes two or more increasing numbers, not {' '.join(map(str, visits))}"
         )
     separator = "&" if "?" in player else "?"
     names = [f"{count} simulations" if count else "policy alone" for count in visits]
@@ -83,11 +83,11 @@ def main(arguments: list[str] | None = None) -> None:
         type=int,
         nargs="+",
         default=[16, 32, 64, 128],
-        help="simulations a move, rising",
+        help="simulations per move, increasing",
     )
     parser.add_argument("--games", type=int, default=200, help="of each match")
     parser.add_argument(
-        "--out", type=Path, required=True, help="directory of the matches and the figure"
+        "--out", type=Path, required=True, help="directory for the matches and the figure"
     )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)

@@ -1,5 +1,6 @@
-"""Progress that a person can follow: a live bar on a terminal, plain lines elsewhere, and never ten
-silent seconds."""
+"""Progress output: a live bar on a terminal, plain lines elsewhere, and never ten silent
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ from azero.console.terminal import make_console
 from azero.heartbeat import beating
 
 HEARTBEAT_SECONDS = 8.0
-"""Longest silence; a person begins to wonder after ten seconds."""
+"""Longest time without output; people start to wonder after ten seconds."""
 LINE_SECONDS = 2.0
-"""Shortest time between two plain lines, so that quick iterations do not flood a log."""
+"""Shortest time between two plain lines, so that short iterations do not flood a log."""
 SHOWN = (
     ("games", "games", format_count),
     ("positions", "positions", format_count),
@@ -36,7 +37,7 @@ SHOWN = (
     ("value_loss", "value", "{:.4f}".format),
     ("entropy", "entropy", "{:.3f}".format),
 )
-"""Keys of a metrics row that are shown, their names, and how they are written."""
+"""Keys of a metrics row that are shown, with their names and formats."""
 
 
 class Progress:
@@ -187,8 +188,8 @@ def working(
     """Say on the console that `what` has begun, every few seconds that it goes on, and how long it
     took.
 
-    For work outside of a run's Progress. On a terminal a spinner with the elapsed time stands for
-    the lines in between.
+    For work outside of a run's Progress. On a terminal a spinner with the elapsed time replaces the
+    lines in between.
     """
     console = console or make_console()
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Numbers and tables for people: counts, times and sizes in words, and plain rich tables."""
+"""Readable numbers and tables: counts, times and sizes with units, and plain rich tables."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The terminal. Every console of the program is made here, so that no text from outside is read as
-rich's markup."""
+"""The terminal. All consoles are made here, so that no external text is read as rich's markup."""
 
 from __future__ import annotations
 

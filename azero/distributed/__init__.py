@@ -1,5 +1,4 @@
-"""The processes of a run: how one joins the others, and how the end of one becomes the end of
-all."""
+"""The processes of a run: how one joins the others, and how the end of one ends all."""
 
 from azero.distributed.cluster import join_cluster
 from azero.distributed.line import EXIT_INTERRUPTED, ProcessLinks, end_process, say

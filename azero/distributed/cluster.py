@@ -25,16 +25,17 @@ from azero.memory import explain_exhaustion
 from azero.train.settings import RunConfig
 
 _EXPLAINED = (ValueError, FloatingPointError, OSError, KeyboardInterrupt)
-"""Exceptions whose text tells a person all; of others the traceback is printed."""
+"""Exceptions whose text is enough for the user; others are printed with a traceback."""
 _METADATA_SECONDS = 2.0
 """Google's metadata server answers within milliseconds; elsewhere its name does not exist."""
 _LINE_SECONDS = 30.0
-"""Processes that JAX has joined connect with the lead within this time, or do without the line."""
+"""Processes that JAX has joined connect to process 0 within this time, or run without the
+connection."""
 _LAUNCHERS = (
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"),
     ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"),
 )
-"""What Open MPI and Slurm tell a process: how many there are, which one it is, which one of its
+"""Variables of Open MPI and Slurm: number of processes, index of this one, its index on the
 host."""
 
 
@@ -128,7 +129,7 @@ def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> ProcessLin
 def _join_detected(settings: RunConfig) -> ProcessLinks:
     """Join as JAX finds the cluster by itself, and open the line afterwards, at an address and with
     a token that the lead tells through JAX."""
-    with progress("joining the other processes, as JAX finds them"):
+    with progress("joining the other processes that JAX finds"):
         _initialize(settings.join_seconds)
     count = jax.process_count()
     if count == 1:
@@ -152,8 +153,8 @@ def _join_detected(settings: RunConfig) -> ProcessLinks:
         )
     except ValueError as error:
         say(
-            f"azero: {error}. The run goes on, but the end of a process will be noticed "
-            f"only by JAX, after a minute or more"
+            f"azero: {error}. The run continues, but only JAX will detect the end of a process, "
+            "after a minute or more"
         )
         return ProcessLinks(jax.process_index(), {}, {})
 
@@ -162,7 +163,7 @@ def _initialize(seconds: int, **arguments: Any) -> None:
     """Start JAX's runtime.
 
     Raises:
-      ValueError: it does not start within so many seconds.
+      ValueError: it does not start in time.
     """
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -171,8 +172,8 @@ def _initialize(seconds: int, **arguments: Any) -> None:
         reason = " ".join(str(error).split())
         if "must be defined" in reason or "should be defined" in reason:
             reason = (
-                "JAX finds no cluster here; say where process 0 is: run.coordinator HOST:PORT, "
-                "run.num-processes, run.process-id"
+                "JAX finds no cluster here; give the address of process 0: run.coordinator "
+                "HOST:PORT, run.num-processes, run.process-id"
             )
         raise ValueError(f"cannot join the other processes: {reason[:300]}") from error
     # JAX takes SIGTERM for a notice that its own loop would ask for. Ours has its own
@@ -185,8 +186,8 @@ def _parse_address(text: str) -> rendezvous.Address:
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise ValueError(
-            f"run.coordinator = {text!r} is not HOST:PORT, where process 0 runs and a "
-            f"free port of it"
+            f"run.coordinator = {text!r} is not HOST:PORT, the host of process 0 and a free port "
+            "on it"
         )
     return host.strip("[]"), int(port)
 
@@ -207,8 +208,8 @@ def _numbers(
             local = [int(environment[local_rank])] if local_rank in environment else None
     if count is None or process is None:
         raise ValueError(
-            "run.coordinator needs run.num-processes and run.process-id, too, where no "
-            "launcher (Slurm, Open MPI) says them"
+            "run.coordinator also needs run.num-processes and run.process-id, unless a launcher "
+            "(Slurm, Open MPI) sets them"
         )
     if not 0 <= process < count:
         raise ValueError(
@@ -239,7 +240,7 @@ def in_cluster(environment: Mapping[str, str]) -> bool:
 
 
 def _has_tpu(environment: Mapping[str, str]) -> bool:
-    """Return whether this may be a Cloud TPU VM, as far as the device files say."""
+    """Return whether this may be a Cloud TPU VM, judged by its device files."""
     platforms = environment.get("JAX_PLATFORMS", "")
     devices = Path("/dev")
     return (

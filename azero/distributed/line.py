@@ -1,5 +1,5 @@
-"""The line between the lead and every other process: one TCP connection each, which the system
-closes at once when a process dies, however it dies.
+"""The connections between process 0 and every other process: one TCP connection each, which the
+system closes at once when a process dies.
 
 JAX's own runtime notices a death after a minute or more, or kills the process with a page of its
 own messages.
@@ -23,22 +23,22 @@ import jax
 from azero.heartbeat import beating
 
 EXIT_INTERRUPTED = 75
-"""Exit status where nothing is wrong with the run, and the same command continues it: after SIGTERM
-or SIGINT, and where another process has gone (EX_TEMPFAIL of sysexits.h)."""
+"""Exit status if the same command can continue the run: after SIGTERM or SIGINT, or when another
+process is lost (EX_TEMPFAIL of sysexits.h)."""
 NEWS_SECONDS = 3.0
 """How long a process that fails waits to hear that another one failed first: the system closes a
 connection within milliseconds."""
 BEAT_SECONDS = 5.0
-"""Each process says so often that it is alive, from a thread of its own that compiling and
-computing do not stop."""
+"""Interval of each process's heartbeats, sent from a separate thread that compiling and computing
+do not block."""
 HUNG_SECONDS = 120.0
-"""A process that was heard of and then says nothing for so long is taken for stopped: the others
-would wait for it for ever."""
+"""A process without a heartbeat for this long is taken to be stopped: the others would wait for it
+for ever."""
 _SEND_SECONDS = 5.0
-"""A message of a few bytes that the system does not take within this time is not sent: the other
-end has not read for long."""
+"""A small message that the system does not accept within this time is dropped: the other end has
+stopped reading."""
 _KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
-"""A machine that is gone without a word is noticed after 15 + 4 x 15 seconds."""
+"""A machine that disappears silently is detected after 15 + 4 x 15 seconds."""
 _CHUNK = 1 << 16
 _CONTINUES = "The same command continues the run from its last checkpoint"
 
@@ -96,7 +96,7 @@ class ProcessLinks:
 
     def _watch(self) -> None:
         heard: dict[int, float] = {}
-        """When each process last said something; none before its first beat, for it may still be
+        """Time of each process's last heartbeat; none before its first, as it may still be
         starting."""
         with (
             selectors.DefaultSelector() as selector,
@@ -126,15 +126,15 @@ class ProcessLinks:
                             int(message["status"]),
                         )
                     else:
-                        self._end(process, process, f"it has gone. {_CONTINUES}", EXIT_INTERRUPTED)
+                        self._end(process, process, f"it is gone. {_CONTINUES}", EXIT_INTERRUPTED)
                 for process, when in list(heard.items()):
                     if time.monotonic() - when > HUNG_SECONDS and not self._is_over.is_set():
                         del heard[process]
                         self._end(
                             process,
                             process,
-                            f"it has said nothing for {HUNG_SECONDS:g} s, as if it were "
-                            f"stopped. {_CONTINUES}",
+                            f"no heartbeat for {HUNG_SECONDS:g} s, so it seems to be stopped. "
+                            f"{_CONTINUES}",
                             EXIT_INTERRUPTED,
                         )
 
@@ -161,7 +161,7 @@ def end_process(status: int) -> None:
 
 
 def say(text: str) -> None:
-    """Print to stderr, which may be a pipe that nobody reads any more."""
+    """Print to stderr, which may be a closed pipe."""
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)
 
@@ -184,8 +184,9 @@ def send(connection: socket.socket, message: Message) -> None:
 
 
 def receive(connection: socket.socket, seconds: float) -> Message | None:
-    """Return the next message, or None if there is none within so many seconds; {} where the
-    connection ends, or what comes is no message."""
+    """Return the next message, or None if there is none in time; {} if the connection ends or the
+    data is not a message.
+    """
     buffer = bytearray()
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -1,9 +1,9 @@
-"""Where the processes of a run meet: all of them connect with the lead, which counts them, before
+"""Rendezvous of the processes of a run: all connect to process 0, which counts them, before
 anything else is started.
 
-What can be wrong (an address, a number, a process that never comes or comes twice, a stranger) is
-found out here and said in one line. The connections stay open: they are the line over which the end
-of a process is noticed (`azero.distributed.line`).
+Errors (an address, a number, a missing or duplicate process, a stranger) are found here and
+reported in one line. The connections stay open: they are the line over which the end of a process
+is noticed (`azero.distributed.line`).
 
 The lead sends a random number; a process answers with who it is, a random number of its own and the
 proof that it has the run's token (`azero.distributed.token`); when all have come, the lead sends
@@ -34,14 +34,13 @@ from azero.distributed.line import (
 from azero.distributed.token import VARIABLE, is_proof, proof
 
 HELLO_SECONDS = 30.0
-"""A process says who it is as soon as it is connected and has found the token, which another host
-may see 15 s late; whoever does not is none of ours."""
+"""Time for a connected process to identify itself; it first needs the token, which another host may
+see 15 s late."""
 MOST_PENDING = 64
-"""Connections that may be open without having said who they are; the oldest goes when one more
-comes."""
+"""Most connections that have not identified themselves; one more closes the oldest."""
 _RETRY_SECONDS = 0.5
 _SHOWN_CHARACTERS = 500
-"""Of a reason that another process gives."""
+"""Most characters of another process's reason."""
 
 Address = tuple[str, int]
 
@@ -58,9 +57,9 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server(address[:2], family=family, backlog=128)
     except OSError as error:
         advice = (
-            "take another port in run.coordinator"
+            "use another port in run.coordinator"
             if error.errno == errno.EADDRINUSE
-            else "name an address of this host in run.coordinator-bind"
+            else "use an address of this host in run.coordinator-bind"
         )
         raise ValueError(
             f"process 0 cannot listen on port {port} of {host}: {error.strerror or error}; {advice}"
@@ -82,7 +81,7 @@ def gather(listener: socket.socket, count: int, seconds: float, token: str) -> P
     `token`; the listener is closed.
 
     Raises:
-      ValueError: some did not come within so many seconds; they are named.
+      ValueError: some did not join in time; they are named.
     """
     connections: dict[int, socket.socket] = {}
     answers: dict[int, Message] = {}
@@ -133,21 +132,21 @@ def gather(listener: socket.socket, count: int, seconds: float, token: str) -> P
                 *guests[:-MOST_PENDING],
             ]:
                 if guest in guests:
-                    dismiss(guest, "it was not said in time who has connected")
+                    dismiss(guest, "the connection did not identify itself in time")
         for guest in list(guests):
-            dismiss(guest, "all processes of the run have come")
+            dismiss(guest, "all processes of the run have joined")
     line = ProcessLinks(0, connections, names)
     missing = [str(process) for process in range(1, count) if process not in connections]
     if missing:
         what = "process" if len(missing) == 1 else "processes"
         reason = (
-            f"{what} {', '.join(missing)} of {count} did not come within {seconds:.0f} s "
-            f"(run.join-seconds)"
+            f"{what} {', '.join(missing)} of {count} did not join within {seconds:.0f} s "
+            "(run.join-seconds)"
         )
         line.broadcast_failure(reason, 2)
         raise ValueError(
-            f"{reason}; start every process with the same run.coordinator and "
-            f"run.num-processes, and an id of its own"
+            f"{reason}; start every process with the same run.coordinator and run.num-processes, "
+            "and its own id"
         )
     for process, connection in connections.items():
         with contextlib.suppress(OSError):
@@ -173,16 +172,16 @@ def _refusal(
     """Return why a process that says `hello` cannot take part, or None."""
     process = hello.get("process")
     if not isinstance(process, int) or "host" not in hello or "nonce" not in hello:
-        return "this is process 0 of a run of azero; what has connected is not a process of one"
+        return "this is process 0 of an azero run; the connection is not from one of its processes"
     if not is_proof(hello.get("proof"), token, "hello", process, nonce, hello["nonce"]):
         return (
-            f"process {process} has no token, or another one than process 0: one working "
-            f"directory for all, or the same {VARIABLE}"
+            f"process {process} has no token, or not that of process 0: use one working directory "
+            f"for all, or the same {VARIABLE}"
         )
     if hello.get("count") != count:
         return (
-            f"process {process} was told of {hello.get('count')} processes, process 0 of {count} "
-            f"(run.num-processes)"
+            f"process {process} was started for {hello.get('count')} processes, process 0 for "
+            f"{count} (run.num-processes)"
         )
     if process in names:
         return (
@@ -192,7 +191,7 @@ def _refusal(
     if hello.get("jax") != jax.__version__:
         return (
             f"process {process} has jax {hello.get('jax')}, process 0 has jax {jax.__version__}; "
-            f"install the same on all hosts"
+            "install the same version on all hosts"
         )
     return None
 
@@ -210,8 +209,8 @@ def meet(
     `find_token` returns the run's token; it is asked when the lead is there, which makes it.
 
     Raises:
-      ValueError: nothing answers within so many seconds, or not the lead, or there is no token, or
-        the lead says what is wrong.
+      ValueError: no answer in time, or not from process 0, or there is no token, or the lead says
+        what is wrong.
     """
     shown = " or ".join(f"{host}:{port}" for host, port in addresses)
     end = time.monotonic() + seconds
@@ -219,8 +218,8 @@ def meet(
         connection = _connect(addresses, end)
         if isinstance(connection, str):
             raise ValueError(
-                f"process {process} cannot reach process 0 at {shown} within "
-                f"{seconds:.0f} s: {connection}; is the address right, and does it run?"
+                f"process {process} cannot reach process 0 at {shown} within {seconds:.0f} s: "
+                f"{connection}; is the address right, and is process 0 running?"
             )
         keep_alive(connection)
         answer: Message | None = {}
@@ -273,8 +272,8 @@ def own_address() -> str:
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(
             ("192.0.2.1", 9)
-            # sends nothing (RFC 5737 names nobody there); the system only chooses the interface
-            # that leads out
+            # sends nothing (a documentation address of RFC 5737); the system only chooses the
+            # interface that leads out
         )
         return str(probe.getsockname()[0])
     return socket.gethostname()

@@ -1,6 +1,6 @@
-"""The secret that the processes of a run share, so that nobody else can join it.
+"""The secret that the processes of a run share, so that no other process can join.
 
-It never travels: each end proves that it has it by a keyed digest of a random number that the other
+It is never sent: each end proves that it has it by a keyed digest of a random number that the other
 end has chosen.
 """
 
@@ -19,8 +19,7 @@ VARIABLE = "AZERO_TOKEN"
 FILE = ".token"
 """Else the token is in this file of the working directory, which only its owner may read."""
 _SEEN_SECONDS = 15.0
-"""A file that one host has made is seen by the others within this time (see
-`azero.train.hosts`)."""
+"""A file written by one host is seen by the others within this time (see `azero.train.hosts`)."""
 
 
 def lead_token(workdir: Path) -> str:
@@ -61,8 +60,8 @@ def other_token(workdir: Path, process: int) -> str:
                 return token
         if time.monotonic() > end:
             raise ValueError(
-                f"process {process} finds no token: {path} is not there; give a --workdir "
-                f"that all hosts share, or the same {VARIABLE} to all"
+                f"process {process} finds no token: {path} does not exist; give a --workdir that "
+                f"all hosts share, or the same {VARIABLE} to all"
             )
         time.sleep(0.2)
 

@@ -1,5 +1,6 @@
-"""What an engine does behind its first answers: importing JAX, loading a network and compiling,
-each in a thread of its own."""
+"""An engine's background work: importing JAX, loading a network and compiling, each in its own
+thread.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 WAIT_SECONDS = 0.02
-"""Between two looks at the input while something is waited for."""
+"""Time between two checks of the input while waiting."""
 _NAME = "background"
 
 
@@ -37,7 +38,7 @@ class Background(Generic[T]):
         try:
             self._work(self._result.set_result)
             if not self._result.done():
-                raise RuntimeError("the work gave no result")
+                raise RuntimeError("the task gave no result")
         except BaseException as error:
             if self._result.done():
                 self._result = Future()

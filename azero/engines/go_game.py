@@ -1,5 +1,6 @@
-"""A game of Go as engines are told about it: any board the net plays, komi and rules, set-up
-stones, moves of either side in any order."""
+"""A game of Go as protocols describe it: any board the network plays, komi and rules, set-up
+stones, moves of either side in any order.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +19,10 @@ from azero.games.go.scoring import status as go_status
 from azero.players.player import Position
 
 SMALLEST, LARGEST = 2, 25
-"""Points per side that the protocols can name: GTP's letters end at Z, which is 25 (section
-2.11)."""
+"""Largest board that the protocols can name: GTP's letters end at Z, which is 25 (section 2.11)."""
 MOVES_PER_POINT = 4
-"""A game in progress may be this long before it is scored by force; the papers' two moves a point
-end self-play games, not a game with people."""
+"""Moves per point after which a game is scored; the papers' limit of two is for self-play, not for
+games with people."""
 
 
 class GoGame:
@@ -172,7 +172,7 @@ class GoGame:
                 positions.append(turned(positions[-1], colour).play(action))
             except ValueError as error:
                 raise ValueError(
-                    f"move {number} of this game is not legal under these rules"
+                    f"move {number} of this game is illegal under these rules"
                 ) from error
         self.session.restore(positions)
 

@@ -48,7 +48,7 @@ def load(game: GoGame, path: Path, before: int | None = None) -> None:
     """
     record = next(iter(parse_games(path.read_bytes(), path.name)), None)
     if record is None:
-        raise ValueError("there is no game in it")
+        raise ValueError("it contains no game")
     game.check_shape(record.board_shape)
     _replay(game, record, before)
 

@@ -1,4 +1,4 @@
-"""What a controller can set of a GTP engine: limits, clocks, resignation, pondering."""
+"""The settings of a GTP engine: limits, clocks, resignation, pondering."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Settings:
     visits: int | None = 400
     playouts: int | None = None
     seconds: float | None = None
-    """Per move; on top of what the clock allows."""
+    """Limits per move, in addition to the clock's."""
     ponders: bool = False
     """Think in the opponent's time."""
     resign_threshold: float = -0.9
@@ -25,14 +25,14 @@ class Settings:
     """Own moves in a row at or below the threshold before resigning (KataGo's default)."""
     allows_resignation: bool = True
     lag_seconds: float = LAG_SECONDS
-    """Taken off every move's time for what is lost on the way."""
+    """Subtracted from every move's time for lag."""
     pv_length: int = 15
     may_ponder: bool = False
-    """The engine has moved last, and nothing has been said against thinking on."""
+    """The engine moved last, and no command has ended pondering."""
     result: str = ""
-    """RE property of the game, once someone has resigned."""
+    """RE property of the game after a resignation."""
     thinking_seconds: float = 0.0
-    """Spent on moves since the start of the program."""
+    """Time spent on moves since the start of the program."""
     _hopeless: dict[int, int] = field(default_factory=dict)
     _control: Clock | None = None
     _most_seconds: float | None = None

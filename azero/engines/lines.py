@@ -1,5 +1,6 @@
-"""Protocol lines in and out: input is read by a thread of its own, so that whoever thinks can see
-that a line waits."""
+"""Protocol lines in and out: a separate thread reads the input, so that a search can see that a
+line waits.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ import threading
 from typing import IO, NamedTuple
 
 WAITING_BYTES = 64 << 20
-"""Lines that wait to be taken hold no more; the sender waits from there on, as the pipe makes it. A
-whole game's analysis query has some kilobytes."""
+"""Most bytes of waiting lines; beyond that the sender blocks, as with a full pipe. An analysis
+query for a whole game has some kilobytes."""
 
 
 class InputLine(NamedTuple):

@@ -1,5 +1,6 @@
-"""A game of chess or shogi as the protocols tell it: where it begins, and all its moves, again
-before every search."""
+"""A game of chess or shogi as the protocols send it: the start position and all moves, before every
+search.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""From thinking to a move: limits, resignation, and what an analysis says in the units of the
-protocols."""
+"""From an analysis to a move: limits, resignation, and values in the units of the protocols."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Networks behind protocols: what `azero gtp`, `azero analysis`, `azero uci`, `azero usi` and
-`azero play` load; the engines' first answers do not wait for it."""
+`azero play` load; an engine's first answers do not wait for loading."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from azero.players.thinking import Limits
 from azero.search.settings import Search
 
 MOST_MOVES = 4096
-"""The longest game of chess or shogi that an engine plays: the most that the rules of shogi can
-keep."""
+"""Longest game of chess or shogi that an engine plays: the most that the rules of shogi can
+store."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Source:
     random_net: str | None = None
     player: str | None = None
     search: Search | None = None
-    """None is the engine's, or what the player's name says."""
+    """None is the engine search, or that of the player's name."""
 
     def spec(self) -> ThinkerSpec:
         """Return the player among those of `azero.players.specs`.
@@ -64,17 +64,17 @@ class Source:
         """
         if [self.checkpoint, self.random_net, self.player].count(None) != 2:
             choices = (
-                "--checkpoint DIRECTORY, or --random-net EXPERIMENT (go9, say) to try things out"
+                "--checkpoint DIRECTORY, or --random-net EXPERIMENT (such as go9) to test a client"
             )
             raise ValueError(
-                f"name one network: {choices}; gtp, analysis and play also take --player PLAYER"
+                f"give one network: {choices}; gtp, analysis and play also take --player PLAYER"
             )
         if self.player is not None:
             return self._named(self.player)
         if self.checkpoint is None:
             assert self.random_net is not None
             if self.iteration is not None:
-                raise ValueError("--iteration is that of a checkpoint; a random network has none")
+                raise ValueError("--iteration is for a checkpoint; a random network has none")
             spec = parse_player(f"random-net:{self.random_net}")
             assert isinstance(spec, RandomNetSpec)
             return spec if self.search is None else dataclasses.replace(spec, search=self.search)
@@ -85,12 +85,12 @@ class Source:
     def _named(self, player: str) -> ThinkerSpec:
         if self.iteration is not None or self.search is not None:
             raise ValueError(
-                "--iteration and --search are those of a checkpoint; a player's name says its own"
+                "--iteration and --search are for a checkpoint; a player's name includes its own"
             )
         spec = parse_player(player)
         if not isinstance(spec, ThinkerSpec):
             raise ValueError(
-                f"{player!r} is a program, which speaks for itself; name a player of ours"
+                f"{player!r} is a program with its own protocol; give one of our players"
             )
         return spec
 
@@ -126,7 +126,7 @@ def load_go(
 
 
 PROTOCOLS = {"chess": UCI, "shogi": USI}
-"""The dialect of each game that has one."""
+"""Dialects by game."""
 
 
 def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
@@ -164,16 +164,16 @@ def play_in_terminal(source: Source, visits: int, colour: str, komi: float | Non
 
 
 class Table(NamedTuple):
-    """What a game between a person and a network needs."""
+    """Everything for a game between a human and a network."""
 
     session: Session
     limits: Limits
     human: int
-    """0 if the person moves first, else 1."""
+    """0 if the human moves first, else 1."""
 
 
 def lay_table(source: Source, visits: int, colour: str, komi: float | None) -> Table:
-    """Load a network and compile what it needs for a game against a person.
+    """Load a network and compile its programs for a game against a human.
 
     Raises:
       ValueError: the colour, the visits or the source is none.

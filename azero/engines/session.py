@@ -18,10 +18,10 @@ from azero.players.thinking import Analysis, Limits, Restriction, Thinker
 
 
 class ThinkingPlayer(Thinker, Player, Protocol):
-    """A thinker that can also be told to forget what it knows of a game."""
+    """A thinker that can also clear its tree."""
 
     def limit_memory(self, megabytes: int) -> None:
-        """Keep the tree within about so many MiB from now on."""
+        """Limit the tree's memory to about `megabytes` MiB from now on."""
         ...
 
     def warm_up_in_steps(self, position: Position) -> Iterator[None]:
@@ -120,7 +120,7 @@ class Session:
           ValueError: there is none.
         """
         if not self.num_moves:
-            raise ValueError("there is no move to take back")
+            raise ValueError("no move to take back")
         self._positions.pop()
         self.forget()
 
@@ -186,7 +186,7 @@ class Session:
                 pass
             for other in others:
                 other()
-            announce(f"everything is compiled after {time.perf_counter() - began:.1f} s")
+            announce(f"all programs are compiled after {time.perf_counter() - began:.1f} s")
 
         self._preparation = Background(work)
 

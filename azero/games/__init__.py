@@ -4,7 +4,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Import `make` when it is asked for: the settings in this package are read without JAX."""
+    """Import `make` on demand: the settings in this package are read without JAX."""
     if name != "make":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from azero.games.table import make

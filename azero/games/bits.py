@@ -1,10 +1,11 @@
 """Boards as bits.
 
 Two forms of a set of points on an H x W board (W <= 31):
-    words   uint32[K, ...], K = ceil(H*W / 32): point i is bit i % 32 of word i // 32. Small: this
-    is what a state stores. rows    uint32[H, ..., B]: column c of row r is bit c of rows[r]; bits
-    from W on are zero. The batch is last, so that a step between columns is a shift by
-            one bit and one between rows an offset of whole vectors: no gather, no scatter.
+    words  uint32[K, ...], K = ceil(H*W / 32): point i is bit i % 32 of word i // 32. Small: this is
+           what a state stores.
+    rows   uint32[H, ..., B]: column c of row r is bit c of rows[r]; bits from W on are zero. The
+           batch is last, so that a step between columns is a shift by one bit and one between rows
+           an offset of whole vectors: no gather, no scatter.
 
 The optimization barriers keep a concatenation out of the arithmetic around it: XLA does not
 vectorise a fused one on a CPU, and copies a lone one block by block.

@@ -77,7 +77,7 @@ class Game(Protocol):
 
     def pack_frame(self, state: PyTree) -> Array:
         """Return uint32[F]: the current position (not its history), enough for `observe_frames`. An
-        all-zero frame stands for "before the game began"."""
+        all-zero frame means "before the game began"."""
         ...
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:

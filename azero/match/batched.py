@@ -1,4 +1,4 @@
-"""A match between two networks of ours as rounds of compiled games."""
+"""A match between two of our networks as rounds of compiled games."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from azero.players.searches import match_settings
 from azero.players.specs import Loaded, NetworkSpec, load_player
 
 PAIRS_PER_ROUND = 64
-"""Pairs of games played side by side; after each round the games are kept."""
+"""Pairs of games played at once; games are saved after each round."""
 PAIRS_PER_TESTED_ROUND = 16
-"""The same where a test may end the match after a round."""
+"""The same if a sequential test may end the match after a round."""
 
 
 def play_rounds(
@@ -46,7 +46,7 @@ def play_rounds(
         known already.
       temperature_moves: see `make_match`.
       seed: of all draws.
-      pairs_per_round: at most so many pairs are played side by side.
+      pairs_per_round: maximum number of pairs played at once.
       is_over: asked before every round.
     """
     a, b = (load_player(spec, rules) for spec in specs)

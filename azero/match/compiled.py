@@ -1,9 +1,9 @@
 """A match between two players, many games side by side on the devices.
 
-Half of the games begin with A to move and half with B, so at every move each player has exactly one
-half to think about: no position is searched for a player who is not to move, and both searches
-always see the same batch size. After each move the halves change hands. Where the games that are
-asked for do not fill the halves on all devices, some more are played beside them and not looked at.
+Half of the games begin with A to move and half with B, so at every move each player searches
+exactly one half: no position is searched for the wrong player, and both searches always see the
+same batch size. After each move the halves change hands. If the requested games do not fill the
+halves on all devices, extra games are played and not counted.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ class MatchGames:
     values: np.ndarray
     """float32[B, T]: the root value for the side to move, 0 after the end."""
     a_moves_first: np.ndarray
-    """bool[B]: A has the first mover's colour (Black); where there is no opening this is the first
-    half."""
+    """bool[B]: A has the first mover's colour (Black); without openings this is the first half."""
 
     @property
     def result(self) -> MatchResult:
@@ -94,7 +93,7 @@ class _Carry(NamedTuple):
     b_to_move: PyTree
     """states[H]"""
     ply: Array
-    """int32[H], the opening included; the same in both halves"""
+    """int32[H], including the opening; the same in both halves"""
     keys: Array
     """keys[D]"""
 
@@ -183,7 +182,7 @@ class _CompiledMatch:
         given = np.full((self.half, 0 if openings is None else openings.shape[1]), -1, np.int32)
         if openings is not None:
             given[: len(openings)] = openings
-        # Whoever is to move after the opening: in the first half it is A.
+        # The side to move after the opening: A in the first half.
         even = (given >= 0).sum(axis=1) % 2 == 0
         a_moves_first = np.concatenate([even, ~even])
         carry = self.start(jax.random.split(key, self.mesh.size), given)

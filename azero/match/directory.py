@@ -1,5 +1,5 @@
-"""The directory of a match: what is played, every finished game, the result. A match that is
-interrupted goes on from it.
+"""The directory of a match: its settings, every finished game, the result. An interrupted match
+continues from it.
 
 match.json    the command and the players; the result so far
 games.jsonl   one row per finished game (see `azero.match.games.MatchGame`)

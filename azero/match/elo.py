@@ -30,11 +30,11 @@ Draws = Literal["davidson", "half"]
 ELO_SCALE = math.log(10) / 400
 """Natural logits per Elo point."""
 MAX_STEP = 400.0
-"""Elo points by which one Newton step may move a rating, so that one-sided results do not
-overshoot."""
+"""Elo points by which one Newton step may move a rating, to avoid overshooting on one-sided
+results."""
 ADVANTAGE_PRIOR = 400.0
-"""Standard deviation of the advantage before the games, in Elo: it matters only where colours say
-nothing about it."""
+"""Standard deviation of the advantage before the games, in Elo: it matters only if the colours do
+not determine it."""
 DRAWS_PRIOR = 5.0
 """Standard deviation of log nu before the games."""
 
@@ -50,7 +50,7 @@ class PairResult:
     draws: float
     losses: float
     alternating: bool = False
-    """Each moved first in half of the games, so that no advantage shows."""
+    """Each player moved first in half of the games, so that no advantage can be estimated."""
 
     @property
     def games(self) -> float:
@@ -84,15 +84,15 @@ class Rating:
 
 @dataclass(frozen=True)
 class EloFit:
-    """Ratings and what was found beside them."""
+    """Ratings and the other fitted parameters."""
 
     ratings: list[Rating]
     """In the order in which the players first appear."""
     advantage: float | None
-    """Elo points that moving first is worth; None if all colours alternated."""
+    """Advantage of moving first in Elo; None if all colours alternated."""
     advantage_deviation: float
     draw_share: float
-    """Share of draws between equal players who have no advantage."""
+    """Share of draws between equal players without the first-move advantage."""
 
 
 def expected_score(difference: float) -> float:
@@ -301,7 +301,7 @@ def _tables(results: Sequence[PairResult], names: list[str]) -> tuple[np.ndarray
     games, points = np.zeros((2, len(names), len(names)))
     for result in results:
         if result.first == result.second:
-            raise ValueError(f"player {result.first!r} cannot be rated by games against itself")
+            raise ValueError(f"player {result.first!r} cannot be rated from games against itself")
         i, j = index[result.first], index[result.second]
         games[i, j] += result.games
         games[j, i] += result.games

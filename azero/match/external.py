@@ -23,11 +23,11 @@ from azero.players.player import Player, Position
 from azero.players.program import ProgramPlayer
 
 GNU_GO = "gnugo --mode gtp --level {level} --seed {seed}"
-"""GNU Go with its default settings: by its own, Japanese rules it passes while dead stones are on
-the board."""
+"""GNU Go with its default settings: under Japanese rules it passes while dead stones are on the
+board."""
 OUR_RULES = "--chinese-rules --positional-superko --capture-all-dead"
-"""What brings GNU Go as near to our rules as its options allow: area scoring, no repeated position,
-dead stones captured before it passes."""
+"""GNU Go options closest to our rules: area scoring, positional superko, dead stones captured
+before it passes."""
 
 
 def gnu_go_command(level: int = 10, our_rules: bool = True) -> list[str]:
@@ -46,7 +46,7 @@ class Pairing:
     """Number of the opening or position, from 1; None is the empty board."""
     opening_moves: tuple[int, ...] = ()
     start: str = ""
-    """The position that the game begins with, in text (FEN, SFEN); empty is the game's own."""
+    """Start position as text (FEN, SFEN); empty is the game's own."""
     first_colour: int | None = None
     """0 if the match's first player has the side that begins a whole game (Black in Go, White in
     chess), 1 if the other; None is 0 in odd games, 1 in even ones."""
@@ -65,7 +65,7 @@ class Pairing:
         if not self.start:
             return Position.start(game)
         if not isinstance(game, ReadsPositions):
-            raise ValueError(f"{game.name} begins with its own position, not with {self.start!r}")
+            raise ValueError(f"{game.name} has a fixed start position, not {self.start!r}")
         return Position.of_state(
             game, jax.tree.map(lambda leaf: leaf[0], game.from_positions([self.start]))
         )
@@ -115,7 +115,7 @@ def play_games(
                 )
         except queue.Empty:
             pass
-        except BaseException as error:  # handed to whoever waits for the games
+        except BaseException as error:  # raised where the games are awaited
             finished.put(error)
         finally:
             finished.put(None)

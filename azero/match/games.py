@@ -1,4 +1,4 @@
-"""The games of a match between two players as rows, and what they say together."""
+"""The games of a match between two players as rows, and their summary."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ class MatchGame:
     """+1, 0 or -1 for the first player."""
     actions: tuple[int, ...]
     num_opening_moves: int
-    """Moves that were given, not chosen."""
+    """Moves of the opening, which the players did not choose."""
     ending: str
     """How it ended: played out, who resigned, or what a player did wrong."""
     failed: str = ""
-    """Who lost by a crash, an illegal move or silence; empty if nobody did."""
+    """Who lost by a crash, an illegal move or no answer; empty if nobody did."""
     margin: float | None = None
-    """Go: points by which Black leads under our rules, where the game was played out."""
+    """Go: Black's lead in points under our rules, if the game was played out."""
     cleared_margin: float | None = None
-    """Go: the lead without the dead stones that were left on the board, where a program counts so,
-    we do too, and the winner is the same; else None."""
+    """Go: the lead without the dead stones left on the board, if a program and we count the same
+    lead and winner that way; else None."""
     disagreement: str = ""
-    """What a program says of the score, where it differs from both of ours; else empty."""
+    """A program's score, if it differs from both of ours; else empty."""
     seconds: tuple[float, float] | None = None
     """Thinking time of the first and the second player."""
     start: str = ""
-    """The position that the game began with, in text (FEN, SFEN); empty is the game's own."""
+    """Start position as text (FEN, SFEN); empty is the game's own."""
     decisions: tuple[Decision, ...] = ()
-    """What the movers thought, move by move after the opening; not in the row."""
+    """The players' thinking for each move after the opening; not in the row."""
 
     @property
     def remarks(self) -> list[str]:
@@ -106,10 +106,10 @@ class MatchSummary:
     disagreements: int
     """Games whose score a program counted differently."""
     repeats: int
-    """Games whose moves all repeat an earlier one's."""
+    """Games whose moves all equal those of an earlier game."""
     different: MatchResult
-    """The result of the games without those that repeat an earlier one with the same colours.
-    Players that draw nothing at random play one game as often as they are asked to."""
+    """The result without games that repeat an earlier one with the same colours. Players without
+    randomness repeat the same game."""
 
 
 def summarise(games: Sequence[MatchGame]) -> MatchSummary:

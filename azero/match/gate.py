@@ -1,4 +1,4 @@
-"""AlphaGo Zero's evaluator: the new player replaces the best one only if it beats it clearly."""
+"""AlphaGo Zero's evaluator: the new player replaces the best one only if it wins clearly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def passes_gate(result: MatchResult, win_rate: float = 0.55) -> bool:
       ValueError: `win_rate` does not lie in [0, 1).
     """
     if not 0.0 <= win_rate < 1.0:
-        raise ValueError(f"the gate's win rate lies in [0, 1), not {win_rate}")
+        raise ValueError(f"the gate's win rate must be in [0, 1), not {win_rate}")
     total = result.total
     # In whole numbers, so that 220 of 400 games is exactly 55%, whatever the rounding: 2 wins +
     # draws > 2 games x rate.

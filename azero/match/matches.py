@@ -1,5 +1,6 @@
-"""Matches between any two players: networks on the devices, many games at once; programs one
-process a game, several games at once."""
+"""Matches between any two players: networks on the devices, many games at once; programs with one
+process per game, several games at once.
+"""
 
 from __future__ import annotations
 
@@ -65,8 +66,8 @@ def play_match(request: MatchRequest, console: Console | None = None) -> MatchRe
             match.run()
         except KeyboardInterrupt:
             kept = (
-                f"{len(match.games)} games are in {request.out}, and the same command goes on "
-                f"from there"
+                f"{len(match.games)} games are in {request.out}, and the same command continues "
+                "the match"
             )
             raise KeyboardInterrupt(
                 f"stopped; {kept if directory else 'without --out nothing is kept'}"
@@ -139,8 +140,7 @@ class _RunningMatch:
                 )
 
     def _record(self, game: MatchGame) -> tuple[str, str] | None:
-        """Return suffix and text of a finished game; None for a game that nobody else has a format
-        for."""
+        """Return suffix and text of a finished game; None for a game without a common format."""
         if self.rules.name not in RECORDS:
             return None
         suffix, write = RECORDS[self.rules.name]
@@ -266,10 +266,8 @@ def report_lines(
     if summary.repeats:
         alone = summary.different.total
         lines += [
-            f"{summary.repeats} games repeat an earlier one move by move: openings or "
-            f"temperature moves make them differ. The {alone.games} different games "
-            f"alone: "
-            f"{alone.wins} wins, {alone.draws} draws, {alone.losses} losses: "
-            f"{100 * alone.score:.1f}%"
+            f"{summary.repeats} games repeat an earlier one move by move: openings or temperature "
+            f"moves make them differ. The {alone.games} different games alone: {alone.wins} wins, "
+            f"{alone.draws} draws, {alone.losses} losses: {100 * alone.score:.1f}%"
         ]
     return lines

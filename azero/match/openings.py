@@ -1,5 +1,6 @@
-"""How the games of a match begin: with openings from a collection of games, from lines of moves, or
-drawn at random; or with given positions."""
+"""How the games of a match start: with openings from game collections, from lines of moves, or at
+random; or from given positions.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from azero.match.request import MatchRequest
 from azero.players.player import Position
 
 MATERIAL = {"p": 1, "n": 3, "b": 3, "r": 5, "q": 9}
-"""What pieces are worth, in pawns (Shannon 1950, 'Programming a Computer for Playing Chess',
-section 3)."""
+"""Values of the pieces, in pawns (Shannon 1950, 'Programming a Computer for Playing Chess', section
+3)."""
 _CHESS = ("chess", "minichess")
 
 
@@ -32,8 +33,8 @@ class Start(NamedTuple):
     text: str
     """FEN or SFEN"""
     stronger: int | None
-    """Chess: the side with more material, 0 White and 1 Black; None where both have the same, and
-    in other games."""
+    """Chess: the side with more material, 0 White and 1 Black; None if they are equal, and in other
+    games."""
 
 
 def draw_pairings(request: MatchRequest, game: Game) -> list[Pairing]:
@@ -83,7 +84,7 @@ def read_starts(path: Path, game: Game, need_stronger: bool = False) -> list[Sta
         there is no stronger side.
     """
     if need_stronger and game.name not in _CHESS:
-        raise ValueError(f"first-side stronger is for positions of chess, not of {game.name}")
+        raise ValueError(f"first-side stronger is for chess positions, not {game.name}")
     starts = [
         Start(line, stronger_side(line) if game.name in _CHESS else None)
         for line in dict.fromkeys(read_position_lines(game, path))
@@ -136,7 +137,7 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
         ]
     chosen = list(dict.fromkeys(opening for opening in openings if opening))
     if not chosen:
-        raise ValueError(f"there is no opening in {path}")
+        raise ValueError(f"no opening in {path}")
     return chosen
 
 
@@ -161,11 +162,11 @@ def draw_openings(game: Game, count: int, plies: int, seed: int) -> list[tuple[i
 def _of_sgf(record: sgf.GameRecord, game: Game, num_moves: int | None) -> tuple[int, ...]:
     if record.board_shape != game.board_shape:
         raise ValueError(
-            f"{record.name} is a game on {record.board_shape[0]}x{record.board_shape[1]}, "
-            f"the match is {game.name} on {game.board_shape}"
+            f"{record.name} is a game on {record.board_shape[0]}x{record.board_shape[1]}, but the "
+            f"match is {game.name} on {game.board_shape}"
         )
     if record.black_points or record.white_points or record.to_play:
-        raise ValueError(f"{record.name} does not begin on the empty board with Black to move")
+        raise ValueError(f"{record.name} does not start on the empty board with Black to move")
     moves = record.moves[:num_moves]
     if any(colour != ply % 2 for ply, (colour, _) in enumerate(moves)):
         raise ValueError(f"{record.name}: the players do not take turns")
@@ -177,7 +178,7 @@ def _of_start(
     name: str, is_start: bool, actions: tuple[int, ...], game: Game, num_moves: int | None
 ) -> tuple[int, ...]:
     if not is_start:
-        raise ValueError(f"{name} does not begin with the first position of the game")
+        raise ValueError(f"{name} does not start from the game's own start position")
     return _played(actions[:num_moves], name, game)
 
 
@@ -203,7 +204,7 @@ _COLLECTIONS: dict[str, tuple[tuple[str, ...], _Reader]] = {
         ],
     ),
 }
-"""Collections of games, by what is played: the suffixes of their files, and their openings."""
+"""Collections of games by game: the suffixes of their files, and their openings."""
 
 
 def _of_line(line: str, place: str, game: Game, num_moves: int | None) -> tuple[int, ...]:
@@ -233,7 +234,7 @@ def _follow(position: Position, move: str | int, place: str) -> Position:
         raise ValueError(f"{place}: {error}") from error
     if position.is_over:
         raise ValueError(
-            f"{place}: the game is over after move {len(position.actions)}; an opening "
-            f"leaves something to play"
+            f"{place}: the game is over after move {len(position.actions)}; an opening must not "
+            "end the game"
         )
     return position

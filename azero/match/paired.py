@@ -1,5 +1,5 @@
-"""The interval of a match's score when games belong together: the two colours of an opening, or
-games that repeat each other."""
+"""The confidence interval of a match's score when games are dependent: the two colours of an
+opening, or games that repeat each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PairedScore:
     high: float
     games: int
     groups: int
-    """Groups of games that say something independently of each other."""
+    """Number of independent groups of games."""
 
 
 def paired_score(rewards: Sequence[float], keys: Sequence[Sequence[Hashable]]) -> PairedScore:

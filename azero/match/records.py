@@ -1,5 +1,6 @@
-"""The games of a match as records that other programs read, with what the players thought of their
-moves: SGF for Go, PGN for chess, CSA for shogi."""
+"""The games of a match as standard records, with the players' values and variations: SGF for Go,
+PGN for chess, CSA for shogi.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ from azero.match.referee import PLAYED_OUT
 from azero.players.player import Decision
 
 LINE_MOVES = 8
-"""Moves of an expected line that are written in chess and shogi: naming one plays it out in the
-slow rules of the host."""
+"""Moves of a principal variation that are written in chess and shogi: naming a move plays it in the
+slow host rules."""
 
 
 class _Board(Protocol):
@@ -69,8 +70,8 @@ def format_thought(decision: Decision, line: Sequence[str], separator: str) -> s
 
 
 def _comments(game: MatchGame, lines: Sequence[Sequence[str]], separator: str) -> list[str]:
-    """Return what is written beside each move: nothing in the opening, then what its player
-    thought; at the last one also how the game ended.
+    """Return the comment of each move: none in the opening, then its player's thinking; at the last
+    one also how the game ended.
 
     `lines` are the expected lines of the decisions, as names of moves.
     """
@@ -164,7 +165,7 @@ def _csa_ending(game: MatchGame, rules: Game) -> str:
     declared = entering.has_entered(
         board.position, board.frame[-1] * 0 + (0xFFFFFFFF if board.is_white else 0)
     )
-    # Whoever gave check all the time has lost by a fourfold repetition.
+    # The side that gave perpetual check loses by a fourfold repetition.
     return (
         "%KACHI"
         if isinstance(rules, Shogi) and rules.entering_king and declared[0] and not board.is_check

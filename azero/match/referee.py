@@ -10,7 +10,7 @@ from azero.games.game import Game
 from azero.players.player import RESIGN, Clock, Decision, Move, Player, PlayerError, Position
 
 PLAYED_OUT = "played out"
-"""The ending of a game that our rules have scored."""
+"""The ending of a game scored by our rules."""
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,15 @@ class PlayedGame:
     rewards: tuple[float, float]
     """Of the first and the second mover; a resignation or a failure loses."""
     ending: str
-    """PLAYED_OUT, "NAME resigns", or what a player did wrong."""
+    """PLAYED_OUT, "NAME resigns", or a player's failure."""
     failed: int | None
     """Which player lost by a failure (0 the first mover), None if none did."""
     decisions: tuple[Decision, ...]
-    """What each mover thought of its position, move by move, after the opening."""
+    """Each player's thinking for each move after the opening."""
     seconds: tuple[float, float]
     """Thinking time of both."""
     num_opening_moves: int = 0
-    """Moves that were given, not chosen."""
+    """Moves of the opening, which the players did not choose."""
 
     @property
     def winner(self) -> int | None:

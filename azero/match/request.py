@@ -1,4 +1,4 @@
-"""What a match is to be. Nothing heavy is imported here."""
+"""The settings of a match. No heavy imports here."""
 
 from __future__ import annotations
 
@@ -35,62 +35,61 @@ class MatchRequest:
     """Play a match between two players and print the score with its 95% interval."""
 
     first: str
-    """A player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, no
-    iteration is the newest; search=engine plays with the settings of engines, search=alphago_zero,
-    alphazero or gumbel by that rule, and without it a network plays as in its run's matches),
+    """A player: "checkpoint:WORKDIR?visits=64&iteration=100" (visits=0 is the raw policy, without
+    an iteration the newest; search=engine plays with the engines' settings, search=alphago_zero,
+    alphazero or gumbel by that rule; the default is the search of the run's matches),
     "random-net:EXPERIMENT", "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR&visits=800&lambda=0.5"
-    (AlphaGo of 2016), "gtp:PROGRAM ARGUMENTS" ({seed} in an argument becomes the seed plus the
-    number of the game), "uci:stockfish?skill=0&nodes=1000",
-    "usi:fairy-stockfish?elo=1350&movetime=50" (also depth=N, option.NAME=VALUE), or
-    "gnushogi:gnushogi?depth=2"."""
+    (AlphaGo of 2016), "gtp:PROGRAM ARGUMENTS" ({seed} in an argument is replaced by the seed plus
+    the game number), "uci:stockfish?skill=0&nodes=1000", "usi:fairy-stockfish?elo=1350&movetime=50"
+    (also depth=N, option.NAME=VALUE), or "gnushogi:gnushogi?depth=2"."""
     second: str
     """The other player."""
     games: int = 400
-    """Games in all, an even number; colours alternate."""
+    """Number of games, even; colours alternate."""
     temperature_moves: int = 4
-    """Moves at the start of a game, those of an opening included, that a network draws in
-    proportion to the search's weights, for variety."""
+    """Moves at the start of a game, including an opening, that a network samples in proportion to
+    the search's weights, for variety."""
     game: Literal["chess", "go", "shogi"] | None = None
-    """What is played; default what the players play."""
+    """The game; default that of the players."""
     komi: float | None = None
-    """Go: points for White; default the first network's, 7.5 where both players are programs."""
+    """Go: points for White; default the first network's, 7.5 if both players are programs."""
     size: int | None = None
-    """Go: points per side; default the first network's, 19 where both players are programs."""
+    """Go: points per side; default the first network's, 19 if both players are programs."""
     suicide: bool | None = None
-    """Go: whether a move may take the mover's own stones; default as the first network learned, not
-    where both players are programs. A program has to know."""
+    """Go: whether suicide is legal; default as in the first network's training, False if both
+    players are programs. Programs must be told separately."""
     entering_king: bool | None = None
-    """Shogi: whether a player wins who may declare an entering king by the 27-point rule; default
-    as the first network learned, yes where both are programs."""
+    """Shogi: whether a player who may declare an entering king by the 27-point rule wins; default
+    as in the first network's training, True if both are programs."""
     seed: int = 0
-    """Seed of every draw."""
+    """Random seed."""
     openings: Path | None = None
     """Games (SGF; PGN; CSA or KIF) or lines of moves ("E5 C3", "e2e4 e7e5"), taken in turn; each
     opening is played with both colours."""
     opening_moves: int | None = None
-    """Moves to take of each opening; default all."""
+    """Moves to use from each opening; default all."""
     random_plies: int | None = None
-    """Instead of openings from a file: begin every pair of games with so many random legal
+    """Instead of openings from a file: start every pair of games with this number of random legal
     moves."""
     start_positions: Path | None = None
-    """Instead of openings: a file of positions (FEN, SFEN), one a line, taken in turn; each one is
+    """Instead of openings: a file of positions (FEN, SFEN), one per line, taken in turn; each is
     played with both colours."""
     first_side: Literal["stronger"] | None = None
-    """With start positions of chess: stronger gives the first player always the side with more
-    material, and every game a position of its own."""
+    """With chess start positions: stronger always gives the first player the side with more
+    material, and every game its own position."""
     sprt: Annotated[tuple[float, float], _TWO_NUMBERS] | None = None
-    """ELO0,ELO1: stop as soon as it is decided which of these differences is the better one (errors
+    """ELO0,ELO1: stop as soon as a sequential test decides between these differences (errors
     5%)."""
     timeout: float = 60.0
-    """Seconds a program may take over an answer, and a player over a move."""
+    """Seconds a program may take for an answer, and a player for a move."""
     first_name: str | None = None
-    """What records call the first player; default a name made from it."""
+    """Name of the first player in records; default derived from it."""
     second_name: str | None = None
-    """What records call the second player."""
+    """Name of the second player in records."""
     workers: int = 1
-    """Games at once, where a program takes part."""
+    """Games at once, if a program takes part."""
     out: Path | None = None
-    """Directory for the result and the games; the same command again goes on from there."""
+    """Directory for the result and the games; the same command continues the match."""
 
     def __post_init__(self) -> None:
         if self.games < 2 or self.games % 2:
@@ -102,17 +101,15 @@ class MatchRequest:
         if self.opening_moves is not None and self.openings is None:
             raise ValueError("opening-moves needs a file of openings")
         if self.random_plies is not None and (self.openings is not None or self.random_plies < 1):
-            raise ValueError(
-                "random-plies is at least 1, and takes the place of a file of openings"
-            )
+            raise ValueError("random-plies is at least 1, and excludes a file of openings")
         if self.start_positions is not None and (
             self.openings is not None or self.random_plies is not None
         ):
-            raise ValueError("start-positions takes the place of openings and random-plies")
+            raise ValueError("start-positions excludes openings and random-plies")
         if self.first_side is not None and (self.start_positions is None or self.sprt is not None):
             raise ValueError(
-                "first-side needs start-positions, and no sprt: a test takes pairs of "
-                "games with both colours"
+                "first-side needs start-positions, and no sprt, which needs pairs of games with "
+                "both colours"
             )
 
     @property

@@ -44,7 +44,7 @@ def read_results(directory: Path) -> list[MatchOutcome]:
     )
     if not inner:
         raise ValueError(
-            f"{directory} is neither a match ({MATCH}) nor a run ({EVENTS}), nor does it hold any"
+            f"{directory} is neither a match ({MATCH}) nor a run ({EVENTS}), and contains none"
         )
     return [match for path in inner for match in read_results(path)]
 
@@ -53,8 +53,8 @@ def _of_match(directory: Path) -> list[MatchOutcome]:
     match = read_match(directory)
     if match["command"].get("first_side"):
         raise ValueError(
-            f"{directory}: one player always had the {match['command']['first_side']} "
-            f"side, so its score says nothing of who plays better"
+            f"{directory}: one player always had the {match['command']['first_side']} side, so its "
+            "score does not compare the players"
         )
     first, second = match["players"]
     games = read_match_games(directory)
@@ -108,8 +108,9 @@ def _of_run(directory: Path) -> list[MatchOutcome]:
 
 
 def with_clear_names(matches: Sequence[MatchOutcome]) -> list[MatchOutcome]:
-    """Call players whose name stands for different ones by what they are: two levels of one program
-    are two players."""
+    """Replace ambiguous player names by full descriptions: two levels of one program are two
+    players.
+    """
     meanings: dict[str, set[str]] = {}
     for match in matches:
         for name, player in zip(match.names, match.players, strict=True):

@@ -1,4 +1,6 @@
-"""The result of a match in numbers: wins, draws and losses by colour, and how sure the score is."""
+"""The result of a match in numbers: wins, draws and losses by colour, and the score's confidence
+interval.
+"""
 
 from __future__ import annotations
 

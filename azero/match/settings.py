@@ -16,31 +16,31 @@ class EvaluationConfig:
     """Matches against former checkpoints, and the gate."""
 
     gate: bool = True
-    """Self-play uses the best player so far, which a new one must beat (AGZ: yes); without it
-    always the newest (AZ)."""
+    """Self-play uses the best player so far, which a new one must beat (AGZ: yes); otherwise always
+    the newest (AZ)."""
     gate_games: int = 400
     """Games of the gate's match (AGZ: 400)."""
     gate_win_rate: float = 0.55
-    """The new player replaces the best one above this share of wins (AGZ: 55%)."""
+    """The new player replaces the best one above this win rate (AGZ: 55%)."""
     every: int = 10
     """Iterations between evaluations (AGZ: one per 1,000 training steps); 0 is never."""
     validation_positions: int = 10_000
-    """Learning from records: positions of the validation split looked at in an evaluation."""
+    """Learning from records: positions of the validation split used in an evaluation."""
     games: int = 0
     """Games against the checkpoint of the previous evaluation, for the Elo curve; 0 is none (with
     the gate, the gate's match counts)."""
     num_simulations: int | None = None
     """Simulations per move in matches; None is as in self-play (AGZ: 1600)."""
     average_symmetries: bool = False
-    """Evaluate a position as the mean over all its symmetries: much stronger where the network is
-    small, and eight times the work (AGZ: no, a random one)."""
+    """Evaluate a position as the mean over all its symmetries: much stronger for a small network,
+    and eight times the work (AGZ: no, a random one)."""
     temperature_moves: int = 0
-    """Moves at the start of a match game that are drawn in proportion to the search's weights, for
-    variety (AGZ: 0, its random symmetries vary the games)."""
+    """Moves at the start of a match game that are sampled in proportion to the search's weights,
+    for variety (AGZ: 0, its random symmetries vary the games)."""
     sensible_moves: bool = False
-    """Go: nobody fills an own eye while any other move is left, a pass included (AG16's sensible
-    moves). Networks that have learned from recorded games want it: there one side resigns or the
-    record ends before the passes, and so they play on for as long as there is a point."""
+    """Go: players fill their own eyes only if no other move is left, a pass included (AG16's
+    sensible moves). Networks that learned from recorded games need it: those games end before the
+    passes, so such networks never pass."""
 
     def __post_init__(self) -> None:
         check_range(self, "evaluation", "gate_games validation_positions num_simulations", 1)

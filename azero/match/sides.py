@@ -134,10 +134,10 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
     if isinstance(rules, GoConfig):
         rules = _go_rules(request, rules)
     elif (request.komi, request.size, request.suicide) != (None, None, None):
-        raise ValueError(f"size, komi and suicide are settings of Go, not of {name}")
+        raise ValueError(f"size, komi and suicide are settings of Go, not {name}")
     if request.entering_king is not None:
         if not isinstance(rules, ShogiConfig):
-            raise ValueError(f"entering-king is a setting of shogi, not of {name}")
+            raise ValueError(f"entering-king is a setting of shogi, not {name}")
         rules = rules.replace(entering_king=request.entering_king)
     board = rules.build()
     for side in sides:
@@ -202,8 +202,8 @@ def check_start_positions(sides: Sequence[Side]) -> None:
     for side in sides:
         if isinstance(side.spec, GnuShogiSpec):
             raise ValueError(
-                f"{side.name} only begins with the first position of the game; "
-                f"start-positions are for networks and programs that speak UCI or USI"
+                f"{side.name} can only start from the game's own start position; start-positions "
+                "are for networks and programs that speak UCI or USI"
             )
 
 

@@ -16,7 +16,7 @@ ERROR = 0.05
 BOUND = math.log((1 - ERROR) / ERROR)
 """The log-likelihood ratio that decides: 2.94 (Wald 1945)."""
 EMPTY = 1e-3
-"""Stands for the count of an outcome that has not been seen (fishtest)."""
+"""Replaces a zero count of an outcome (fishtest)."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Sprt:
     def __post_init__(self) -> None:
         if not self.elo0 < self.elo1:
             raise ValueError(
-                f"the first Elo difference of a test is below the second, not "
-                f"{self.elo0:g} and {self.elo1:g}"
+                f"the first Elo difference of a test must be below the second, not {self.elo0:g} "
+                f"and {self.elo1:g}"
             )
 
     def ratio(self, pairs: Sequence[float]) -> float:

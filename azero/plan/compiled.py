@@ -1,6 +1,6 @@
-"""What the compiler says of programs: memory, arithmetic, traffic, time at the roofline.
+"""Compiler estimates of programs: memory, arithmetic, traffic, time at the roofline.
 
-Programs are compiled for a slice of TPUs that is not there, and results are kept between runs.
+Programs are compiled for a TPU slice that need not exist, and results are cached between runs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from azero.plan.hlo import COLLECTIVES, Module, parse
 from azero.plan.programs import PlannedProgram, PlannedPrograms
 
 COUNTED = ("gather", "scatter", "while", *COLLECTIVES)
-"""Instructions whose number is reported: what TPUs are slow at, loops, and exchanges between
-devices."""
+"""Instructions that are counted in the report: those slow on TPUs, loops, and collectives."""
 USABLE = 31 / 32
 """Share of a device's memory that programs may take: the compiler keeps 0.25 of 16 GiB for itself
 on v5e, 0.75 of 32 GiB on v6e (its own messages)."""
 
 Announce = Callable[[str], AbstractContextManager[None]]
-"""Says what is being done for as long as the block runs."""
+"""Shows the current activity while the block runs."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Memory:
     outputs: int
     temporaries: int
     aliases: int
-    """Bytes of outputs that lie where arguments were."""
+    """Bytes of outputs that reuse the memory of arguments."""
     code: int
 
     @property
@@ -62,7 +61,7 @@ class CompiledProgram:
     module: Module
     memory: Memory
     seconds: float
-    """Time that compiling took, also where the result was kept from before."""
+    """Compile time, also if the result is from the cache."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class ProgramCost:
     compiled: CompiledProgram
     work: Cost
     resident_bytes: int
-    """What else lies on the device while it runs."""
+    """Bytes of everything else on the device while it runs."""
 
     @property
     def hbm_bytes(self) -> int:

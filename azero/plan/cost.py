@@ -1,9 +1,9 @@
 """What a compiled program costs: arithmetic, memory traffic, time at the roofline. Loops count as
 often as they run.
 
-XLA's own analysis takes the body of a loop once. Here it counts as many times as the compiler knows
-it to run; a loop whose length depends on data (the descent into a tree, the flood of a chain of
-stones) counts `ASSUMED_TURNS` times.
+XLA's own analysis counts a loop body once. Here it counts as often as its known trip count; a loop
+whose length depends on data (the descent into a tree, the flood of a chain of stones) counts
+`ASSUMED_TURNS` times.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from azero.plan.hlo import COLLECTIVES, Computation, Instruction, Module
 from azero.plan.loops import Loops
 
 ASSUMED_TURNS = 8
-"""Turns of a loop of unknown length: a planning figure, between a flood (a few) and a descent into
-a tree (tens). Their bodies are small beside the network."""
+"""Iterations of a loop of unknown length: a planning figure, between a flood fill (a few) and a
+tree descent (tens). Their bodies are small compared with the network."""
 _PRECISE_PASSES = 6
 """Multiplications of bf16 parts that make one float32 product at the highest precision (XLA:
 bf16_6x)."""
@@ -35,11 +35,11 @@ _FREE = {
     "domain",
     "get-dimension-size",
 }
-"""Instructions that move nothing."""
+"""Instructions without memory traffic."""
 _ALLOCATION = 'custom_call_target="AllocateBuffer"'
-"""A call that only sets memory aside."""
+"""A call that only reserves memory."""
 _SLICES = {"dynamic-slice", "gather", "slice"}
-"""Instructions that read no more than they give."""
+"""Instructions that read no more than they return."""
 _UPDATES = {"dynamic-update-slice": 1, "scatter": 2}
 """Instructions that write into their first operand, and the place of the operand with the new
 values."""
@@ -49,7 +49,7 @@ _ASYNCHRONOUS_COPIES = {
     "dynamic-slice-start",
     "dynamic-update-slice-start",
 }
-"""Copies that run beside the arithmetic; they count as traffic, not as time."""
+"""Copies that overlap with compute; they count as traffic, not as time."""
 
 
 class Rates(NamedTuple):
@@ -70,15 +70,15 @@ class Cost:
     """What one device does in a part of a program."""
 
     flops: float = 0.0
-    """Multiplications and additions of convolutions and matrix products; what is done element by
-    element hides behind the memory."""
+    """Multiplications and additions of convolutions and matrix products; elementwise operations are
+    bound by memory traffic."""
     hbm_bytes: float = 0.0
     """Bytes read from and written to main memory."""
     exchanged_bytes: float = 0.0
-    """Bytes that collectives take in."""
+    """Input bytes of collectives."""
     seconds: float = 0.0
-    """Each instruction at the roofline, one after the other: the larger of its arithmetic at the
-    peak rate and its traffic at the full bandwidth."""
+    """Sum over the instructions of the larger of arithmetic at the peak rate and traffic at full
+    bandwidth."""
     unknown_loops: int = 0
     """Loops of unknown length."""
 

@@ -14,7 +14,7 @@ from azero.search.batched.tree import tree_bytes
 from azero.settings import Config
 
 MARGIN = 0.95
-"""Share of the usable memory that `--fit` fills: the rest is for what fragments and for the copies
+"""Share of the usable memory that `--fit` fills: the rest is for fragmentation and for the copies
 of a checkpoint."""
 
 
@@ -93,7 +93,7 @@ def largest_fitting(start: int, needed: Callable[[int], int], limit: float, sett
             continue
         if size == 1:
             sizes = f"{taken / GIB:.1f} GiB, of {limit / GIB:.1f} GiB there"
-            advice = "take another chip or a smaller network"
+            advice = "use another chip or a smaller network"
             raise ValueError(f"{setting} of one a device needs {sizes}; {advice}")
         too_large = size
         size = fitting or min(_power_below(size * limit / taken), _power_below(size - 1))

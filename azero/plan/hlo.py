@@ -26,7 +26,7 @@ COLLECTIVES = (
     "all-to-all",
     "collective-broadcast",
 )
-"""Instructions by which devices exchange data; asynchronous ones have -start behind the name."""
+"""Collectives; the names of asynchronous ones end in -start."""
 
 
 class Array(NamedTuple):
@@ -35,8 +35,8 @@ class Array(NamedTuple):
     dtype: str
     dims: tuple[int, ...]
     layout: str
-    """As printed between braces: the dimensions from the fastest to the slowest, and behind a colon
-    tiles and memory space."""
+    """As printed between braces: the dimensions from minor to major, and after a colon tiles and
+    memory space."""
 
     @property
     def size(self) -> int:
@@ -90,9 +90,9 @@ class Instruction:
     operands: tuple[str, ...]
     """Names of instructions of the same computation."""
     attributes: str
-    """What stands behind the operands."""
+    """The attributes after the operands."""
     number: int = 0
-    """Of a parameter its place, of a constant whole number its value."""
+    """Index of a parameter, or value of an integer constant."""
 
     @property
     def hbm_bytes(self) -> float:

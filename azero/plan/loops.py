@@ -10,7 +10,7 @@ from __future__ import annotations
 from azero.plan.hlo import Computation, Instruction, Module
 
 _SAME = {"copy", "bitcast", "opt-barrier", "convert"}
-"""Instructions that pass a number on."""
+"""Instructions that return their operand unchanged."""
 
 
 class Loops:

@@ -1,4 +1,4 @@
-"""The programs of an experiment, from shapes alone: nothing of real size is ever made."""
+"""The programs of an experiment, from shapes alone: no real arrays are made."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PlannedProgram:
     name: str
     lower: Callable[[], Any]
     resident: PyTree
-    """Shapes of what else lies on the devices while it runs."""
+    """Shapes of the other arrays on the devices while it runs."""
 
 
 def topology_mesh(topology: Topology) -> Mesh:

@@ -1,4 +1,4 @@
-"""From what programs cost to what a run takes: moves, steps, games a day, days."""
+"""From the cost of programs to the time of a run: moves, steps, games a day, days."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class RunCost:
     """What a run takes; None where an experiment does not play."""
 
     evaluation_flops: float
-    """One evaluation of the network, by its layers."""
+    """Cost of one evaluation of the network, from its layers."""
     step_seconds: float
     """A training step with the unpacking of its samples, at the roofline."""
     step_flops: float
     """Of one device, in the compiled program."""
     step_hand_flops: float
-    """The same by the layers: three evaluations for each position, one forward and two back."""
+    """The same from the layers: three evaluations per position, one forward and two backward."""
     learner_share: float
     run_steps: float
     run_days: float
@@ -49,7 +49,7 @@ class RunCost:
     """Of the compiled program; the root's evaluation counts as a simulation."""
     simulation_bytes: float | None = None
     move_seconds: float | None = None
-    """A move in all games at once, at the roofline."""
+    """Seconds of one move in all games, at the roofline."""
     positions_per_second: float | None = None
     """Of self-play, on all devices, at the assumed efficiency."""
     games_per_day: float | None = None
@@ -141,15 +141,14 @@ def _assumptions(
     """Return what the times rest on, one sentence each."""
     lines = [
         "roofline: every instruction of the optimised program at the chip's peak bf16 rate or its "
-        "full memory bandwidth, whichever takes longer, one after the other; loops count as often "
-        "as the compiler knows them to run, float32 products at the highest precision as six of "
-        "bf16",
+        "full memory bandwidth, whichever takes longer, in sequence; loops with their known trip "
+        "counts, float32 products at the highest precision as six of bf16",
         f"a real run reaches {100 * efficiency:.0f}% of it (--efficiency; not measured on a TPU)",
     ]
     if "self-play" in costs:
         unknown = costs["self-play"].work.unknown_loops
         turns = f"(descents, backups, floods) and count {ASSUMED_TURNS} times"
-        lines.append(f"{unknown} loops of self-play run until the data says so {turns}")
+        lines.append(f"{unknown} loops of self-play have data-dependent lengths {turns}")
         rest = "self-play, learning and matches take turns on the same chips"
         lines.append(f"a game has {length:.0f} moves; {rest}")
     if config.selfplay.fast_simulations is not None:

@@ -1,5 +1,6 @@
-"""AlphaGo of 2016 as a player: the directories of its four networks, and what they become
-together."""
+"""AlphaGo of 2016 as a player: the directories of its four networks, and the search that uses
+them.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +49,9 @@ KINDS = {"policy": "policy2016", "value": "value2016", "rollout": "rollout2016",
 _VIRTUAL_LOSS = 3
 """n_vl (AG16: 3)."""
 _BATCH = 16
-"""Leaves that are evaluated together (AG16: 40 threads)."""
+"""Leaves evaluated together (AG16: 40 threads)."""
 _EXPORTED = "checkpoint"
-"""Directory of the network alone, which says nothing about whose it is."""
+"""Name of a directory with only a network, which does not identify its run."""
 
 
 @dataclass(frozen=True)
@@ -58,48 +59,48 @@ class ApvSpec:
     """AlphaGo of 2016 as a player."""
 
     policy: Path
-    """Directory of the policy network: a run's, or one with an exported network. So are the
+    """Directory of the policy network: a run or an exported network. The same holds for the
     others."""
     value: Path | None = None
-    """None leaves positions to rollouts alone."""
+    """None evaluates positions by rollouts alone."""
     rollout: Path | None = None
-    """None plays rollouts at random, filling no own eye."""
+    """None plays random rollouts that fill no own eyes."""
     tree: Path | None = None
     """The policy of a new node until the policy network has answered; None is the rollout
     policy."""
     visits: int | None = None
-    """Rollouts from the root; None is the player's own number."""
+    """Rollouts from the root; None is the player's default."""
     mixing: float | None = None
     """lambda: the share of rollouts in a value; None is 0.5 with a value network (AG16), else 1."""
     threshold: int | None = None
     """n_thr: an edge with more rollouts gets a node; None is AG16's 40."""
     c_puct: float | None = None
-    """Exploration; None is AG16's 5, which is meant for many thousand rollouts."""
+    """Exploration; None is AG16's 5, which is for many thousand rollouts."""
     beta: float | None = None
     """Exponent that softens the policy network's priors; None is AG16's 0.67."""
     fpu: FirstPlay | None = None
-    """Q of a move that no descent has taken: "zero" (None, AG16) or "parent", the mean of the
-    others, which few rollouts want."""
+    """Q of an unvisited move: "zero" (None, AG16) or "parent", the mean of the others, for few
+    rollouts."""
     batch: int | None = None
-    """Descents evaluated together; None is the tree's own number."""
+    """Descents evaluated together; None is the tree's default."""
     policy_batch: int | None = None
-    """Positions that the policy network answers for each batch of descents; None is the tree's own
-    number."""
+    """Positions evaluated by the policy network per batch of descents; None is the tree's
+    default."""
     has_replies: bool = False
-    """Rollouts answer a move as they did in the last game that they won (see
+    """Rollouts repeat the reply of the last rollout that they won (see
     `azero.games.go.rollouts.replies`)."""
     label: str | None = None
-    """What results call the networks; None is the name of the policy's directory."""
+    """Name of the player in results; None is the name of the policy's directory."""
 
     def __post_init__(self) -> None:
         if self.visits is not None and self.visits < 1:
             raise ValueError(f"apv takes at least 1 visit, not {self.visits}")
         if self.mixing is not None and not 0.0 <= self.mixing <= 1.0:
-            raise ValueError(f"lambda lies in [0, 1], not {self.mixing:g}")
+            raise ValueError(f"lambda must be in [0, 1], not {self.mixing:g}")
         if self.value is None and self.mixing not in (None, 1.0):
             raise ValueError(
-                f"lambda={self.mixing:g} needs a value network (value=DIR); without one "
-                f"rollouts alone count, and lambda is 1"
+                f"lambda={self.mixing:g} needs a value network (value=DIR); without one only "
+                "rollouts count, and lambda is 1"
             )
 
     @property
@@ -231,7 +232,7 @@ def apv_config(spec: ApvSpec) -> Config:
             )
         if (board := make_go(config.game).board_shape) != size:
             raise ValueError(
-                f"{directory} is of a board of {_by(board)}, {spec.policy} of one of {_by(size)}"
+                f"{directory} is for a board of {_by(board)}, {spec.policy} for one of {_by(size)}"
             )
     return configs["policy"]
 

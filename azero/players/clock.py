@@ -1,18 +1,17 @@
-"""Clocks of real games: what time a player has, what is left after a move, and how much of it to
-think for."""
+"""Game clocks: a player's time, the time left after a move, and how much to use for a move."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 LAG_SECONDS = 0.3
-"""Kept back for what happens between the player and whoever holds the clock (a pipe, a network)."""
+"""Held back for the lag between the player and the clock's owner (a pipe, a network)."""
 SHORTEST_SECONDS = 0.02
-"""Thinking time where the clock leaves less than the lag."""
+"""Thinking time if the clock leaves less than the lag."""
 _GAME_SHARE = 0.7
 """Moves of a whole game per point of the board: 253 at 19x19, 57 at 9x9; a choice."""
 _HORIZON_SHARE = 1 / 6
-"""Own moves per point that the main time must always last for: 60 at 19x19; a choice."""
+"""Minimum number of own moves per point that the main time must last for: 60 at 19x19; a choice."""
 _LEAST_HORIZON = 10
 """The same on the smallest boards."""
 
@@ -26,9 +25,10 @@ class Clock(NamedTuple):
     """
 
     seconds_per_move: float | None = None
-    """A fixed time for every move, nothing saved; the rest is not looked at. None is none."""
+    """A fixed time for every move, which cannot be saved; the other fields are then ignored. None
+    is none."""
     main_seconds: float | None = None
-    """What is left of the main time; None is no clock."""
+    """Main time left; None is no clock."""
     increment_seconds: float = 0.0
     """Added to the main time after each own move (Fischer)."""
     period_seconds: float = 0.0
@@ -38,9 +38,9 @@ class Clock(NamedTuple):
     period_moves: int = 0
     """Canadian: moves of one period. 0 is none, or Japanese."""
     period_left: float = 0.0
-    """Canadian: seconds left of the running period; looked at while `moves_left` is positive."""
+    """Canadian: seconds left in the current period; used while `moves_left` is positive."""
     moves_left: int = 0
-    """Canadian: moves to be played in the running period; 0 while the main time runs."""
+    """Canadian: moves left in the current period; 0 during the main time."""
 
     @property
     def limit_seconds(self) -> float | None:

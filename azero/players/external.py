@@ -15,7 +15,7 @@ class GtpProgram:
     """A program that speaks the Go Text Protocol, version 2.
 
     Every command carries a number, and only the answer with this number counts: anything else the
-    program prints is passed over.
+      program prints is ignored.
     """
 
     def __init__(self, command: Sequence[str], timeout: float = 60.0) -> None:

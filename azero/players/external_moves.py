@@ -14,12 +14,12 @@ from azero.players.program import ExternalProgram
 from azero.players.uci_go import START
 
 _NO_MOVE = ("(none)", "none", "0000", "null")
-"""Answers of programs that see no legal move."""
+"""Answers of programs that have no legal move."""
 
 
 _KEPT_LINES, _KEPT_CHARACTERS = 1000, 4096
-"""Of what a program says before its answer; the longest list of options known here
-(Fairy-Stockfish's) has a hundred."""
+"""Most lines before a program's answer; the longest known list of options (Fairy-Stockfish's) has a
+hundred."""
 
 
 class UciPlayer:
@@ -97,9 +97,9 @@ class UciPlayer:
         if name == "resign":
             return Decision(RESIGN)
         if name == "win":
-            raise PlayerError("declares a win that it does not have")
+            raise PlayerError("declares a win that the rules do not give it")
         if name in _NO_MOVE:
-            raise PlayerError(f"says {name!r} where there are legal moves")
+            raise PlayerError(f"says {name!r} although it has legal moves")
         try:
             action = self._notation.parse_move(position, name)
         except ValueError as error:

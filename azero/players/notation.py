@@ -26,9 +26,9 @@ class MoveNotation:
     """How one game is written. A board is the game's own host-side view of a state."""
 
     protocol: str
-    """The protocol of its programs: uci or usi."""
+    """Protocol of its programs: uci or usi."""
     keyword: str
-    """What stands before a position in text: fen or sfen."""
+    """Keyword before a position in text: fen or sfen."""
     parse_state: Callable[[Game, str], PyTree]
     """Returns the state that a position in text describes; ValueError says what is wrong with
     it."""
@@ -116,8 +116,8 @@ def first_legal_move(protocol: str, words: Sequence[str]) -> str | None:
 
 
 def going_on(position: Position) -> Position | None:
-    """Return `position` as one that is not over, for a game that nobody has claimed to be drawn or
-    won; None where there is no legal move.
+    """Return `position` as unfinished, for a game in which no draw or win was claimed; None where
+    there is no legal move.
 
     Our rules end a game by themselves at a repetition, after fifty moves, at bare kings, or with an
     entering king; other programs may play on. History and counts stay as they are, so that the

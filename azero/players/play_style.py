@@ -1,4 +1,4 @@
-"""How a player's tree becomes a move: limits, choice, drawn openings, resignation."""
+"""Choosing a move from a search tree: limits, choice, sampled openings, resignation."""
 
 from __future__ import annotations
 
@@ -18,37 +18,38 @@ class PlayStyle:
     """For every move; a clock adds its own time limit."""
     choice: Literal["lcb", "visits"] = "lcb"
     """The move with the best lower confidence bound among those with enough visits (as Leela Zero
-    and KataGo), or the most visited one. The Gumbel search has a choice of its own, the winner of
+    and KataGo), or the most visited one. The Gumbel search has its own choice, the winner of
     sequential halving."""
     temperature_moves: int = 0
-    """Moves at the start of the game, of both sides, that are drawn in proportion to
-    visits ** (1 / temperature), by Gumbel to its improved policy ** (1 / temperature)."""
+    """Moves at the start of the game, of both sides, that are sampled in proportion to visits ** (1
+    / temperature), by Gumbel to its improved policy ** (1 / temperature)."""
     temperature: float = 1.0
     """See temperature_moves."""
     resign_threshold: float | None = None
-    """Give up when the value and the best move's are below it, in [-1, 1]; None never does."""
+    """Resign when the value and the best move's value are below this, in [-1, 1]; None never
+    resigns."""
     resign_moves: int = 3
-    """So many own moves in a row the value must be below the threshold."""
+    """Number of own moves in a row for which the value must be below the threshold."""
     resigns_by_all: bool = False
-    """Give up only when the value of every move is below the threshold (AG16)."""
+    """Resign only when the value of every move is below the threshold (AG16)."""
     extension: float = 0.0
-    """Where the most visited move is not the best one: search longer, at most by this share (AG16
-    gives no limit). A time limit is not extended."""
+    """If the most visited move does not have the best value, search longer, at most by this share
+    (AG16 gives no limit). A time limit is not extended."""
     wins_at_once: bool = False
-    """Play a move that ends the game with a win without a thought."""
+    """Play a move that wins the game at once without a search."""
     lag_seconds: float = LAG_SECONDS
-    """Kept back from every time limit of a clock."""
+    """Held back from every time limit of a clock."""
     stop_early: bool = True
     """With a clock: stop when no other move can catch up with the most visited one."""
 
     def __post_init__(self) -> None:
         if self.choice not in CHOICES:
             allowed = ", ".join(CHOICES)
-            raise ValueError(f"the choice of the move is one of {allowed}, not {self.choice!r}")
+            raise ValueError(f"choice must be one of {allowed}, not {self.choice!r}")
         if self.temperature <= 0.0:
-            raise ValueError(f"the temperature is above 0, not {self.temperature}")
+            raise ValueError(f"temperature must be above 0, not {self.temperature}")
         if self.resign_moves < 1:
-            raise ValueError(f"resign-moves is at least 1, not {self.resign_moves}")
+            raise ValueError(f"resign-moves must be at least 1, not {self.resign_moves}")
 
 
 ALPHAGO2016 = PlayStyle(

@@ -1,5 +1,6 @@
-"""Host-side players: the Player contract, the position they are shown, and a player around a
-search."""
+"""Host-side players: the Player contract, the position passed to players, and a player that wraps a
+search.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from azero.search.search import SearchFn
 from azero.types import Array, PyTree
 
 RESIGN = -1
-"""The action of a player who gives up."""
+"""The action of a player who resigns."""
 
 
 class PlayerError(Exception):
@@ -33,7 +34,7 @@ class Position:
     game: Game
     state: PyTree
     actions: tuple[int, ...]
-    """The moves so far."""
+    """Moves so far."""
     to_play: int
     """0 if the first mover of the game is to move, else 1."""
     is_over: bool
@@ -166,11 +167,11 @@ class Decision(NamedTuple):
     action: int
     """An action, or RESIGN."""
     value: float | None = None
-    """The player's opinion of the position, in [-1, 1] for itself; None if it gives none."""
+    """The player's value of the position, in [-1, 1] from its own side; None if it gives none."""
     visits: int | None = None
-    """Of the root, where there is one."""
+    """Visits of the root, if there is a search."""
     line: tuple[int, ...] = ()
-    """The moves that the player expects, beginning with its own."""
+    """Principal variation, starting with the player's own move."""
 
 
 class Player(Protocol):
@@ -215,7 +216,7 @@ class SearchPlayer:
           seed: of the search's random numbers and the drawn moves; they run on from game to game.
           temperature_moves: moves of the game, of both sides, that are drawn in proportion to the
             search's weights.
-          resign_threshold: give up when the root's value and the best child's are below it; None
+          resign_threshold: resign when the root's value and the best child's are below it; None
             never does.
         """
         self.name = name

@@ -1,5 +1,6 @@
-"""Another program in a process of its own, which may be slow, silent, wrong or dead: lines to it
-and lines from it."""
+"""Another program as a subprocess, which may be slow, silent, wrong or dead: reading and writing
+lines.
+"""
 
 from __future__ import annotations
 
@@ -19,26 +20,26 @@ from typing import IO, NoReturn, Protocol, runtime_checkable
 from azero.players.player import Player, PlayerError
 
 GAME_FOLDERS = ("/usr/games", "/usr/local/games")
-"""Where Debian and Ubuntu put games; often not on PATH."""
+"""Where Debian and Ubuntu install games; often not on PATH."""
 LINE_BYTES = 65_536
-"""Longest piece of output that is read at once, so that an endless line cannot fill the memory."""
+"""Most output read at once, so that an endless line cannot fill the memory."""
 WAITING_LINES = 100
-"""Lines of output that wait to be read; the program waits, too, when there are more."""
+"""Lines of output that may wait to be read; with more, the program blocks."""
 SEND_SECONDS = 10.0
-"""Time a program gets to take a line. The system holds 64 KiB for it, so only one that has stopped
+"""Time for a program to read a line. The system buffers 64 KiB, so only a program that has stopped
 reading needs any."""
 LATE_SECONDS = 1.0
-"""How long after a deadline a line that waits still counts: this process may have been slow to take
-it. A program that never stops talking has always one."""
+"""How long after a deadline a waiting line still counts: this process may have been slow to read
+it. A program with endless output always has one."""
 ANSWER_CHARACTERS = 1 << 20
-"""Longest answer to one question; KataGo's longest, a whole board's analysis with ownership, has
-some ten thousand."""
+"""Longest answer to one command, in characters; KataGo's longest, a full analysis with ownership,
+has about ten thousand."""
 SHOWN_CHARACTERS = 300
-"""Of a line of the program's, what a message quotes."""
+"""Characters of a program's line that a message quotes."""
 SHOWN_COMPLAINTS = 3
-"""Last lines of standard error that a failure quotes."""
+"""Last lines of standard error that an error message quotes."""
 QUIT_SECONDS = 2.0
-"""Time a program gets to answer `quit` before it is killed."""
+"""Time for a program to answer `quit` before it is killed."""
 
 
 def find_program(name: str) -> str:
@@ -108,8 +109,8 @@ class ExternalProgram:
         """Send one line; `what` is what messages call it.
 
         Raises:
-          PlayerError: the program has ended, or does not take the line within so many seconds and
-            is killed; the message says which.
+          PlayerError: the program has ended, or does not read the line in time and is killed; the
+            message says which.
         """
         left = memoryview(f"{line}\n".encode())
         deadline = time.monotonic() + seconds

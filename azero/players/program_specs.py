@@ -1,5 +1,4 @@
-"""Other programs by name: what speaks GTP plays Go, UCI chess, USI and GNU Shogi's own language
-shogi."""
+"""Other programs by name: GTP for Go, UCI for chess, USI or GNU Shogi's own language for shogi."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ class UciSpec:
 
     command: tuple[str, ...]
     game: str
-    """What it plays: chess by UCI, shogi by USI."""
+    """Its game: chess with UCI, shogi with USI."""
     options: tuple[tuple[str, str], ...] = ()
     """For setoption."""
     go: str = _DEFAULT_GO

@@ -1,4 +1,4 @@
-"""What a tree knows of its root's moves: values, bounds, principal variations, their order."""
+"""Statistics of a tree's root moves: values, bounds, principal variations, their order."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from azero.search.single.node import Evaluation, Node
 from azero.search.single.selection import AlphaGo2016, Puct, Rule, mean_values
 
 CHOICES = ("lcb", "visits")
-"""Rules that order the moves: see `PlayStyle.choice`."""
+"""Rules that rank the moves: see `PlayStyle.choice`."""
 _DEVIATIONS = 5.0
 """Standard deviations of the mean between the value and its lower bound (KataGo's default)."""
 _SHARE_OF_MOST = 0.1
-"""A move needs this share of the visits of the most visited one to be chosen by its bound (Leela
-Zero)."""
+"""A move can be chosen by its bound only with this share of the visits of the most visited one
+(Leela Zero)."""
 _PRIOR_VARIANCE = 1.0
-"""Variance of one imagined visit, so that two equal values do not make a certainty: that of a coin
-between -1 and 1."""
+"""Variance of one virtual visit, that of a coin between -1 and 1, so that two equal values do not
+imply certainty."""
 
 
 def lower_bounds(node: Node, rule: Rule) -> np.ndarray:

@@ -1,5 +1,6 @@
-"""The searches that a network plays by: that of its run's matches, the tuned one of engines, or a
-rule of a paper, each under one name against everybody."""
+"""The searches of a network player: that of its run's matches, the tuned engine search, or a
+paper's rule, each with one name against every opponent.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Players by name: checkpoints of our runs, networks that have learned nothing, and other
-programs."""
+"""Players by name: checkpoints of our runs, untrained networks, and other programs."""
 
 from __future__ import annotations
 
@@ -54,10 +53,10 @@ class CheckpointSpec:
     iteration: int | None = None
     """None is the newest."""
     visits: int | None = None
-    """Simulations per move; 0 is the raw policy, None is as in the run's matches."""
+    """Simulations per move; 0 is the raw policy, None the number of the run's matches."""
     search: str | None = None
-    """One of SEARCHES, or the name of the run's own (`with_search`); None is TRAINED in matches and
-    ENGINE in engines."""
+    """One of SEARCHES, or the name of the run's own search (`with_search`); None is TRAINED in
+    matches and ENGINE in engines."""
 
     @property
     def name(self) -> str:
@@ -82,7 +81,7 @@ class RandomNetSpec:
     visits: int | None = None
     """As in `CheckpointSpec`."""
     blocks: int | None = None
-    """Another size than the experiment's, so that programs can be tried out on a small machine."""
+    """Size, if not the experiment's, so that programs can be tested on a small machine."""
     filters: int | None = None
     search: str | None = None
     """As in `CheckpointSpec`."""
@@ -115,10 +114,10 @@ def _search_words(spec: NetworkSpec) -> list[str]:
 
 
 NetworkSpec = CheckpointSpec | RandomNetSpec
-"""A player with a network of ours."""
+"""A player with one of our networks."""
 ThinkerSpec = NetworkSpec | ApvSpec
-"""A player of ours: with one tree for its game it thinks as engines do; a single network also plays
-many games at once."""
+"""One of our players. With one tree for its game it thinks like an engine; a single network can
+also play many games at once."""
 
 
 @dataclass(frozen=True)
@@ -126,12 +125,12 @@ class ThinkerSettings:
     """How a network plays with one tree for its game."""
 
     tree: TreeSettings | None = None
-    """None is as the search of the player's name has it (`tree_settings`), by default an
-    engine's."""
+    """None follows the search in the player's name (`tree_settings`), by default the engine
+    search."""
     style: PlayStyle = field(default_factory=PlayStyle)
-    """The visits of a player's name come before those of `style.limits`."""
+    """Visits in a player's name override those of `style.limits`."""
     seed: int = 0
-    """Of all random draws."""
+    """Seed of all random draws."""
 
 
 class Loaded(NamedTuple):
@@ -316,8 +315,8 @@ def _make_game(spec: NetworkSpec, config: Config, rules: GameConfig | None) -> G
     game = rules.seen_as(config.game).build()
     if (game.name, game.board_shape) != (trained.name, trained.board_shape):
         raise ValueError(
-            f"{spec.name} knows {_label(trained)} and cannot play {_label(game)}: its "
-            f"network has one output for each move"
+            f"{spec.name} knows {_label(trained)} and cannot play {_label(game)}: its network has "
+            "one output per move"
         )
     return game
 

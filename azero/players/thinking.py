@@ -1,5 +1,6 @@
-"""What a player that thinks about one position at a time takes and gives: limits in, an analysis
-out. Engines, matches and reviews speak in these."""
+"""Input and output of a player that searches one position at a time: limits in, an analysis out,
+for engines, matches and reviews.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class Limits:
     only `should_stop` ends it."""
 
     visits: int | None = None
-    """Visits of the root in all, those kept from earlier moves included."""
+    """Total visits of the root, including those kept from earlier moves."""
     playouts: int | None = None
     """New visits."""
     seconds: float | None = None
@@ -49,8 +50,8 @@ class Restriction:
     (`avoid`, `allow`)."""
 
     until: np.ndarray
-    """int64[2, A]: player p (0 moves first in the game) plays action a in no position that lies
-    fewer than until[p, a] moves below the root."""
+    """int64[2, A]: player p (0 moves first in the game) does not play action a in positions fewer
+    than until[p, a] moves below the root."""
 
     @classmethod
     def none(cls, num_actions: int) -> Restriction:
@@ -108,7 +109,7 @@ class MoveInfo:
     line: tuple[int, ...]
     """The principal variation, beginning with this move."""
     line_visits: tuple[int, ...]
-    """Visits of each move of the line."""
+    """Visits of each move of the variation."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Analysis:
     """float32[A]: the network's own policy among legal moves."""
     seconds: float = 0.0
     depth: float = 0.0
-    """Mean length of the descents of this search; 0 without any."""
+    """Mean length of this search's descents; 0 without any."""
     deepest: int = 0
     """Length of the longest of them."""
 

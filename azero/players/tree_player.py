@@ -60,7 +60,8 @@ class TreePlayer:
         self.style = style
         self._settings = settings
         self._width = settings.batch
-        """Leaves that are evaluated together; fewer while the program for more is compiled."""
+        """Leaves evaluated together; fewer while the program for the full batch is being
+        compiled."""
         self._random = np.random.default_rng(seed)
         self._use(game)
         self._bad_moves = 0
@@ -72,7 +73,7 @@ class TreePlayer:
         self._bad_moves = 0
 
     def observe(self, move: Move) -> None:
-        """Take note of a move of the opponent: the next position says all that is needed."""
+        """Note a move of the opponent; the next position contains it anyway."""
 
     def limit_memory(self, megabytes: int) -> None:
         """Keep the tree within about so many MiB from now on; what it holds is forgotten."""
@@ -103,7 +104,7 @@ class TreePlayer:
             yield
 
     def choose(self, position: Position, clock: Clock) -> Decision:
-        """Think within the style's limits and the clock's, and choose a move or give up."""
+        """Think within the style's limits and the clock's, and choose a move or resign."""
         self._adopt(position.game)
         if self.style.wins_at_once and (winning := self._find_win(position)) is not None:
             return Decision(winning, 1.0)
@@ -175,10 +176,10 @@ class TreePlayer:
         self._adopt(position.game)
         game, count = position.game, self.evaluator.num_symmetries
         if symmetry is not None and not count:
-            problem = f"draws its symmetries itself: {symmetry} cannot be asked for"
+            problem = f"draws its symmetries itself: {symmetry} cannot be requested"
             raise ValueError(f"{self.name} {problem}")
         if symmetry is not None and not 0 <= symmetry < count:
-            raise ValueError(f"there is no symmetry {symmetry}; {game.name} has 0 to {count - 1}")
+            raise ValueError(f"no symmetry {symmetry}; {game.name} has 0 to {count - 1}")
         if position.is_over:
             return np.zeros(game.num_actions, np.float32), position.rewards[position.to_play]
         evaluation = self.evaluator.view(self._rules.pack(position.state), symmetry)
@@ -196,7 +197,7 @@ class TreePlayer:
     def _use(self, game: Game) -> None:
         """Begin with an empty tree under the rules of `game`."""
         self.game = game
-        """The rules of the last position thought about."""
+        """The rules of the last position searched."""
         self._rules = PackedRules(game, self._settings.batch)
         self._tree = self._make_tree(self._settings)
         self._actions = ()
@@ -298,8 +299,8 @@ class TreePlayer:
             most = min(most, self._width if edges is None else len(edges))
             if tree.search(most, root, edges) == 0:
                 _log.warning(
-                    "the tree is full with %d positions: the search stops (max-nodes sets "
-                    "its size)",
+                    "the tree is full with %d positions, so the search stops (max-nodes sets its "
+                    "size)",
                     tree.num_nodes,
                 )
                 return

@@ -15,12 +15,12 @@ START = "startpos"
 """The usual first position, in `position`."""
 
 OWN_MOVES = 20
-"""The main time is shared out over so many own moves (AZ, methods, "Evaluation": a twentieth of the
-remaining time for each)."""
+"""The main time is divided over this number of own moves (AZ, methods, "Evaluation": a twentieth of
+the remaining time for each)."""
 _LARGEST = 10**12
 MATE_VISITS = 1000
-"""Visits for each move of `go mate`: the tree of a network proves nothing, so its search has to end
-some time; a choice."""
+"""Visits for each move of `go mate`: the search cannot prove a mate, so it needs an end; a
+choice."""
 _FLAGS = ("infinite", "ponder")
 _NUMBERS = (
     "wtime",
@@ -47,14 +47,14 @@ class GoRequest:
     nodes: int | None = None
     depth: int | None = None
     mate: int | None = None
-    """Moves within which a mate is looked for."""
+    """Number of moves within which a mate is sought."""
     is_infinite: bool = False
     ponders: bool = False
-    """The search goes on until ponderhit, and then within its limits."""
+    """The search continues until ponderhit, and then within its limits."""
     names: tuple[str, ...] = ()
     """searchmoves"""
     unknown: tuple[str, ...] = ()
-    """Words that were passed over."""
+    """Words that were ignored."""
 
     @property
     def is_limited(self) -> bool:
@@ -66,8 +66,9 @@ class GoRequest:
 
     @property
     def most_visits(self) -> int | None:
-        """Visits at which the search ends, None where nothing sets them; a mate is looked for with
-        so many for each of its moves."""
+        """Visits at which the search ends, None where nothing sets them; a mate search gets this
+        number per move.
+        """
         bounds = [
             bound
             for bound in (

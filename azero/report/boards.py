@@ -1,7 +1,7 @@
 """Games drawn as boards: the position after every move, and an SVG with numbered stones.
 
-Only what a drawing needs is done here: stones are placed and captured. Whether a move is legal is
-not asked, for the games come from our own rules.
+Stones are only placed and captured; legality is not checked, because the games come from our own
+rules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a run went, as one picture: the most telling of the report's curves."""
+"""One picture of a run: the main curves of the report."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from azero.report.page import chart_series, elo_series
 from azero.report.plots import save_charts
 
 SHOWN = ("Policy loss", "Value loss", "Moves per game")
-"""Charts of the report that the picture has beside the Elo of the checkpoints, where the run has
-numbers for them."""
+"""Charts of the report that the picture shows next to the checkpoints' Elo, if the run has data for
+them."""
 
 
 def save_curves(workdir: Path, path: Path) -> None:
@@ -23,5 +23,5 @@ def save_curves(workdir: Path, path: Path) -> None:
     data = load_run(workdir)
     charts = {**elo_series(data.events), **chart_series(data.metrics, SHOWN)}
     if not charts:
-        raise ValueError(f"{workdir} has no numbers to draw yet")
+        raise ValueError(f"{workdir} has no metrics to plot yet")
     save_charts(path, charts)

@@ -1,4 +1,4 @@
-"""A run in a glance, for a notebook that looks at it while it goes on."""
+"""A short summary of a run in progress, for a notebook."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHARTS = (
     "Moves per game",
     "Positions per second",
 )
-"""Charts of `azero.report.page` that tell first whether a run learns."""
+"""Charts of `azero.report.page` that show first whether a run learns."""
 
 
 def live_view(workdir: Path) -> str:

@@ -1,4 +1,4 @@
-"""The record of a run: every number as a JSON line and in TensorBoard's format."""
+"""The metrics of a run: every number as a JSON line and in TensorBoard's format."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class MetricsWriter:
             if not self._has_failed:
                 reason = describe_system_error(error) if isinstance(error, OSError) else error
                 self._warnings.append(
-                    f"the record in {self._workdir} cannot be written: {reason}. The run "
-                    f"goes on, and rows that cannot be written are left out"
+                    f"the metrics in {self._workdir} cannot be written: {reason}. The run "
+                    "continues without the rows that cannot be written"
                 )
             self._has_failed = True
 
     def take_warnings(self) -> list[str]:
-        """Return what a person should know since the last call, a line each."""
+        """Return notes since the last call, one line each."""
         warnings, self._warnings = self._warnings, []
         return warnings
 

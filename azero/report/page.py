@@ -1,4 +1,4 @@
-"""The report of a run: one HTML page that needs nothing else, at any time of the run."""
+"""The report of a run: one self-contained HTML page, at any time of the run."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("Loss", (("loss", "loss"), ("l2", "L2 penalty"))),
     ("Entropy of the network's policy", (("entropy", "entropy"),)),
     (
-        "Agreement with the first choice of the search, or of the person",
-        (("accuracy", "in training"), ("top1", "held out"), ("top5", "held out, first five")),
+        "Agreement with the move chosen by the search or played in the record",
+        (("accuracy", "in training"), ("top1", "held out"), ("top5", "held out, top 5")),
     ),
     ("Held-out games: value error, scaled by 1/4", (("held_out_value_error", "error"),)),
     ("Moves per game", (("game_length", "moves"),)),
-    ("Age of the network that began a game", (("network_age", "iterations"),)),
+    ("Age of the network that started a game", (("network_age", "iterations"),)),
     (
         "Results of self-play",
         (("first_wins", "first mover wins"), ("draws", "draws"), ("resigned", "resigned")),
     ),
     (
-        "Score against earlier selves",
-        (("score", "any of the pool"), ("score_against_the_first", "the first one")),
+        "Score against earlier policies",
+        (("score", "the whole pool"), ("score_against_the_first", "the first one")),
     ),
     ("Positions per second", (("positions_per_second", "positions/s"),)),
     ("Simulations per second", (("simulations_per_second", "simulations/s"),)),
@@ -59,10 +59,10 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         ),
     ),
     ("Resignation threshold", (("resign_threshold", "threshold"),)),
-    ("Resignation: games wrongly given up", (("resign_false_positives", "share"),)),
+    ("Resignation: wrongly resigned games", (("resign_false_positives", "share"),)),
 )
-"""Charts by title: keys of a metrics row and their labels. A key that no chart names gets a chart
-of its own, further down."""
+"""Charts by title: keys of a metrics row and their labels. Other keys get their own charts, further
+down."""
 COUNTERS = (
     "iteration",
     "time",
@@ -74,12 +74,12 @@ COUNTERS = (
     "pool",
     "opponent",
 )
-"""Counts: the first ones are shown as numbers; none is a curve worth drawing."""
+"""Counts: the first ones are shown as numbers; none is plotted."""
 MAX_SAMPLES = 12
 """Sample games on the page: the most recent iteration's, then one of each earlier one, evenly
 spaced."""
 SHOWN_MATCHES = 10
-"""Most recent matches in the open table; the others are folded away."""
+"""Most recent matches in the open table; the others are collapsed."""
 
 
 def write_report(workdir: Path) -> Path:

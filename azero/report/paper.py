@@ -1,4 +1,4 @@
-"""Published figures beside ours: those of AlphaGo (Silver et al. 2016, AG16), and Extended Data
+"""Published figures for comparison: those of AlphaGo (Silver et al. 2016, AG16), and Extended Data
 Tables 1 and 2 of AlphaGo Zero (Silver et al. 2017, AGZ)."""
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ PAPER_2016 = {
     "rating of lambda 0.5": "+474",
     "rating of lambda 1": "0 (2416 less itself)",
 }
-"""AG16's figures, all of 19x19 (main text, methods, Extended Data Tables 3 and 7), by what they
-measure. The scale of the value errors is not stated in the paper; AGZ prints them beside others
-that are scaled by 1/4, as ours are."""
+"""AG16's figures, all of 19x19 (main text, methods, Extended Data Tables 3 and 7), by quantity. The
+paper does not state the scale of the value errors; AGZ lists them with others that are scaled by
+1/4, like ours."""
 
 
 class Comparison(NamedTuple):
@@ -119,7 +119,7 @@ class Comparison(NamedTuple):
 
 
 def claim(what: str, ours: str) -> Comparison:
-    """Return our figure with AG16's beside it, where there is one."""
+    """Return our figure with AG16's, if there is one."""
     return Comparison(what, PAPER_2016.get(what, "-"), ours)
 
 

@@ -29,18 +29,18 @@ class DiagramNotation(NamedTuple):
 
     start: str
     read: Callable[[str], Any]
-    """text -> the game's board for people"""
+    """text -> the game's host-side board"""
     pieces: Callable[[Any], Sequence[str]]
-    """one letter a square from the first mover's left corner, small for the second mover's pieces,
-    a dot for none"""
+    """one letter per square from the first player's left corner, lower case for the second player's
+    pieces, a dot for none"""
     name: Callable[[Any, int], str]
-    """the move as people write it"""
+    """the move in the game's notation"""
     hands: Callable[[Any], str]
-    """the pieces in hand in words"""
+    """text of the pieces in hand"""
     write: Callable[[Any], str]
     """board -> text"""
     glyphs: dict[str, str]
-    """what is drawn for a capital letter"""
+    """glyph for a capital letter"""
     files: str
     ranks: str
     """names of the files from the left, of the ranks from below"""
@@ -53,7 +53,7 @@ class DrawnGame(NamedTuple):
     """A game as positions to be shown, from before the first move on."""
 
     boards: list[str]
-    """one letter a square, row by row from the top left"""
+    """one letter per square, row by row from the top left"""
     names: list[str]
     """of the moves"""
     hands: list[str]

@@ -18,9 +18,9 @@ from azero.console.tables import format_count
 from azero.match.elo import Rating
 
 INK, GRID = "#010203", "#010204"
-"""Stand for the page's colours of text and grid lines; matplotlib knows no CSS variables."""
+"""Placeholders for the page's colours of text and grid lines; matplotlib has no CSS variables."""
 SERIES_COLOURS = ("#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04")
-"""Stand for the page's colours of the first, second ... line."""
+"""Placeholders for the page's colours of the first, second ... line."""
 IMAGE_COLOURS = ("#0b6e69", "#c2571a", "#5b4bb5", "#8a8f94")
 """The same in images, on white."""
 STYLE: Any = {

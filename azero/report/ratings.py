@@ -46,7 +46,7 @@ def rate(
         [match for directory in directories for match in read_results(directory)]
     )
     if not matches:
-        raise ValueError(f"there are no finished games in {', '.join(map(str, directories))}")
+        raise ValueError(f"no finished games in {', '.join(map(str, directories))}")
     results = [
         pair
         for match in matches

@@ -21,13 +21,13 @@ from azero.report.templates import load_template
 
 SHOWN_MISTAKES = 12
 SMALLEST_MISTAKE = 0.02
-"""In value: one percent of the win rate; less is within what a short search says by chance."""
+"""In value: one percent of the win rate; less is within the noise of a short search."""
 STONES = ("#1a1a1c", "#f7f6f2")
-"""Colours of Black's and White's."""
+"""Colours of Black's and White's moves."""
 MISTAKE = "#b3392f"
 """Colour of the ring around a mistake."""
 SHOWN_LINE = 6
-"""Moves of the better line on a board."""
+"""Moves of the better line shown on a board."""
 
 
 def write_review(path: Path, review: Review, reviewer: str, remark: str = "") -> None:
@@ -63,7 +63,7 @@ def write_review(path: Path, review: Review, reviewer: str, remark: str = "") ->
 def _graph(review: Review, mistakes: Sequence[ReviewedMove]) -> str:
     """Draw Black's win rate over the game.
 
-    `mistakes` are dots in the colour of whoever made them, which lead to their boards.
+    `mistakes` are dots in their player's colour that link to the boards.
     """
     before = {move.number: win_rate(move.black_value) for move in review.moves}
     numbers = [*(number - 1 for number in before), review.moves[-1].number]

@@ -1,5 +1,6 @@
-"""The page of an experiment of stages: what each one made or measured, with the paper's figures
-beside ours."""
+"""The page of a multi-stage experiment: results of each stage, compared with the paper's
+figures.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from azero.report.page import REPORT
 from azero.report.templates import load_template
 
 STAGES_FILE = "stages.json"
-"""In the directory of an experiment of stages: what each stage that is done was made with, and what
-came of it."""
+"""File in the directory of a multi-stage experiment: settings and results of each finished
+stage."""
 
 
 def read_stages(workdir: Path) -> dict[str, dict[str, Any]]:

@@ -16,8 +16,7 @@ from azero.experiment import Experiment
 from azero.settings import Config
 
 _BUCKETS = ("gs:/", "s3:/")
-"""How the address of a bucket begins; as a path it would silently become a directory of this
-machine."""
+"""Prefix of a bucket's address; as a path it would silently become a local directory."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +25,13 @@ class ClusterOptions:
 
     cluster: str | None = None
     """Elastic self-play on Ray (docs/elastic.md): ray starts it on this machine; auto or HOST:PORT
-    name a cluster that runs."""
+    is a running cluster."""
     cluster_without_token: bool = False
-    """With --cluster auto or HOST:PORT: take a Ray that asks nobody for a token, on a network where
-    nobody else is (docs/elastic.md)."""
+    """With --cluster auto or HOST:PORT: accept a Ray without a token, on a network that nobody else
+    can reach (docs/elastic.md)."""
     workers: int = 2
-    """With --cluster: workers, each with selfplay.num-games games. Those for which there is no room
-    start when there is."""
+    """With --cluster: number of workers, each with selfplay.num-games games. Workers without
+    resources start when there are some."""
     worker_cpus: int = 1
     """With --cluster: CPU cores of a worker."""
     worker_gpus: float = 0.0
@@ -40,7 +39,7 @@ class ClusterOptions:
     worker_tpus: int = 0
     """With --cluster: TPU chips of a worker, all of one host."""
     learner_gpus: int = 0
-    """With --cluster: GPUs of this machine that Ray sets aside for the learner, which is this
+    """With --cluster: GPUs of this machine that Ray reserves for the learner, which is this
     process; 0 leaves it the devices it sees."""
 
     def __post_init__(self) -> None:
@@ -65,14 +64,14 @@ class Arguments:
     """Overlay for a machine or a budget, a TOML file with only the keys that differ (see
     configs/)."""
     workdir: Path | None = None
-    """Where the run lives: checkpoints, games, metrics, report. The same directory again continues
-    the run. Default: runs/NAME."""
+    """Directory of the run: checkpoints, games, metrics, report. The same directory continues the
+    run. Default: runs/NAME."""
     from_checkpoint: int | None = None
-    """Go back to this checkpoint, where learning has gone wrong since, and on from there with the
-    settings given now. What was behind it is set aside. The same command again continues."""
+    """Go back to this checkpoint, if learning went wrong after it, and continue with the settings
+    given now. Everything after it is set aside. The same command again continues."""
     from_network: Path | None = None
-    """Self-play begins with this network, of another run's directory or an exported one, whose
-    parameters fit: a supervised one, or for a network of kind pooled that of a smaller board."""
+    """Self-play starts with this network, from another run's directory or an exported one, whose
+    parameters fit: a supervised network, or for the pooled network that of a smaller board."""
     data: Path | None = None
     """Experiments that learn from records: the directory of `azero data import`."""
     elastic: Annotated[ClusterOptions, tyro.conf.arg(name="")] = ClusterOptions()
@@ -109,8 +108,8 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
     workdir = arguments.workdir if arguments.workdir is not None else Path("runs") / experiment.name
     if str(workdir).startswith(_BUCKETS):
         raise ValueError(
-            f"--workdir {workdir}: the working directory is one of the file system; mount "
-            f"the bucket and name the place it has there"
+            f"--workdir {workdir}: the working directory must be in the file system; mount the "
+            "bucket and give its mount point"
         )
     return dataclasses.replace(arguments, workdir=workdir)
 

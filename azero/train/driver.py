@@ -1,6 +1,7 @@
 """The driver of every run: it starts or resumes, logs, saves and stops what a `Stage` learns.
 
-All input and output of a run is here; a stage is `state -> events`, with what else is its own.
+All input and output of a run is here; a stage is `state -> events`, with its own start-up and
+metrics.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The cost of a run by arithmetic: operations, time on these devices, memory. Nothing is compiled.
 
-A run says it as it starts, and `azero doctor` at once; what compiled programs do and need, for
-which the compiler takes minutes, is `azero.plan`'s. Plans print both, one as a check of the other.
+A run prints it at the start, and so does `azero doctor`. `azero.plan` analyses compiled programs,
+which takes minutes; plans print both, as a check.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from azero.settings import Config
 from azero.types import PyTree
 
 UTILISATION = 0.25
-"""Share of the peak that a search over a residual tower is taken to reach on an accelerator (a
+"""Assumed share of the peak that a search with a residual tower reaches on an accelerator (a
 planning figure)."""
 UNKNOWN_ACCELERATOR = 100e12
-"""FLOP/s for an accelerator that is not in the table."""
+"""FLOP/s of an accelerator that is not in the table."""
 VISITED_MOVES = 64
 """Moves of a policy target on average over a run (a planning figure; first networks visit up to
 all, see docs/training.md)."""
 LIFETIME_SECONDS = 30 * 24 * 3600.0
-"""Longer than this, a start says what the run would take (AlphaGo Zero's own long run took 40 days
-on its machines)."""
+"""A run estimated to take longer prints the estimate at the start (AlphaGo Zero's own long run took
+40 days on its machines)."""
 TRAINING_PASSES = 3
-"""Evaluations that a training step costs for each position: a forward pass, and a backward pass
-with a gradient by the inputs and one by the weights of every layer, each as much as the first."""
+"""Cost of a training step per position in evaluations: a forward pass, and the input and weight
+gradients of the backward pass, each as expensive."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Estimate:
     """The cost of a whole run on the present devices."""
 
     flops: float
-    """Floating-point operations of the iterations asked for."""
+    """Floating-point operations of the requested iterations."""
     flops_per_second: float
-    """What all devices together are taken to do."""
+    """Assumed FLOP/s of all devices together."""
     tree_bytes_per_game: int
     tree_bytes: int
     """Trees that one device holds at once."""
@@ -107,7 +107,9 @@ def positions_per_iteration(config: Config) -> int:
 
 
 def games_at_once(config: Config, devices: int) -> int:
-    """Return the games that each of `devices` devices searches at once: so many trees it holds."""
+    """Return the games that each of `devices` devices searches at once, which is its number of
+    trees.
+    """
     local = max(1, config.selfplay.num_games // devices)
     return min(local, config.selfplay.search_batch or local)
 

@@ -10,7 +10,7 @@ from azero.match.score import MatchResult
 
 @dataclass(frozen=True)
 class Phase:
-    """What the loop begins to do now, in words for a person."""
+    """Description of the loop's next activity."""
 
     text: str
 
@@ -43,7 +43,7 @@ class Evaluated:
     result: MatchResult
     """Of the current player."""
     promoted: bool | None
-    """With the gate: whether the current player is now the best one. None without a gate."""
+    """With the gate: whether the current player became the best one. None without a gate."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class SampleGame:
     """One finished game of self-play, for people to look at."""
 
     frame: list[int]
-    """The position that it began with, packed (`Game.pack_frame`)."""
+    """Start position, packed (`Game.pack_frame`)."""
     actions: list[int]
     values: list[float]
     """Root values for the side to move, one per action."""
@@ -94,7 +94,7 @@ class IterationDone:
     window_positions: int
     resign_threshold: float
     resign_false_positives: float
-    """Share of the calibration games that the threshold would have given up wrongly."""
+    """Share of the calibration games that the threshold would have resigned wrongly."""
     selfplay_seconds: float
     learner_seconds: float
     learner_wait_seconds: float
@@ -117,9 +117,9 @@ class LearnedFromRecords:
     """Iterations done in all."""
     steps: int
     samples: int
-    """Positions the learner has seen in all, repeated ones counted."""
+    """Total positions the learner has seen, counting repeats."""
     games: int
-    """Games that the positions are drawn from."""
+    """Games that positions are sampled from."""
     seconds: float
     wait_seconds: float
     """Time the learner waited for batches."""
@@ -133,12 +133,11 @@ class PolicyImproved:
     iteration: int
     """Iterations done in all."""
     opponent_iteration: int
-    """After how many iterations the opponent joined the pool; 0 is the policy that the run began
-    with."""
+    """Iteration at which the opponent joined the pool; 0 is the initial policy."""
     pool: int
     """Policies in the pool."""
     result: MatchResult
-    """Of the policy that learns."""
+    """Score of the learning policy."""
     moves: int
     """Its moves in these games."""
     mean_length: float

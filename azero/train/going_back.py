@@ -1,4 +1,6 @@
-"""Going back to an earlier checkpoint of a run, and saying how, where learning has diverged."""
+"""Going back to an earlier checkpoint of a run, and the advice to do so when learning has
+diverged.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ from azero.settings import Config
 from azero.train.stopping import StopRequest
 
 SET_ASIDE = "set-aside"
-"""In a run's directory: what was behind a checkpoint to which the run went back."""
+"""Subdirectory for what followed a checkpoint to which the run went back."""
 WENT_BACK = "went-back.json"
-"""In a run's directory: the last time that the run went back.
+"""File in a run's directory: the last time that the run went back.
 
-The same command, given again, goes on from there.
+The same command, given again, continues.
 """
 
 
@@ -47,7 +49,7 @@ def go_back(workdir: Path, iteration: int, config: Config) -> str:
     if mesh_lib.is_lead():
         if known.exists() and json.loads(known.read_text(encoding="utf-8")) == went:
             before = f"the run went back to checkpoint {iteration} with these settings before"
-            line = f"{before}; it goes on from its newest checkpoint"
+            line = f"{before}; it continues from its newest checkpoint"
         else:
             line = _set_aside_after(workdir, iteration)
             write_atomic(known, [json.dumps(went).encode()])
@@ -60,7 +62,7 @@ def _set_aside_after(workdir: Path, iteration: int) -> str:
     iterations = store.list_iterations(root)
     if iteration not in iterations:
         there = ", ".join(map(str, iterations)) or "none"
-        problem = f"there is no such checkpoint in {workdir}; the checkpoints are: {there}"
+        problem = f"no such checkpoint in {workdir}; the checkpoints are: {there}"
         raise ValueError(f"--from-checkpoint {iteration}: {problem}")
     orbax_io.read_record(root, iteration)
     later = [other for other in iterations if other > iteration]
@@ -68,7 +70,7 @@ def _set_aside_after(workdir: Path, iteration: int) -> str:
     samples = [path for path in (workdir / SAMPLES).glob("*.json") if path.stem.isdigit()]
     samples = [path for path in samples if int(path.stem) > iteration]
     if not later and not shards and not samples:
-        return f"checkpoint {iteration} is the newest; nothing is behind it"
+        return f"checkpoint {iteration} is the newest; nothing follows it"
     aside = _new_directory(workdir / SET_ASIDE / f"after-{iteration}")
     for name in (METRICS, EVENTS):
         if (workdir / name).exists():
@@ -130,7 +132,7 @@ def explain_divergence(workdir: Path, command: str | None, stop: StopRequest) ->
         stop.await_save()
         root = store.root_directory(workdir)
         iterations = store.list_iterations(root)
-        kept = "Nothing of it was saved, and the same command would come to the same"
+        kept = "Nothing of it was saved, and the same command would fail again"
         what = f"learning has diverged in {stop.doing}: {error}. {kept}"
         if not iterations:
             advice = "start over: a lower --learner.learning-rate, or --learner.clip-norm 1"
@@ -139,7 +141,7 @@ def explain_divergence(workdir: Path, command: str | None, stop: StopRequest) ->
         back = iterations[-2] if len(iterations) > 1 else iterations[-1]
         way = f"{command} --from-checkpoint {back}"
         if command is None:
-            way = f"remove the checkpoints behind {back} from {store.steps_directory(root)}"
+            way = f"remove the checkpoints after {back} from {store.steps_directory(root)}"
         raise FloatingPointError(
             f"{what}. Go back to an earlier checkpoint (there are "
             f"{', '.join(map(str, iterations))}) and change a setting, such as "

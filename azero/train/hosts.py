@@ -1,4 +1,4 @@
-"""What the processes of a run must have in common, and who of them speaks."""
+"""Checks that the processes of a run agree, and output by one of them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from azero.data.holding import hold
 from azero.distributed import say
 
 _SEEN_SECONDS = 15.0
-"""A file that one host has made is seen by the others within this time.
+"""A file written by one host is seen by the others within this time.
 
-(NFS looks for new names in a directory every 3 to 60 s, and at once in a new one.)
+(NFS refreshes a directory every 3 to 60 s, a new one at once.)
 """
 
 
@@ -43,7 +43,7 @@ def check_shared(workdir: Path) -> None:
     if not sees.all():
         blind = ", ".join(str(process) for process in np.flatnonzero(~sees))
         problem = f"process {blind} does not see what process 0 writes"
-        shared = f"{workdir} is not one directory for all hosts"
+        shared = f"{workdir} is not the same directory on all hosts"
         raise ValueError(f"{shared}: {problem}; give a --workdir that all share")
 
 
@@ -54,7 +54,7 @@ def hold_workdir(workdir: Path) -> Iterator[None]:
     Of several processes of one run the lead does so for all.
 
     Raises:
-      ValueError: another run is under way in it.
+      ValueError: another run uses it.
       OSError: it cannot be made or written to.
     """
     workdir.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def describe_devices() -> str:
 
 
 def note(text: str, show: Callable[[str], None]) -> None:
-    """Say what a person should know.
+    """Show a note to the user.
 
     The lead does so with `show`; another process, of what it alone knows, on its error output.
     """

@@ -37,7 +37,7 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
 def _learn_from_selfplay(experiment: Experiment, arguments: Arguments) -> int:
     assert arguments.workdir is not None
     if arguments.data is not None:
-        problem = f"--data {arguments.data}: {experiment.name} learns from games of its own"
+        problem = f"--data {arguments.data}: {experiment.name} learns from its own games"
         raise ValueError(f"{problem}; sl19 and sl9 learn from records")
     with contextlib.ExitStack() as cluster:
         backend = None
@@ -62,7 +62,7 @@ def _learn_from_records(experiment: Experiment, arguments: Arguments) -> int:
         problem = f"{experiment.name} learns from records, from random parameters on"
         raise ValueError(f"--from-network {arguments.from_network}: {problem}")
     if arguments.data is None:
-        how = "--data DIR names a data set (azero data import PATHS --out DIR makes one)"
+        how = "--data DIR is a data set (azero data import PATHS --out DIR makes one)"
         raise ValueError(f"{experiment.name} learns from records: {how}")
     return supervised_run.run(
         experiment,

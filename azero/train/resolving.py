@@ -1,4 +1,4 @@
-"""The settings of a run: the same in all of its processes, and with nothing left open."""
+"""The settings of a run: fully resolved, and the same in all of its processes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def agree_on_settings(config: Config) -> Config:
         changes = format_changes(leads, to_dict(config), text)
         if changes:
             listed = "; ".join(changes.values())
-            raise ValueError(f"all processes are started with the same settings, and here {listed}")
+            raise ValueError(f"all processes need the same settings, but here {listed}")
     return config
 
 
@@ -107,5 +107,5 @@ def _keep_start_positions(given: Path, kept: Path) -> None:
     if not kept.exists():
         write_atomic(kept, [content])
     elif kept.read_bytes() != content:
-        problem = f"the start positions in {given} have changed since the run began"
-        raise ValueError(f"{problem}; it began with those in {kept}")
+        problem = f"the start positions in {given} have changed since the run started"
+        raise ValueError(f"{problem}; it started with those in {kept}")

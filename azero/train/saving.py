@@ -1,4 +1,4 @@
-"""What of a run goes into a checkpoint, and how it comes back."""
+"""Saving the state of a run to a checkpoint, and restoring it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def restore_learner(checkpointer: Checkpointer, state: S) -> S:
     """Return a state of the learner alone as it was saved last; `state` itself if it never was.
 
     Raises:
-      CheckpointError: the newest checkpoint does not fit the settings, or none is whole.
+      CheckpointError: the newest checkpoint does not fit the settings, or none is complete.
     """
     restored = checkpointer.restore({"train": state.train})
     if restored is not None:
@@ -194,9 +194,9 @@ def _missing_checkpoints(workdir: Path) -> str:
     if not oldest or list_iterations(checkpoints) or (has_steps and not any(oldest.values())):
         return ""
     return (
-        f"{games} holds the games of a run, and {checkpoints} no checkpoint that they go with: "
-        "was it moved, or is a drive not mounted? Put it back; or, to start over, move "
-        f"{games} away or take another --workdir. Nothing has been changed"
+        f"{games} holds the games of a run, but {checkpoints} has no checkpoint for them: was it "
+        f"moved, or is a drive not mounted? Restore it; or, to start over, move {games} away or "
+        "use another --workdir. Nothing has been changed"
     )
 
 
@@ -251,9 +251,9 @@ def _changes_of_processes(before: int) -> list[str]:
     if not mesh_lib.is_lead():
         return []
     return [
-        f"the run had {before} process{'es' * (before > 1)}, now it has {jax.process_count()}: "
-        "the games in flight and the replay's shards are redistributed, "
-        "and the draws of self-play are others from here on"
+        f"the run had {before} process{'es' * (before > 1)}, now it has {jax.process_count()}: the "
+        "games in flight and the replay's shards are redistributed, and the random draws of "
+        "self-play differ from here on"
     ]
 
 

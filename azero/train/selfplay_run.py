@@ -1,4 +1,4 @@
-"""The stage that learns from games of its own: AlphaGo Zero and AlphaZero."""
+"""The stage that learns from self-play: AlphaGo Zero and AlphaZero."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def make_selfplay_stage(
         that the run begins with cannot be read.
     """
     if backend is not None and jax.process_count() > 1:
-        problem = "--cluster is for a learner of one process, and this run has several"
-        raise ValueError(f"{problem}; start one, or leave --cluster out")
+        problem = "--cluster needs a learner of one process, and this run has several"
+        raise ValueError(f"{problem}; start one, or omit --cluster")
     announcement = _warn_of_cost(config)
     if from_network is not None:
         keep_first_network(from_network, workdir)
@@ -114,9 +114,9 @@ def _warn_of_cost(config: Config) -> Text | None:
     return Text(
         f"The whole run would take about {format_duration(cost.seconds)} on this machine (by "
         f"arithmetic alone: {cost.flops:.2g} operations at {cost.flops_per_second / 1e9:,.0f} "
-        f"GFLOP/s; trees of {format_bytes(cost.tree_bytes)}). It starts all the same, and can be "
-        "stopped and continued at any time. To see it learn here, take a smaller one: "
-        f"--config configs/{small}.toml, or python -m azero.experiments.go5",
+        f"GFLOP/s; trees of {format_bytes(cost.tree_bytes)}). It starts anyway, and can be stopped "
+        f"and continued at any time. A smaller one learns here: --config configs/{small}.toml, or "
+        "python -m azero.experiments.go5",
         style="yellow",
     )
 
@@ -166,9 +166,9 @@ def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress
 _VERDICTS = {
     None: "",
     True: "; it is the new best player",
-    False: "; the best player stays",
+    False: "; the best player is kept",
 }
-"""What is said of a match, by whether the player was promoted."""
+"""Text after a match, by whether the player was promoted."""
 
 
 def _row(config: Config, event: IterationDone) -> Row:

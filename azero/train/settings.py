@@ -21,7 +21,8 @@ class CheckpointConfig:
     keep: int = 3
     """Most recent checkpoints kept."""
     keep_every: int | None = None
-    """Checkpoints of every so many iterations are kept for good (players of the Elo curve)."""
+    """Interval in iterations of checkpoints that are kept permanently (players of the Elo
+    curve)."""
 
     def __post_init__(self) -> None:
         check_range(self, "checkpoint", "every keep keep_every", 1)
@@ -32,20 +33,21 @@ class RunConfig:
     """Length, seed and machines of a run."""
 
     iterations: int = 7000
-    """The run ends after so many iterations in all."""
+    """Total iterations after which the run ends."""
     seed: int = 0
-    """Seed of every random draw."""
+    """Random seed."""
     distributed: Literal["auto", "on", "off"] = "auto"
-    """Several hosts: found from the cluster (auto), required (on), or not looked for (off)."""
+    """Several hosts: joined if JAX finds a cluster (auto), required (on), or not looked for
+    (off)."""
     coordinator: str | None = None
-    """Several hosts that JAX does not find by itself: HOST:PORT of process 0, a free port of it."""
+    """Several hosts that JAX does not find by itself: HOST:PORT of process 0, with a free port."""
     coordinator_bind: str | None = None
-    """Address that process 0 listens on where it is not HOST, as behind a router that changes
-    addresses; never more than what is named."""
+    """Address that process 0 listens on if not HOST, as behind NAT; it listens on no other
+    address."""
     num_processes: int | None = None
-    """With coordinator: how many processes there are; None is what Slurm or Open MPI says."""
+    """With coordinator: number of processes; None takes it from Slurm or Open MPI."""
     process_id: int | None = None
-    """With coordinator: which one this is, from 0; None is what Slurm or Open MPI says."""
+    """With coordinator: index of this process, from 0; None takes it from Slurm or Open MPI."""
     join_seconds: int = 300
     """How long a process waits for the others at the start."""
     profile_iteration: int | None = None

@@ -1,4 +1,4 @@
-"""The contract of a stage: `state -> events`, and what else it has of its own."""
+"""The contract of a stage: `state -> events`, with its start-up, checkpoints and metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class State(Protocol):
 
 S = TypeVar("S", bound=State)
 Iterate = Callable[[S], Iterator[Any]]
-"""Runs one iteration on a state, in place: a generator of events, after which it may be saved."""
+"""Runs one iteration on a state, in place: a generator of events, after which the state may be
+saved."""
 
 
 @dataclass(frozen=True)
@@ -36,24 +37,24 @@ class Stage(Generic[S]):
     """One way to learn: all in which a run differs from other runs."""
 
     config: Config
-    """The settings, with nothing left open."""
+    """The fully resolved settings."""
     restore: Callable[[Checkpointer], tuple[S, list[str]]]
-    """Returns the newest state that is whole, or the first one, and what is noteworthy about it."""
+    """Returns the newest complete state, or the initial one, with notes about it."""
     save: Callable[[Checkpointer, S], None]
     """Hands a state over to be written in the background."""
     open: Callable[[S, StopRequest], AbstractContextManager[Iterate[S]]]
     """Acquires what iterations need, and releases it when the run ends."""
     report: Callable[[Any, MetricsWriter, Progress], Row]
-    """Returns what an event of the stage's own adds to the iteration's row of metrics."""
+    """Returns the metrics that a stage-specific event adds to the iteration's row."""
     count: Callable[[S], str]
     """Returns what has been done so far, such as "12 games, 30 steps"."""
     announcement: Text | None = None
-    """What is said once the run is prepared."""
+    """Lines printed once the run is prepared."""
     is_risky: Callable[[S], bool] = lambda state: False
-    """Whether the next iteration must not begin before there is a first checkpoint on disk."""
+    """Whether the next iteration must wait for a first checkpoint on disk."""
     exports_network: bool = False
-    """Whether the network alone is written, too, when the run ends."""
+    """Whether the network alone is also written when the run ends."""
 
 
 MakeStage = Callable[[Config, Path], Stage[S]]
-"""Makes the stage of settings with nothing left open, in a working directory that is there."""
+"""Makes the stage for fully resolved settings, in an existing working directory."""

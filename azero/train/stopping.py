@@ -1,6 +1,6 @@
-"""Ending a run when SIGTERM or SIGINT asks for it.
+"""Ending a run on SIGTERM or SIGINT.
 
-At the end of the iteration where that is near, at once where nothing is under way.
+At the end of the iteration if that is near, at once outside an iteration.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from azero.distributed import EXIT_INTERRUPTED, ProcessLinks, end_process, say
 from azero.memory import explain_exhaustion
 
 GRACE_SECONDS = 25.0
-"""An iteration that still runs so long after SIGTERM is given up.
+"""An iteration that still runs this long after SIGTERM is dropped.
 
-Spot machines are taken away after 30 seconds.
+Spot machines are preempted after 30 seconds.
 """
 EXIT_ERROR = 2
-"""Exit status where something has to be changed before the run can go on."""
+"""Exit status if something has to be changed before the run can continue."""
 _LOOK_SECONDS = 0.05
-"""How often it is looked whether a save has ended that the end of the process waits for."""
-_CONTINUES = "what was saved stands, and the same command goes on from there"
+"""How often a stopping process checks whether a save has ended."""
+_CONTINUES = "what was saved is kept, and the same command continues from there"
 
 
 class StopRequest:
@@ -38,12 +38,12 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.is_set = False
-        self.doing = "the work under way"
-        """In words for a person, for the message where it is lost."""
+        self.doing = "the current work"
+        """Description for the message if it is lost."""
         self.is_saving: Callable[[], bool] = lambda: False
         """Whether a checkpoint is being written in the background."""
         self.is_ending = False
-        """Whether the run has stopped and saves; it ends by itself."""
+        """Whether the run has stopped and is saving; it then ends by itself."""
 
     def await_save(self) -> None:
         """Wait until a checkpoint that is being written is on disk, or the run ends by itself."""
@@ -63,8 +63,8 @@ class StopRequest:
 def stop_on_signals(workdir: Path, line: ProcessLinks | None = None) -> Iterator[StopRequest]:
     """Turn SIGTERM and SIGINT into a request to stop at the end of the iteration.
 
-    One that does not end within `GRACE_SECONDS` is given up, by all processes, once a save that is
-    under way has ended. A second signal ends the process at once.
+    One that does not end within `GRACE_SECONDS` is dropped, by all processes, once a save in
+    progress has ended. A second signal ends the process at once.
     """
     stop = StopRequest()
 
@@ -155,8 +155,8 @@ def _what_is_kept(workdir: Path) -> str:
     iterations = store.list_iterations(store.root_directory(workdir))
     if iterations:
         newest = f"checkpoint {iterations[-1]} in {workdir}"
-        return f"{newest} is whole, and the same command goes on from there"
-    return f"there is no checkpoint in {workdir} yet, and the same command starts over"
+        return f"{newest} is complete, and the same command continues from there"
+    return f"no checkpoint in {workdir} yet; the same command starts over"
 
 
 def end_with_status(start: Callable[[], int]) -> None:

@@ -1,9 +1,9 @@
 """Learning from recorded games: the learner of self-play on positions of a data set (AGZ,
 'Supervised learning from human data').
 
-A generator of events without input or output of its own, like the loop of self-play. Every batch is
-a function of (seed, step), so a run that is continued repeats what an unbroken one does, and one on
-several hosts, each of which takes its rows of every batch, what one host does.
+A generator of events that does no input or output, like the loop of self-play. Every batch is a
+function of (seed, step), so a continued run equals an uninterrupted one, and one on several hosts,
+each of which takes its rows of every batch, what one host does.
 """
 
 from __future__ import annotations

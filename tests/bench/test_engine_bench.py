@@ -22,5 +22,5 @@ def test_cost_of_wide_batches(capsys: pytest.CaptureFixture[str]) -> None:
     assert "game 2: 4 leaves at a time against one, 8 visits" in capsys.readouterr().out
     with pytest.raises(ValueError, match="even number of games"):
         engine.main(["cost", "random-net:tictactoe", "--games", "3"])
-    with pytest.raises(ValueError, match="is no single network of ours"):
+    with pytest.raises(ValueError, match="is not one of our network players"):
         engine.main(["cost", "gtp:gnugo"])

@@ -214,7 +214,7 @@ def test_flipped_byte_names_the_leaf(tmp_path: Path) -> None:
         flip(stored, at)
         with pytest.raises(
             CheckpointError,
-            match=r"no checkpoint in .* is whole: checkpoint 1 is damaged: the digest of "
+            match=r"no checkpoint in .* is complete: checkpoint 1 is damaged: the digest of "
             r"train/params/Conv_0/kernel",
         ):
             Checkpointer(tmp_path, CONFIG).restore(abstract(make_state(8)))
@@ -256,7 +256,7 @@ def test_settings_that_may_change_are_reported(tmp_path: Path) -> None:
     checkpointer = Checkpointer(tmp_path, config)
     assert checkpointer.restore(abstract(make_state(8))) is not None
     assert checkpointer.take_warnings() == [
-        "settings that differ from those of the checkpoint: game.margin-weight = 0.0 in "
+        "settings changed since the checkpoint: game.margin-weight = 0.0 in "
         "the checkpoint, now 0.5; "
         "learner.learning-rate = [[0, 0.01], [400000, 0.001], [600000, 0.0001]] in the "
         "checkpoint, now [[0, 0.5]]; "

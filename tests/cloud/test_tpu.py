@@ -169,7 +169,7 @@ def test_watch_brings_a_run_through_a_preemption(capsys, monkeypatch, gcloud):
     ]  # fmt: skip
     assert (
         status == 0
-        and "was taken away (SUSPENDED)" in out
+        and "was preempted (SUSPENDED)" in out
         and "[ 3/1000]" in out
         and "is finished" in out
     )
@@ -189,7 +189,7 @@ def test_watch_recreates_a_machine_that_is_preempted_while_its_request_is_active
     assert (
         status == 0
         and gcloud.story()[:4] == ["request", "machine", "delete", "create"]
-        and "goes on costing money" in out
+        and "still costs money" in out
     )
 
 
@@ -226,7 +226,7 @@ def test_watch_gives_up_requests_that_fail_one_after_another(capsys, monkeypatch
     status, _, err = azero_tpu(capsys, monkeypatch, WATCH)
     assert (
         status == 2
-        and "5 times one after another" in err
+        and "5 times in a row" in err
         and "TPUV5s" in err
         and gcloud.story().count("create") == 4
     )
@@ -331,7 +331,7 @@ def test_logs_hands_the_terminal_over(capfd, monkeypatch, gcloud):
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("create My_Go9 --accelerator v5litepod-8", "cannot be the name of a machine"),
+        ("create My_Go9 --accelerator v5litepod-8", "is not a valid machine name"),
         ("create my-go9 --accelerator v5e-8", "so v5litepod-8"),
         ("create my-go9 --accelerator v9-8", "--runtime-version"),
         (
@@ -339,9 +339,9 @@ def test_logs_hands_the_terminal_over(capfd, monkeypatch, gcloud):
             "use --bucket",
         ),
         ("create my-go9 --accelerator v5litepod-8 --disk runs", "--project and --zone"),
-        ("setup my-go9 --disk a --bucket b", "name one"),
+        ("setup my-go9 --disk a --bucket b", "give one"),
         ("watch my-go9 go9 --accelerator v5litepod-8 --bucket gs://b", "without gs://"),
-        ("setup my-go9 --source /nowhere/at/all", "no checkout of azero"),
+        ("setup my-go9 --source /nowhere/at/all", "is not a checkout of azero"),
         ("launch my-go9 go10", "unknown experiment 'go10'"),
         ("launch my-go9 go9 --config nothing.toml", "cannot read the overlay nothing.toml"),
         ("watch my-go9 go9 --accelerator v5litepod-8 --spot", "needs --disk or --bucket"),

@@ -38,7 +38,7 @@ def test_a_run_is_shown_stopped_and_continued(tmp_path, monkeypatch, capsys):
     first = notebook.Training(
         "tictactoe", workdir, *SMALL, "--run.iterations", "100000", "--checkpoint.every", "100000"
     )
-    with pytest.raises(ValueError, match=r"goes on already; to stop it, saved: !kill \d+"):
+    with pytest.raises(ValueError, match=r"is already in progress; to save and stop it: !kill \d+"):
         notebook.Training("tictactoe", workdir, *SMALL)
     wait_for_iteration(1, first)
     assert (

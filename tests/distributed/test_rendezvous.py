@@ -69,7 +69,7 @@ def test_a_process_that_does_not_come_is_named(together: Any) -> None:
     port = free_port()
     waiting, present = together(lead(port, 4, 1.5), other(port, 2, 4, 1.5))
     for future in (waiting, present):
-        with pytest.raises(ValueError, match=re.escape("processes 1, 3 of 4 did not come within")):
+        with pytest.raises(ValueError, match=re.escape("processes 1, 3 of 4 did not join within")):
             future.result(timeout=20)
 
 
@@ -80,7 +80,9 @@ def test_two_with_one_id_and_another_count_are_refused_and_the_rest_meets(togeth
     )
     with pytest.raises(
         ValueError,
-        match=re.escape("process 1 was told of 2 processes, process 0 of 3 (run.num-processes)"),
+        match=re.escape(
+            "process 1 was started for 2 processes, process 0 for 3 (run.num-processes)"
+        ),
     ):
         wrong.result(timeout=20)
     end = time.monotonic() + 20
@@ -120,7 +122,7 @@ def test_an_address_where_nobody_or_somebody_else_listens(together: Any) -> None
             other(stranger.getsockname()[1], 1, 2)()
         with pytest.raises(
             ValueError,
-            match=r"process 0 cannot listen on port \d+ of 127\.0\.0\.1: .*; take another port",
+            match=r"process 0 cannot listen on port \d+ of 127\.0\.0\.1: .*; use another port",
         ):
             rendezvous.listen("127.0.0.1", stranger.getsockname()[1])
 
@@ -152,7 +154,7 @@ def test_a_process_without_the_token_is_refused_in_one_line_and_the_rest_meets(
     first, stranger = together(lead(port, 2), other(port, 1, 2, token=wrong))
     with pytest.raises(
         ValueError,
-        match="process 1 has no token, or another one than process 0: one working directory for "
+        match="process 1 has no token, or not that of process 0: use one working directory for "
         "all, or the same AZERO_TOKEN",
     ) as error:
         stranger.result(timeout=20)
@@ -182,7 +184,7 @@ def test_only_the_named_address_is_listened_on() -> None:
         assert listener.getsockname()[0] == "127.0.0.1"
     with pytest.raises(
         ValueError,
-        match=r"process 0 cannot listen on port \d+ of 192\.0\.2\.1: .*; name an address of "
+        match=r"process 0 cannot listen on port \d+ of 192\.0\.2\.1: .*; use an address of "
         r"this host in run\.coordinator-bind",
     ):
         rendezvous.listen("192.0.2.1", free_port())
@@ -198,7 +200,7 @@ def test_the_token_is_a_file_that_only_its_owner_reads(
     monkeypatch.setattr(token, "_SEEN_SECONDS", 0.1)
     with pytest.raises(
         ValueError,
-        match=r"process 1 finds no token: .*elsewhere/\.token is not there; give a --workdir "
+        match=r"process 1 finds no token: .*elsewhere/\.token does not exist; give a --workdir "
         r"that all hosts share",
     ):
         token.other_token(tmp_path / "elsewhere", 1)
@@ -243,7 +245,7 @@ def test_a_process_that_is_stopped_ends_the_run(
         assert ended == [line_module.EXIT_INTERRUPTED]
         assert (
             "process 1 (" in (said := capfd.readouterr().err)
-            and "it has said nothing for 1 s, as if it were stopped" in said
+            and "no heartbeat for 1 s, so it seems to be stopped" in said
         )
     finally:
         process.kill()
@@ -254,7 +256,7 @@ ERRORS = [
     ({"coordinator": "here:80000"}, "run.coordinator = 'here:80000' is not HOST:PORT"),
     (
         {"coordinator": "here:80", "num_processes": 2},
-        "run.coordinator needs run.num-processes and run.process-id, too",
+        "run.coordinator also needs run.num-processes and run.process-id",
     ),
     (
         {"coordinator": "here:80", "num_processes": 2, "process_id": 2},
@@ -287,7 +289,7 @@ def test_a_process_alone_ends_with_a_line(tmp_path: Any) -> None:
     assert status == 2 and output == ""
     assert re.fullmatch(
         r"azero: process 1 cannot reach process 0 at \S+ within 1 s: Connection refused; "
-        r"is the address right, and does it run\?\n",
+        r"is the address right, and is process 0 running\?\n",
         error,
     )
 

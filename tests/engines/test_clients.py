@@ -164,13 +164,13 @@ def test_the_analysis_engine_behind_pipes() -> None:
     [
         (
             ["gtp"],
-            "azero: name one network: --checkpoint DIRECTORY, or --random-net EXPERIMENT "
-            "(go9, say) to try things out",
+            "azero: give one network: --checkpoint DIRECTORY, or --random-net EXPERIMENT "
+            "(such as go9) to test a client",
         ),
         (["gtp", "--checkpoint", "no-such-place"], "azero: there is no directory no-such-place"),
         (
             ["analysis", "--random-net", "go5", "--iteration", "3"],
-            "azero: --iteration is that of a checkpoint; a random network has none",
+            "azero: --iteration is for a checkpoint; a random network has none",
         ),
         (["gtp", "--random-net", "go5", "--visits", "0"], "azero: --visits 0: at least 1"),
         (["uci", "--random-net", "go5"], "azero: random go5 plays go; uci is for chess"),

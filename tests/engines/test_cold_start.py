@@ -194,7 +194,7 @@ def test_uci_is_ready_at_once_and_moves_when_it_is_due(dialect, pattern: str, ga
     assert (
         said[0].startswith("id name azero")
         and said.count("readyok") == 2
-        and sum("any legal move" in line for line in said) == 3
+        and sum("an arbitrary legal move" in line for line in said) == 3
     )
     assert (
         re.match(pattern, moves[0])

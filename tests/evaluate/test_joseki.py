@@ -116,14 +116,14 @@ def test_the_command(tmp_path, capsys):
         row.shares == (0.0, 1.0)
         and json.loads(capsys.readouterr().out)["dates"][0] == "2016-01-02 to 2016-01-02"
     )
-    with pytest.raises(ValueError, match=r"no game in .* with 'nobody' in its name"):
+    with pytest.raises(ValueError, match=r"no games in .* with 'nobody' in its name"):
         count_joseki(JosekiRequest((tmp_path / "games.sgf",), only="nobody"))
     with pytest.raises(ValueError, match=r"no game in .*games\.sgf has a date"):
         count_joseki(JosekiRequest((tmp_path / "games.sgf",), by_date=True))
     count_joseki(JosekiRequest((tmp_path / "dated.sgf",), length=2, parts=1, by_date=True))
-    assert "folded; 1 without a date" in capsys.readouterr().out
+    assert "merged; 1 without a date" in capsys.readouterr().out
     (tmp_path / "none.sgf").write_text("(;SZ[0];B[aa])")
     with pytest.raises(
-        ValueError, match=r"no game in .*none\.sgf; not readable: none\.sgf: bad SZ '0'"
+        ValueError, match=r"no games in .*none\.sgf; not readable: none\.sgf: bad SZ '0'"
     ):
         count_joseki(JosekiRequest((tmp_path / "none.sgf",)))

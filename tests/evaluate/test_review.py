@@ -193,7 +193,7 @@ def test_a_page_without_mistakes(tmp_path: Path) -> None:
         ("random-net:go7", 1, "the network plays on 7x7, game.sgf is a game on 5x5"),
         ("random-net:tictactoe", 1, "the network plays tictactoe"),
         ("nowhere", 1, "there is no directory nowhere"),
-        ("gtp:gnugo", 1, "needs a network of ours"),
+        ("gtp:gnugo", 1, "needs one of our networks"),
         ("random-net:go5", 2, "there is no game 2 in"),
     ],
 )
@@ -232,7 +232,7 @@ def test_the_command_writes_its_files_and_rows(
     analyze(record, "random-net:go5", game=2)
     written = capsys.readouterr().out
     assert "games-2.review.sgf" in written and (tmp_path / "games-2.review.sgf").exists()
-    assert "does not see the game's komi of 6.5" in html.unescape(
+    assert "does not know the game's komi of 6.5" in html.unescape(
         (tmp_path / "games-2.review.html").read_text()
     )
     analyze(record, "random-net:go5", as_json=True, out=tmp_path / "elsewhere")

@@ -185,7 +185,7 @@ def test_openings_come_from_collections_and_from_lines(tmp_path: Path) -> None:
     assert read_openings(record, shogi) == read_openings(lines, shogi)
     games.write_text('[SetUp "1"]\n[FEN "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"]\n\n1. e4 *\n')
     with pytest.raises(
-        ValueError, match=r"some.pgn game 1 does not begin with the first position of the game"
+        ValueError, match=r"some.pgn game 1 does not start from the game's own start position"
     ):
         read_openings(games, chess)
     lines.write_text("f2f3 e7e5 g2g4 d8h4\n")
@@ -280,7 +280,7 @@ def test_positions_that_have_no_stronger_side_are_named(tmp_path: Path) -> None:
         None,
     ]
     assert [stronger_side(fen) for fen in MATES] == [0, 1, 0]
-    with pytest.raises(ValueError, match="is for positions of chess, not of shogi"):
+    with pytest.raises(ValueError, match="is for chess positions, not shogi"):
         read_starts(tmp_path / "even.txt", make("shogi"), need_stronger=True)
 
 
@@ -365,12 +365,12 @@ def test_programs_by_name() -> None:
         ({"first": "gnushogi:x?nodes=3"}, "gnushogi takes depth=NUMBER"),
         ({"first": "uci:"}, "'uci:' is not a player; a player is"),
         ({"game": "shogi"}, "plays chess, not shogi on 9x9"),
-        ({"komi": 0.5}, "size, komi and suicide are settings of Go, not of chess"),
-        ({"entering_king": True}, "entering-king is a setting of shogi, not of chess"),
+        ({"komi": 0.5}, "size, komi and suicide are settings of Go, not chess"),
+        ({"entering_king": True}, "entering-king is a setting of shogi, not chess"),
         ({"random_plies": 0}, "random-plies is at least 1"),
         (
             {"random_plies": 1, "start_positions": Path("x.txt")},
-            "start-positions takes the place of openings",
+            "start-positions excludes openings",
         ),
         ({"first_side": "stronger"}, "first-side needs start-positions"),
         (

@@ -141,7 +141,7 @@ def test_colours_that_say_nothing_leave_the_difference_open() -> None:
     ("results", "anchors", "message"),
     [
         ([], None, "no games"),
-        ([PairResult("a", "a", 1, 0, 0)], None, "'a' cannot be rated by games against itself"),
+        ([PairResult("a", "a", 1, 0, 0)], None, "'a' cannot be rated from games against itself"),
         (
             [PairResult("a", "b", 1, 0, 0)],
             {"c": 0.0},

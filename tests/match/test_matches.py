@@ -293,7 +293,7 @@ def test_two_networks_play_in_rounds_and_go_on(tmp_path: Path) -> None:
         ({"games": 3}, "an even number of games"),
         ({"workers": 0}, "at least one worker"),
         ({"opening_moves": 3}, "needs a file of openings"),
-        ({"sprt": (5.0, 5.0)}, "is below the second"),
+        ({"sprt": (5.0, 5.0)}, "must be below the second"),
         ({"openings": Path("nowhere.txt")}, "cannot read nowhere.txt"),
     ],
 )

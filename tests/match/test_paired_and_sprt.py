@@ -96,5 +96,5 @@ def test_wrong_decisions_are_rare(elo: float, word: str) -> None:
 
 
 def test_a_test_needs_two_differences_in_order() -> None:
-    with pytest.raises(ValueError, match="is below the second, not 10 and 0"):
+    with pytest.raises(ValueError, match="must be below the second, not 10 and 0"):
         Sprt(10, 0)

@@ -240,7 +240,7 @@ def test_the_command_prints_json_alone_and_progress_elsewhere() -> None:
         ),
         pytest.param(
             ("--selfplay.num-games", "100"),
-            "selfplay.num-games = 100 does not divide over the 8 devices",
+            "selfplay.num-games = 100 is not divisible by the 8 devices",
             marks=needs_compiler,
         ),
     ],

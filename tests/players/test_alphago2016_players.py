@@ -104,7 +104,7 @@ def test_the_name_says_all():
         ("apv:p?visit=3", "visit=3 in 'apv:p.visit=3' is not understood; the form is"),
         ("apv:p?value=", "value= in"),
         ("apv:p?value=v&lambda=much", "lambda=much in"),
-        ("apv:p?value=v&lambda=2", r"lambda lies in \[0, 1\], not 2"),
+        ("apv:p?value=v&lambda=2", r"lambda must be in \[0, 1\], not 2"),
         ("apv:p?visits=0", "at least 1 visit, not 0"),
         ("apv:p?fpu=half", "fpu=half in"),
         ("apv:p?lambda=0.5", "lambda=0.5 needs a value network"),
@@ -127,7 +127,7 @@ def test_networks_that_do_not_fit_are_named(networks, tmp_path):
     ):
         apv_config(ApvSpec(tmp_path / "zero"))
     write_network(tmp_path / "seven", "rollout2016", size=7)
-    with pytest.raises(ValueError, match=r"seven is of a board of 7x7, .* of one of 5x5"):
+    with pytest.raises(ValueError, match=r"seven is for a board of 7x7, .* for one of 5x5"):
         apv_config(ApvSpec(policy, rollout=tmp_path / "seven"))
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play go on 9x9"):
         load_apv(ApvSpec(policy), GoConfig(size=(9,)))

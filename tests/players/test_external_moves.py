@@ -65,8 +65,8 @@ def test_openings_reach_the_program() -> None:
             "script: illegal move: 'e2e5' is not a legal move in "
             "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
         ),
-        ("none", "script: says '(none)' where there are legal moves"),
-        ("win", "script: declares a win that it does not have"),
+        ("none", "script: says '(none)' although it has legal moves"),
+        ("win", "script: declares a win that the rules do not give it"),
         (
             "nothing",
             "script: illegal move: 'ponder' is not a legal move in "

@@ -117,12 +117,12 @@ def test_the_doctor_asks_no_trees_of_what_learns_from_records(capsys):
     [
         (["checkpoint", "nowhere"], "there is no directory nowhere"),
         (["match", "--first", "nobody", "--second", "gtp:gnugo"], "'nobody' is not a player"),
-        (["checkpoint", ".", "--iteration", "3"], "name a directory with --export"),
-        (["elo"], "name at least one directory with matches"),
+        (["checkpoint", ".", "--iteration", "3"], "give a directory with --export"),
+        (["elo"], "give at least one directory with matches"),
         (["doctor", "alphago9"], "alphago9 makes several networks"),
         (["doctor", "chess960"], "unknown experiment 'chess960'; the experiments are: tictactoe"),
         (["bench", "loop", "--against", "fairy"], "compares with pgx, not 'fairy'"),
-        (["bench", "engine", "--against", "fairy"], "compares with nothing, not 'fairy'"),
+        (["bench", "engine", "--against", "fairy"], "has no peer, not 'fairy'"),
     ],
 )
 def test_the_command_line_answers_mistakes_in_one_line(words, message):

@@ -11,7 +11,7 @@ from azero.report.metrics import MetricsWriter
 
 
 def test_a_picture_of_a_run(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="has no numbers to draw yet"):
+    with pytest.raises(ValueError, match="has no metrics to plot yet"):
         save_curves(tmp_path, tmp_path / "curves.svg")
     with MetricsWriter(tmp_path) as writer:
         for iteration in range(1, 6):

@@ -129,7 +129,7 @@ def test_a_full_disk_ends_no_run_and_is_told_once(limited, tmp_path: Path) -> No
                 writer.event("checkpoint", iteration)
                 writer.samples(iteration, [StoredGame("go", (3, 3), (4,) * 500, (1.0, -1.0))])
             (warning,) = writer.take_warnings()
-            assert str(workdir) in warning and "The run goes on" in warning
+            assert str(workdir) in warning and "The run continues" in warning
             data = load_run(workdir)
             assert 10 < len(data.metrics) < 200
             assert [row["iteration"] for row in data.metrics] == list(

@@ -85,7 +85,7 @@ def test_a_run_keeps_its_start_positions(tmp_path: Path) -> None:
     path.write_text("gl1/3/3/1L1 b 2c2eG 3\n")
     resolve_settings(from_file(path), workdir)
     path.write_text("1l1/+C2/3/1L1 w 2Ge 2\n")
-    with pytest.raises(ValueError, match="have changed since the run began"):
+    with pytest.raises(ValueError, match="have changed since the run started"):
         resolve_settings(from_file(path), workdir)
     path.unlink()
     resolve_settings(from_file(path), workdir)

@@ -103,7 +103,7 @@ def test_what_overflows_is_not_saved_and_the_message_says_where_and_how_to_go_on
     )
     assert "there are 1, 2" in text and "azero train sl9 --data games --from-checkpoint 1" in text
     assert [row.iteration for row in list_checkpoints(tmp_path)] == [1, 2]
-    with pytest.raises(FloatingPointError, match=r"remove the checkpoints behind 1 from .*steps"):
+    with pytest.raises(FloatingPointError, match=r"remove the checkpoints after 1 from .*steps"):
         learn(Counting(overflows_in=3), tmp_path)
     with pytest.raises(FloatingPointError, match=r"there is no checkpoint yet, so start over"):
         learn(Counting(overflows_in=1), tmp_path / "new")

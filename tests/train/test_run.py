@@ -386,8 +386,8 @@ def test_games_whose_checkpoints_are_gone_are_not_deleted(moved, tmp_path, witho
     for _ in range(2):
         with pytest.raises(
             ValueError,
-            match=r"replay holds the games of a run, and .*checkpoints no checkpoint that they "
-            r"go with: was it moved",
+            match=r"replay holds the games of a run, but .*checkpoints has no checkpoint for "
+            r"them: was it moved",
         ):
             quiet_run("tictactoe", config, tmp_path / "run")
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").rglob("*.shard")} == games
@@ -468,7 +468,7 @@ def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(
     shards = {path.name for path in (tmp_path / "replay").glob("*.shard")}
     with pytest.raises(
         ValueError,
-        match=rf"--from-checkpoint 7: there is no such checkpoint in {tmp_path}; the "
+        match=rf"--from-checkpoint 7: no such checkpoint in {tmp_path}; the "
         rf"checkpoints are: 1, 2, 3, 4",
     ):
         said(config, tmp_path, 7)

@@ -192,7 +192,7 @@ def test_a_life_of_a_run(gate: list[str], tmp_path: Path) -> None:
     [
         (
             ["--workdir", "OTHER"],
-            "is not one directory for all hosts: process 1 does not see what process 0 writes",
+            "is not the same directory on all hosts: process 1 does not see what process 0 writes",
         ),
         pytest.param(
             ["--learner.batch-size", "16"],

@@ -61,7 +61,7 @@ def test_an_iteration_that_is_given_up_waits_for_the_save_under_way(tmp_path):
     assert status == EXIT_INTERRUPTED
     assert (
         f"iteration 4 did not end within 0 s and is lost; checkpoint 3 in {tmp_path} is "
-        f"whole, and the same command goes on from there" in errors
+        "complete, and the same command continues from there" in errors
     )
 
 
@@ -90,8 +90,8 @@ def test_a_second_signal_ends_at_once_and_says_what_is_lost(tmp_path):
     status, _, errors = signalled(tmp_path, script, signal.SIGINT, signal.SIGTERM)
     assert status == EXIT_INTERRUPTED
     assert (
-        f"iteration 1 was ended by a second signal and is lost; there is no checkpoint in "
-        f"{tmp_path} yet, and the same command starts over" in errors
+        f"iteration 1 was ended by a second signal and is lost; no checkpoint in "
+        f"{tmp_path} yet; the same command starts over" in errors
     )
 
 
@@ -107,7 +107,7 @@ def test_a_signal_is_heard_while_the_main_thread_is_in_a_library(tmp_path):
     """
     status, _, errors = signalled(tmp_path, script, signal.SIGTERM)
     assert status == EXIT_INTERRUPTED
-    assert "SIGTERM: ended at once, outside of the iterations; what was saved stands" in errors
+    assert "SIGTERM: ended at once, outside of the iterations; what was saved is kept" in errors
 
 
 def test_handlers_are_those_of_before_when_the_run_is_over(tmp_path):

@@ -1,5 +1,5 @@
-"""GTP commands that show what the engine thinks: lz-analyze, kata-analyze and their kin, raw
-network output, GoGui's list.
+"""GTP commands that show what the engine thinks: lz-analyze, kata-analyze and similar, raw network
+output, GoGui's list.
 
 Formats: KataGo's docs/GTP_Extensions.md; Leela Zero's `lz-analyze`. Values are those of the side
 that is asked about. KataGo's score fields (scoreLead, scoreMean, scoreStdev, ownership) are left
@@ -34,8 +34,8 @@ _FLAGS = {
         "movesOwnershipStdev",
     )
 }
-"""Options that are true or false, by their words in small letters. The network has no ownership to
-show; a controller that asks for it gets everything else."""
+"""Boolean options, in lower case. The network has no ownership head; a controller that requests
+ownership gets everything else."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class AnalyzeOptions:
     """Moves to report at least, unvisited ones if need be."""
     most: int | None = None
     shown: set[str] = field(default_factory=set)
-    """What else is shown, of `_FLAGS`."""
+    """Other output, of `_FLAGS`."""
     restriction: Restriction | None = None
     """Of allow and avoid."""
 
@@ -212,7 +212,7 @@ def _reporting(
 ) -> _Reporting:
     """Begin the reply of an analysis command, whose lines the search will send."""
     if options.restriction is not None and not options.restriction.first_moves(position).any():
-        raise CommandError("no move is left to analyse")
+        raise CommandError("no legal move to analyse")
     call.reply.begin()
 
     def report(analysis: Analysis) -> None:

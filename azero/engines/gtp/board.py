@@ -61,8 +61,9 @@ def fixed_handicap(call: Call) -> str:
 
 
 def place_free_handicap(call: Call) -> str:
-    """place_free_handicap STONES: where the engine likes: the fixed points as far as they go, then
-    far away from other stones."""
+    """place_free_handicap STONES: where the engine likes: first the fixed points, then far away
+    from other stones.
+    """
     return _place(call, free_handicap(_handicap_count(call), call.game.shape))
 
 

@@ -1,5 +1,6 @@
-"""What every GTP command is given: its words, the game, the settings, and a way to answer in
-pieces."""
+"""The input of every GTP command: its words, the game, the settings, and a way to send partial
+answers.
+"""
 
 from __future__ import annotations
 

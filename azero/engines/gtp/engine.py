@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 LONGEST_LINE = 65_536
 """Bytes of a command line; a set_position of a full 25x25 board has 5,000."""
 UNLISTED = ("analyze", "genmove_analyze")
-"""Carried out, but not named by `list_commands`, as in KataGo: Sabaki would take `analyze` before
+"""Supported, but not listed by `list_commands`, as in KataGo: Sabaki would prefer `analyze` to
 `kata-analyze`, and read win rates in Leela Zero's units."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-"""Control characters without meaning: removed; a tab (x09) counts as a blank (section 3.1)."""
+"""Control characters, which are removed; a tab (x09) counts as a space (section 3.1)."""
 
 
 class GtpEngine:
@@ -47,7 +47,7 @@ class GtpEngine:
         self._game = game
         self.settings = settings
         self.failure: BaseException | None = None
-        """Why the network cannot be loaded, once a command has met that."""
+        """Why the network cannot be loaded, set by the first command that needs it."""
         self.name = name
         self.has_quit = False
         self._write = write

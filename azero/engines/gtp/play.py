@@ -1,4 +1,4 @@
-"""GTP commands that play, think and count (sections 6.3.3, 6.3.4, 6.3.5): moves, clocks, the final
+"""GTP commands that play, search and score (sections 6.3.3, 6.3.4, 6.3.5): moves, clocks, the final
 score."""
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def time_settings(call: Call) -> str:
 def kata_time_settings(call: Call) -> str:
     """kgs-time_settings and kata-time_settings KIND ...: none, absolute, canadian, byoyomi,
     fischer, fischer-capped."""
-    call.need(1, "a kind of time")
+    call.need(1, "a time system")
     kind, words = call.words[0].lower(), call.words[1:]
     counts = {
         "none": 0,
@@ -154,7 +154,7 @@ def kata_time_settings(call: Call) -> str:
     }
     if kind not in counts:
         raise CommandError(
-            f"syntax error: unknown kind of time {kind[:20]!r}; there are {' '.join(TIME_KINDS)}"
+            f"syntax error: unknown time system {kind[:20]!r}; known are {' '.join(TIME_KINDS)}"
         )
     if len(words) != counts[kind]:
         raise CommandError(f"syntax error: {kind} takes {counts[kind]} numbers")
@@ -196,7 +196,7 @@ def time_left(call: Call) -> str:
 def _seconds(word: str) -> float:
     value = parse_number(word)
     if value < 0:
-        raise CommandError(f"syntax error: {word[:20]!r} is no time")
+        raise CommandError(f"syntax error: {word[:20]!r} is not a time")
     return value
 
 

@@ -14,7 +14,7 @@ def set_rules(call: Call) -> str:
     try:
         rules = parse_rules(" ".join(call.words), call.game.rules)
     except json.JSONDecodeError as error:
-        raise CommandError(f"syntax error: no JSON object: {error.msg}") from error
+        raise CommandError(f"syntax error: not a JSON object: {error.msg}") from error
     call.game.set_rules(rules)
     return ""
 

@@ -1,10 +1,10 @@
 """KataGo's analysis protocol: JSON queries in, JSON results out, one a line, many positions at
 once. Source: KataGo's docs/Analysis_Engine.md.
 
-Queries wait in order of their priority and one thread works on them; everything else is answered at
-once. Values are Black's by default, as in KataGo's example configuration
-(`reportAnalysisWinratesAs`). What only a network with score and ownership heads could say is
-estimated (scoreLead by the value, ownership by random games) or left out (scoreStdev).
+Queries wait in order of priority for one worker thread; everything else is answered at once. Values
+are Black's by default, as in KataGo's example configuration (`reportAnalysisWinratesAs`). What only
+a network with score and ownership heads could say is estimated (scoreLead by the value, ownership
+by random games) or left out (scoreStdev).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class AnalysisEngine:
         """Make an engine that answers through `write`.
 
         Args:
-          game: sets up the positions; nobody else may use it. It may still be in the making: what
-            is asked of the engine itself is answered meanwhile.
+          game: sets up the positions; not shared. It may still be loading: commands about the
+            engine itself are answered meanwhile.
           write: takes lines, from two threads.
           visits: of queries that do not say.
           name: of the network.
@@ -56,7 +56,7 @@ class AnalysisEngine:
         """
         self._making = game
         self.failure: BaseException | None = None
-        """Why the network cannot be loaded, once a query has met that."""
+        """Why the network cannot be loaded, set by the first query that needs it."""
         self._write = write
         self._defaults = {"maxVisits": visits, "reportAnalysisWinratesAs": report_as}
         self._name = name
@@ -244,8 +244,9 @@ class AnalysisEngine:
             self._send(format_result(turn, game, position, analysis, is_during_search=False))
 
     def _send_error(self, name: str, error: Exception) -> None:
-        """Say what is wrong with the query `name`; of what nobody has foreseen the trace goes to
-        standard error."""
+        """Say what is wrong with the query `name`; for an unexpected error the traceback goes to
+        standard error.
+        """
         if isinstance(error, QueryError):
             self._send({"error": str(error), "field": error.field, "id": name})
         elif isinstance(error, StartError):
@@ -279,7 +280,7 @@ def _turn_numbers(fields: dict[str, Any]) -> set[int] | None:
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def serve(

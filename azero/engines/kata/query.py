@@ -1,5 +1,4 @@
-"""Queries of KataGo's analysis protocol: what they ask for, checked, and how a game is set up for
-them."""
+"""Queries of KataGo's analysis protocol: parsing, checks, and setting up the game."""
 
 from __future__ import annotations
 
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
 
 PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
 _UNUSED = ("includeOwnershipStdev", "includeMovesOwnershipStdev")
-"""What would need an ownership head, which the networks of the AlphaGo papers do not have."""
+"""Fields that need an ownership head, which the networks of the AlphaGo papers do not have."""
 _NOT_HERE = ("rootPolicyTemperature", "rootFpuReductionMax", "includeNoResultValue")
-"""Fields that KataGo knows and this engine has no use for."""
+"""KataGo's fields that this engine does not use."""
 _KNOWN_GAME = (
     "id",
     "moves",
@@ -180,8 +179,8 @@ def parse_query(fields: dict[str, Any], game: GoGame, defaults: Mapping[str, Any
             warnings.append(
                 (
                     name,
-                    "The network has no ownership head; results come without it "
-                    "(includeOwnership is answered by random games)",
+                    "The network has no ownership head; results omit this field (includeOwnership "
+                    "is estimated from random games)",
                 )
             )
         elif name in _NOT_HERE and fields[name] not in (False, None):

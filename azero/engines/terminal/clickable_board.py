@@ -1,5 +1,6 @@
-"""A game against the network in a notebook: a board whose points are buttons, and the commands of
-the terminal beside it."""
+"""A game against the network in a notebook: a board whose points are buttons, and the terminal's
+commands.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +17,23 @@ from azero.players.player import Position
 from azero.players.thinking import Limits
 
 CLICKABLE = ("go", "tictactoe")
-"""Games in which a move is a point, and the points are the first actions, row by row from the top
-left."""
+"""Games whose moves are points; the points are the first actions, row by row from the top left."""
 COMMANDS = {
     "go": ("pass", "undo", "hint", "score", "resign"),
     "tictactoe": ("undo", "hint", "resign"),
 }
 """Commands that get a button; the others can be typed."""
 STONES = {"X": "\N{MEDIUM BLACK CIRCLE}", "O": "\N{MEDIUM WHITE CIRCLE}", ".": ""}
-"""Signs of a diagram as they are shown; these two are drawn in their colours whatever the page's
-own colours are."""
+"""Characters shown for stones; these two keep their colours on any page."""
 WOOD, LAST = "#e3bc7a", "#d98b3a"
 """Colours of a point, and of the point of the last move."""
 POINT_PIXELS = 38
 SAID_LINES = 6
-"""Lines of what was said that stay below the board."""
+"""Lines of messages kept below the board."""
 
 
 class ClickableBoard:
-    """One game between a person and a thinker. `widget` is what a notebook shows."""
+    """One game between a human and a thinker. `widget` is what a notebook shows."""
 
     def __init__(
         self, widgets: ModuleType, session: Session, limits: Limits, *, human: int = 0
@@ -53,8 +52,8 @@ class ClickableBoard:
         game = session.game
         if game.name not in CLICKABLE:
             raise ValueError(
-                f"{game.name} cannot be played by clicking, for its moves are more than a "
-                f"point; azero play plays it in a terminal"
+                f"{game.name} cannot be played by clicking, because its moves are more than a "
+                "point; azero play plays it in a terminal"
             )
         self._session = session
         self._heard = io.StringIO()

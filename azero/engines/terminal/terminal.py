@@ -1,4 +1,4 @@
-"""A game against the network in a terminal, for every game there is."""
+"""A game against the network in a terminal, for every game."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GO_HELP = """  D4, b2 ...   play there (columns are letters, rows count from bel
 
 
 class Terminal:
-    """One game between a person and a thinker."""
+    """One game between a human and a thinker."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Terminal:
     def _undo(self) -> None:
         """Take back moves until it is the person's turn again."""
         if not self._session.num_moves:
-            raise ValueError("there is no move to take back")
+            raise ValueError("no move to take back")
         self._has_resigned, self._winner = False, None
         self._session.undo()
         while self._session.num_moves and self._position.to_play != self._human:
@@ -227,7 +227,7 @@ class Terminal:
         if not isinstance(game, Go):
             raise ValueError("only games of Go can be saved (as SGF)")
         if not name:
-            raise ValueError("save FILE: the name of the file is missing")
+            raise ValueError("save FILE: the file name is missing")
         names = ("you", self._session.load_thinker().name)
         rewards = (
             position.rewards

@@ -1,5 +1,6 @@
-"""What engines of UCI and USI share: lines in, answers out, and a search that further lines reach
-while it goes on. The dialects are in `uci` and `usi`."""
+"""The common part of UCI and USI engines: lines in, answers out, and commands during a search. The
+dialects are in `uci` and `usi`.
+"""
 
 from __future__ import annotations
 
@@ -38,23 +39,22 @@ class Dialect:
     name: str
     """uci or usi: the first command; the answer ends with it and "ok"."""
     sides: tuple[str, str]
-    """Letters of the first and the second mover in clocks: White begins in chess, Black in
+    """Letters of the first and the second player in clocks: White moves first in chess, Black in
     shogi."""
     options: tuple[Option, ...]
     memory: Option
-    """Which of them is the memory of the tree in MiB."""
+    """Name of the option for the tree's memory in MiB."""
     overhead: Option
-    """Which of them is the time in milliseconds that is kept back from every clock for what is lost
-    on the way."""
+    """Name of the option for the milliseconds held back from every clock for lag."""
     centipawns: Callable[[float], int]
     no_move: str
-    """The answer where there is no legal move."""
+    """The answer without a legal move."""
     win: str | None = None
-    """The answer that declares the win of an entering king, where the game has one."""
+    """The answer that declares an entering king's win, if the game has one."""
     refused_go: tuple[tuple[str, str], ...] = ()
-    """Kinds of `go` that are answered at once: the first word and the answer."""
+    """Forms of `go` that are answered at once: the first word and the answer."""
     last_words: tuple[str, ...] = ()
-    """Commands that end a game: they stop a search and are otherwise passed over."""
+    """Commands that end a game: they stop a search and are otherwise ignored."""
 
 
 class UciEngine:
@@ -76,7 +76,7 @@ class UciEngine:
         self.dialect = dialect
         self._making = game
         self.failure: BaseException | None = None
-        """Why the network cannot be loaded, once a search has met that."""
+        """Why the network cannot be loaded, set by the first search."""
         self.name = name
         self.options = UciOptions(dialect.options)
         self._visits = visits
@@ -85,13 +85,12 @@ class UciEngine:
         self._has_quit = False
         self._megabytes: int | None = None
         self._untold: list[str] | None = None
-        """The words of a `position` that came before the game was made."""
+        """The words of a `position` that arrived before the game was made."""
         self._told: list[str] = [START]
         """The words of the last `position`."""
         self._search: SearchControl | None = None
         self._is_lost = False
-        """The last position was refused: there is nothing to think about until another one
-        comes."""
+        """The last position was refused: there is nothing to search until the next one."""
         self._commands: dict[str, Callable[[list[str]], None]] = {
             dialect.name: self._greet,
             "isready": self._is_ready,
@@ -155,7 +154,7 @@ class UciEngine:
                 f"unknown command {words[0][:40]!r}; the commands are {' '.join(self._commands)}"
             )
         elif self._search is not None and words[0] not in self._during_search:
-            self._tell(f"{words[0]} is passed over while a search goes on: send stop first")
+            self._tell(f"{words[0]} is ignored during a search: send stop first")
         else:
             self._carry_out(command, words)
 
@@ -263,8 +262,9 @@ class UciEngine:
             self._say(line)
 
     def _search_and_answer(self, words: list[str], search: SearchControl) -> str | None:
-        """Search, and return the line that ends it when it may be given; None where nobody waits
-        for one any more."""
+        """Search, and return the line that ends it once it may be sent; None if none is expected
+        any more.
+        """
         from azero.players.notation import going_on
 
         patience = min(
@@ -285,7 +285,7 @@ class UciEngine:
             return f"bestmove {self.dialect.no_move}"
         request = parse_go(words, self.dialect.sides[self.game.position.to_play])
         if request.unknown:
-            self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and passed over")
+            self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and ignored")
         position = going_on(self.game.position)
         seconds = (
             None
@@ -335,7 +335,7 @@ class UciEngine:
         except ValueError as error:
             self._tell(f"position: {error}")
             name = None
-        self._tell("the network is still being loaded and compiled: this is any legal move")
+        self._tell("the network is still loading and compiling: this is an arbitrary legal move")
         return f"bestmove {name or self.dialect.no_move}"
 
     def _answer(self, position: Position | None, request: GoRequest, search: SearchControl) -> str:

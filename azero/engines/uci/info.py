@@ -1,5 +1,4 @@
-"""What a UCI or USI engine says of a search: scores in the units of the protocols, and the lines
-`info`."""
+"""Search output of a UCI or USI engine: scores in the units of the protocols, and `info` lines."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from azero.players.player import Position
 
 PV_MOVES = 20
-"""Longest line that is sent."""
+"""Longest variation that is sent."""
 _LARGEST_CP = 30_000
 """Centipawns of a certain win in shogi (dlshogi, UctSearch.cpp)."""
 _SHOGI_SCALE = 756.0864962951762
@@ -60,7 +59,6 @@ def format_info(
     speed = round(analysis.playouts / max(analysis.seconds, 1e-3))
     line = " ".join(notation.format_line(position, info.line[:PV_MOVES]))
     return (
-        f"info depth {max(1, round(analysis.depth))} seldepth {max(1, analysis.deepest)} "
-        f"multipv {order} score {score} "
-        f"nodes {analysis.visits} nps {speed} time {milliseconds} pv {line}"
+        f"info depth {max(1, round(analysis.depth))} seldepth {max(1, analysis.deepest)} multipv "
+        f"{order} score {score} nodes {analysis.visits} nps {speed} time {milliseconds} pv {line}"
     )

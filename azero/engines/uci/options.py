@@ -1,4 +1,4 @@
-"""The options of a UCI or USI engine: what a program may set, within which bounds."""
+"""The options of a UCI or USI engine and their bounds."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class Option:
 
 MULTI_PV = Option("MultiPV", 1, (1, 500))
 THREADS = Option("Threads", 1, (1, 1024))
-"""Accepted for the programs that always set it; the network takes the cores that XLA gives it."""
+"""Accepted because some GUIs always set it; the network uses the cores that XLA gives it."""
 SHOW_WDL = Option("UCI_ShowWDL", 0)
 RESIGN_VALUE = Option("ResignValue", 99_999, (0, 99_999))
-"""Centipawns behind at which the engine resigns (the name and the default, never, are
+"""Deficit in centipawns at which the engine resigns (the name and the default, never, are
 YaneuraOu's)."""
 
 
@@ -99,7 +99,7 @@ class UciOptions:
         option = self._options.get(name.lower())
         if option is None:
             raise ValueError(
-                f"there is no option {name[:40]!r}; there are "
+                f"there is no option {name[:40]!r}; the options are "
                 f"{', '.join(known.name for known in self._options.values())}"
             )
         self._values[name.lower()] = option.parse(value)

@@ -1,4 +1,4 @@
-"""When a search ends: at its limits, or at a line of input that comes while it goes on."""
+"""When a search ends: at its limits, or at a command during the search."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SearchControl:
           ponders: only `stop` ends it before `ponderhit`.
           seconds: to think; None is without limit. After `ponderhit` they are counted from there.
           depth: mean length of the descents that ends the search; None is none.
-          is_closed: whether nobody listens any more.
+          is_closed: whether the reader is gone.
         """
         self.depth = 0.0
         """Mean length of the descents, as last reported."""

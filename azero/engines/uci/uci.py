@@ -1,5 +1,6 @@
-"""The Universal Chess Interface (Meyer-Kahlen's description of April 2006), as far as it differs
-from USI."""
+"""The Universal Chess Interface (Meyer-Kahlen's description of April 2006), where it differs from
+USI.
+"""
 
 from azero.engines.uci.engine import Dialect
 from azero.engines.uci.info import chess_centipawns

@@ -1,5 +1,6 @@
-"""The Universal Shogi Interface (Tord Romstad's description, with what ShogiDokoro's page adds), as
-far as it differs from UCI."""
+"""The Universal Shogi Interface (Tord Romstad's description, with the additions of ShogiDokoro's
+page), where it differs from UCI.
+"""
 
 from azero.engines.uci.engine import Dialect
 from azero.engines.uci.info import shogi_centipawns

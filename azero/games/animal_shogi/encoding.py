@@ -7,7 +7,9 @@ game:
     0-4    P1's chicks, elephants, giraffes, lion, hens
     5-9    P2's
     10-11  how often the position has occurred so far: once, twice (one-hot; a third time ends the
-    game) 12-14  P1's pieces in hand: chicks, elephants, giraffes, divided by two 15-17  P2's
+           game)
+    12-14  P1's pieces in hand: chicks, elephants, giraffes, divided by two
+    15-17  P2's
 then, of the newest position:
     144    colour: ones when the first player is to move
     145    total move count, of both sides, divided by 256

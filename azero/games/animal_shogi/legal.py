@@ -1,8 +1,8 @@
 """The legal moves of a position, as the squares that can be reached in each direction and those
 where pieces may be dropped.
 
-Every piece goes one step, so that nobody shields the lion and nothing comes between: in check the
-lion goes away or the one checker is taken.
+Every piece moves one step, so no piece can block a check: the lion moves away or the checking piece
+is captured.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The 4 x 3 x 11 code of moves, in the manner of AlphaZero's shogi (see `azero.games.shogi.moves`).
 
 action = 11 * square + plane. The square is where the piece stands or is dropped, from the mover's
-    side: 3 * rank + file. Planes: 0-7   one step N NE E SE S SW W NW; north is forward for the
-    mover 8-10  drops of a chick, elephant, giraffe
+side: 3 * rank + file. Planes:
+    0-7   one step N NE E SE S SW W NW; north is forward for the mover
+    8-10  drops of a chick, elephant, giraffe
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class AnimalShogi(IdentityOnly):
     """
 
     max_moves: int = MAX_MOVES
-    """the game is drawn after so many moves"""
+    """the game is drawn after this number of moves"""
     sfen: str = text.START
     """where games begin, in SFEN with four ranks"""
 

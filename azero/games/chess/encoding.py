@@ -6,7 +6,7 @@ start of the game:
     0-5    P1's pawns, knights, bishops, rooks, queens, king
     6-11   P2's
     12-13  how often the position has occurred so far: once, twice (one-hot; a third time ends the
-    game)
+           game)
 then, of the newest position:
     112      colour: ones when White is to move
     113      total move count, of both sides

@@ -1,10 +1,10 @@
 """The legal moves of a position, as the squares that can be reached in each direction.
 
-A piece reaches a square in at most one way per compass direction: whoever stands first on the line
-behind it. So eight sets of squares for the compass directions (of queens, rooks, bishops, kings,
-pawns, and castling as two squares of the king) and eight for the knight's jumps hold every legal
-move, and no move is made to see whether it leaves the king in check: pinned pieces keep to their
-line, and in check a move has to end between king and checker or on it.
+A piece reaches a square in at most one way per compass direction: that of the first piece on the
+line behind it. So eight sets of squares for the compass directions (of queens, rooks, bishops,
+kings, pawns, and castling as two squares of the king) and eight for the knight's jumps hold every
+legal move, and no move is made to see whether it leaves the king in check: pinned pieces keep to
+their line, and in check a move has to end between king and checker or on it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """The 8 x 8 x 73 code of moves (AZ, supplement, 'Representation', Table S2).
 
-action = 73 * square + plane. The square is where the piece stands, from the mover's side: 8 * rank
-    + file, so that 0 is White's a1 and Black's a8. Planes: 0-55   queen's moves: 7 * direction +
-    distance - 1, the directions N NE E SE S SW W NW, the distances 1 to 7 56-63  knight's jumps,
-    clockwise from north-north-east 64-72  underpromotions: 64 + 3 * direction + kind, the
-    directions NW N NE, the kinds knight, bishop, rook
+action = 73 * square + plane. The square is where the piece stands, from the mover's side:
+8 * rank + file, so that 0 is White's a1 and Black's a8. Planes:
+    0-55   queen's moves: 7 * direction + distance - 1, the directions N NE E SE S SW W NW, the
+           distances 1 to 7
+    56-63  knight's moves, clockwise from north-north-east
+    64-72  underpromotions: 64 + 3 * direction + kind, the directions NW N NE, the kinds knight,
+           bishop, rook
 North is forward for the mover. A pawn that goes to the last rank by a queen's move becomes a queen;
 castling is the king's move by two squares. (The paper names the planes; their order here is that of
 its list.)

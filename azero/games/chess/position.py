@@ -126,8 +126,7 @@ def unpack(frame: Sequence[Array], en_passant: Array, black: Array | None = None
 
 
 def is_black(plies: Array) -> Array:
-    """Return words of ones where Black is to move after so many half-moves, of zeros where White
-    is."""
+    """Return words of ones where Black is to move after `plies`, of zeros where White is."""
     return spread((plies & np.uint32(1)) != 0)
 
 
@@ -234,7 +233,7 @@ def _rights_after(rights: Array, is_king: Array, changed: ChessSquares) -> Array
 
 
 def is_dead(position: ChessPosition) -> Array:
-    """Return bool: nobody can mate, whatever is played, because the pieces do not suffice.
+    """Return bool: neither side has enough material to mate.
 
     That is king against king, with one knight or with bishops that all stand on squares of one
     colour (FIDE 5.2.2 for these simple cases, as python-chess).

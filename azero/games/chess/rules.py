@@ -52,7 +52,7 @@ class Chess(ChessGame):
     """
 
     max_moves: int = MAX_MOVES
-    """the game is drawn after so many moves"""
+    """the game is drawn after this number of moves"""
     fen: str = text.START
     """where games begin, in Forsyth-Edwards notation"""
 

@@ -47,7 +47,7 @@ class ChessState:
     targets: Array
     """uint32[16, 2]: the legal moves as reachable squares (see `legal`), from the mover's side"""
     codes: Array
-    """uint32[2, 100]: what stands for the positions since the last capture or pawn move, by their
+    """uint32[2, 100]: keys of the positions since the last capture or pawn move, by their
     no-progress count; only the first word in a search tree"""
     num_moves: Array
     """int32[]: moves played since `init`"""
@@ -131,7 +131,7 @@ class ChessGame(IdentityOnly, abc.ABC):
 
 
 def check_max_moves(max_moves: int) -> None:
-    """Check that a game may end after so many moves.
+    """Check the maximum length of a game.
 
     Raises:
       ValueError: it may not; the number is quoted with what is allowed.

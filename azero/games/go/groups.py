@@ -35,9 +35,9 @@ class Chains(NamedTuple):
     hunted: Array
     """one stone of every chain of the other side with two liberties"""
     joined_once: Array
-    """empty points beside an own chain"""
+    """empty points next to an own chain"""
     joined_twice: Array
-    """empty points beside several own chains"""
+    """empty points next to several own chains"""
     kept: list[Array]
     """four digits, where exactly one own chain is joined: its other liberties, at most 8"""
     size: list[Array]

@@ -71,7 +71,7 @@ def chains(board: np.ndarray) -> list[tuple[set[tuple[int, int]], set[tuple[int,
 
 
 def around(point: tuple[int, int], shape: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return the points of the board beside a point."""
+    """Return the neighbours of a point on the board."""
     row, column = point
     candidates = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
     return [(r, c) for r, c in candidates if 0 <= r < shape[0] and 0 <= c < shape[1]]

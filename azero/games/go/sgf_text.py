@@ -159,7 +159,8 @@ def escape(text: str) -> str:
 
 def unescape(value: str) -> str:
     """Return the text of a raw property value: an escaped line break is none, and any other escaped
-    character stands for itself."""
+    character is itself.
+    """
     if "\\" in value:
         value = re.sub(
             r"\\(\r\n|\n\r|.)",

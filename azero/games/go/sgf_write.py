@@ -11,7 +11,7 @@ from azero.games.go.sgf_text import LETTERS, escape
 
 @dataclass(frozen=True)
 class Note:
-    """What is written beside a move."""
+    """Comment of a move."""
 
     comment: str = ""
     variations: tuple[tuple[int, ...], ...] = ()

@@ -1,9 +1,9 @@
 """What stones do: placing and capturing, liberties, repetition, territory. Written for a batch of
 positions, the batch last while it computes.
 
-The state of a position keeps, beside the stones, the set of stones whose chain has exactly one
-liberty ("atari"). With it the legal moves need no flood at all, and a move needs the chains of at
-most five points: its own and its four neighbours'.
+The state of a position keeps, in addition to the stones, the set of stones whose chain has exactly
+one liberty ("atari"). With it the legal moves need no flood at all, and a move needs the chains of
+at most five points: its own and its four neighbours'.
 
 Repetition is found through sums of random codes. A position has one sum modulo 2^32 per colour; the
 code of point p carries p + 1 in its low ten bits, so that one subtraction per past position tells
@@ -165,7 +165,7 @@ def place_rows(
             is_dead[None], other & atari & bits.neighbours(removed), freed_seeds
         )
         freed_mask = jnp.where(is_dead[None], other, own)
-        # The other chains beside a dead stone keep the liberties they had.
+        # The other neighbours of a dead stone keep their liberties.
         others_in_atari = others_in_atari & ~is_dead[None]
         other_chains = bits.where(~is_dead[None, None], other_chains)
         own = own & ~removed

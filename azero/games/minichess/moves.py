@@ -1,11 +1,13 @@
 """The 5 x 5 x 49 code of moves: AlphaZero's 8 x 8 x 73 code of chess (see
-`azero.games.chess.moves`) without the distances that a board of five has not.
+`azero.games.chess.moves`) without the distances that do not fit a 5x5 board.
 
-action = 49 * square + plane. The square is where the piece stands, from the mover's side: 5 * rank
-    + file, so that 0 is White's a1 and Black's a5. Planes: 0-31   queen's moves: 4 * direction +
-    distance - 1, the directions N NE E SE S SW W NW, the distances 1 to 4 32-39  knight's jumps,
-    clockwise from north-north-east 40-48  underpromotions: 40 + 3 * direction + kind, the
-    directions NW N NE, the kinds knight, bishop, rook
+action = 49 * square + plane. The square is where the piece stands, from the mover's side:
+5 * rank + file, so that 0 is White's a1 and Black's a5. Planes:
+    0-31   queen's moves: 4 * direction + distance - 1, the directions N NE E SE S SW W NW, the
+           distances 1 to 4
+    32-39  knight's moves, clockwise from north-north-east
+    40-48  underpromotions: 40 + 3 * direction + kind, the directions NW N NE, the kinds knight,
+           bishop, rook
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Minichess(ChessGame):
     """
 
     max_moves: int = MAX_MOVES
-    """the game is drawn after so many moves"""
+    """the game is drawn after this number of moves"""
     fen: str = text.START
     """where games begin, in Forsyth-Edwards notation with five ranks"""
 

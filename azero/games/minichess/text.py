@@ -39,8 +39,7 @@ Figure 1)."""
 
 
 def parse_fen(fen: str) -> ParsedFen:
-    """Read a FEN of five ranks; nobody may castle or take in passing, and the counts may be
-    missing.
+    """Read a FEN of five ranks; there is no castling or en passant, and the counts may be missing.
 
     Raises:
       ValueError: it is not a position that the game can go on from; the FEN is quoted and what is

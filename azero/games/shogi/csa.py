@@ -34,7 +34,7 @@ VERDICTS = {
     "%HIKIWAKE": "draw",
     "%MAX_MOVES": "draw",
 }
-"""Who wins by each special move: who is to move, who is not, a colour, or nobody. Others (%CHUDAN,
+"""Winner by special move: the side to move, the other side, a colour, or none. Others (%CHUDAN,
 %MATTA, %ERROR) leave it open."""
 
 _MOVE = re.compile(r"([+-])(\d\d)(\d\d)([A-Z]{2})")

@@ -4,9 +4,12 @@ Planes [rank, file, C] from the side to move (P1): rank 0 is its own first rank,
 left hand (9 for Black, 1 for White). For each of the eight newest positions, newest first, 45
 planes; zeros before the start of the game:
     0-13   P1's pawns, lances, knights, silvers, bishops, rooks, golds, king, promoted pawns,
-    lances, knights, silvers, bishops (horses), rooks (dragons) 14-27  P2's 28-30  how often the
-    position has occurred so far: once, twice, three times (one-hot; a fourth time ends the game)
-    31-37  P1's pieces in hand: pawns, lances, knights, silvers, bishops, rooks, golds 38-44  P2's
+           lances, knights, silvers, bishops (horses), rooks (dragons)
+    14-27  P2's
+    28-30  how often the position has occurred so far: once, twice, three times (one-hot; a fourth
+           time ends the game)
+    31-37  P1's pieces in hand: pawns, lances, knights, silvers, bishops, rooks, golds
+    38-44  P2's
 then, of the newest position:
     360    colour: ones when Black (sente) is to move
     361    total move count, of both sides

@@ -4,7 +4,7 @@ Shogi Association.
 The side to move may declare, and wins, if its king stands in the promotion zone, ten or more of its
 other pieces stand there, it is not in check, and its pieces in the zone and in hand are worth 28
 points or more for Black, 27 or more for White: five for a rook or a bishop, promoted or not, one
-for any other piece, none for the king. In a handicap game the missing pieces count for nobody.
+for any other piece, none for the king. In a handicap game missing pieces are not counted.
 """
 
 from __future__ import annotations

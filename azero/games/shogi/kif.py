@@ -47,7 +47,7 @@ VERDICTS = {
     "持将棋": "draw",
     "引き分け": "draw",
 }
-"""Who wins by each last word: who is to move, who is not, or nobody.
+"""Winner by last word: the side to move, the other side, or none.
 
 Others (中断) leave it open."""
 

@@ -1,9 +1,9 @@
 """The legal moves of a position, as the squares that can be reached in each direction and those
 where pieces may be dropped.
 
-A piece reaches a square in at most one way per compass direction: whoever stands first on the line
-behind it. So eight sets of squares for the compass directions and two for the knight's jumps hold
-every move on the board, and no move is made to see whether it leaves the king in check: pinned
+A piece reaches a square in at most one way per compass direction: that of the first piece on the
+line behind it. So eight sets of squares for the compass directions and two for the knight's jumps
+hold every move on the board, and no move is made to see whether it leaves the king in check: pinned
 pieces keep to their line, and in check a move has to end between king and checker or on it. Two
 more sets hold the drops: of pawns, and of other pieces before their last ranks are looked at.
 """

@@ -3,8 +3,10 @@
 action = 139 * square + plane. The square is where the piece stands or is dropped, from the mover's
 side: 9 * rank + file, so that 0 is 9i for Black and 1a for White (see `squares`). Planes:
     0-63     queen's moves: 8 * direction + distance - 1, the directions N NE E SE S SW W NW, the
-    distances 1 to 8 64-65    knight's jumps, to the right, to the left 66-131   the same moves with
-    promotion 132-138  drops of a pawn, lance, knight, silver, bishop, rook, gold
+             distances 1 to 8
+    64-65    knight's moves, to the right, to the left
+    66-131   the same moves with promotion
+    132-138  drops of a pawn, lance, knight, silver, bishop, rook, gold
 North is forward for the mover. (The paper names the planes; their order here is that of its list.)
 """
 

@@ -185,8 +185,8 @@ def _hand_unit(code: Array) -> Array:
 
 
 def repetition_code(frame: Sequence[Array]) -> Array:
-    """Return a word that stands for the position in the repetition rule: pieces on the board and in
-    hand, and the side to move.
+    """Return the key of the position for the repetition rule: pieces on the board and in hand, and
+    the side to move.
 
     It is a multiply-and-rotate chain over the words (after MurmurHash3).
     """

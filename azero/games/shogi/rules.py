@@ -55,8 +55,8 @@ class ShogiState:
     targets: Array
     """uint32[12, 3]: the legal moves as sets of squares (see `legal`), from the mover's side"""
     codes: Array
-    """uint32[repetition_moves]: what stands for the newest positions of the game, newest first;
-    only the first 64 in a search tree"""
+    """uint32[repetition_moves]: keys of the last positions of the game, newest first; only the
+    first 64 in a search tree"""
     checks: Array
     """int32[2]: how many of the newest moves of Black, of White have given check without a pause"""
     num_moves: Array
@@ -105,12 +105,11 @@ class Shogi(IdentityOnly):
     """
 
     max_moves: int = MAX_MOVES
-    """the game is drawn after so many moves"""
+    """the game is drawn after this number of moves"""
     entering_king: bool = True
     """whether an entering king wins"""
     repetition_moves: int = GAME_CODES
-    """a position that comes back counts as a repetition if it was there at most so many moves
-    ago"""
+    """number of moves within which a recurring position counts as a repetition"""
     sfen: str = sfen.START
     """where games begin, in SFEN"""
 

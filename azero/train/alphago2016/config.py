@@ -1,8 +1,8 @@
-"""AlphaGo of 2016 as stages in order: what each one is, what it needs, and its settings (Silver et
-al. 2016, AG16).
+"""The stages of AlphaGo of 2016 in order, with their dependencies and settings (Silver et al. 2016,
+AG16).
 
 Every stage that learns is an ordinary run of the one learner: `stage_config` gives its settings.
-What it learns from and how it is driven is said in `azero.train.alphago2016.stages`.
+Its data and its driver are in `azero.train.alphago2016.stages`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class StageConfig:
     """A network that learns from a data set."""
 
     planes: int
-    """What it sees; see `game.planes` of other experiments."""
+    """Input planes; see `game.planes` of other experiments."""
     iterations: int
     """Iterations of learner.steps-per-iteration steps."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
@@ -50,9 +50,9 @@ class ReinforceConfig:
     iterations: int = 10_000
     """Mini-batches of games, each one step (AG16: 10,000)."""
     num_games: int = 128
-    """n: games of a mini-batch, half of them with each colour (AG16: 128)."""
+    """n: games per mini-batch, half with each colour (AG16: 128)."""
     pool_every: int = 500
-    """Iterations after which the policy joins the pool of opponents (AG16: 500)."""
+    """Iterations between additions of the policy to the pool of opponents (AG16: 500)."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     """batch-size: positions learned from at a time; all those of a mini-batch make one step.
     steps-per-iteration is not read."""
@@ -66,9 +66,9 @@ class MatchesConfig:
     """Games that measure."""
 
     games: int = 400
-    """Between raw policies, every move drawn from the network's policy (AG16)."""
+    """Between raw policies, every move sampled from the network's policy (AG16)."""
     search_games: int = 100
-    """Of each pair of the round robin over lambda."""
+    """Games of each pair in the round robin over lambda."""
     visits: int = 800
     """Rollouts a move in the round robin (AG16: 5 s a move)."""
     threshold: int = 40
@@ -122,14 +122,14 @@ class AlphaGoConfig:
     filters: tuple[int, ...] = (128, 192, 256)
     """Policy networks of the stage `filters` (AG16 Extended Data Table 3)."""
     game: GoConfig = field(default_factory=GoConfig)
-    """Of all networks; `planes` is each stage's own."""
+    """For all networks; `planes` is set by each stage."""
     network: SizesConfig = field(default_factory=lambda: SizesConfig())
     """Size and arithmetic of all networks."""
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     seed: int = 0
-    """Of every random draw but those of the value network's games."""
+    """Seed of every random draw except those of the value network's games."""
 
 
 _Network = Literal["policy2016", "value2016", "rollout2016", "tree2016"]
@@ -148,35 +148,34 @@ class StageInfo(NamedTuple):
 
     title: str
     needs: tuple[str, ...] = ()
-    """Stages whose results it uses."""
+    """Stages whose results it needs."""
 
 
 STAGES = {
     "rollout": StageInfo("Rollout policy: a linear softmax over patterns learns from the records"),
     "tree": StageInfo("Tree policy: the same with more patterns"),
-    "policy": StageInfo("Policy network: it learns the moves of the records"),
+    "policy": StageInfo("Policy network: learns the moves of the records"),
     "reinforce": StageInfo(
-        "Policy network of reinforcement learning: games against earlier selves", ("policy",)
+        "Reinforced policy network: games against earlier versions of itself", ("policy",)
     ),
     "value-data": StageInfo(
-        "Positions for the value network: one of each game of self-play", ("policy", "reinforce")
+        "Positions for the value network: one per self-play game", ("policy", "reinforce")
     ),
-    "value": StageInfo("Value network: it learns the results", ("value-data",)),
-    "prediction": StageInfo("How well moves are predicted", ("rollout", "tree", "policy")),
+    "value": StageInfo("Value network: learns the results", ("value-data",)),
+    "prediction": StageInfo("Move prediction accuracy", ("rollout", "tree", "policy")),
     "rl-match": StageInfo(
         "Reinforcement learning against supervised learning, no search", ("policy", "reinforce")
     ),
-    "value-error": StageInfo(
-        "What the value network knows of games that it has not seen", ("value",)
-    ),
+    "value-error": StageInfo("Value network error on unseen games", ("value",)),
     "mixing": StageInfo(
         "Rollouts, values, or both: a round robin over lambda",
         ("rollout", "tree", "policy", "value"),
     ),
-    "planes": StageInfo("Policy networks that see less"),
+    "planes": StageInfo("Policy networks with fewer planes"),
     "filters": StageInfo("Policy networks of other widths"),
     "overfitting": StageInfo(
-        "Value networks that learn all positions of their games", ("policy", "reinforce", "value")
+        "Value networks that learn from all positions of their games",
+        ("policy", "reinforce", "value"),
     ),
     "second-pass": StageInfo(
         "Reinforcement learning with the value network as baseline",
@@ -185,7 +184,7 @@ STAGES = {
 }
 """All stages, in the order in which they run."""
 OPTIONAL = ("planes", "filters", "overfitting", "second-pass")
-"""Stages that run only where they are asked for: comparisons, which the player does not need."""
+"""Stages that run only on request: comparisons, which the player does not need."""
 DEFAULT = tuple(name for name in STAGES if name not in OPTIONAL)
 
 
@@ -197,7 +196,7 @@ def ordered(names: tuple[str, ...]) -> list[str]:
     """
     for name in names:
         if name not in STAGES:
-            raise ValueError(f"there is no stage {name!r}; the stages are: {', '.join(STAGES)}")
+            raise ValueError(f"unknown stage {name!r}; the stages are: {', '.join(STAGES)}")
     return [name for name in STAGES if name in names]
 
 

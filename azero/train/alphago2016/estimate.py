@@ -1,4 +1,4 @@
-"""What making the player of AlphaGo (2016) costs, by arithmetic."""
+"""The cost of training AlphaGo (2016), by arithmetic."""
 
 from __future__ import annotations
 

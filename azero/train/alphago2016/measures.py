@@ -1,5 +1,6 @@
-"""The stages of AlphaGo of 2016 that measure: predictions, matches, what a value network knows, and
-networks made for comparison."""
+"""The measuring stages of AlphaGo of 2016: predictions, matches, value errors, and networks for
+comparison.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +44,14 @@ def measure_prediction(context: StageContext) -> Outcome:
 
 
 def _held_out(data: Dataset, most: int, split: str = "test") -> tuple[HostArray, HostArray]:
-    """Return rows of a split and at most so many positions of it, evenly spaced.
+    """Return rows of a split with a limited number of its positions, evenly spaced.
 
     Raises:
       ValueError: the split is empty.
     """
     rows = data.rows(split, most)
     if not len(rows):
-        raise ValueError(f"{data.directory} has no games in its split {split}; it needs more games")
+        raise ValueError(f"{data.directory} has no games in its {split} split; it needs more games")
     position = data.positions(rows)
     return rows, position[
         np.linspace(0, len(position) - 1, min(most, len(position))).astype(np.int64)
@@ -149,8 +150,8 @@ def measure_mixing(context: StageContext) -> Outcome:
     return Outcome(
         rows=rows,
         notes=[
-            f"{settings.visits} rollouts a move, a node after {settings.threshold}; every "
-            f"pair of games begins with two random moves"
+            f"{settings.visits} rollouts a move, a node after {settings.threshold}; every pair of "
+            "games starts with two random moves"
         ],
     )
 
@@ -283,4 +284,4 @@ MEASURES: dict[str, Callable[[StageContext], Outcome]] = {
     "overfitting": compare_overfitting,
     "second-pass": make_second_pass,
 }
-"""The stages that measure, by name."""
+"""Measuring stages by name."""

@@ -1,9 +1,9 @@
-"""The policy of reinforcement learning of AlphaGo (2016): games against a pool of earlier selves,
+"""The policy of reinforcement learning of AlphaGo (2016): games against a pool of earlier policies,
 and REINFORCE on them by the one learner.
 
 Source: AG16 methods, 'Policy network: reinforcement learning'. An iteration is a mini-batch of n
-games against one opponent, drawn evenly from the pool, and one step with the mean over the games of
-sum_t grad log p(a_t | s_t) (z_t - v(s_t)) over the moves of the policy that learns; those of the
+games against one opponent, drawn uniformly from the pool, and one step with the mean over the games
+of sum_t grad log p(a_t | s_t) (z_t - v(s_t)) over the moves of the policy that learns; those of the
 opponent are not its own choice, and are left out. v is 0, or the value network's output in the
 paper's second pass. A generator of events without input or output of its own; every draw is a
 function of (seed, iteration), so a run that is continued repeats what an unbroken one does.
@@ -57,14 +57,14 @@ class Baseline(NamedTuple):
 
 @dataclass
 class ReinforceState:
-    """Everything a run is; the pool is kept beside the checkpoints."""
+    """The whole state of a run; the pool is kept next to the checkpoints."""
 
     train: TrainState
     pool: list[PyTree]
-    """Variables of the earlier selves, the first one the policy that the run began with."""
+    """Variables of earlier policies; the first is the initial policy of the run."""
     iteration: int = 0
     num_kept: int = 0
-    """Members of the pool that are on disk."""
+    """Number of pool members on disk."""
 
 
 class OwnMoves(NamedTuple):
@@ -72,7 +72,7 @@ class OwnMoves(NamedTuple):
 
     samples: Samples
     allowed: HostArray
-    """bool[P, A]: what the moves were chosen from."""
+    """bool[P, A]: the moves that could be chosen."""
 
 
 def make_sampling_policy(
@@ -178,7 +178,7 @@ class Reinforce:
         """Run one iteration on `state`, in place. The state is whole, and may be saved, when
         `PolicyImproved` has come."""
         started = time.monotonic()
-        yield Phase("games against earlier selves")
+        yield Phase("games against earlier policies")
         random = np.random.default_rng([self.config.run.seed, state.iteration, _OPPONENT])
         opponent = int(random.integers(len(state.pool)))
         key = jax.random.fold_in(

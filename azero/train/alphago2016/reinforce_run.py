@@ -1,6 +1,6 @@
-"""The stage of reinforcement learning of AlphaGo (2016): games against a pool of earlier selves.
+"""The stage of reinforcement learning of AlphaGo (2016): games against a pool of earlier policies.
 
-The pool lives beside the checkpoints, each of its members a player by itself.
+The pool is stored next to the checkpoints; each member can be used as a player.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from azero.train.saving import restore_learner, save_learner
 from azero.train.stage import Stage
 
 POOL = "pool"
-"""In the working directory: the earlier selves, a directory for each, named by its iteration."""
+"""Subdirectory with the earlier policies, a directory for each, named by its iteration."""
 
 
 def make_reinforce_stage(

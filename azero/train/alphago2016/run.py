@@ -1,5 +1,6 @@
-"""Running AlphaGo of 2016 from records to a player: its stages in order, each one resumable, none
-done twice."""
+"""Running AlphaGo of 2016 from records to a player: its stages in order, each resumable, none
+repeated.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ class AlphaGoExperiment:
 
     name: str
     title: str
-    """One line: what is learned, and what it shows."""
+    """One line: what is learned, and the result."""
     config: AlphaGoConfig
 
 
@@ -73,14 +74,14 @@ class AlphaGoArguments:
     """Overlay for a machine or a budget, a TOML file with only the keys that differ (see
     configs/)."""
     workdir: Path | None = None
-    """Where everything lives; it is a player, too ("apv:WORKDIR"). The same directory again goes
-    on. Default: runs/NAME."""
+    """Working directory, which is also a player ("apv:WORKDIR"). The same directory continues a
+    run. Default: runs/NAME."""
     data: Path | None = None
     """The directory of `azero data import`, or records: a file or a directory of files, which are
-    imported first. Not needed where WORKDIR has its own."""
+    imported first. Not needed if WORKDIR has its own."""
     stages: tuple[StageName, ...] = DEFAULT  # type: ignore[assignment]
-    """Which stages; they run in their own order, and one that is done is not done again. planes,
-    filters, overfitting and second-pass are for comparison."""
+    """Stages to run, in their fixed order; finished ones are not repeated. planes, filters,
+    overfitting and second-pass are comparisons."""
 
 
 def load_stages(name: str) -> AlphaGoExperiment:
@@ -160,7 +161,9 @@ def run(
         for name in names:
             status = _run_stage(context, name, console)
             if status:
-                console.print(f"stopped in stage {name}; the same command goes on", style="yellow")
+                console.print(
+                    f"stopped in stage {name}; the same command continues", style="yellow"
+                )
                 return status
     console.print(f"report: {write_stages_report(workdir)}")
     if (workdir / "policy").is_dir():
@@ -182,8 +185,8 @@ def _run_stage(context: StageContext, name: str, console: Console) -> int:
     for needed in STAGES[name].needs:
         if needed not in done:
             raise ValueError(
-                f"stage {name} needs stage {needed}, which has not been run in "
-                f"{context.workdir}: name it in --stages, too"
+                f"stage {name} needs stage {needed}, which has not been run in {context.workdir}: "
+                "add it to --stages"
             )
     console.print(Text.assemble("\n", (name, "bold"), f"  {STAGES[name].title}"))
     started = time.monotonic()
@@ -264,9 +267,9 @@ def _announce(
     seconds = alphago_flops(settings) / device_flops()
     if seconds >= LIFETIME_SECONDS:
         console.print(
-            f"All stages would take about {format_duration(seconds)} on this machine, by "
-            f"the arithmetic of the networks alone. They start all the same, and can be "
-            f"stopped and continued at any time. To see them come to an end here: python "
-            f"-m azero.experiments.alphago9 --config configs/alphago9_hour.toml",
+            f"All stages would take about {format_duration(seconds)} on this machine, counting the "
+            "networks' arithmetic alone. They start anyway, and can be stopped and continued at "
+            "any time. A version that finishes here: python -m azero.experiments.alphago9 --config "
+            "configs/alphago9_hour.toml",
             style="yellow",
         )

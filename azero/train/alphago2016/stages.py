@@ -1,5 +1,6 @@
-"""The stages of AlphaGo of 2016 that make its networks, each one a run or a data set in a directory
-of its own."""
+"""The stages of AlphaGo of 2016 that make its networks, each a run or a data set in its own
+directory.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ from azero.train.supervised_run import make_supervised_stage
 RECORDS = "data"
 """Directory of the imported records inside the working directory."""
 _SPLIT_EVERY = 20
-"""Of so many games of self-play one is kept for test, and one for validation."""
+"""One self-play game out of this number goes to the test split, and one to validation."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,11 @@ class Outcome:
     """What came of a stage."""
 
     status: int = 0
-    """Exit status; not 0 where it was interrupted."""
+    """Exit status; not 0 if it was interrupted."""
     rows: Sequence[Comparison] = ()
-    """The paper's figures beside ours."""
+    """The paper's figures and ours."""
     notes: Sequence[str] = ()
-    """What else a reader should know."""
+    """Notes for the reader."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class StageContext:
     settings: AlphaGoConfig
     workdir: Path
     records: Path | None
-    """The data set of recorded games; None where there is none."""
+    """The data set of recorded games; None if there is none."""
     console: Console
 
     def directory(self, stage: str) -> Path:
@@ -76,8 +77,8 @@ class StageContext:
         """
         if self.records is None:
             raise ValueError(
-                f"there are no records in {self.workdir}: --data names a data set (azero "
-                f"data import), or files of records"
+                f"no records in {self.workdir}: --data takes a data set (azero data import) or "
+                "files of records"
             )
         return self.records
 
@@ -111,7 +112,7 @@ def prepare_data(
         settings.game.size[-1],
     ):
         raise ValueError(
-            f"{data} holds games on {shape[0]}x{shape[1]}; the experiment is of "
+            f"{data} holds games on {shape[0]}x{shape[1]}; the experiment is for "
             f"{settings.game.size[0]}x{settings.game.size[-1]}"
         )
     return data
@@ -136,7 +137,7 @@ def _learn_moves(stage: str) -> Callable[[StageContext], Outcome]:
 
 
 def build_reinforce(context: StageContext) -> Outcome:
-    """Improve the policy by games against earlier selves."""
+    """Improve the policy by games against earlier policies."""
     return reinforce_in(context, "reinforce", None)
 
 
@@ -263,4 +264,4 @@ BUILDERS: dict[str, Callable[[StageContext], Outcome]] = {
     "value-data": build_value_data,
     "value": build_value,
 }
-"""The stages that make something, by name."""
+"""Producing stages by name."""

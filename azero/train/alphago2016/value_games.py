@@ -1,7 +1,7 @@
-"""The positions that the value network of AlphaGo (2016) learns from: one of each game of
-self-play, or all of them for comparison.
+"""The positions that the value network of AlphaGo (2016) learns from: one per self-play game, or
+all of them for comparison.
 
-Source: AG16 methods, 'Value network: training'. U is drawn evenly from 1 to `last_random_move`;
+Source: AG16 methods, 'Value network: training'. U is drawn uniformly from 1 to `last_random_move`;
 moves 1 to U - 1 are the supervised policy's, move U any legal one, the others the policy's of
 reinforcement learning; the position after move U is kept with the result. Games that are over by
 then give none. All positions of games of the latter policy alone are what the paper warns of:
@@ -41,15 +41,14 @@ class ValueDataConfig:
     """Games of self-play for the value network (AG16 methods, 'Value network: training')."""
 
     positions: int = 30_000_000
-    """Positions to be made, those for validation and test included (AG16: over 30 million)."""
+    """Positions to generate, including those for validation and test (AG16: over 30 million)."""
     last_random_move: int | None = None
-    """The largest U; None is AG16's 450 of a 19x19 board, in proportion to the points of this
-    one."""
+    """The largest U; None scales AG16's 450 for 19x19 by the number of points."""
     num_games: int = 1024
     """Games played side by side over all devices (the paper does not say)."""
     games_per_shard: int = 8192
-    """Games whose U is drawn, and which are played and written, together: a multiple of num-games.
-    The more, the less often both policies are asked."""
+    """Games per shard, whose U is drawn together: a multiple of num-games. With more games both
+    policies are evaluated less often."""
     seed: int = 0
     """Of all draws."""
 
@@ -63,7 +62,7 @@ class ValueDataConfig:
             raise ValueError(f"last-random-move is at least 1, not {self.last_random_move}")
 
     def latest(self, num_points: int) -> int:
-        """Return the largest U on a board of so many points."""
+        """Return the largest U on a board with this number of points."""
         return self.last_random_move or max(
             1, round(PAPER_LAST_RANDOM_MOVE * num_points / PAPER_POINTS)
         )
@@ -92,7 +91,7 @@ class MadeShard(NamedTuple):
     rows: HostArray
     games: Games
     played: int
-    """Games played for it."""
+    """Games played."""
 
 
 class ValueGames:
@@ -124,7 +123,7 @@ class ValueGames:
         self.game = go_of(second.config)
         if go_of(first.config).board_shape != self.game.board_shape:
             raise ValueError(
-                f"the two policies know boards of {go_of(first.config).board_shape} and "
+                f"the two policies are for boards of {go_of(first.config).board_shape} and "
                 f"{self.game.board_shape}"
             )
         (search, self._first), (other, self._second) = (
@@ -203,8 +202,8 @@ def _sampler(player: SelfPlayer, mesh: Mesh) -> tuple[SearchFn, PyTree]:
     """Return a policy's own choice as a search, and its parameters on every device."""
     if player.config.network.name != "policy2016":
         raise ValueError(
-            f"games for the value network are played by policy networks of 2016, not by a "
-            f"network {player.config.network.name}"
+            "games for the value network need policy networks of 2016, not a network "
+            f"{player.config.network.name}"
         )
     game = go_of(player.config)
     network = player.config.network.build(game)

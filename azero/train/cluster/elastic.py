@@ -1,4 +1,4 @@
-"""The loop with self-play and matches elsewhere: AlphaGo Zero's three parts side by side (AGZ
+"""The loop with self-play and matches in workers: AlphaGo Zero's three parts in parallel (AGZ
 methods, 'Self-play training pipeline').
 
 Workers play and send whole games; the learner takes them into the run's replay, learns, and lets
@@ -35,8 +35,8 @@ from azero.train.programs import WORKER, Programs
 from azero.types import PyTree
 
 PATIENCE_SECONDS = 1.0
-"""How long the learner waits for games before it looks whether it is to stop, and says how many
-workers there are."""
+"""How long the learner waits for games before it checks whether to stop, and reports the number of
+workers."""
 
 
 class WorkerPool(Protocol):
@@ -71,11 +71,11 @@ class WorkerPool(Protocol):
         ...
 
     def describe(self) -> str:
-        """Return who is at work, in a few words for a person."""
+        """Return a short description of the workers."""
         ...
 
     def take_messages(self) -> list[str]:
-        """Return who came and who was lost since the last call, a line each."""
+        """Return workers added and lost since the last call, one line each."""
         ...
 
 
@@ -201,7 +201,7 @@ class Elastic:
             yield from self._settle(state, wait=is_last)
 
     def _settle(self, state: RunState, wait: bool) -> Iterator[Event]:
-        """Act on the result of the match under way, if it has come."""
+        """Act on the result of the current match, if it has arrived."""
         if self._challenge is None:
             return
         if wait:

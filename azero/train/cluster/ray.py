@@ -1,5 +1,5 @@
-"""Elastic self-play on Ray: workers as actors, wherever there is room for them. Ray is an extra:
-only this module and `workers` import it, and only --cluster them."""
+"""Elastic self-play on Ray: workers as actors, wherever Ray has resources. Ray is an extra: only
+this module and `workers` import it, and only --cluster them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ AUTO = "auto"
 _ANSWER_SECONDS = 10.0
 """How long a cluster's head may take to answer."""
 _OBJECT_STORE_BYTES = 1 << 30
-"""Shared memory of a Ray that is started here: some copies of the largest network (AGZ's 40 blocks:
-190 MB) and the games under way; touched only as used."""
+"""Shared memory of a Ray started here: some copies of the largest network (AGZ's 40 blocks: 190 MB)
+and the games in flight; allocated only as used."""
 _SHARE_OF_GPU = 0.9
-"""Of its part of a GPU, what a worker takes at once; the rest is for CUDA itself (JAX takes 0.75 of
-a whole one)."""
+"""Share of its part of a GPU that a worker preallocates; the rest is for CUDA (JAX takes 0.75 of a
+whole GPU)."""
 
 
 class Host:
@@ -111,15 +111,15 @@ def open_cluster(options: ClusterOptions) -> Iterator[WorkerBackend]:
 def _connect(address: str, takes_any: bool) -> None:
     if address.startswith("ray://"):
         raise ValueError(
-            f"--cluster {address}: the learner is no client of a cluster but part of it, "
-            f"or it would lose all workers with the connection; "
-            "give the command on one of the cluster's machines, with --cluster auto"
+            f"--cluster {address}: the learner must be part of the cluster, not a client, or it "
+            "would lose all workers with its connection; run the command on one of the cluster's "
+            "machines, with --cluster auto"
         )
     has_token = os.environ.get("RAY_AUTH_MODE") == "token"
     if address == LOCAL and not has_token:
         raise ValueError(
-            "--cluster ray: Ray was imported before, without a token, so its ports would "
-            "be open to everybody; start the run in a process of its own"
+            "--cluster ray: Ray was imported before, without a token, so its ports would be open "
+            "to everybody; start the run in a separate process"
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a Ray started here reports to nobody
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
@@ -133,10 +133,10 @@ def _connect(address: str, takes_any: bool) -> None:
                 _check_answers(address)
             if not (has_token or takes_any):
                 raise ValueError(
-                    "whoever reaches the ports of a Ray without a token may run any "
-                    "program on its machines; start every part of it, and this, with "
-                    "RAY_AUTH_MODE=token and one RAY_AUTH_TOKEN, or, where nobody else is "
-                    "on the network, add --cluster-without-token"
+                    "anyone who can reach the ports of a Ray without a token can run any program "
+                    "on its machines; start every part of it, and this, with RAY_AUTH_MODE=token "
+                    "and one RAY_AUTH_TOKEN, or, if nobody else is on the network, add "
+                    "--cluster-without-token"
                 )
             ray.init(address, **quiet)
     except (OSError, RuntimeError, ValueError, RayError) as error:

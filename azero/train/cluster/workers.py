@@ -20,10 +20,10 @@ from azero.train.loop import Challenge
 from azero.types import PyTree
 
 _LOST_IN_A_ROW = 3
-"""For each place of a worker, how many may be lost one after another without a game from any: a
-machine that was taken away is one, a crash at every start is more."""
+"""For each worker, how many may be lost in a row without any game arriving: a preempted machine is
+one, a crash at every start is more."""
 _WAIT_SECONDS = 0.2
-"""How long the pool waits for a result before it looks for other things to do."""
+"""How long the pool waits for a result before it does other work."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class _WorkerHandle:
     number: int
     actor: Any
     place: str = ""
-    """Where it is, once it is ready."""
+    """Host and devices, once it is ready."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class RayWorkerPool:
         return f"{ready} of {self._size} workers"
 
     def take_messages(self) -> list[str]:
-        """Return who came and who was lost since the last call, a line each."""
+        """Return workers added and lost since the last call, one line each."""
         with self._changed:
             messages, self._messages = self._messages, []
             return messages
@@ -214,7 +214,7 @@ class RayWorkerPool:
         with self._changed:
             if task.kind == "start":
                 task.worker.place = result
-                self._messages.append(f"worker {task.worker.number} is at work: {result}")
+                self._messages.append(f"worker {task.worker.number} is ready: {result}")
             elif task.kind == "match":
                 self._result, self._match = result, None
             else:
@@ -225,7 +225,7 @@ class RayWorkerPool:
             self._changed.notify_all()
 
     def _lose(self, task: _Task, error: RayError) -> None:
-        """Forget a worker; a new one is asked for in its place."""
+        """Remove a worker and request a new one."""
         worker = self._workers.pop(task.worker.number)
         _kill(worker)
         if self._evaluator == worker.number:
@@ -233,13 +233,13 @@ class RayWorkerPool:
         with self._changed:
             self._messages.append(
                 f"worker {worker.number} was lost with its unfinished games "
-                f"({worker.place or 'before it was ready'}); another one is asked for"
+                f"({worker.place or 'before it was ready'}); another one is requested"
             )
         self._lost_in_a_row += 1
         if self._lost_in_a_row > _LOST_IN_A_ROW * self._size:
             raise ValueError(
-                f"{self._lost_in_a_row} workers in a row were lost before a game came "
-                f"from any; the last: {last_line(error)}"
+                f"{self._lost_in_a_row} workers in a row were lost before any game arrived; the "
+                f"last: {last_line(error)}"
             )
 
 

@@ -51,7 +51,7 @@ def test_moves_are_answered_and_the_board_is_drawn() -> None:
 
 def test_undo_takes_back_a_move_and_its_answer() -> None:
     said, session = _play(["undo", "C3", "D4", "undo", "undo", "undo"])
-    assert session.num_moves == 0 and said.count("there is no move to take back") == 2
+    assert session.num_moves == 0 and said.count("no move to take back") == 2
 
 
 def test_the_second_player_waits_and_undo_stops_before_the_first_move_is_answered() -> None:
@@ -77,7 +77,7 @@ def test_passes_end_a_game_which_is_scored_and_saved(tmp_path) -> None:
         ]
     )
     assert (
-        "save FILE: the name of the file is missing" in said
+        "save FILE: the file name is missing" in said
         and f"written: {path}" in said.replace("\n", "")
         and "No such file" in said
     )

@@ -156,7 +156,7 @@ def test_the_short_version_only_shortens():
 def test_stages_come_in_their_order_and_are_named():
     assert ordered(("mixing", "rollout", "policy")) == ["rollout", "policy", "mixing"]
     with pytest.raises(
-        ValueError, match=r"there is no stage 'polcy'; the stages are: rollout, tree, policy"
+        ValueError, match=r"unknown stage 'polcy'; the stages are: rollout, tree, policy"
     ):
         ordered(("polcy",))
     places = {name: place for place, name in enumerate(STAGES)}
@@ -222,7 +222,7 @@ def test_errors_are_lines(pretended, tmp_path, capsys):
         ValueError, match="stage value needs stage value-data, which has not been run in"
     ):
         alphago.run(TINY, TINY.config, tmp_path, None, ("value",), quiet())
-    with pytest.raises(ValueError, match="there are no records in"):
+    with pytest.raises(ValueError, match="no records in"):
         StageContext("alphago9", TINY.config, tmp_path, None, quiet()).data()
     with pytest.raises(SystemExit):
         alphago.main(TINY, ["--workdir", str(tmp_path), "--config", str(tmp_path / "nothing.toml")])

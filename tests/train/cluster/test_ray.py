@@ -98,18 +98,18 @@ def test_nodes_join_workers_are_killed_and_the_run_learns_what_the_one_program_l
         with start_workers(loop, state, StopRequest()) as iterate:
             watched = Watched(iterate, state)
             first = re.fullmatch(
-                r"worker (\d) is at work: .*process (\d+),.*", watched.until("is at work")
+                r"worker (\d) is ready: .*process (\d+),.*", watched.until("is ready")
             )  # either may come first
             watched.step()
-            assert len([note for note in watched.notes if "is at work" in note]) == 1, (
+            assert len([note for note in watched.notes if "is ready" in note]) == 1, (
                 "there is room for one worker"
             )
             cluster.add_node(num_cpus=1, object_store_memory=OBJECT_STORE)
-            watched.until(f"worker {1 - int(first[1])} is at work")
+            watched.until(f"worker {1 - int(first[1])} is ready")
             watched.step()
             os.kill(int(first[2]), signal.SIGKILL)
             watched.until(f"worker {first[1]} was lost with its unfinished games")
-            watched.until("worker 2 is at work")
+            watched.until("worker 2 is ready")
             while state.iteration < COMPARED:
                 watched.step()
     rows, games = stored(state.replay, loop.game)
@@ -158,13 +158,13 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_reason(cluster, tmp_pa
         ("localhost:1", "--cluster localhost:1: .*[Rr]efused"),
         (
             "auto",
-            "--cluster auto: whoever reaches the ports of a Ray without a token may run "
+            "--cluster auto: anyone who can reach the ports of a Ray without a token can run "
             "any program on its machines; .*--cluster-without-token",
         ),
         ("here", "--cluster here: an address is HOST:PORT"),
         (
             "ray://localhost:10001",
-            "--cluster ray://localhost:10001: the learner is no client of a cluster",
+            "--cluster ray://localhost:10001: the learner must be part of the cluster",
         ),
     ],
 )

@@ -1,23 +1,24 @@
 """The input planes of AlphaGo (2016): 48 for the policy network, and the player's colour as the
 49th for the value network.
 
-Source: AG16 Extended Data Table 2. What the paper leaves open is decided so (as RocAlphaGo, where
-    it decides): order           stone colour 3 (own, other, empty), ones 1, turns since 8,
-    liberties 8, capture size 8, self-atari size 8, liberties after move 8,
-                    ladder capture 1, ladder escape 1, sensibleness 1, zeros 1, player colour 1: the
-                    first 4, 12 and 20 planes are those of the ablations
-    numbers         plane i of eight is n = i + 1, the last one n >= 8; for the capture size plane i
-    is n = i, the last one n >= 7 turns since     n = 1 is the other side's move of just now;
-    handicap and set-up stones count as played when they were set up; nothing on empty points moves
-    capture size, self-atari size, liberties after move, ladders and sensibleness are zero where a
-    move is illegal, and their "just no
-                    capture" is plane 0; suicide is never counted as legal, as in the games the
-                    paper learns from
-    self-atari      the stones of the move's own chain where it is left with one liberty, else
-    nothing ladders         see `azero.games.go.alphago2016.ladders`; an escape may also be the
-    capture of a stone of the ladder eyes            an empty point whose neighbours are all own
-    stones, and which has at most one of the other side's stones on its diagonals, none on the edge
-    superko         is seen as far back as the eight boards of the packed position go
+Source: AG16 Extended Data Table 2. Choices the paper leaves open (as in RocAlphaGo if possible):
+    order        stone colour 3 (own, other, empty), ones 1, turns since 8, liberties 8,
+                 capture size 8, self-atari size 8, liberties after move 8, ladder capture 1,
+                 ladder escape 1, sensibleness 1, zeros 1, player colour 1: the first 4, 12 and 20
+                 planes are those of the ablations
+    numbers      plane i of eight is n = i + 1, the last one n >= 8; for the capture size plane i is
+                 n = i, the last one n >= 7
+    turns since  n = 1 is the other side's last move; handicap and set-up stones count as played
+                 when they were set up; nothing on empty points
+    moves        capture size, self-atari size, liberties after move, ladders and sensibleness are
+                 zero where a move is illegal, and plane 0 of capture size is "legal, no capture";
+                 suicide is never counted as legal, as in the games the paper learns from
+    self-atari   the stones of the move's own chain where it is left with one liberty, else nothing
+    ladders      see `azero.games.go.alphago2016.ladders`; an escape may also be the capture of a
+                 stone of the ladder
+    eyes         an empty point whose neighbours are all own stones, and which has at most one of
+                 the other side's stones on its diagonals, none on the edge
+    superko      is seen as far back as the eight boards of the packed position go
 """
 
 from __future__ import annotations

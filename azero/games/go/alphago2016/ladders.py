@@ -1,15 +1,14 @@
-"""Ladders read out (AG16 Extended Data Table 2: "ladder capture", "ladder escape"). Natively
+"""Ladder reading (AG16 Extended Data Table 2: "ladder capture", "ladder escape"). Natively
 batched: sets of points are rows uint32[H, B].
 
 The paper gives no definition; this is ours, after RocAlphaGo's. The hunter plays the liberties of a
-    prey that has two, the prey answers. The prey has escaped   when it has three liberties after
-    its own move; is caught     when it has one, or no legal answer that gives it more; answers
-    on its last liberty, or by taking any hunter's chain in atari beside it.
-Nothing is guessed in between: both liberties and all answers are tried, the first point of the
-board first. A move is no suicide and does not take back a ko at once; older repetitions are not
-looked for. A prey that is not caught within NODE_LIMIT moves of reading, or with FRAME_LIMIT moves
-still to try again, counts as escaped: the longest ladder across 19x19 takes about 200 moves of
-reading and 35 such moves.
+prey that has two, the prey answers on its last liberty, or by capturing any adjacent hunter's chain
+in atari. The prey has escaped when it has three liberties after its own move; it is caught when it
+has one, or no legal answer that gives it more. Nothing is guessed: both liberties and all answers
+are tried, the first point of the board first. Suicide and retaking a ko at once are illegal; older
+repetitions are not checked. A prey that is not caught within NODE_LIMIT moves of reading, or with
+FRAME_LIMIT moves still to try, counts as escaped: the longest ladder across 19x19 takes about 200
+moves of reading and 35 such moves.
 
 Reading is a loop over all ladders of all positions of the batch. Each of the lanes follows one of
 them, one move a turn, and takes the next from the queue when it is done, so that a long ladder

@@ -1,16 +1,20 @@
-"""What the rollout and the tree policy of AlphaGo (2016) see of every move: the groups of AG16
-Extended Data Table 4 as one number a group and point.
+"""Inputs of the rollout and the tree policy of AlphaGo (2016) for every move: the groups of AG16
+Extended Data Table 4 as one number per group and point.
 
     0  response          1 where the move is one of the 12 points around the previous move that a
-    response pattern speaks of 1  save atari        1 where the move saves stones in atari 2
-    neighbour         1 to 8 where the move is 8-connected to the previous one 3  nakade
-    the shape around the move in what the previous move captured, and how many stones that took: 1
-    to 8192 4  response pattern  a code of the 12 points around the previous move and of where the
-    move lies among them 5  pattern           a code of the 3x3 points around the move 6  self-atari
-    1 where the move's chain is left with one liberty                                      (from
-    here on the tree policy's) 7  distance          Manhattan distance to the previous move, 1 to 17
-    8  distance          the same to the move before it 9  diamond           a code of the 12 points
-    around the move
+                         response pattern describes
+    1  save atari        1 where the move saves stones in atari
+    2  neighbour         1 to 8 where the move is 8-connected to the previous one
+    3  nakade            the shape around the move in the stones captured by the previous move, and
+                         their number: 1 to 8192
+    4  response pattern  a code of the 12 points around the previous move and of the move's place
+                         among them
+    5  pattern           a code of the 3x3 points around the move
+    (only for the tree policy:)
+    6  self-atari        1 where the move's chain is left with one liberty
+    7  distance          Manhattan distance to the previous move, 1 to 17
+    8  distance          the same to the move before it
+    9  diamond           a code of the 12 points around the move
 0 is none. A point of a pattern is empty, off the board, or a stone: own or the other side's, with
 1, 2 or at least 3 liberties. Codes are 32-bit hashes; the policy takes as many of their high bits
 as its table has. The paper's tables hold the 69,338 and 32,207 most frequent patterns; a hash needs
@@ -211,8 +215,8 @@ def unpack_rows(rows: Array, width: int) -> Array:
 def saves(now: Situation, shape: tuple[int, int]) -> Array:
     """Return rows of the moves that save own stones in atari (a close guess without reading).
 
-    The move takes a chain in atari beside them; or it is their last liberty and has two empty
-    points beside it, or one and an own chain of two liberties, or an own chain of three.
+    The move captures an adjacent chain in atari; or it is their last liberty and has two empty
+    adjacent points, or one and an own chain of two liberties, or an own chain of three.
     """
     board = bits.board_rows(shape)
     empty = board & ~(now.own | now.other)

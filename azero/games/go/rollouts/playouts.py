@@ -31,8 +31,8 @@ EvaluateFn = Callable[[list[Array | None]], Array]
 """The numbers uint32[...] of the groups of `patterns.rollout_features`, None for groups left out ->
 logits float32[...]."""
 MOVES_PER_POINT = 2
-"""A rollout is scored after so many moves a point, as the games of AlphaGo Zero (722 moves); AG16
-gives no limit."""
+"""A rollout is scored after this number of moves per point, as games of AlphaGo Zero (722 moves);
+AG16 gives no limit."""
 
 
 class Playout(NamedTuple):

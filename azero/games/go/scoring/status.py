@@ -2,9 +2,9 @@
 
 Unconditional life (Benson) decides where it can: such stones live, and the other side's stones
 among them are dead. Everywhere else playouts decide: a chain whose points its own side keeps in too
-few of them is dead. What is unsettled, because whoever moves first there wins, counts as alive, and
-so does a seki. Small eye spaces are played out in full, for random games seldom find the vital
-points of a nakade.
+few of them is dead. Unsettled groups, where the side to move wins, count as alive, and so does a
+seki. Small eye spaces are played out in full, for random games seldom find the vital points of a
+nakade.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ DEAD_BELOW = 0.5
 19x19 (Tygem, 9 dan) 9 were then counted otherwise than by the players (more than two points apart),
 16 with 0.4 and 18 with 0.6; some of these records break off before the end."""
 UNSURE_BELOW = 0.7
-"""A chain beside a large region that would be nobody's is dead below this share if it is the
+"""A chain next to a large neutral region is dead below this share if it is the
 weakest one there: 8 of the 150 games, and of 56 that were counted otherwise before 22 instead of
 33."""
 SHARED_POINTS = 7
-"""Largest empty region that may be nobody's, as in a seki, in a finished game; one above a quarter
+"""Largest empty region that may be neutral, as in a seki, in a finished game; one above a quarter
 of the board belongs to a game that goes on."""
 PLAYOUT_MOVES = 24_000
 """Work for one judgement: playouts times points of the board; 9x9 gets 256 playouts, 19x19 gets
@@ -54,7 +54,7 @@ class Status:
     seki: np.ndarray
     """bool[H, W]: living stones in seki."""
     area: np.ndarray
-    """int8[H, W]: whose area each point is once the dead stones are gone; 0 nobody's."""
+    """int8[H, W]: owner of each point after removing dead stones; 0 is neutral."""
 
     @property
     def margin(self) -> int:
@@ -124,8 +124,9 @@ def _kept_shares(board: np.ndarray, ownership: np.ndarray) -> np.ndarray:
 
 
 def _divide_large_regions(board: np.ndarray, kept: np.ndarray, dead: np.ndarray) -> None:
-    """Mark in `dead` the weakest chains beside large regions that would be nobody's: one such stone
-    would else cost a side its whole territory."""
+    """Mark in `dead` the weakest chains next to large neutral regions: one such stone would
+    otherwise cost a side its whole territory.
+    """
     chain_of = {point: chain for chain, _ in setup.chains(board) for point in chain}
     while (weakest := _weakest_beside(np.where(dead, 0, board).astype(np.int8), kept)) is not None:
         for point in chain_of[weakest]:
@@ -214,8 +215,9 @@ def area_of(board: np.ndarray) -> np.ndarray:
 
 
 def _seki(board: np.ndarray, area: np.ndarray) -> np.ndarray:
-    """Return bool[H, W]: stones of groups (chains joined by their territory) that touch nobody's
-    points and have fewer than two points of their own."""
+    """Return bool[H, W]: stones of groups (chains joined by their territory) that touch neutral
+    points and have fewer than two points of territory.
+    """
     seki = np.zeros(board.shape, bool)
     for group, _ in setup.chains(area):
         touches_nobody = any(area[point] == 0 for point in _border(group, board.shape))
@@ -226,5 +228,5 @@ def _seki(board: np.ndarray, area: np.ndarray) -> np.ndarray:
 
 
 def _border(points: set[Point], shape: tuple[int, ...]) -> set[Point]:
-    """Return the points beside a set of points."""
+    """Return the neighbours of a set of points."""
     return {other for point in points for other in setup.around(point, shape)} - points
