@@ -106,8 +106,8 @@ def load_go(
     """
     spec = source.spec()
     settings.visits = _visits(spec, settings.visits)
-    config = _game_config(spec)
-    game = config.build()
+    _, config = resolve(spec)
+    game = config.game.build()
     if not isinstance(game, Go):
         raise ValueError(
             f"{spec.name} plays {game.name}; this protocol is for Go (azero play plays every game)"
@@ -119,6 +119,7 @@ def load_go(
         game.board_shape,
         komi=game.komi,
         rules=rules,
+        any_shape=config.network.FITS_ANY_BOARD,
         is_interrupted=is_interrupted,
     )
     table.begin_to_prepare()

@@ -68,6 +68,7 @@ class Session:
         self._is_interrupted = is_interrupted
         self._thinker: tuple[Game, ThinkingPlayer] | None = None
         self._preparation: Background[ThinkingPlayer] | None = None
+        self._prepared_for = game
         self._positions: list[Position] = []
         self.start(Position.start(game) if position is None else position)
 
@@ -136,7 +137,7 @@ class Session:
         if self._preparation is not None:
             thinker = self._preparation.result()
             if self._thinker is None:
-                self._thinker = (self.game, thinker)
+                self._thinker = (self._prepared_for, thinker)
 
     def load_thinker(self) -> ThinkingPlayer:
         """Return the thinker, made when it is first needed and again for another board; other
@@ -171,6 +172,7 @@ class Session:
             self.game,
             self._known(self.position),
         )
+        self._prepared_for = game
 
         def work(give: Callable[[ThinkingPlayer], None]) -> None:
             announce("preparing the network and the search ...")

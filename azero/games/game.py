@@ -146,8 +146,9 @@ class Scored(Protocol):
     margin_weight: float
     """The share of the rewards that is the margin in points; 0 where only the result counts."""
 
-    def with_margin_weight(self, margin_weight: float) -> Game:
-        """Return the same game with another share."""
+    def seen_as(self, trained: Scored) -> Game:
+        """Return the same rules with the planes and the rewards of `trained`, the game that a
+        network has learned."""
         ...
 
     def general(self) -> Game:

@@ -144,7 +144,8 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
         if isinstance(side.spec, ThinkerSpec):
             assert side.config is not None
             known = side.config.game.build()
-            if (known.name, known.board_shape) != (board.name, board.board_shape):
+            fits = side.config.network.FITS_ANY_BOARD or known.board_shape == board.board_shape
+            if known.name != board.name or not fits:
                 raise ValueError(
                     f"{side.name} plays {known.name} on {_by(known)}, not {board.name} on "
                     f"{_by(board)}"

@@ -26,6 +26,8 @@ class NetworkConfig(Kind):
         "tree2016": "azero.networks.settings:Tree2016Config",
     }
     """The table of networks."""
+    FITS_ANY_BOARD: ClassVar[bool] = False
+    """Whether the same parameters serve every board of the game."""
 
     name: str
 
@@ -97,6 +99,7 @@ class PooledConfig(ConvolutionalConfig):
     """A tower with global pooling and more heads, for boards of any size (KG)."""
 
     MAKER: ClassVar[str] = "azero.networks.make:make_pooled"
+    FITS_ANY_BOARD: ClassVar[bool] = True
 
     name: Literal["pooled"] = "pooled"
     """Which network: the one with global pooling."""

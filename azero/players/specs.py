@@ -313,7 +313,8 @@ def _make_game(spec: NetworkSpec, config: Config, rules: GameConfig | None) -> G
     if rules is None:
         return trained
     game = rules.seen_as(config.game).build()
-    if (game.name, game.board_shape) != (trained.name, trained.board_shape):
+    fits = config.network.FITS_ANY_BOARD or game.board_shape == trained.board_shape
+    if game.name != trained.name or not fits:
         raise ValueError(
             f"{spec.name} knows {_label(trained)} and cannot play {_label(game)}: its network has "
             "one output per move"

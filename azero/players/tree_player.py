@@ -186,9 +186,9 @@ class TreePlayer:
         return evaluation.among(position.legal).policy(game.num_actions), evaluation.value
 
     def _adopt(self, game: Game) -> None:
-        """Think about `game` from now on, with the rewards that the network's values know."""
+        """Think about `game` from now on, with the planes and rewards that the network knows."""
         if isinstance(game, Scored) and isinstance(self.game, Scored):
-            game = game.with_margin_weight(self.game.margin_weight)
+            game = game.seen_as(self.game)
         if game == self.game:
             return
         check_same_board(self.name, self.game, game)

@@ -212,7 +212,7 @@ def test_a_thinker_plays_under_other_rules_on_its_own_board():
     # A player that has learned to count the margin goes on doing so where the referee does not.
     plain = Position.start(make("go", **rules.for_matches().options()))
     thinker.think(plain, thinker.style.limits)
-    assert thinker.game.margin_weight == 0.5 and plain.game == thinker.game.with_margin_weight(0.0)
+    assert thinker.game.margin_weight == 0.5 and plain.game == thinker.game.seen_as(plain.game)
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play go on 19x19"):
         load_thinker(spec, GoConfig(size=(19,)))
     with pytest.raises(ValueError, match="knows go on 5x5 and cannot play tictactoe on 3x3"):

@@ -15,7 +15,7 @@ import numpy as np
 
 from azero.games import bits
 from azero.games import symmetry as symmetries
-from azero.games.game import Facts
+from azero.games.game import Facts, Scored
 from azero.games.go import encoding, host, setup, text
 from azero.games.go.alphago2016 import features as features2016
 from azero.games.go.alphago2016 import patterns
@@ -305,9 +305,10 @@ class Go:
             object.__setattr__(rules, field, value)
         return rules
 
-    def with_margin_weight(self, margin_weight: float) -> Go:
-        """Return the same rules with rewards that count the margin so much."""
-        return self._with(margin_weight=margin_weight)
+    def seen_as(self, trained: Scored) -> Go:
+        """Return the same rules with the planes and the rewards of `trained`."""
+        assert isinstance(trained, Go)
+        return self._with(num_planes=trained.num_planes, margin_weight=trained.margin_weight)
 
     def _with(self, **changes: Any) -> Go:
         """Return a copy with other arguments of `__init__`."""
@@ -367,14 +368,17 @@ class Go:
 
     def search_state(self, state: GoState) -> GoState:
         """Return the state without the history of the whole game: what is left knows the eight
-        newest boards.
+        newest boards, and the komi where the planes show it (also that of a state without one).
 
         A search may therefore repeat a board that is more than seven moves old. In 76,800 positions
         of random play, passes included, that concerned 113 moves at 3x3 and none at 5x5 and 9x9
         (`python -m azero.bench.rules repetitions`). Of 25,835 real games five went round in a
         cycle, of six or eight moves, which eight boards show.
         """
-        return dataclasses.replace(state, history=None)
+        komi = None
+        if self.shows_komi:
+            komi = jnp.int32(2 * self.komi) if state.komi is None else state.komi
+        return dataclasses.replace(state, history=None, komi=komi)
 
     def pack_frame(self, state: GoState) -> Array:
         """Return uint32[F]: the board, Black's words before White's, and twice the komi where the

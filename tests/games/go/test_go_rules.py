@@ -224,7 +224,9 @@ def test_the_margin_counts_where_it_should() -> None:
         state = play(game, state, "pass")
         assert np.asarray(game.rewards(state)).tolist() == pytest.approx([reward, -reward])
         assert game.result_of(float(game.final_points(state))) == pytest.approx(reward)
-        assert game.general().margin_weight == 0.25 and game.with_margin_weight(0.0).komi == komi
+        assert (
+            game.general().margin_weight == 0.25 and Go(3, komi).seen_as(game).margin_weight == 0.25
+        )
 
 
 def test_the_move_limit_ends_the_game() -> None:
