@@ -47,7 +47,8 @@ class Outputs(NamedTuple):
     value: Array
     """float32[B] in [-1, 1] for the side to move."""
     others: dict[str, Array]
-    """What its other heads say, by name (`azero.networks.pooled_heads`); empty where there are none."""
+    """What its other heads say, by name (`azero.networks.pooled_heads`); empty where there are
+    none."""
 
 
 class Network(NamedTuple):

@@ -194,7 +194,8 @@ def _forward(mode: _Mode, params: PyTree, stats: PyTree, planes: Array) -> tuple
         x, seen["pooling"] = block(x, layers["pooling"])
         return x, seen
 
-    x, seen = _convolve(mode, planes, params["stem"]), {}
+    x = _convolve(mode, planes, params["stem"])
+    seen: dict[str, PyTree] = {}
     layers = {
         name: (params[name], stats.get(name, {}))
         for name in ("plain", "pooling", "left")
