@@ -138,7 +138,34 @@ def board_scale(x: Array) -> float:
 def pool(x: Array) -> Array:
     """Return [B, 3C] of x [B, H, W, C]: mean, mean scaled by the board's width, and maximum."""
     mean = jnp.mean(x, (1, 2))
-    return jnp.concatenate([mean, mean * board_scale(x), jnp.max(x, (1, 2))], axis=-1)
+    return jnp.concatenate([mean, mean * board_scale(x), largest(x)], axis=-1)
+
+
+@jax.custom_vjp
+def largest(x: Array) -> Array:
+    """Return the maximum [B, C] of x [B, H, W, C] over the board.
+
+    Its gradient goes to the first point that has it. The one of `jnp.max` looks for points equal to
+    the maximum and divides by their number: where XLA computes x twice and rounds it in two ways
+    there is none, and the gradient is NaN (seen on CPUs without XLA's new fusion emitters, jax
+    0.10.2).
+    """
+    return jnp.max(x, (1, 2))
+
+
+def _largest_forward(x: Array) -> tuple[Array, tuple[Array, Array]]:
+    points = x.reshape(x.shape[0], -1, x.shape[-1])
+    return largest(x), (x, jnp.argmax(points, axis=1))
+
+
+def _largest_backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array]:
+    x, index = saved
+    place = lax.broadcasted_iota(index.dtype, (1, x.shape[1] * x.shape[2], 1), 1)
+    by_points = jnp.where(place == index[:, None], gradient[:, None], 0.0)
+    return (by_points.reshape(x.shape),)
+
+
+largest.defvjp(_largest_forward, _largest_backward)
 
 
 def pool_for_value(x: Array) -> Array:
