@@ -47,7 +47,7 @@ def gtp(
       seconds: seconds per move at most.
       ponder: think in the opponent's time.
     """
-    from azero.engines.background import Background
+    from azero.engines.background import Background, importing
     from azero.engines.gtp.engine import GtpEngine, serve
     from azero.engines.limits import Settings
 
@@ -55,7 +55,8 @@ def gtp(
 
     def make_engine(write: Callable[[str], None], is_interrupted: Callable[[], bool]) -> GtpEngine:
         def load(give: Callable[[GoGame], None]) -> None:
-            from azero.engines.serve import Source, load_go
+            with importing:
+                from azero.engines.serve import Source, load_go
 
             give(
                 load_go(
@@ -102,14 +103,15 @@ def usi(request: Annotated[MovesRequest, tyro.conf.arg(name="")]) -> None:
 
 
 def _serve_moves(protocol: str, request: MovesRequest) -> None:
-    from azero.engines.background import Background
+    from azero.engines.background import Background, importing
     from azero.engines.lines import LineReader, LineWriter
     from azero.engines.uci.engine import LONGEST_LINE, UciEngine
     from azero.engines.uci.uci import UCI
     from azero.engines.uci.usi import USI
 
     def load(give: Callable[[MoveGame], None]) -> None:
-        from azero.engines.serve import Source, load_moves
+        with importing:
+            from azero.engines.serve import Source, load_moves
 
         source = Source(
             request.checkpoint, request.iteration, request.random_net, search=request.search
@@ -149,13 +151,14 @@ def analysis(
       visits: visits of queries that do not say.
       quit_without_waiting: at the end of the input drop what is still open.
     """
-    from azero.engines.background import Background
+    from azero.engines.background import Background, importing
     from azero.engines.kata.engine import AnalysisEngine, serve
     from azero.engines.limits import Settings
 
     def make_engine(write: Callable[[str], None]) -> AnalysisEngine:
         def load(give: Callable[[GoGame], None]) -> None:
-            from azero.engines.serve import Source, load_go
+            with importing:
+                from azero.engines.serve import Source, load_go
 
             settings = Settings(visits=visits)
             spec, game = load_go(

@@ -16,6 +16,9 @@ T = TypeVar("T")
 WAIT_SECONDS = 0.02
 """Time between two checks of the input while waiting."""
 _NAME = "background"
+importing = threading.Lock()
+"""Held while a thread imports JAX. Of modules that import each other, a second thread that imports
+them meanwhile may see one half done (Python's import locks give way in a circle)."""
 
 
 class StartError(Exception):

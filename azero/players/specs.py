@@ -283,7 +283,15 @@ def load_thinker(
     leaf = with_eyes_last(config, game, turned_network_leaf(game, network.infer))
     evaluator = tree.make_evaluator(game, leaf, params, settings.seed)
     name = with_search(spec, config, ENGINE).name
-    return TreePlayer(game, evaluator, settings=tree, style=style, name=name, seed=settings.seed)
+    return TreePlayer(
+        game,
+        evaluator,
+        settings=tree,
+        style=style,
+        name=name,
+        seed=settings.seed,
+        points=points_estimator(game, network, params),
+    )
 
 
 def _load(spec: NetworkSpec, rules: GameConfig | None) -> tuple[Config, Game, Network, PyTree]:

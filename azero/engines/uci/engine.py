@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from azero import __version__
-from azero.engines.background import WAIT_SECONDS, Background, StartError, raising_causes
+from azero.engines.background import (
+    WAIT_SECONDS,
+    Background,
+    StartError,
+    importing,
+    raising_causes,
+)
 from azero.engines.lines import InputLine, LineReader, LineWriter, say
 from azero.engines.moves import best_unsearched
 from azero.engines.uci.info import format_info, win_draw_loss
@@ -265,8 +271,6 @@ class UciEngine:
         """Search, and return the line that ends it once it may be sent; None if none is expected
         any more.
         """
-        from azero.players.notation import going_on
-
         patience = min(
             (
                 share
@@ -277,6 +281,8 @@ class UciEngine:
         )
         if not self._wait(search, lambda: not self.is_starting, patience):
             return self._answer_unprepared()
+        from azero.players.notation import going_on
+
         if self._untold is not None:
             self._carry_out(self._set_up, ["position", *self._untold])
         if self._is_lost:
@@ -327,7 +333,8 @@ class UciEngine:
         legal move, which loses no game by itself as silence does."""
         if self._has_quit or self._write.is_closed:
             return None
-        from azero.players.notation import first_legal_move
+        with importing:  # the game may still be in the making
+            from azero.players.notation import first_legal_move
 
         words = self._untold if self._untold is not None else self._told
         try:
