@@ -14,6 +14,7 @@ from azero.engines.background import WAIT_SECONDS, Background
 from azero.engines.lines import say
 from azero.games.game import Game
 from azero.players.player import Player, Position
+from azero.players.points import PointsEstimate
 from azero.players.thinking import Analysis, Limits, Restriction, Thinker
 
 
@@ -258,6 +259,12 @@ class Session:
         """Return the network's policy float32[A] over legal moves and its value for the side to
         move; `symmetry` None averages over all."""
         return self.load_thinker().evaluate(self._known(position), symmetry)
+
+    def estimate_points(
+        self, position: Position, actions: Sequence[int] = ()
+    ) -> list[PointsEstimate] | None:
+        """Return what the network expects of the end of the game; see `Thinker`."""
+        return self.load_thinker().estimate_points(self._known(position), actions)
 
     def _known(self, position: Position) -> Position:
         """Return `position` under the thinker's rules."""

@@ -32,6 +32,10 @@ class PointsEstimate(NamedTuple):
     ownership: np.ndarray
     """float32[H * W], 1 is the side to move's."""
 
+    def for_the_other(self) -> PointsEstimate:
+        """Return it as the other side sees it."""
+        return PointsEstimate(-self.lead, self.stdev, -self.ownership)
+
 
 class PointsEstimator:
     """Estimates of packed positions of Go, means over all symmetries of the board."""
@@ -65,7 +69,9 @@ class PointsEstimator:
             komi = jnp.where(game.to_play(state) == 0, -komi, komi)
             return mean + komi, stdev, back[:-1]
 
-        self._estimate = jax.jit(lambda params, rows: jax.lax.map(lambda r: estimate(params, r), rows))
+        self._estimate = jax.jit(
+            lambda params, rows: jax.lax.map(lambda r: estimate(params, r), rows)
+        )
 
     def __call__(self, positions: Sequence[PackedPosition]) -> list[PointsEstimate]:
         """Return the estimates of `positions`."""

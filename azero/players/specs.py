@@ -18,6 +18,7 @@ from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
 from azero.players.play_style import PlayStyle
+from azero.players.points import points_estimator
 from azero.players.program_specs import FORMS as PROGRAM_FORMS
 from azero.players.program_specs import ProgramSpec, parse_program
 from azero.players.searches import (

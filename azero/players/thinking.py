@@ -4,7 +4,7 @@ for engines, matches and reviews.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +15,7 @@ from azero.players.clock import Clock, thinking_seconds
 if TYPE_CHECKING:
     from azero.games.game import Game
     from azero.players.player import Position
+    from azero.players.points import PointsEstimate
 
 
 @dataclass(frozen=True)
@@ -191,4 +192,12 @@ class Thinker(Protocol):
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
         """Return the network's policy float32[A] over legal moves and its value for the side to
         move; `symmetry` None averages over all."""
+        ...
+
+    def estimate_points(
+        self, position: Position, actions: Sequence[int] = ()
+    ) -> list[PointsEstimate] | None:
+        """Return what the network expects of the end of the game, in points, for the side to move
+        in `position`: as it is, and after each of the legal `actions`. None if it has no heads for
+        that."""
         ...

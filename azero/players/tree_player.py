@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import jax
 import numpy as np
@@ -15,6 +15,7 @@ from azero.games.game import Game, Scored
 from azero.players.clock import Clock
 from azero.players.play_style import PlayStyle
 from azero.players.player import RESIGN, Decision, Move, Position
+from azero.players.points import PointsEstimate, PointsEstimator
 from azero.players.root_moves import describe_moves, is_most_visited_best, order_moves
 from azero.players.thinking import (
     Analysis,
@@ -25,7 +26,7 @@ from azero.players.thinking import (
 )
 from azero.search.single.leaves import LeafEvaluator
 from azero.search.single.node import Node, merge, restrict
-from azero.search.single.packed import PackedRules
+from azero.search.single.packed import PackedPosition, PackedRules
 from azero.search.single.parallel import ParallelTree, TreeSettings
 from azero.search.single.selection import Gumbel
 
@@ -44,6 +45,7 @@ class TreePlayer:
         style: PlayStyle = PlayStyle(),  # noqa: B008
         name: str = "azero",
         seed: int = 0,
+        points: PointsEstimator | None = None,
     ) -> None:
         """Make a player of `game`; the rules may change from position to position (the komi).
 
@@ -54,8 +56,10 @@ class TreePlayer:
           style: how moves are chosen.
           name: what reports call this player.
           seed: of drawn moves; the draws run on from game to game.
+          points: estimates scores and owners; None where the network cannot.
         """
         self.name = name
+        self._points = points
         self.evaluator = evaluator
         self.style = style
         self._settings = settings
@@ -101,6 +105,9 @@ class TreePlayer:
             for size in sorted({1, width}):
                 rules.step([packed] * size, [action] * size)
             self._width = width
+            yield
+        if self._points is not None:
+            self._points.warm_up(packed)
             yield
 
     def choose(self, position: Position, clock: Clock) -> Decision:
@@ -184,6 +191,20 @@ class TreePlayer:
             return np.zeros(game.num_actions, np.float32), position.rewards[position.to_play]
         evaluation = self.evaluator.view(self._rules.pack(position.state), symmetry)
         return evaluation.among(position.legal).policy(game.num_actions), evaluation.value
+
+    def estimate_points(
+        self, position: Position, actions: Sequence[int] = ()
+    ) -> list[PointsEstimate] | None:
+        """Return what the network expects of the end of the game, as `Thinker` says."""
+        if self._points is None:
+            return None
+        self._adopt(position.game)
+        before, after = self._rules.pack(position.state), list[PackedPosition]()
+        for start in range(0, len(actions), self._settings.batch):
+            tried = actions[start : start + self._settings.batch]
+            after += self._rules.step([before] * len(tried), tried)
+        here, *others = self._points([before, *after])
+        return [here, *(estimate.for_the_other() for estimate in others)]
 
     def _adopt(self, game: Game) -> None:
         """Think about `game` from now on, with the planes and rewards that the network knows."""

@@ -112,3 +112,6 @@ class UniformThinker:
     def evaluate(self, position, symmetry=None):
         policy = position.legal.astype(np.float32)
         return policy / policy.sum(), self.value
+
+    def estimate_points(self, position, actions=()):
+        return None

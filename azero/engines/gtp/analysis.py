@@ -2,9 +2,8 @@
 output, GoGui's list.
 
 Formats: KataGo's docs/GTP_Extensions.md; Leela Zero's `lz-analyze`. Values are those of the side
-that is asked about. KataGo's score fields (scoreLead, scoreMean, scoreStdev, ownership) are left
-out: the networks of the AlphaGo papers predict who wins, not by how much. A command that asks for
-ownership is accepted and answered without it.
+that is asked about. KataGo's score fields (scoreLead, scoreMean, scoreStdev, ownership) need a
+network with score and ownership heads; without one they are left out.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction
 
 if TYPE_CHECKING:
     from azero.players.player import Position
+    from azero.players.points import PointsEstimate
 
 _FLAGS = {
     name.lower(): name
@@ -34,8 +34,8 @@ _FLAGS = {
         "movesOwnershipStdev",
     )
 }
-"""Boolean options, in lower case. The network has no ownership head; a controller that requests
-ownership gets everything else."""
+"""Boolean options, in lower case. A network without an ownership head answers everything but
+ownership."""
 
 
 @dataclass
@@ -155,14 +155,18 @@ def format_lz(call: Call, position: Position, analysis: Analysis, options: Analy
 def format_kata(call: Call, position: Position, analysis: Analysis, options: AnalyzeOptions) -> str:
     """Return KataGo's line: fractions, and where asked for the visits along the lines and the
     root's own figures."""
-    parts = []
-    for order, info in enumerate(_reported(position, analysis, options)):
+    parts, reported = [], _reported(position, analysis, options)
+    points = call.game.session.estimate_points(position, [info.action for info in reported])
+    for order, info in enumerate(reported):
         parts.append(
             f"info move {call.format_vertex(info.action)} visits {info.visits} utility "
             f"{_text(info.value)} winrate {_text(win_rate(info.value))} "
+            f"{_score(points, order + 1)}"
             f"prior {_text(info.prior)} lcb {_text(win_rate(info.lcb))} utilityLcb "
             f"{_text(info.lcb)} order {order} pv {_pv(call, info)}"
         )
+        if points is not None and "movesOwnership" in options.shown:
+            parts.append(f"movesOwnership {_owners(points[order + 1])}")
         # In a tree each position has one way to it, so that its visits and those of the move to it
         # are the same.
         for name in sorted(options.shown & {"pvVisits", "pvEdgeVisits"}, reverse=True):
@@ -173,9 +177,23 @@ def format_kata(call: Call, position: Position, analysis: Analysis, options: Ana
         raw = _text(win_rate(analysis.raw_value))
         parts.append(
             f"rootInfo visits {analysis.visits} utility {_text(analysis.value)} winrate "
-            f"{_text(win_rate(analysis.value))} rawWinrate {raw}"
+            f"{_text(win_rate(analysis.value))} {_score(points, 0)}rawWinrate {raw}"
         )
+    if points is not None and "ownership" in options.shown:
+        parts.append(f"ownership {_owners(points[0])}")
     return " ".join(parts)
+
+
+def _score(points: list[PointsEstimate] | None, index: int) -> str:
+    """Return KataGo's score fields; nothing without a score head."""
+    if points is None:
+        return ""
+    lead, stdev = _text(points[index].lead), _text(points[index].stdev)
+    return f"scoreMean {lead} scoreStdev {stdev} scoreLead {lead} scoreSelfplay {lead} "
+
+
+def _owners(estimate: PointsEstimate) -> str:
+    return " ".join(f"{owner:.6f}" for owner in estimate.ownership)
 
 
 def _reported(position: Position, analysis: Analysis, options: AnalyzeOptions) -> list[MoveInfo]:

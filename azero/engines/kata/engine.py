@@ -2,9 +2,9 @@
 once. Source: KataGo's docs/Analysis_Engine.md.
 
 Queries wait in order of priority for one worker thread; everything else is answered at once. Values
-are Black's by default, as in KataGo's example configuration (`reportAnalysisWinratesAs`). What only
-a network with score and ownership heads could say is estimated (scoreLead by the value, ownership
-by random games) or left out (scoreStdev).
+are Black's by default, as in KataGo's example configuration (`reportAnalysisWinratesAs`). For a
+network without score and ownership heads scoreLead is estimated from the value, ownership by random
+games, and scoreStdev is left out.
 """
 
 from __future__ import annotations

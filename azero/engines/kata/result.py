@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
     from azero.games.go.rules import Go
     from azero.players.player import Position
+    from azero.players.points import PointsEstimate
 
 
 def format_result(
@@ -34,21 +35,26 @@ def format_result(
         "BLACK": 1 if position.to_play == 0 else -1,
         "WHITE": -1 if position.to_play == 0 else 1,
     }[query.report_as]
-    lead = score_lead(sign * analysis.value, game.board.size)
+    # The root, and the position after each move; None without score and ownership heads.
+    points = game.session.estimate_points(position, [info.action for info in analysis.moves])
+    leads = _leads(sign, analysis, points, game.board.size)
     this_hash, sym_hash = hashes(game.board, position.to_play, ko_point(position))
     answer: dict[str, Any] = {
         "id": query.name,
         "isDuringSearch": is_during_search,
         "turnNumber": turn.number,
         "moveInfos": [
-            _move_info(query, info, order, sign) for order, info in enumerate(analysis.moves)
+            _move_info(query, info, order, sign, lead)
+            for order, (info, lead) in enumerate(zip(analysis.moves, leads[1:], strict=True))
         ],
         "rootInfo": {
             "currentPlayer": "BW"[position.to_play],
-            "rawLead": score_lead(sign * analysis.raw_value, game.board.size),
+            "rawLead": leads[0]
+            if points
+            else score_lead(sign * analysis.raw_value, game.board.size),
             "rawWinrate": win_rate(sign * analysis.raw_value),
-            "scoreLead": lead,
-            "scoreSelfplay": lead,
+            "scoreLead": leads[0],
+            "scoreSelfplay": leads[0],
             "symHash": sym_hash,
             "thisHash": this_hash,
             "utility": sign * analysis.value,
@@ -61,7 +67,18 @@ def format_result(
             round(float(share), 9) if legal else -1
             for share, legal in zip(analysis.raw_policy, position.legal, strict=True)
         ]
-    if query.includes_ownership or query.includes_moves_ownership:
+    if points is not None:
+        for info, estimate in zip([answer["rootInfo"], *answer["moveInfos"]], points, strict=True):
+            info["scoreStdev"] = estimate.stdev
+        maps = [
+            [round(sign * float(owner), 6) for owner in estimate.ownership] for estimate in points
+        ]
+        if query.includes_ownership:
+            answer["ownership"] = maps[0]
+        if query.includes_moves_ownership:
+            for shown, after in zip(answer["moveInfos"], maps[1:], strict=True):
+                shown["ownership"] = after
+    elif query.includes_ownership or query.includes_moves_ownership:
         black = {"SIDETOMOVE": 1 if position.to_play == 0 else -1, "BLACK": 1, "WHITE": -1}[
             query.report_as
         ]
@@ -109,8 +126,18 @@ def score_lead(value: float, num_points: int) -> float:
     )
 
 
-def _move_info(query: Query, info: MoveInfo, order: int, sign: int) -> dict[str, Any]:
-    lead = score_lead(sign * info.value, query.shape[0] * query.shape[1])
+def _leads(
+    sign: int, analysis: Analysis, points: list[PointsEstimate] | None, num_points: int
+) -> list[float]:
+    """Return the lead at the root and after each move: as the network expects it, or for a network
+    without a score head what the values correspond to."""
+    if points is not None:
+        return [sign * estimate.lead for estimate in points]
+    values = [analysis.value, *(info.value for info in analysis.moves)]
+    return [score_lead(sign * value, num_points) for value in values]
+
+
+def _move_info(query: Query, info: MoveInfo, order: int, sign: int, lead: float) -> dict[str, Any]:
     answer = {
         "move": format_vertex(info.action, query.shape),
         "visits": info.visits,

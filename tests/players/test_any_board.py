@@ -1,0 +1,95 @@
+"""One network on several boards and komis: players, matches, estimates of points and owners."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from azero.checkpoint.exported import write_exported
+from azero.experiment import load
+from azero.games.go.settings import GoConfig
+from azero.games.table import make
+from azero.match.matches import play_match
+from azero.match.request import MatchRequest
+from azero.networks.settings import PooledConfig, ResNetConfig
+from azero.players.player import Position
+from azero.players.points import PointsEstimate
+from azero.players.specs import load_thinker, parse_player
+from azero.players.thinking import Limits
+
+SMALL = {"blocks": 2, "filters": 8, "value_hidden": 8, "convolution": "winograd"}
+
+
+def export(directory: Path, pooled: bool) -> str:
+    """Write an untrained network of 5x5; return the player's name."""
+    import jax
+
+    config = load("go5").config
+    if pooled:
+        config = dataclasses.replace(
+            config,
+            game=GoConfig(size=(5,), komi=0.5, planes=19, selfplay_komis=(0.5, 24.5)),
+            network=PooledConfig(head_filters=4, **SMALL),
+        )
+    else:
+        config = dataclasses.replace(config, network=ResNetConfig(**SMALL))
+    variables = config.network.build(config.game.build()).init(jax.random.key(1))
+    write_exported(directory, variables, 3, config)
+    return f"checkpoint:{directory}"
+
+
+@pytest.fixture(scope="module")
+def pooled(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return export(tmp_path_factory.mktemp("pooled"), pooled=True)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return export(tmp_path_factory.mktemp("plain"), pooled=False)
+
+
+def test_a_match_of_networks_with_and_without_komi_planes(pooled, plain, tmp_path) -> None:
+    request = MatchRequest(pooled, plain, games=4, temperature_moves=4, komi=2.5)
+    result = play_match(request, Console(quiet=True))
+    other = play_match(
+        dataclasses.replace(request, first=plain, second=pooled), Console(quiet=True)
+    )
+    assert result.games == other.games == 4
+
+
+def test_a_match_on_another_board(pooled, plain) -> None:
+    request = MatchRequest(
+        f"{pooled}?visits=4", f"{pooled}?visits=0", games=2, temperature_moves=4, size=4
+    )
+    assert play_match(request, Console(quiet=True)).games == 2
+    with pytest.raises(ValueError, match="on 5x5, not go on 4x4"):
+        play_match(dataclasses.replace(request, second=plain), Console(quiet=True))
+
+
+def test_points_are_estimated_for_the_side_to_move(pooled) -> None:
+    spec = parse_player(f"{pooled}?visits=4")
+    leads = {}
+    for komi in (0.5, 10.5):
+        thinker = load_thinker(spec, GoConfig(size=(5,), komi=komi))
+        position = Position.start(thinker.game).play(12)
+        here, after = thinker.estimate_points(position, [0])
+        assert isinstance(here, PointsEstimate) and here.ownership.shape == (25,)
+        assert abs(here.ownership).max() <= 1 and here.stdev > 0
+        (moved,) = thinker.estimate_points(position.play(0))
+        assert moved.lead == pytest.approx(-after.lead, abs=1e-4)
+        np.testing.assert_allclose(moved.ownership, -after.ownership, atol=1e-5)
+        # Of a symmetric board the estimate is symmetric.
+        board = here.ownership.reshape(5, 5)
+        np.testing.assert_allclose(board, board[::-1], atol=1e-4)
+        np.testing.assert_allclose(board, board.T, atol=1e-4)
+        assert thinker.think(position, Limits(visits=4)).visits == 4
+        leads[komi] = here.lead
+    # White is to move; the network, which is not trained, may see the komi a little differently.
+    assert 5 < leads[10.5] - leads[0.5] < 15
+
+
+def test_networks_of_the_papers_estimate_no_points(plain) -> None:
+    thinker = load_thinker(parse_player(f"{plain}?visits=1"))
+    assert thinker.estimate_points(Position.start(make("go", size=5, komi=0.5))) is None
