@@ -181,7 +181,9 @@ def test_no_package_is_a_drawer():
         for directory in [ROOT, *(path.parent for path in ROOT.rglob("__init__.py"))]
     }
     assert {
-        str(directory): count for directory, count in counts.items() if count > MOST_MODULES
+        str(directory): count
+        for directory, count in counts.items()
+        if count > MOST_MODULES and directory.name != "experiments"  # a claim each, see below
     } == {}
 
 

@@ -104,8 +104,9 @@ def test_each_loss_is_the_mean_over_the_positions_that_have_its_target() -> None
     assert float(found) == pytest.approx(np.mean(expected), rel=1e-5)
 
     logits = rng.normal(size=(size, 10))
-    log_p, reply, weights = log_softmax(logits, axis=1), targets.reply, np.asarray(batch.weights)
-    has = np.flatnonzero(np.asarray(reply).any(axis=1))
+    log_p, weights = log_softmax(logits, axis=1), np.asarray(batch.weights)
+    reply = np.asarray(targets.reply)
+    has = np.flatnonzero(reply.any(axis=1))
     found = reply_loss(jnp.asarray(logits, jnp.float32), batch, targets)
     assert float(found) == pytest.approx(-(reply[has] * log_p[has]).sum(axis=1).mean(), rel=1e-5)
 
@@ -145,10 +146,12 @@ def test_surprising_positions_weigh_more() -> None:
     losses = prediction_loss(LearnerConfig(surprise_share=0.5), outputs, batch)
     weight = 0.5 + 0.5 * np.asarray(batch.auxiliary.surprise)
     has = np.asarray(batch.weights).any(axis=1)
-    each = -(np.asarray(batch.weights) * log_softmax(outputs.logits, axis=1)).sum(axis=1)
+    each = -(np.asarray(batch.weights) * log_softmax(np.asarray(outputs.logits), axis=1)).sum(
+        axis=1
+    )
     assert float(losses.policy) == pytest.approx((weight * each)[has].mean(), rel=1e-5)
     place = np.asarray(batch.value).astype(int) + 1
-    each = -log_softmax(outputs.auxiliary["outcome"], axis=1)[np.arange(size), place]
+    each = -log_softmax(np.asarray(outputs.auxiliary["outcome"]), axis=1)[np.arange(size), place]
     assert float(losses.value) == pytest.approx((weight * each).mean(), rel=1e-5)
     assert losses.auxiliary == {}
 
@@ -166,7 +169,7 @@ def test_all_heads_learn(optimiser) -> None:
     )
     learner, batch = make(config, POOLED), draw_batch(4)
     state = learner.init(jax.random.key(0))
-    params = [state.params]
+    params = [jax.device_get(state.params)]
     history = []
     for _ in range(40):
         state, metrics = learner.train_step(state, batch)
@@ -178,15 +181,12 @@ def test_all_heads_learn(optimiser) -> None:
         assert last[name] < first[name], name
     assert last["loss"] < 0.8 * first["loss"] and bool(last["is_finite"])
     # The average is of parameters, and self-play has it.
-    average = jax.device_get(params[1])
+    average = params[0]
     for number in range(1, 41):
         kept = min(0.9, number / (number + 9))
-        before = params[0] if number == 1 else average
-        average = jax.tree.map(lambda a, p, k=kept: k * a + (1 - k) * p, before, params[number])
+        average = jax.tree.map(lambda a, p, k=kept: k * a + (1 - k) * p, average, params[number])
     found = jax.device_get(state.variables["params"])
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, atol=2e-4), found, jax.device_get(average)
-    )
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-4), found, average)
 
 
 def test_heads_that_are_not_there_are_named() -> None:

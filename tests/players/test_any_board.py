@@ -56,14 +56,14 @@ def test_a_match_of_networks_with_and_without_komi_planes(pooled, plain, tmp_pat
     other = play_match(
         dataclasses.replace(request, first=plain, second=pooled), Console(quiet=True)
     )
-    assert result.games == other.games == 4
+    assert result.total.games == other.total.games == 4
 
 
 def test_a_match_on_another_board(pooled, plain) -> None:
     request = MatchRequest(
         f"{pooled}?visits=4", f"{pooled}?visits=0", games=2, temperature_moves=4, size=4
     )
-    assert play_match(request, Console(quiet=True)).games == 2
+    assert play_match(request, Console(quiet=True)).total.games == 2
     with pytest.raises(ValueError, match="on 5x5, not go on 4x4"):
         play_match(dataclasses.replace(request, second=plain), Console(quiet=True))
 
