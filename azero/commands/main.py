@@ -23,7 +23,7 @@ from azero.cloud.requests import (
 from azero.commands.engines import analysis, gtp, play, uci, usi
 from azero.compilation_cache import use_compilation_cache
 from azero.data.records.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
-from azero.match.request import MatchRequest
+from azero.match.request import LadderRequest, MatchRequest
 
 
 def train(experiment: Positional[str]) -> None:
@@ -139,6 +139,13 @@ def match(request: Annotated[MatchRequest, tyro.conf.arg(name="")]) -> None:
     play_match(request)
 
 
+def ladder(request: Annotated[LadderRequest, tyro.conf.arg(name="")]) -> None:
+    """Play Go against fixed public opponents (GNU Go, Pachi, your own), and print a table."""
+    from azero.match.ladder import climb
+
+    climb(request)
+
+
 def elo(
     directories: Positional[tuple[Path, ...]],
     anchor: tuple[str, ...] = (),
@@ -247,6 +254,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "plan": plan,
     "bench": bench,
     "match": match,
+    "ladder": ladder,
     "elo": elo,
     "analyze": analyze,
     "gtp": gtp,
@@ -259,7 +267,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "tpu": tpu,
 }
 
-_PLAYING = ("match", "analyze", "gtp", "uci", "usi", "analysis", "play")
+_PLAYING = ("match", "ladder", "analyze", "gtp", "uci", "usi", "analysis", "play")
 """Commands that load players, whose programs take minutes to compile. (Others keep programs
 themselves, or measure how long compiling takes.)"""
 

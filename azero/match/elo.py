@@ -106,6 +106,15 @@ def elo_difference(score: float) -> float:
     return math.log(score / (1 - score)) / ELO_SCALE
 
 
+def difference_text(score: float, low: float, high: float) -> str:
+    """Return the Elo difference of a score and its interval, "+117 (+85 to +149)"; "open" where a
+    score is 0 or 1."""
+    middle, *ends = (
+        f"{elo_difference(value):+.0f}" if 0 < value < 1 else "open" for value in (score, low, high)
+    )
+    return f"{middle} ({ends[0]} to {ends[1]})"
+
+
 def fit_elo(
     results: Sequence[PairResult],
     anchors: Mapping[str, float] | None = None,

@@ -15,7 +15,7 @@ from azero.games.settings import GameConfig
 from azero.games.table import side_names
 from azero.match.batched import PAIRS_PER_ROUND, PAIRS_PER_TESTED_ROUND, play_rounds
 from azero.match.directory import MatchDirectory
-from azero.match.elo import elo_difference
+from azero.match.elo import difference_text
 from azero.match.external import Pairing, play_games
 from azero.match.games import MatchGame, MatchSummary, complete_pairs, summarise
 from azero.match.openings import draw_pairings
@@ -250,11 +250,7 @@ def report_lines(
         f"{white.wins}-{white.draws}-{white.losses}"
     ]
     if 0 < score.score < 1 and score.groups > 1:
-        low, high = (
-            f"{elo_difference(end):+.0f}" if 0 < end < 1 else "open"
-            for end in (score.low, score.high)
-        )
-        lines.append(f"Elo difference {elo_difference(score.score):+.0f} ({low} to {high})")
+        lines.append(f"Elo difference {difference_text(score.score, score.low, score.high)}")
     lines += [
         f"{count} games lost by a failure of {name}" for name, count in summary.failures.items()
     ]

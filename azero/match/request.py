@@ -1,4 +1,4 @@
-"""The settings of a match. No heavy imports here."""
+"""The settings of a match, and of a ladder. No heavy imports here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from tyro.conf import Positional
 from tyro.constructors import PrimitiveConstructorSpec
 
 
@@ -127,3 +128,34 @@ class MatchRequest:
                 content = path.read_bytes() if path.is_file() else b""
                 facts[name] = f"{path.name} (sha256 {hashlib.sha256(content).hexdigest()[:12]})"
         return facts
+
+
+@dataclass(frozen=True)
+class LadderRequest:
+    """Play fixed public opponents at fixed settings and print the score against each, as a table
+    for a page."""
+
+    player: Positional[str]
+    """The player, as `azero match --first` takes it, with its visits:
+    "checkpoint:DIR?visits=400&search=engine"."""
+    opponents: tuple[str, ...] = ()
+    """More opponents, each NAME=PLAYER, above the others: your own networks, or KataGo ("KataGo
+    b6=gtp:katago gtp -model ...")."""
+    only: str | None = None
+    """Only the opponents whose name contains this."""
+    games: int = 200
+    """Games against each, even; colours alternate."""
+    komi: float = 7.0
+    """Points for White."""
+    size: int | None = None
+    """Points per side; default the player's."""
+    temperature_moves: int = 4
+    """Moves at the start of a game that the player draws from its search, so that games differ."""
+    seed: int = 0
+    """Random seed."""
+    timeout: float = 600.0
+    """Seconds for an answer."""
+    workers: int = 1
+    """Games at once."""
+    out: Path = Path("runs/ladder")
+    """Directory of the matches; the same command continues."""

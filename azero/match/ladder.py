@@ -1,0 +1,124 @@
+"""A ladder: one player of Go against fixed opponents at fixed settings, the weakest first."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+
+from azero.console.tables import make_table
+from azero.console.terminal import make_console
+from azero.match.directory import read_match_games
+from azero.match.elo import difference_text
+from azero.match.games import summarise
+from azero.match.matches import play_match
+from azero.match.request import LadderRequest, MatchRequest
+
+
+class Rung(NamedTuple):
+    """An opponent."""
+
+    name: str
+    player: str
+    """As `azero match` takes it. Programs are told to play until dead stones are captured, because
+    games are scored by area as they stand."""
+
+
+_PACHI = "gtp:pachi -t ={playouts} -r chinese threads=1,pondering=0,pass_all_alive=1"
+RUNGS = (
+    Rung(
+        "GNU Go level 10",
+        "gtp:gnugo --mode gtp --level 10 --chinese-rules --positional-superko --capture-all-dead",
+    ),
+    Rung("Pachi 500 playouts", _PACHI.format(playouts=500)),
+    Rung("Pachi 5,000 playouts", _PACHI.format(playouts=5000)),
+)
+"""In rising order on 9x9 (docs/matches.md says how to get the programs)."""
+
+
+def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[str, ...]]:
+    """Play all matches whose programs are there; print and return a row for each opponent.
+
+    Raises:
+      ValueError: an opponent is not understood, or none is there.
+    """
+    console = console or make_console()
+    rows: list[tuple[str, ...]] = []
+    for rung in _rungs(request):
+        program = _program(rung.player)
+        if program is not None and shutil.which(program) is None:
+            rows.append((rung.name, f"not played: there is no program {program}", "", "", ""))
+            continue
+        console.print(f"{rung.name}: {rung.player}", style="bold", soft_wrap=True, highlight=False)
+        directory = request.out / re.sub(r"[^a-z0-9]+", "-", rung.name.lower()).strip("-")
+        match = MatchRequest(
+            request.player,
+            rung.player,
+            second_name=rung.name,
+            out=directory,
+            **{
+                name: getattr(request, name)
+                for name in (
+                    "games",
+                    "komi",
+                    "size",
+                    "temperature_moves",
+                    "seed",
+                    "timeout",
+                    "workers",
+                )
+            },
+        )
+        play_match(match, console)
+        rows.append((rung.name, *_result(directory)))
+    columns = ("opponent", "won, drawn, lost", "score", "95%", "Elo")
+    console.print(make_table(f"{request.player}, {_settings(request)}", columns, rows))
+    return rows
+
+
+def _rungs(request: LadderRequest) -> list[Rung]:
+    own = []
+    for text in request.opponents:
+        name, _, player = text.partition("=")
+        if not player or ":" in name:
+            raise ValueError(f"--opponents {text}: an opponent is NAME=PLAYER")
+        own.append(Rung(name, player))
+    rungs = [rung for rung in (*RUNGS, *own) if (request.only or "").lower() in rung.name.lower()]
+    if not rungs:
+        names = ", ".join(rung.name for rung in (*RUNGS, *own))
+        raise ValueError(
+            f"--only {request.only}: no opponent has that in its name; there are {names}"
+        )
+    return rungs
+
+
+def _program(player: str) -> str | None:
+    """Return the program that a player needs; None for a network."""
+    kind, _, command = player.partition(":")
+    return shlex.split(command)[0] if kind == "gtp" else None
+
+
+def _settings(request: LadderRequest) -> str:
+    size = "" if request.size is None else f"{request.size}x{request.size}, "
+    return (
+        f"{size}komi {request.komi:g}, area scoring, first {request.temperature_moves} moves drawn"
+    )
+
+
+def _result(directory: Path) -> tuple[str, str, str, str]:
+    """Return the counts, the score, its interval and the Elo difference of a match, as text."""
+    summary = summarise(read_match_games(directory))
+    total, score = summary.result.total, summary.score
+    counts = f"{total.wins}, {total.draws}, {total.losses}"
+    if score.groups < 2:
+        return counts, f"{100 * score.score:.1f}%", "-", "-"
+    return (
+        counts,
+        f"{100 * score.score:.1f}%",
+        f"{100 * score.low:.1f} to {100 * score.high:.1f}",
+        difference_text(score.score, score.low, score.high),
+    )

@@ -1,0 +1,40 @@
+"""The ladder: fixed opponents in rising order, those that are not there told apart."""
+
+import shlex
+import sys
+
+import pytest
+from rich.console import Console
+
+from azero.match import ladder
+from azero.match.ladder import Rung, climb
+from azero.match.request import LadderRequest
+
+
+def test_rungs_are_played_and_continued_and_a_missing_program_is_named(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    engine = f"gtp:{shlex.quote(sys.executable)} -m azero gtp --random-net 'go5?blocks=1&filters=4'"
+    rungs = (Rung("Ours, 1 visit", f"{engine} --visits 1"), Rung("Nobody", "gtp:no-such-program x"))
+    monkeypatch.setattr(ladder, "RUNGS", rungs)
+    request = LadderRequest(
+        "random-net:go5?visits=1&search=engine&blocks=1&filters=4",
+        opponents=("Self=random-net:go5?visits=0&blocks=1&filters=4",),
+        games=2,
+        komi=2.5,
+        out=tmp_path,
+    )
+    rows = climb(request, Console(quiet=True))
+    assert [row[0] for row in rows] == ["Ours, 1 visit", "Nobody", "Self"]
+    assert rows[1][1] == "not played: there is no program no-such-program"
+    for row in (rows[0], rows[2]):
+        assert sum(map(int, row[1].split(", "))) == 2
+    assert (tmp_path / "ours-1-visit" / "match.json").exists()
+    assert climb(request, Console(quiet=True)) == rows
+
+
+def test_what_is_not_understood_is_said() -> None:
+    with pytest.raises(ValueError, match="--opponents x: an opponent is NAME=PLAYER"):
+        climb(LadderRequest("random-net:go5", opponents=("x",)), Console(quiet=True))
+    with pytest.raises(ValueError, match=r"--only fuego: .* there are GNU Go level 10, Pachi 500"):
+        climb(LadderRequest("random-net:go5", only="fuego"), Console(quiet=True))
