@@ -9,7 +9,7 @@ one of 5x5, the others of 3x3), `value_hidden` (256), and how to compute. There 
               13 layers. The paper has no pass: here its probability is zero. The value is 0 for
               every position.
     value     12 convolutions of k filters with ReLU; 1x1 of one filter; 256 units with ReLU; one
-    with tanh: 15 layers. The policy is uniform.
+              with tanh: 15 layers. The policy is uniform.
 """
 
 from __future__ import annotations
