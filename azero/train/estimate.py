@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from azero.chips import peak_flops
 from azero.data.shard import row_dtype
 from azero.games.game import Game
-from azero.networks.network import Inputs
+from azero.networks.network import Inputs, Network
 from azero.search.batched.tree import tree_bytes
 from azero.selfplay.targets import policy_room
 from azero.settings import Config
@@ -67,7 +67,8 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
     """
     iterations = config.run.iterations if iterations is None else iterations
     game = config.game.build()
-    params = parameter_shapes(config, game)
+    network = network_of(config, game)
+    params = parameter_shapes(network)
     evaluation = evaluation_flops(params, game.board_shape)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(params))
     evaluations = plays * positions_per_iteration(config) * (mean_simulations(config) + 1)
@@ -76,14 +77,18 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
     simulations = config.search.num_simulations
     per_game = plays * tree_bytes(simulations, game, config.search.edge_width)
     targets = min(VISITED_MOVES, policy_room(game), simulations)
-    per_position = row_dtype(game.frame_words).itemsize + 4 * targets
+    per_position = row_dtype(game.frame_words, bool(network.heads)).itemsize + 4 * targets
+    # The parameters, their gradients, what the optimiser keeps, and their mean.
+    copies = (
+        3 + (config.learner.optimiser != "momentum") + (config.learner.average_decay is not None)
+    )
     return Estimate(
         flops=evaluations * evaluation * iterations,
         flops_per_second=device_flops(),
         tree_bytes_per_game=per_game,
         tree_bytes=per_game * games_at_once(config, jax.device_count()),
         parameters=parameters,
-        training_bytes=4 * parameters * (3 if config.learner.optimiser == "momentum" else 4),
+        training_bytes=4 * parameters * copies,
         replay_bytes=round(plays * config.replay.window_games * mean_length(game)) * per_position,
     )
 
@@ -114,10 +119,13 @@ def games_at_once(config: Config, devices: int) -> int:
     return min(local, config.selfplay.search_batch or local)
 
 
-def parameter_shapes(config: Config, game: Game) -> PyTree:
-    """Return the shapes of what the network of `config` learns."""
-    shape, planes, actions = game.board_shape, game.num_planes, game.num_actions
-    network = config.network.build(Inputs(shape, planes, actions))
+def network_of(config: Config, game: Game) -> Network:
+    """Return the network of `config`."""
+    return config.network.build(Inputs(game.board_shape, game.num_planes, game.num_actions))
+
+
+def parameter_shapes(network: Network) -> PyTree:
+    """Return the shapes of what a network learns."""
     return jax.eval_shape(network.init, jax.random.key(0))["params"]
 
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from azero.train.alphago2016.config import AlphaGoConfig, stage_config
-from azero.train.estimate import TRAINING_PASSES, evaluation_flops, parameter_shapes
+from azero.train.estimate import (
+    TRAINING_PASSES,
+    evaluation_flops,
+    network_of,
+    parameter_shapes,
+)
 
 MOVES_PER_POINT = 1.2
 """Length of a game that policies play until only eyes are left (a planning figure)."""
@@ -27,4 +32,4 @@ def _stage_flops(settings: AlphaGoConfig, stage: str) -> float:
     """Return the operations of one evaluation of the network of `stage`."""
     config = stage_config(settings, stage)
     game = config.game.build()
-    return evaluation_flops(parameter_shapes(config, game), game.board_shape)
+    return evaluation_flops(parameter_shapes(network_of(config, game)), game.board_shape)
