@@ -141,7 +141,7 @@ def match(request: Annotated[MatchRequest, tyro.conf.arg(name="")]) -> None:
 
 def ladder(request: Annotated[LadderRequest, tyro.conf.arg(name="")]) -> None:
     """Play Go against fixed public opponents (GNU Go, Pachi, your own), and print a table."""
-    from azero.match.ladder import climb
+    from azero.commands.ladder import climb
 
     climb(request)
 

@@ -22,7 +22,7 @@ from azero.learn.learner import make_learner, reinforce_loss
 from azero.learn.settings import LearnerConfig
 from azero.match.compiled import MatchGames
 from azero.mesh import make_mesh
-from azero.networks.network import Network
+from azero.networks.network import Network, Outputs
 from azero.networks.settings import Policy2016Config
 from azero.selfplay.policy_games import Trace
 from azero.selfplay.settings import SelfplayConfig
@@ -68,7 +68,7 @@ def table_network(num_actions: int) -> Network:
     return Network(
         init,
         apply,
-        lambda variables, planes: (apply(variables, planes), {}),
+        lambda variables, planes: (Outputs(*apply(variables, planes), {}), {}),
         lambda variables: variables["params"],
         None,
     )

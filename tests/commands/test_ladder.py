@@ -6,8 +6,8 @@ import sys
 import pytest
 from rich.console import Console
 
-from azero.match import ladder
-from azero.match.ladder import Rung, climb
+from azero.commands import ladder
+from azero.commands.ladder import Rung, climb
 from azero.match.request import LadderRequest
 
 
