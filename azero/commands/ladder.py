@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from azero.match.elo import difference_text
 from azero.match.games import summarise
 from azero.match.matches import play_match
 from azero.match.request import LadderRequest, MatchRequest
+from azero.players.program import find_program
 
 
 class Rung(NamedTuple):
@@ -49,9 +49,8 @@ def climb(request: LadderRequest, console: Console | None = None) -> list[tuple[
     console = console or make_console()
     rows: list[tuple[str, ...]] = []
     for rung in _rungs(request):
-        program = _program(rung.player)
-        if program is not None and shutil.which(program) is None:
-            rows.append((rung.name, f"not played: there is no program {program}", "", "", ""))
+        if (problem := _missing(rung.player)) is not None:
+            rows.append((rung.name, f"not played: {problem}", "", "", ""))
             continue
         console.print(f"{rung.name}: {rung.player}", style="bold", soft_wrap=True, highlight=False)
         directory = request.out / re.sub(r"[^a-z0-9]+", "-", rung.name.lower()).strip("-")
@@ -96,10 +95,15 @@ def _rungs(request: LadderRequest) -> list[Rung]:
     return rungs
 
 
-def _program(player: str) -> str | None:
-    """Return the program that a player needs; None for a network."""
+def _missing(player: str) -> str | None:
+    """Return why the program of a player cannot be started; None if it can, or for a network."""
     kind, _, command = player.partition(":")
-    return shlex.split(command)[0] if kind == "gtp" else None
+    if kind == "gtp":
+        try:
+            find_program(shlex.split(command)[0])
+        except ValueError as error:
+            return str(error)
+    return None
 
 
 def _settings(request: LadderRequest) -> str:

@@ -26,7 +26,7 @@ def test_rungs_are_played_and_continued_and_a_missing_program_is_named(
     )
     rows = climb(request, Console(quiet=True))
     assert [row[0] for row in rows] == ["Ours, 1 visit", "Nobody", "Self"]
-    assert rows[1][1] == "not played: there is no program no-such-program"
+    assert rows[1][1].startswith("not played: no program 'no-such-program' on PATH")
     for row in (rows[0], rows[2]):
         assert sum(map(int, row[1].split(", "))) == 2
     assert (tmp_path / "ours-1-visit" / "match.json").exists()
