@@ -54,7 +54,7 @@ class Samples(NamedTuple):
     symmetry: Any
     """uint8[B]: the symmetry in which the position is shown."""
     auxiliary: Auxiliary | None = None
-    """None where the network has no auxiliary heads."""
+    """None where the learner does not need it."""
 
 
 class AuxiliaryTargets(NamedTuple):
@@ -92,7 +92,7 @@ class Batch(NamedTuple):
     allowed: Array | None = None
     """bool[B, A]: the moves that the policy chose from; None where nothing asks for them."""
     auxiliary: AuxiliaryTargets | None = None
-    """None where the network has no auxiliary heads."""
+    """None where the learner does not need it."""
 
 
 @functools.partial(jax.jit, static_argnames=("game",))

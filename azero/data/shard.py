@@ -146,7 +146,7 @@ def _pack_auxiliary(rows: HostArray, games: Games, num_points: int) -> None:
     length = games.length.astype(np.int64)
     rows["root_value"] = games.root_value
     rows["moves_left"] = np.repeat(length, length) - rows["ply"]
-    # A target that is none surprises nobody; the mean is over the targets of a game.
+    # Positions without a policy target have no surprise; the mean is over those with one.
     surprise = np.where(games.is_target, games.surprise.astype(np.float32), 0.0)
     total = np.add.reduceat(surprise, games.starts)
     count = np.add.reduceat(games.is_target.astype(np.float32), games.starts)
@@ -231,8 +231,8 @@ def read_shard(
         )
     if has_auxiliary != ("later" in (arrays["rows"].dtype.names or ())):
         raise DamagedFileError(
-            f"{path} holds positions with{'out' * has_auxiliary} targets of auxiliary heads; "
-            f"this network has {'some' if has_auxiliary else 'none'}"
+            f"{path} holds positions with{'out' * has_auxiliary} targets of auxiliary heads, and "
+            f"the run's learner {'needs them' if has_auxiliary else 'has no use for them'}"
         )
     if facts["schema"] == _SCHEMA_OF_SLOTS:
         return upgrade(arrays["rows"], slots), arrays["games"]

@@ -57,14 +57,14 @@ heads times their weights."""
 def prediction_loss(config: LearnerConfig, outputs: Outputs, batch: Batch) -> Losses:
     """Equation 1 of AlphaGo Zero without its last term, which is `make_penalty`'s; and the losses
     of auxiliary heads that have a weight."""
-    target, outcome, importance, auxiliary = batch.value, None, None, batch.auxiliary
-    if auxiliary is not None:
-        share = config.root_value_share
-        if "outcome" in outputs.auxiliary:
-            probabilities = outcome_target(batch.value, auxiliary.root_value, share)
-            outcome = (outputs.auxiliary["outcome"], probabilities)
-        target = (1.0 - share) * batch.value + share * auxiliary.root_value
-        importance = 1.0 - config.surprise_share + config.surprise_share * auxiliary.surprise
+    share, root_value, importance, outcome = config.root_value_share, batch.value, None, None
+    if batch.auxiliary is not None:
+        root_value = batch.auxiliary.root_value
+        importance = 1.0 - config.surprise_share + config.surprise_share * batch.auxiliary.surprise
+    target = (1.0 - share) * batch.value + share * root_value if share else batch.value
+    if "outcome" in outputs.auxiliary:
+        probabilities = outcome_target(batch.value, root_value, share)
+        outcome = (outputs.auxiliary["outcome"], probabilities)
     losses = batch_losses(outputs.logits, outputs.value, batch.weights, target, outcome, importance)
     return losses._replace(auxiliary=auxiliary_losses(config, outputs.auxiliary, batch))
 

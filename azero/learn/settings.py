@@ -70,6 +70,24 @@ class LearnerConfig:
     max_samples_per_position: float | None = None
     """Upper bound on how often the learner sees a new position on average; None is no bound."""
 
+    @property
+    def needs_auxiliary_targets(self) -> bool:
+        """Whether anything is learned that only games of self-play have: targets of auxiliary
+        heads, the root's value, the surprise."""
+        return any(
+            weight > 0
+            for weight in (
+                self.ownership_weight,
+                self.score_weight,
+                self.reply_weight,
+                self.soft_policy_weight,
+                self.short_value_weight,
+                self.moves_left_weight,
+                self.root_value_share,
+                self.surprise_share,
+            )
+        )
+
     def __post_init__(self) -> None:
         steps = [first for first, _ in self.learning_rate]
         check(

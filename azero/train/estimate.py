@@ -77,7 +77,9 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
     simulations = config.search.num_simulations
     per_game = plays * tree_bytes(simulations, game, config.search.edge_width)
     targets = min(VISITED_MOVES, policy_room(game), simulations)
-    per_position = row_dtype(game.frame_words, bool(network.heads)).itemsize + 4 * targets
+    learner = config.learner
+    row = row_dtype(game.frame_words, learner.needs_auxiliary_targets)
+    per_position = row.itemsize + 4 * targets
     # The parameters, their gradients, what the optimiser keeps, and their mean.
     copies = (
         3 + (config.learner.optimiser != "momentum") + (config.learner.average_decay is not None)

@@ -232,7 +232,7 @@ class Loop:
             state=cursor,
             process_index=jax.process_index(),
             inherited=inherited,
-            has_auxiliary=bool(self.network.heads),
+            has_auxiliary=self.config.learner.needs_auxiliary_targets,
         )
         return RunState(
             train=arrays["train"],
@@ -263,7 +263,9 @@ class Loop:
             is_target=shape((count,), np.bool_),
             value=shape((count,), np.float32),
             symmetry=shape((count,), np.uint8),
-            auxiliary=self._auxiliary_shapes() if self.network.heads else None,
+            auxiliary=self._auxiliary_shapes()
+            if self.config.learner.needs_auxiliary_targets
+            else None,
         )
 
     def _auxiliary_shapes(self) -> Auxiliary:

@@ -49,6 +49,11 @@ class Supervised:
         self.mesh = mesh
         self.game = config.game.build()
         self.network = config.network.build(self.game)
+        if config.learner.needs_auxiliary_targets:
+            raise ValueError(
+                "the weights of auxiliary heads, learner.root-value-share and "
+                "learner.surprise-share are for self-play: records hold no searches"
+            )
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
         self.replay = dataset.open_split("train", self.game, config.replay)
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
