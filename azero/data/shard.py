@@ -29,7 +29,7 @@ _RESIGNED, _CAN_RESIGN = 1, 2  # bits of `flags` in a game
 
 HORIZONS = (0.176, 0.056, 0.016)
 """Over how many moves to come `later` averages the root's values, as shares of the board's points:
-14, 4.5 and 1.3 moves at 9x9 (KataGo's)."""
+14, 4.5 and 1.3 moves at 9x9 (KataGo's cpp/dataio/trainingwrite.cpp)."""
 
 _AUXILIARY: list[tuple[Any, ...]] = [
     ("root_value", "<f2"),  # the root's value after the search, for the side to move
