@@ -14,7 +14,7 @@ import optax
 
 from azero.data.sample import AuxiliaryTargets, Batch
 from azero.learn.losses import policy_loss
-from azero.learn.settings import LearnerConfig
+from azero.learn.settings import AUXILIARY_WEIGHTS, LearnerConfig
 from azero.types import Array
 
 _SOFTNESS = 4.0
@@ -62,33 +62,33 @@ def moves_left_loss(moves: Array, batch: Batch, targets: AuxiliaryTargets) -> Ar
     return jnp.mean(optax.huber_loss(moves, targets.moves_left))
 
 
-LOSSES: dict[str, tuple[str, Callable[[Array, Batch, AuxiliaryTargets], Array]]] = {
-    "ownership": ("ownership_weight", ownership_loss),
-    "score": ("score_weight", score_loss),
-    "reply": ("reply_weight", reply_loss),
-    "soft_policy": ("soft_policy_weight", soft_policy_loss),
-    "short_values": ("short_value_weight", short_value_loss),
-    "moves_left": ("moves_left_weight", moves_left_loss),
+LOSSES: dict[str, Callable[[Array, Batch, AuxiliaryTargets], Array]] = {
+    "ownership": ownership_loss,
+    "score": score_loss,
+    "reply": reply_loss,
+    "soft_policy": soft_policy_loss,
+    "short_values": short_value_loss,
+    "moves_left": moves_left_loss,
 }
-"""The name of a head, the setting of its weight, its loss."""
+"""The losses of the heads in `AUXILIARY_WEIGHTS`."""
 
 
 def auxiliary_losses(
     config: LearnerConfig, heads: dict[str, Array], batch: Batch
 ) -> dict[str, Array]:
     """Return the losses of the heads whose weight is not zero, by the heads' names."""
-    learned = {name: loss for name, (weight, loss) in LOSSES.items() if getattr(config, weight) > 0}
+    learned = [name for name in LOSSES if _weight(config, name) > 0]
     if not learned:
         return {}
     assert batch.auxiliary is not None, "the replay keeps no targets of auxiliary heads"
-    return {name: loss(heads[name], batch, batch.auxiliary) for name, loss in learned.items()}
+    return {name: LOSSES[name](heads[name], batch, batch.auxiliary) for name in learned}
 
 
 def weigh(config: LearnerConfig, losses: dict[str, Array]) -> Array:
     """Return the sum of these losses, each with its weight."""
     total = jnp.zeros((), jnp.float32)
     for name, loss in losses.items():
-        total += getattr(config, LOSSES[name][0]) * loss
+        total += _weight(config, name) * loss
     return total
 
 
@@ -98,12 +98,17 @@ def check_heads(config: LearnerConfig, heads: frozenset[str]) -> None:
     Raises:
       ValueError: it has not; the setting is named.
     """
-    for name, (weight, _) in LOSSES.items():
-        if getattr(config, weight) > 0 and name not in heads:
+    for name, setting in AUXILIARY_WEIGHTS.items():
+        if _weight(config, name) > 0 and name not in heads:
             raise ValueError(
-                f"learner.{weight.replace('_', '-')}: the network has no head {name!r} in this "
+                f"learner.{setting.replace('_', '-')}: the network has no head {name!r} in this "
                 f"game; it has {', '.join(sorted(heads)) or 'policy and value alone'}"
             )
+
+
+def _weight(config: LearnerConfig, head: str) -> float:
+    weight: float = getattr(config, AUXILIARY_WEIGHTS[head])
+    return weight
 
 
 def _mean(losses: Array, known: Array) -> Array:

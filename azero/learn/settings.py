@@ -13,6 +13,16 @@ from typing import Literal
 
 from azero.config import check, check_range
 
+AUXILIARY_WEIGHTS = {
+    "ownership": "ownership_weight",
+    "score": "score_weight",
+    "reply": "reply_weight",
+    "soft_policy": "soft_policy_weight",
+    "short_values": "short_value_weight",
+    "moves_left": "moves_left_weight",
+}
+"""Auxiliary heads by name, and the settings of their weights in the loss."""
+
 
 @dataclass(frozen=True)
 class LearnerConfig:
@@ -74,19 +84,8 @@ class LearnerConfig:
     def needs_auxiliary_targets(self) -> bool:
         """Whether anything is learned that only games of self-play have: targets of auxiliary
         heads, the root's value, the surprise."""
-        return any(
-            weight > 0
-            for weight in (
-                self.ownership_weight,
-                self.score_weight,
-                self.reply_weight,
-                self.soft_policy_weight,
-                self.short_value_weight,
-                self.moves_left_weight,
-                self.root_value_share,
-                self.surprise_share,
-            )
-        )
+        names = (*AUXILIARY_WEIGHTS.values(), "root_value_share", "surprise_share")
+        return any(getattr(self, name) > 0 for name in names)
 
     def __post_init__(self) -> None:
         steps = [first for first, _ in self.learning_rate]
