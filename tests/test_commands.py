@@ -140,9 +140,12 @@ def test_a_misspelt_flag_is_compared_with_the_flags_of_its_command(
     assert "azero play" not in said and "azero uci" not in said
 
 
-def test_a_reader_that_goes_is_no_error():
+@pytest.mark.parametrize(
+    "words", ["azero match", "azero.experiments.go9", "azero.experiments.alphago9"]
+)
+def test_a_reader_that_goes_is_no_error(words: str) -> None:
     """`azero match --help | head -1`."""
-    command = [sys.executable, "-m", "azero", "match", "--help"]
+    command = [sys.executable, "-m", *words.split(), "--help"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -139,6 +139,7 @@ def random_chunk(
         root_value=random.uniform(-1, 1, shape).astype(np.float16),
         best_child_value=random.uniform(-1, 1, shape).astype(np.float16),
         surprise=random.uniform(0, 1, shape).astype(np.float16),
+        is_random=np.zeros(shape, bool),
         finished=finished,
         resigned=np.zeros(shape, bool),
         rewards=random.choice([-1.0, 1.0], (*shape, 1)).astype(np.float32)

@@ -22,6 +22,7 @@ from azero.cloud.requests import (
 )
 from azero.commands.engines import analysis, gtp, play, uci, usi
 from azero.compilation_cache import use_compilation_cache
+from azero.console.standard_output import end_with_reader
 from azero.data.records.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
 from azero.match.request import LadderRequest, MatchRequest
 
@@ -289,16 +290,8 @@ def _existing(workdir: Path) -> Path:
 def main() -> None:
     """Run the `azero` command; a user's mistake ends in one line and exit status 2, Ctrl-C in one
     line and 130, and a reader that goes (`| head`) in 141."""
-    try:
-        try:
-            run_command()
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # Python flushes once more at its end
-        sys.exit(141)  # 128 and the number of SIGPIPE, as shells have it
+    with end_with_reader():
+        run_command()
 
 
 def run_command() -> None:

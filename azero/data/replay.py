@@ -25,6 +25,7 @@ from azero.data.shard import (
     Positions,
     Shard,
     ShardName,
+    ends_elsewhere,
     is_target,
     pack_games,
     pack_positions,
@@ -284,7 +285,7 @@ class Replay:
             reply=reply.policy,
             has_reply=(left > 1) & is_target(reply.rows),
             end=np.ascontiguousarray(end.rows["frame"]),
-            last_action=end.rows["action"].astype(np.int32),
+            last_action=np.where(ends_elsewhere(rows), -1, end.rows["action"]).astype(np.int32),
         )
 
     def _write(self, index: int, games: Games) -> tuple[Shard, Positions]:

@@ -32,7 +32,7 @@ class Auxiliary(NamedTuple):
     end: Any
     """uint32[B, F]: the frame of the game's last position, before the last move."""
     last_action: Any
-    """int32[B]: that move; -1 is resignation."""
+    """int32[B]: that move; -1 is resignation, or a game that a random move may have decided."""
 
 
 class Samples(NamedTuple):

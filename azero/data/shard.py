@@ -23,7 +23,7 @@ SCHEMA = 2
 _SCHEMA_OF_SLOTS = 1
 """That of shards whose rows hold so many of the most probable moves each, as int16 and float16;
 they are read as they are."""
-_IS_TARGET = 1  # bit of `flags` in a row
+_IS_TARGET, _ENDS_ELSEWHERE = 1, 2  # bits of `flags` in a row
 _RESIGNED, _CAN_RESIGN = 1, 2  # bits of `flags` in a game
 
 
@@ -51,7 +51,9 @@ def row_dtype(frame_words: int, has_auxiliary: bool = False) -> np.dtype[Any]:
             "<u4",
         ),  # where the words of the policy target begin among those of the shard
         ("policy_count", "<u4"),
-        ("value", "<f2"),  # result of the game for the side to move; +1, 0 and -1 are exact
+        # result of the game for the side to move, of which +1, 0 and -1 are exact; before a random
+        # move the value of the search (`SelfplayConfig.value_before_random`)
+        ("value", "<f2"),
         ("action", "<i2"),
         ("ply", "<u2"),
         ("to_play", "u1"),
@@ -135,11 +137,25 @@ def pack_positions(games: Games, slots: int, num_points: int | None = None) -> P
         rows[name] = getattr(games, name)
     rows["policy_start"] = np.cumsum(games.policy_count) - games.policy_count
     rows["value"] = games.result[game, games.to_play]
+    before, random = _before_random(games)
+    same_side = games.to_play[before] == games.to_play[random]
+    rows["value"][before] = np.where(same_side, 1, -1) * games.root_value[random]
     rows["ply"] = np.arange(len(game)) - games.starts[game]
     rows["flags"] = games.is_target * _IS_TARGET
+    rows["flags"][before] |= _ENDS_ELSEWHERE
     if num_points is not None:
         _pack_auxiliary(rows, games, num_points)
     return Positions(rows, np.concatenate([games.policy, np.zeros(slots, np.uint32)]))
+
+
+def _before_random(games: Games) -> tuple[HostArray, HostArray]:
+    """Return the rows before a random move of their game, or at one, and for each the row of the
+    first such move."""
+    rows = len(games.is_random)
+    row = np.where(games.is_random, np.arange(rows), rows)
+    following = np.minimum.accumulate(row[::-1])[::-1]
+    before = np.flatnonzero(following < np.repeat(games.starts + games.length, games.length))
+    return before, following[before]
 
 
 def _pack_auxiliary(rows: HostArray, games: Games, num_points: int) -> None:
@@ -153,7 +169,7 @@ def _pack_auxiliary(rows: HostArray, games: Games, num_points: int) -> None:
     mean = np.where(total > 0, total / np.maximum(count, 1), 1.0)
     rows["surprise"] = np.where(np.repeat(total > 0, length), surprise / np.repeat(mean, length), 1)
     # Backwards over the moves of all games at once, for the first mover: the mean with weights
-    # that fall geometrically, and the result from the end on.
+    # that fall geometrically, and the result from the end on, or the value at a random move.
     sign = np.where(games.to_play == 0, np.float32(1), np.float32(-1))
     values = games.root_value.astype(np.float32) * sign
     now = 1.0 / (1.0 + num_points * np.asarray(HORIZONS, np.float32))
@@ -162,7 +178,8 @@ def _pack_auxiliary(rows: HostArray, games: Games, num_points: int) -> None:
     for back in range(1, int(length.max(initial=0)) + 1):
         live = np.flatnonzero(length >= back)
         row = games.starts[live] + length[live] - back
-        mean[live] = now * values[row, None] + (1 - now) * mean[live]
+        share = np.where(games.is_random[row, None], 1.0, now)
+        mean[live] = share * values[row, None] + (1 - share) * mean[live]
         later[row] = mean[live]
     rows["later"] = later * sign[:, None]
 
@@ -182,6 +199,11 @@ def upgrade(rows: HostArray, slots: int) -> Positions:
 def is_target(rows: HostArray) -> HostArray:
     """Return bool[T]: which rows carry a policy target."""
     return rows["flags"] & _IS_TARGET != 0
+
+
+def ends_elsewhere(rows: HostArray) -> HostArray:
+    """Return bool[T]: which rows come before a random move that may have decided their game."""
+    return rows["flags"] & _ENDS_ELSEWHERE != 0
 
 
 def pack_games(games: Games) -> HostArray:

@@ -186,10 +186,10 @@ def _move(
         carry.ply,
         config.temperature_moves,
     )
+    explores = jnp.zeros(action.shape, bool)
     if config.random_moves:
-        action = _explore(
-            config, random_key, jax.vmap(game.legal_action_mask)(carry.states), action, carry.ply
-        )
+        legal = jax.vmap(game.legal_action_mask)(carry.states)
+        action, explores = _explore(config, random_key, legal, action, carry.ply)
     hopeless = (output.value < threshold) & (output.best_child_value < threshold)
     resigned = hopeless & carry.can_resign & config.resign
 
@@ -215,6 +215,7 @@ def _move(
         root_value=output.value.astype(jnp.float16),
         best_child_value=output.best_child_value.astype(jnp.float16),
         surprise=_surprise(output),
+        is_random=explores & (config.value_before_random == "search") & ~resigned,
         finished=finished,
         resigned=resigned,
         rewards=rewards,
@@ -238,9 +239,11 @@ def _surprise(output: SearchOutput) -> Array:
     return jnp.clip(divergence, 0.0, 100.0).astype(jnp.float16)
 
 
-def _explore(config: SelfplayConfig, key: Array, legal: Array, action: Array, ply: Array) -> Array:
+def _explore(
+    config: SelfplayConfig, key: Array, legal: Array, action: Array, ply: Array
+) -> tuple[Array, Array]:
     """Return `action` int32[B] with some of the moves at the start of a game replaced by legal ones
-    (bool[B, A]), all equally likely."""
+    (bool[B, A]), all equally likely; and bool[B], which were."""
     share_key, action_key = jax.random.split(key)
     explores = (ply < config.random_moves) & jax.random.bernoulli(
         share_key, config.random_share, ply.shape
@@ -248,7 +251,7 @@ def _explore(config: SelfplayConfig, key: Array, legal: Array, action: Array, pl
     anything = jax.random.categorical(action_key, jnp.where(legal, 0.0, -jnp.inf), axis=-1).astype(
         action.dtype
     )
-    return jnp.where(explores, anything, action)
+    return jnp.where(explores, anything, action), explores
 
 
 def _capped_search(

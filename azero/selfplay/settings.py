@@ -7,6 +7,7 @@ pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from azero.config import check_range
 
@@ -31,6 +32,10 @@ class SelfplayConfig:
     self-play meets positions that it would avoid (the papers have none)."""
     random_share: float = 0.1
     """Share of those moves that are so drawn; the search's policy is what is learned there too."""
+    value_before_random: Literal["result", "search"] = "result"
+    """What the value target is of the positions before such a move, and of that in which it is
+    drawn: the result of the game, or the value that the search gave to the latter. The loss of a
+    game by a move that nobody chose says nothing of the moves before it."""
     resign: bool = True
     """Whether self-play resigns: when the root's value and the best child's are below a threshold
     that is calibrated as games arrive (AGZ: yes)."""

@@ -46,6 +46,9 @@ class Step(NamedTuple, Generic[A]):
     surprise: A
     """float16[...]: how far the policy target is from the network's own policy, as a
     Kullback-Leibler divergence in nats."""
+    is_random: A
+    """bool[...]: the move was drawn from all legal ones, and the positions up to this one learn the
+    root's value in the place of the result (`SelfplayConfig.value_before_random`)."""
     finished: A
     """bool[...]: the game ended with this move, by the rules or by resignation."""
     resigned: A
@@ -76,6 +79,8 @@ class Games(NamedTuple):
     """float16[T]"""
     surprise: HostArray
     """float16[T]"""
+    is_random: HostArray
+    """bool[T]"""
     length: HostArray
     """int32[G]: moves of each game."""
     result: HostArray
@@ -98,7 +103,7 @@ class Games(NamedTuple):
         return np.cumsum(self.length, dtype=np.int64) - self.length
 
 
-_COLUMNS = Games._fields[:8]
+_COLUMNS = Games._fields[:9]
 """The fields with one row per position. The `Assembler` keeps them, and makes `policy_count` of the
 `policy` of a `Step`."""
 
@@ -381,10 +386,15 @@ def _starts(count: HostArray) -> HostArray:
 
 
 def _with_words(state: Mapping[str, HostArray]) -> Mapping[str, HostArray]:
-    """Return the state of an `Assembler` with its policies as words and the surprise: older
-    checkpoints have no surprise, or the 48 most probable moves as int16 and float16."""
-    if "column.action" in state and "column.surprise" not in state:
-        state = {**state, "column.surprise": np.zeros(len(state["column.action"]), np.float16)}
+    """Return the state of an `Assembler` with its policies as words and all columns: older
+    checkpoints lack the last ones, or have the 48 most probable moves as int16 and float16."""
+    if "column.action" in state:
+        rows = len(state["column.action"])
+        missing = {
+            "column.surprise": np.zeros(rows, np.float16),
+            "column.is_random": np.zeros(rows, bool),
+        }
+        state = missing | dict(state)
     if "column.policy_index" not in state:
         return state
     words = words_of(state["column.policy_index"], state["column.policy_weight"])

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+from azero.console.standard_output import end_with_reader
 from azero.distributed.token import VARIABLE
 from azero.experiment import Experiment
 from azero.train import selfplay_run, supervised_run
@@ -26,7 +27,8 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> None:
     """
 
     def start() -> int:
-        arguments = parse_arguments(experiment, argv)
+        with end_with_reader():
+            arguments = parse_arguments(experiment, argv)
         if experiment.learns_from == "selfplay":
             return _learn_from_selfplay(experiment, arguments)
         return _learn_from_records(experiment, arguments)

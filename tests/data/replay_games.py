@@ -52,6 +52,7 @@ def random_games(
     actions: int = 6,
     slots: int = 6,
     first_number: int = 0,
+    random_share: float = 0.0,
 ) -> Games:
     """Make finished games whose frames say where they are from: the first word of a frame is 1000 *
     (number + 1) + ply."""
@@ -68,6 +69,9 @@ def random_games(
     index = np.argsort(random.random((total, actions)), axis=1).astype(np.int16)
     chosen = np.arange(actions) < count[:, None]
     winner = random.integers(0, 2, len(length))
+    is_random = np.zeros(total, bool)
+    if random_share:
+        is_random = random.random(total) < random_share
     return Games(
         frame=frame,
         to_play=(ply % 2).astype(np.uint8),
@@ -77,6 +81,7 @@ def random_games(
         root_value=random.uniform(-1, 1, total).astype(np.float16),
         best_child_value=random.uniform(-1, 1, total).astype(np.float16),
         surprise=random.uniform(0, 1, total).astype(np.float16),
+        is_random=is_random,
         length=length,
         result=np.stack([1.0 - 2.0 * winner, 2.0 * winner - 1.0], axis=1).astype(np.float32),
         resigned=random.random(len(length)) < 0.5,
@@ -117,6 +122,7 @@ def random_chunk(
         root_value=random.random(shape).astype(np.float16),
         best_child_value=random.random(shape).astype(np.float16),
         surprise=random.random(shape).astype(np.float16),
+        is_random=random.random(shape) < 0.1,
         finished=random.random(shape) < finish,
         resigned=random.random(shape) < 0.5,
         rewards=random.integers(-1, 2, (*shape, 2)).astype(np.float32),

@@ -30,18 +30,36 @@ def slow_later(games: Games, game: int, ply: int, num_points: int) -> list[float
     """Average the values to come of one position, term by term."""
     start, length = games.starts[game], games.length[game]
     mover = games.to_play[start + ply]
+    random = next_random(games, game, ply)
     means = []
     for horizon in HORIZONS:
         now, kept, mean = 1 / (1 + num_points * horizon), 1.0, 0.0
-        for later in range(ply, length):
+        for later in range(ply, length if random is None else random):
             sign = 1 if games.to_play[start + later] == mover else -1
             mean += kept * now * sign * float(games.root_value[start + later])
             kept *= 1 - now
-        means.append(mean + kept * float(games.result[game, mover]))
+        means.append(mean + kept * value_target(games, game, ply))
     return means
 
 
-def test_samples_have_what_followed_their_position(tmp_path: Path) -> None:
+def next_random(games: Games, game: int, ply: int) -> int | None:
+    """Return the ply of the first random move of a game from one of its plies on."""
+    start, length = games.starts[game], games.length[game]
+    return next((at for at in range(ply, length) if games.is_random[start + at]), None)
+
+
+def value_target(games: Games, game: int, ply: int) -> float:
+    """Return the value of the next random move's position, or else the result."""
+    random, start = next_random(games, game, ply), games.starts[game]
+    mover = games.to_play[start + ply]
+    if random is None:
+        return float(games.result[game, mover])
+    sign = 1 if games.to_play[start + random] == mover else -1
+    return sign * float(games.root_value[start + random])
+
+
+@pytest.mark.parametrize("random_share", [0.0, 0.2])
+def test_samples_have_what_followed_their_position(tmp_path: Path, random_share: float) -> None:
     random = np.random.default_rng(3)
     board = Board()
     config = ReplayConfig(window_games=30, min_positions=1)
@@ -49,7 +67,7 @@ def test_samples_have_what_followed_their_position(tmp_path: Path) -> None:
     everything = []
     for number in range(4):  # a ring of 16,384 positions holds them all
         lengths = random.integers(1, 9, 10).tolist()
-        games = random_games(random, lengths, first_number=10 * number)
+        games = random_games(random, lengths, first_number=10 * number, random_share=random_share)
         everything.append(games)
         replay.add(games)
     samples = replay.sample(0, 0, 300)
@@ -64,7 +82,9 @@ def test_samples_have_what_followed_their_position(tmp_path: Path) -> None:
         assert aux.root_value[row] == games.root_value[place]
         np.testing.assert_allclose(aux.later[row], slow_later(games, game, ply, 5), atol=2e-3)
         assert aux.end[row, 0] == 1000 * number + games.length[game] - 1
-        assert aux.last_action[row] == games.action[last]
+        is_its_end = next_random(games, game, ply) is None
+        assert aux.last_action[row] == (games.action[last] if is_its_end else -1)
+        assert samples.value[row] == value_target(games, game, ply)
         follows = place < last and bool(games.is_target[place + 1])
         assert bool(aux.has_reply[row]) == follows
         if follows:
@@ -139,6 +159,7 @@ def test_targets_of_a_go_game_are_those_of_its_last_board(tmp_path: Path, symmet
         root_value=np.zeros(length, np.float16),
         best_child_value=np.zeros(length, np.float16),
         surprise=np.ones(length, np.float16),
+        is_random=np.zeros(length, bool),
         length=np.asarray([length], np.int32),
         result=np.asarray(go.rewards(state))[None],
         resigned=np.zeros(1, bool),

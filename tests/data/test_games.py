@@ -40,6 +40,7 @@ def play(game: Any, seed: int, max_plies: int) -> tuple[Games, Any]:
         root_value=np.zeros(length, np.float16),
         best_child_value=np.zeros(length, np.float16),
         surprise=np.zeros(length, np.float16),
+        is_random=np.zeros(length, bool),
         length=np.asarray([length], np.int32),
         result=np.asarray([[1.0, -1.0]], np.float32),
         resigned=np.zeros(1, bool),

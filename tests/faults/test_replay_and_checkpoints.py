@@ -128,6 +128,7 @@ def make_games(first: int, count: int) -> Games:
         root_value=np.zeros(2 * count, np.float16),
         best_child_value=np.zeros(2 * count, np.float16),
         surprise=np.zeros(2 * count, np.float16),
+        is_random=np.zeros(2 * count, bool),
         length=np.full(count, 2, np.int32),
         result=np.tile(np.array([1, -1], np.float32), (count, 1)),
         resigned=np.zeros(count, bool),

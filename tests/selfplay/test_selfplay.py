@@ -117,7 +117,8 @@ def first_legal_search(params, key, roots):
     return SearchOutput(action, weights, weights.astype(jnp.int32), zero, zero, None)
 
 
-def test_strays_are_legal_and_end_with_the_opening():
+@pytest.mark.parametrize("target", ["result", "search"])
+def test_strays_are_legal_and_end_with_the_opening(target):
     config = SelfplayConfig(
         num_games=64,
         moves_per_dispatch=9,
@@ -125,6 +126,7 @@ def test_strays_are_legal_and_end_with_the_opening():
         resign=False,
         random_moves=3,
         random_share=0.5,
+        value_before_random=target,
     )
     chunk = play(config, first_legal_search, dispatches=1)[0]
     strays = np.zeros(9, int)
@@ -137,7 +139,11 @@ def test_strays_are_legal_and_end_with_the_opening():
                 a if a == np.argmax(legal) else -1 for a in range(9)
             ]  # what is learned is the search's
             strays[ply] += action != np.argmax(legal)
+            assert chunk.is_random[ply, slot] or action == np.argmax(legal) or target == "result"
             state = GAME.step(state, jnp.int32(action))
+    known = chunk.is_random[:5].sum(axis=1)
+    assert (known >= (strays[:5] if target == "search" else 0)).all() and not known[3:].any()
+    assert known.any() == (target == "search")
     assert (strays[:3] > 10).all() and (strays[:3] < 50).all() and not strays[3:].any()
 
 

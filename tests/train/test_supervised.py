@@ -191,6 +191,15 @@ def test_errors_are_lines(workdir, data, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(load("tictactoe"), ["--workdir", str(tmp_path / "a"), "--data", str(data)])
     assert "learns from its own games" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(
+            load("sl9"),
+            [
+                *("--workdir", str(tmp_path / "a"), "--data", str(data)),
+                *("--learner.root-value-share", "0.5"),
+            ],
+        )
+    assert "records hold no searches" in capsys.readouterr().err
     (tmp_path / "small.sgf").write_text("(;SZ[5]RE[B+1];B[aa])")
     with pytest.raises(ValueError, match=r"1 with board of 5x5, not 9x9"):
         evaluate_accuracy(AccuracyRequest((workdir,), tmp_path / "small.sgf", json=True))

@@ -159,6 +159,7 @@ def as_games(games: Sequence[tuple[GameRecord, HostArray]], first_number: int) -
         root_value=np.zeros(rows, np.float16),
         best_child_value=np.zeros(rows, np.float16),
         surprise=np.zeros(rows, np.float16),
+        is_random=np.zeros(rows, bool),
         length=length,
         result=np.asarray([record.rewards or (0.0, 0.0) for record, _ in games], np.float32),
         resigned=np.asarray(["+R" in record.result.upper() for record, _ in games]),

@@ -67,6 +67,7 @@ def _without_targets(
         root_value=np.zeros(rows, np.float16),
         best_child_value=np.zeros(rows, np.float16),
         surprise=np.zeros(rows, np.float16),
+        is_random=np.zeros(rows, bool),
         length=length,
         result=rewards.astype(np.float32),
         resigned=np.zeros(games, bool),

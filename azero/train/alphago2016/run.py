@@ -21,6 +21,7 @@ from rich.text import Text
 from azero import mesh as mesh_lib
 from azero.compilation_cache import use_compilation_cache
 from azero.config import load_overlay, to_dict
+from azero.console.standard_output import end_with_reader
 from azero.console.tables import format_duration
 from azero.console.terminal import make_console
 from azero.data import run_files as files
@@ -95,7 +96,8 @@ def main(experiment: AlphaGoExperiment, argv: Sequence[str] | None = None) -> No
     with its status."""
 
     def start() -> int:
-        arguments = parse(experiment, argv)
+        with end_with_reader():
+            arguments = parse(experiment, argv)
         assert arguments.workdir is not None
         return run(
             experiment, arguments.settings, arguments.workdir, arguments.data, arguments.stages
