@@ -92,7 +92,7 @@ def fit(network: Network, planes: np.ndarray, steps: int) -> tuple[PyTree, list[
 def test_it_learns_and_infers_what_it_learned(norm: str, moves: str) -> None:
     network = build(SMALL.replace(norm=norm), (9, 9), MOVES[moves])
     planes = draw_planes(32, (9, 9))
-    before = network.init(jax.random.key(0))
+    before = jax.jit(network.init)(jax.random.key(0))
     variables, losses = fit(network, planes, 60)
     assert losses[-1] < 0.5 * losses[0]
     assert jax.tree.structure(variables) == jax.tree.structure(before)
@@ -132,9 +132,9 @@ def test_every_tower_folds(convolution: str, blocks: int, pool_every: int) -> No
 def test_bfloat16_agrees_to_2e_2(convolution: str) -> None:
     config = SMALL.replace(convolution=convolution, inference_dtype="bfloat16")
     network, planes = build(config, (5, 5)), draw_planes(8, (5, 5))
-    variables = network.init(jax.random.key(0))
+    variables = jax.jit(network.init)(jax.random.key(0))
     logits, value = jax.jit(network.apply)(variables, planes)
-    inferred = jax.jit(network.infer)(network.fold(variables), planes)
+    inferred = jax.jit(network.infer)(jax.jit(network.fold)(variables), planes)
     assert inferred[0].dtype == inferred[1].dtype == jnp.float32
     np.testing.assert_allclose(jax.nn.softmax(inferred[0]), jax.nn.softmax(logits), atol=2e-2)
     np.testing.assert_allclose(inferred[1], value, atol=2e-2)
@@ -151,8 +151,7 @@ def test_the_same_variables_play_on_every_board() -> None:
         planes = draw_planes(3, shape)
         logits, value = jax.jit(network.apply)(variables, planes)
         outputs, _ = jax.jit(network.train_apply)(variables, planes)
-        folded = network.fold(variables)
-        said = jax.jit(network.analyse)(folded, planes)
+        said = jax.jit(network.analyse)(jax.jit(network.fold)(variables), planes)
         assert logits.shape == (3, points + 1)
         assert {name: head.shape for name, head in outputs.auxiliary.items()} == {
             "outcome": (3, 3),
@@ -232,8 +231,8 @@ def test_the_gradient_of_the_maximum_goes_to_one_point() -> None:
 
 def test_heads_mean_what_they_say() -> None:
     network, planes = build(SMALL, (5, 5)), draw_planes(4, (5, 5))
-    variables = network.init(jax.random.key(0))
-    outputs, _ = network.train_apply(variables, planes)
+    variables = jax.jit(network.init)(jax.random.key(0))
+    outputs, _ = jax.jit(network.train_apply)(variables, planes)
     loss, _, win = jax.nn.softmax(outputs.auxiliary["outcome"]).T
     np.testing.assert_allclose(outputs.value, win - loss, atol=1e-6)
     assert (abs(outputs.auxiliary["short_values"]) < 1).all()
@@ -244,7 +243,7 @@ def test_heads_mean_what_they_say() -> None:
 def test_fixed_norms_keep_the_variance_and_one_batch_norm() -> None:
     config = SMALL.replace(norm="fixed", blocks=9, filters=64)
     network = build(config, (9, 9))
-    variables = network.init(jax.random.key(0))
+    variables = jax.jit(network.init)(jax.random.key(0))
     assert set(variables["batch_stats"]) == {"end"}
     params = variables["params"]
     np.testing.assert_allclose(params["plain"]["start"]["scale"][:, 0, 0] ** -2, [1, 3, 5, 7], 1e-5)
@@ -261,7 +260,7 @@ def test_fixed_norms_keep_the_variance_and_one_batch_norm() -> None:
 def test_batches_larger_than_a_chunk() -> None:
     # 12 filters at 9x9: chunks of 128 positions.
     network, planes = build(SMALL.replace(blocks=2), (9, 9)), draw_planes(150, (9, 9))
-    folded = network.fold(network.init(jax.random.key(0)))
+    folded = jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0))
     whole = jax.jit(network.analyse)(folded, planes)
     parts = [jax.jit(network.analyse)(folded, planes[at : at + 50]) for at in (0, 50, 100)]
     jax.tree.map(

@@ -35,7 +35,8 @@ def export(directory: Path, pooled: bool) -> str:
         )
     else:
         config = dataclasses.replace(config, network=ResNetConfig(**SMALL))
-    variables = config.network.build(config.game.build()).init(jax.random.key(1))
+    network = config.network.build(config.game.build())
+    variables = jax.jit(network.init)(jax.random.key(1))
     write_exported(directory, variables, 3, config)
     return f"checkpoint:{directory}"
 

@@ -17,6 +17,7 @@ def with_learner(config: Config, **settings: float) -> Config:
     return dataclasses.replace(config, learner=dataclasses.replace(config.learner, **settings))
 
 
+@pytest.mark.usefixtures("shared_programs", "without_reports")
 @pytest.mark.parametrize("pooled", [False, True])
 def test_k_and_k_iterations_equal_2k(pooled, tmp_path) -> None:
     config = with_learner(tictactoe(iterations=2), **SHARES)
