@@ -73,7 +73,7 @@ def measure_ours(config: Config, iterations: int) -> LoopResult:
         starts = jax.jit(lambda key: spread_games(engine_of(loop.game), games, points, key))(
             jax.random.key(0)
         )
-        arrays["carry"] = loop.selfplay.init(jax.random.key(1), starts)
+        arrays["carry"] = loop.programs.selfplay_at(0).init(jax.random.key(1), starts)
         state = loop.state(arrays)
         fill_replay(loop, state)
         clocks = [timed_iteration(loop, state) for _ in range(WARM_ITERATIONS + iterations)][

@@ -67,7 +67,9 @@ class PlannedPrograms:
         self._starts = None if loop.start_states is None else whole(loop.start_states)
         self._carry = None
         if plays:
-            self._carry = split(jax.eval_shape(loop.selfplay.init, self._key, self._starts))
+            self._carry = split(
+                jax.eval_shape(loop.programs.selfplay_at(0).init, self._key, self._starts)
+            )
         self._samples, self._batch = split(loop.sample_shapes()), split(loop.batch_shapes())
         keeps_another = plays and (config.evaluation.gate or config.evaluation.games > 0)
         self._other = self._train.variables if keeps_another else None
@@ -98,9 +100,11 @@ class PlannedPrograms:
         )
 
     def play(self) -> PlannedProgram:
-        """Return one dispatch of self-play, with its search."""
+        """Return one dispatch of self-play, with its search: of the last iteration, where their
+        simulations differ."""
         arguments = (self._params, self._carry, self._key, self._threshold, self._starts)
-        lower = _lowering(self._loop.selfplay.play, *arguments)
+        selfplay = self._loop.programs.selfplay_at(self.config.run.iterations - 1)
+        lower = _lowering(selfplay.play, *arguments)
         return PlannedProgram("self-play", lower, (self._train, self._other))
 
     def step(self) -> PlannedProgram:

@@ -14,6 +14,7 @@ from azero.settings import Config
 from azero.train.estimate import (
     TRAINING_PASSES,
     evaluation_flops,
+    full_simulations,
     mean_length,
     mean_simulations,
     positions_per_iteration,
@@ -89,7 +90,7 @@ def run_cost(
         return cost
     play, moves = costs["self-play"].work, config.selfplay.moves_per_dispatch
     local_positions = moves * config.selfplay.num_games / programs.mesh.size
-    simulated = (config.search.num_simulations + 1) * local_positions
+    simulated = (full_simulations(config, config.run.iterations - 1) + 1) * local_positions
     move_seconds = _simulated_share(config) * play.seconds / moves
     positions = positions_per_iteration(config)
     return dataclasses.replace(
@@ -117,8 +118,9 @@ def game_length(experiment: Experiment) -> float:
 
 
 def _simulated_share(config: Config) -> float:
-    """Return the mean simulations of a move as a share of the full search's, which are compiled."""
-    return mean_simulations(config) / config.search.num_simulations
+    """Return the mean simulations of a move as a share of those of the last iteration's full
+    search, which is compiled."""
+    return mean_simulations(config) / full_simulations(config, config.run.iterations - 1)
 
 
 def _play_seconds(config: Config, costs: dict[str, ProgramCost], length: float) -> float:

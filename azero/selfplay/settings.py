@@ -1,7 +1,8 @@
 """Settings of self-play.
 
 Sources: AGZ = Silver et al. 2017 (Nature 550); AZ = Silver et al. 2018 (Science 362) and its
-pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019.
+pseudocode; GUM = Danihelka et al. 2022 (ICLR); KG = Wu 2019; MZ = Wu et al. 2023 (MiniZero, arXiv
+2310.11305).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from azero.config import check_range
+from azero.config import check, check_range
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,10 @@ class SelfplayConfig:
     resign_min_games: int = 200
     """Games played to the end before anything resigns (none given; below it the 5% is not
     measurable)."""
+    simulations: tuple[tuple[int, int], ...] = ()
+    """Progressive simulations (MZ): pairs of a first iteration, from 0 upwards, and the simulations
+    of the full search from there on, at most search.num-simulations. Empty is that number in all
+    iterations."""
     fast_simulations: int | None = None
     """Playout-cap randomisation (KG): simulations of the fast moves; None is off."""
     full_search_probability: float = 0.25
@@ -53,6 +58,15 @@ class SelfplayConfig:
     targets."""
 
     def __post_init__(self) -> None:
+        starts = [first for first, _ in self.simulations]
+        check(
+            starts == sorted(set(starts)) and starts[:1] in ([], [0]),
+            "selfplay.simulations is pairs (first iteration, simulations) from iteration 0 upwards",
+        )
+        check(
+            all(count >= 1 for _, count in self.simulations),
+            "the simulations of selfplay.simulations are at least 1",
+        )
         check_range(
             self,
             "selfplay",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from azero.chips import peak_flops
 from azero.data.shard import row_dtype
@@ -95,9 +96,19 @@ def estimate(config: Config, iterations: int | None = None, plays: bool = True) 
     )
 
 
-def mean_simulations(config: Config) -> float:
-    """Return the simulations per move on average, with playout-cap randomisation."""
-    full, fast = config.search.num_simulations, config.selfplay.fast_simulations
+def full_simulations(config: Config, iteration: int) -> int:
+    """Return the simulations of self-play's full search after `iteration` iterations."""
+    counts = [count for first, count in config.selfplay.simulations if first <= iteration]
+    return counts[-1] if counts else config.search.num_simulations
+
+
+def mean_simulations(config: Config, iteration: int | None = None) -> float:
+    """Return the simulations per move on average, with playout-cap randomisation, after
+    `iteration` iterations or, if it is None, over the whole run."""
+    if iteration is None:
+        iterations = range(max(1, config.run.iterations))
+        return float(np.mean([mean_simulations(config, number) for number in iterations]))
+    full, fast = full_simulations(config, iteration), config.selfplay.fast_simulations
     share = config.selfplay.full_search_probability
     return full if fast is None else share * full + (1 - share) * fast
 

@@ -159,11 +159,7 @@ class Loop:
         self.workdir = workdir
         mesh_lib.check_divides(config.learner.batch_size, mesh, "learner.batch-size")
         self.programs = Programs(config, mesh)
-        self.game, self.network, self.selfplay = (
-            self.programs.game,
-            self.programs.network,
-            self.programs.selfplay,
-        )
+        self.game, self.network = self.programs.game, self.programs.network
         self.start_states = self._start_states()
         self.learner = make_learner(config.learner, self.network, self.game, mesh)
 
@@ -202,7 +198,7 @@ class Loop:
         train = self.learner.init(learner_key)
         arrays: dict[str, PyTree] = {
             "train": train,
-            "carry": self.selfplay.init(games_key, self.starts),
+            "carry": self.programs.selfplay_at(0).init(games_key, self.starts),
         }
         if evaluation.gate:
             arrays["best"] = self.copy_variables(train)
@@ -308,11 +304,12 @@ class Loop:
         config = self.config.selfplay
         key = jax.random.fold_in(iteration_key(self.config, state.iteration), PLAY)
         params = self.programs.fold(state.player)
+        selfplay = self.programs.selfplay_at(state.iteration)
         positions = config.num_games * config.moves_per_dispatch
         yield Phase("self-play")
         for dispatch in range(config.dispatches_per_iteration):
             threshold = jnp.float32(state.resign.threshold if config.resign else NEVER)
-            state.carry, chunk = self.selfplay.play(
+            state.carry, chunk = selfplay.play(
                 params, state.carry, jax.random.fold_in(key, dispatch), threshold, self.starts
             )
             games = state.assembler.add(to_host(chunk), state.player_iteration)

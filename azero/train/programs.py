@@ -3,6 +3,7 @@ mesh. The loop has them, and every worker of a cluster."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -14,8 +15,9 @@ from azero.match.compiled import Match, make_match
 from azero.match.score import MatchResult
 from azero.players.searches import match_leaf, match_settings
 from azero.search.leaf import network_leaf
-from azero.selfplay.selfplay import make_selfplay
+from azero.selfplay.selfplay import Selfplay, make_selfplay
 from azero.settings import Config
+from azero.train.estimate import full_simulations
 from azero.types import Array, PyTree
 
 # What keys are folded with, so that the draws of different parts never coincide: an iteration's key
@@ -41,16 +43,34 @@ class Programs:
         platform = mesh.devices.flat[0].platform
         self.network = config.network.build(self.game, platform)
         leaf = network_leaf(self.game, self.network.infer, config.search.random_symmetry)
-        search = config.search.build(self.game, leaf)
         fast = config.selfplay.fast_simulations
         fast_search = None if fast is None else config.search.fast(fast).build(self.game, leaf)
-        most_visits = config.search.num_simulations if config.search.TEACHES_VISITS else None
-        self.selfplay = make_selfplay(
-            config.selfplay, self.game, search, fast_search, mesh, most_visits
-        )
+        counts = {count for _, count in config.selfplay.simulations}
+        most = config.search.num_simulations
+        if max(counts, default=0) > most:
+            raise ValueError(
+                f"selfplay.simulations = {config.selfplay.simulations}: none may be above "
+                f"search.num-simulations = {most}"
+            )
+        self._selfplay = {
+            count: make_selfplay(
+                config.selfplay,
+                self.game,
+                dataclasses.replace(config.search, num_simulations=count).build(self.game, leaf),
+                fast_search,
+                mesh,
+                count if config.search.TEACHES_VISITS else None,
+            )
+            for count in counts or {most}
+        }
         self.fold = jax.jit(self.network.fold, out_shardings=mesh_lib.replicated(mesh))
         self._match = self._make_match() if self.plays_matches else None
         self._are_equal = jax.jit(_are_equal, out_shardings=mesh_lib.replicated(mesh))
+
+    def selfplay_at(self, iteration: int) -> Selfplay:
+        """Return the programs of self-play after `iteration` iterations; `init` is always the
+        same."""
+        return self._selfplay[full_simulations(self.config, iteration)]
 
     @property
     def match_games(self) -> int:

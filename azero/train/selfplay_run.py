@@ -193,7 +193,7 @@ def _row(config: Config, event: IterationDone) -> Row:
         "learn_seconds": event.learner_seconds,
         "wait_seconds": event.learner_wait_seconds,
         "positions_per_second": speed,
-        "simulations_per_second": speed * mean_simulations(config),
+        "simulations_per_second": speed * mean_simulations(config, event.iteration - 1),
         **(resignation if config.selfplay.resign else {}),
     }
 

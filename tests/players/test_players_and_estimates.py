@@ -94,6 +94,16 @@ def test_playout_caps_lower_the_cost():
     assert mean_simulations(capped) == 0.25 * 1600 + 0.75 * 100
 
 
+def test_progressive_simulations_lower_the_cost():
+    config = Config()
+    late = config.run.iterations // 4
+    few = dataclasses.replace(config.selfplay, simulations=((0, 400), (late, 800)))
+    grown = dataclasses.replace(config, selfplay=few)
+    assert mean_simulations(grown) == pytest.approx(700, rel=0.01)
+    assert mean_simulations(grown, late - 1) == 400
+    assert mean_simulations(grown, late) == 800
+
+
 def test_parameters_agree_with_the_network():
     import jax
 

@@ -21,10 +21,13 @@ from rich.console import Console
 from small_runs import digests, quiet_run, tictactoe, tiny
 
 from azero.checkpoint import load_variables
+from azero.data.files import read_arrays
 from azero.data.holding import LOCK, hold
 from azero.data.rows import read_rows
 from azero.distributed import EXIT_INTERRUPTED
 from azero.experiment import NAMES, load
+from azero.search.settings import PuctConfig
+from azero.selfplay.targets import split_words
 from azero.settings import Config
 from azero.train.main import main
 from azero.train.programs import Programs
@@ -97,6 +100,29 @@ def test_k_and_k_iterations_equal_2k_bit_for_bit(gate, tmp_path, without_reports
         tmp_path / "other",
     )
     assert digests(tmp_path / "other")[1] != early[1]
+
+
+def test_simulations_grow_over_a_run(tmp_path, without_reports):
+    config = tictactoe()
+    search = PuctConfig(num_simulations=4)
+    selfplay = dataclasses.replace(config.selfplay, simulations=((0, 2), (1, 4)))
+    config = dataclasses.replace(config, search=search, selfplay=selfplay)
+    assert quiet_run("tictactoe", config, tmp_path) == 0
+    visits = {}
+    for path in (tmp_path / "replay").glob("*.shard"):
+        shard, _ = read_arrays(path)
+        for row in shard["rows"]:
+            words = shard["policy"][row["policy_start"] :][: row["policy_count"]]
+            visits.setdefault(int(path.stem[-1]), set()).add(int(split_words(words)[1].sum()))
+    assert visits == {0: {2}, 1: {2, 4}, 2: {2, 4}}, "games run on from one iteration to the next"
+    first, second = read_rows(tmp_path / "metrics.jsonl")
+    ratios = [
+        row["simulations_per_second"] / row["positions_per_second"] for row in (first, second)
+    ]
+    assert ratios == pytest.approx([2, 4])
+    too_many = dataclasses.replace(selfplay, simulations=((0, 2), (1, 8)))
+    with pytest.raises(ValueError, match="none may be above search.num-simulations"):
+        quiet_run("tictactoe", dataclasses.replace(config, selfplay=too_many), tmp_path / "other")
 
 
 def gated(every: int = 2, win_rate: float = 0.55, games: int = 10) -> Config:

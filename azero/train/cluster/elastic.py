@@ -104,7 +104,7 @@ class Worker:
         games_key, self._key = jax.random.split(
             jax.random.fold_in(jax.random.fold_in(root, iteration), number)
         )
-        self._carry = self._programs.selfplay.init(games_key, self._starts)
+        self._carry = self._programs.selfplay_at(0).init(games_key, self._starts)
         self._assembler = Assembler(config.selfplay.num_games)
         self._dispatches = 0
         self._iteration = -1
@@ -117,7 +117,7 @@ class Worker:
             self._params, self._iteration = self._programs.fold(variables), iteration
         key = jax.random.fold_in(self._key, self._dispatches)
         self._dispatches += 1
-        self._carry, chunk = self._programs.selfplay.play(
+        self._carry, chunk = self._programs.selfplay_at(iteration).play(
             self._params, self._carry, key, jnp.float32(threshold), self._starts
         )
         return self._assembler.add(to_host(chunk), iteration)
