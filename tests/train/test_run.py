@@ -121,7 +121,7 @@ def test_simulations_grow_over_a_run(tmp_path, without_reports):
     ]
     assert ratios == pytest.approx([2, 4])
     too_many = dataclasses.replace(selfplay, simulations=((0, 2), (1, 8)))
-    with pytest.raises(ValueError, match="none may be above search.num-simulations"):
+    with pytest.raises(ValueError, match=r"none may be above search.num-simulations"):
         quiet_run("tictactoe", dataclasses.replace(config, selfplay=too_many), tmp_path / "other")
 
 
