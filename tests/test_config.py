@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from azero.commands.plan import parse_plan
 from azero.config import config_hash, load_overlay, overlay_experiments, to_dict
 from azero.experiment import NAMES, OF_STAGES, load
 from azero.games.chess.settings import ChessConfig
@@ -139,6 +140,19 @@ def test_the_command_line_wins_over_the_overlay_and_the_overlay_over_the_experim
     )
     assert arguments.workdir == Path("w")
     assert parse_arguments(experiment, []).settings == experiment.config
+
+
+def test_the_last_of_several_overlays_wins(tmp_path):
+    texts = ("[search]\nnum-simulations = 7\n[run]\nseed = 3\n", "[search]\nnum-simulations = 9\n")
+    paths = [tmp_path / "first.toml", tmp_path / "second.toml"]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    flags = ["--config", str(paths[0]), f"--config={paths[1]}"]
+    for settings in (
+        parse_arguments(load("go9"), flags).settings,
+        parse_plan(["--experiment", "go9", *flags]).settings,
+    ):
+        assert (settings.search.num_simulations, settings.run.seed) == (9, 3)
 
 
 def test_an_unknown_flag_names_the_nearest_one(capsys):

@@ -190,17 +190,17 @@ def launch(name: str, job: Job, place: Place) -> Command:
     Raises:
       ValueError: the experiment, its flags or the overlay are wrong.
     """
-    config = [] if job.config is None else ["--config", str(job.config)]
+    config = [f"--config={path}" for path in job.config]
     parse_arguments(
         load(job.experiment), [*config, *job.flags]
     )  # a mistake shows here, not on a machine that costs money
-    overlay = None if job.config is None else job.config.read_text(encoding="utf-8")
+    overlays = [path.read_text(encoding="utf-8") for path in job.config]
     workdir = job.workdir or f"{scripts.RUNS}/{job.experiment}"
     return _on_all(
         f"starting {job.experiment} on {name}",
         name,
         place,
-        scripts.launch(job.experiment, job.flags, workdir, overlay),
+        scripts.launch(job.experiment, job.flags, workdir, overlays),
     )
 
 

@@ -11,6 +11,8 @@ from typing import Annotated
 import tyro
 from tyro.conf import Positional
 
+from azero.train.arguments import Overlays
+
 
 @dataclass(frozen=True)
 class Place:
@@ -64,8 +66,9 @@ class Job:
     """The experiment, such as go9 (docs/training.md lists them)."""
     flags: Positional[tuple[str, ...]] = ()
     """Flags of the experiment, after two dashes: -- --search.num-simulations 64 --run.seed 3."""
-    config: Path | None = None
-    """Overlay, a file on this machine (see configs/); its text is copied."""
+    config: Overlays = ()
+    """Overlay, a file on this machine (see configs/); its text is copied. Of several, later ones
+    win."""
     workdir: str | None = None
     """Working directory on the machine; default /mnt/azero/EXPERIMENT."""
 

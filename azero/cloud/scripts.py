@@ -62,7 +62,7 @@ echo "$(hostname): $(~/azero/.venv/bin/azero --version) is installed"
 """
 
 
-def launch(experiment: str, flags: Sequence[str], workdir: str, overlay: str | None) -> str:
+def launch(experiment: str, flags: Sequence[str], workdir: str, overlays: Sequence[str]) -> str:
     """Return the script that starts an experiment in a session of its own, so that it outlives the
     connection.
 
@@ -71,8 +71,9 @@ def launch(experiment: str, flags: Sequence[str], workdir: str, overlay: str | N
     shares it for a moment.
     """
     arguments = ["--workdir", workdir, *flags]
-    config = "" if overlay is None else '--config "$HOME/azero-run/overlay.toml" '
-    overlay_file = "" if overlay is None else _file("overlay.toml", overlay)
+    files = {f"overlay-{number}.toml": text for number, text in enumerate(overlays, 1)}
+    config = "".join(f'--config "$HOME/azero-run/{name}" ' for name in files)
+    overlay_files = "".join(_file(name, text) for name, text in files.items())
     job = f"""\
 cd ~/azero
 export PYTHONUNBUFFERED=1 JAX_COMPILATION_CACHE_DIR={RUNS}/.jax_cache
@@ -84,7 +85,7 @@ set -eu
 [ -x ~/azero/.venv/bin/python ] || {{ echo "ERROR: azero is not installed on $(hostname); azero tpu setup installs it" >&2; exit 1; }}
 cd ~/azero-run
 flock -ns lock true || {{ echo "$(hostname): a run is going on already"; exit 0; }}
-{overlay_file}{_file("job.sh", job)}echo started > status
+{overlay_files}{_file("job.sh", job)}echo started > status
 setsid nohup flock -w 10 lock bash job.sh >> log 2>&1 < /dev/null &
 echo "$(hostname): started"
 """

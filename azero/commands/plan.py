@@ -7,7 +7,6 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -15,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from azero.chips import GIB, Topology, parse_topology
-from azero.config import config_hash, load_overlay
+from azero.config import config_hash
 from azero.console.progress import working
 from azero.console.tables import (
     facts_table,
@@ -32,7 +31,7 @@ from azero.plan.hlo import COLLECTIVES
 from azero.plan.programs import PlannedPrograms, topology_mesh
 from azero.plan.run_cost import RunCost, run_cost
 from azero.settings import Config
-from azero.train.arguments import find_flag, overlay_path
+from azero.train.arguments import Overlays, find_flag, under_overlays
 
 _COLUMNS = 5
 """Programs per table."""
@@ -53,9 +52,9 @@ class PlanArguments:
     topology: str = "v5e:2x4"
     """The slice: generation (v2, v3, v4, v5e, v5p, v6e) and grid of chips, from v5e:1x1 to
     v5e:16x16; v4 and v5p have three axes, as in v4:2x2x1."""
-    config: Path | None = None
-    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see
-    configs/)."""
+    config: Overlays = ()
+    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/).
+    Of several, later ones win."""
     fit: bool = False
     """Choose the largest learner.batch-size (up to the experiment's) and selfplay.search-batch that
     fit, powers of two."""
@@ -125,9 +124,7 @@ def parse_plan(argv: Sequence[str]) -> PlanArguments:
     """
     default = PlanArguments(settings=Config())
     experiment = load(find_flag(argv, "--experiment") or default.experiment)
-    overlay, settings = overlay_path(argv), experiment.config
-    if overlay is not None:
-        settings = load_overlay(overlay, settings)
+    settings = under_overlays(experiment.config, argv)
     default = dataclasses.replace(default, settings=settings, experiment=experiment.name)
     return tyro.cli(
         PlanArguments,

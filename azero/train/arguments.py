@@ -11,12 +11,15 @@ from typing import Annotated
 
 import tyro
 
-from azero.config import load_overlay
+from azero.config import C, load_overlay
 from azero.experiment import Experiment
 from azero.settings import Config
 
 _BUCKETS = ("gs:/", "s3:/")
 """Prefix of a bucket's address; as a path it would silently become a local directory."""
+
+Overlays = tyro.conf.UseAppendAction[tuple[Path, ...]]
+"""The type of --config, which may be given several times."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,9 @@ class Arguments:
     """What one start of an experiment is told."""
 
     settings: Annotated[Config, tyro.conf.arg(name="")]
-    config: Path | None = None
-    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see
-    configs/)."""
+    config: Overlays = ()
+    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/).
+    Of several, later ones win."""
     workdir: Path | None = None
     """Directory of the run: checkpoints, games, metrics, report. The same directory continues the
     run. Default: runs/NAME."""
@@ -85,8 +88,7 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
         program with tyro's own message, which names the nearest flag.)
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    overlay = overlay_path(argv)
-    settings = experiment.config if overlay is None else load_overlay(overlay, experiment.config)
+    settings = under_overlays(experiment.config, argv)
     for table in ("game", "network", "search"):
         if (
             kind := find_flag(argv, f"--{table}.name")
@@ -97,7 +99,7 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
                 )
             except ValueError as error:
                 raise ValueError(f"--{table}.name is {error}") from error
-    default = Arguments(settings=settings, config=overlay)
+    default = Arguments(settings=settings)
     arguments = tyro.cli(
         Arguments,
         prog=f"python -m azero.experiments.{experiment.name}",
@@ -114,17 +116,30 @@ def parse_arguments(experiment: Experiment, argv: Sequence[str] | None = None) -
     return dataclasses.replace(arguments, workdir=workdir)
 
 
-def overlay_path(argv: Sequence[str]) -> Path | None:
-    """Find the overlay before the flags are parsed, because it changes their defaults."""
-    found = find_flag(argv, "--config")
-    return None if found is None else Path(found)
+def under_overlays(settings: C, argv: Sequence[str]) -> C:
+    """Return `settings` under the overlays that `argv` names with --config, in their order. They
+    are found before the flags are parsed, because they change the flags' defaults.
+
+    Raises:
+      ValueError: an overlay is wrong.
+    """
+    for path in find_flags(argv, "--config"):
+        settings = load_overlay(Path(path), settings)
+    return settings
 
 
 def find_flag(argv: Sequence[str], flag: str) -> str | None:
-    """Return what follows `flag`, before the flags are parsed; None where it is not given."""
+    """Return what follows `flag`, before the flags are parsed; None where it is not given. As for
+    the parser, the last one counts."""
+    return next(reversed(find_flags(argv, flag)), None)
+
+
+def find_flags(argv: Sequence[str], flag: str) -> list[str]:
+    """Return what follows each `flag`, before the flags are parsed."""
+    found = []
     for position, word in enumerate(argv):
         if word == flag and position + 1 < len(argv):
-            return argv[position + 1]
+            found.append(argv[position + 1])
         if word.startswith(f"{flag}="):
-            return word.removeprefix(f"{flag}=")
-    return None
+            found.append(word.removeprefix(f"{flag}="))
+    return found

@@ -398,14 +398,14 @@ def test_the_scripts_do_on_a_machine_what_they_say(tmp_path):
     )
     python.chmod(0o755)
     start = scripts.launch(
-        "go9", ["--run.seed", "it's 3"], "/mnt/azero/go9", "[run]\nseed = 3 # $HOME `date`\n"
+        "go9", ["--run.seed", "it's 3"], "/mnt/azero/go9", ["[run]\nseed = 3 # $HOME `date`\n"]
     )
     assert "started" in bash(start) and says("running") and "going on already" in bash(start)
     (tmp_path / "azero" / "go").touch()
     assert says("azero-status: ended 7")
     log = bash(scripts.logs(10, follow=False))
     assert (
-        f"-m azero.experiments.go9 --config {tmp_path}/azero-run/overlay.toml --workdir "
+        f"-m azero.experiments.go9 --config {tmp_path}/azero-run/overlay-1.toml --workdir "
         f"/mnt/azero/go9 --run.seed it's 3"
         in log
         and "seed = 3 # $HOME `date`" in log
@@ -416,7 +416,7 @@ def test_the_scripts_do_on_a_machine_what_they_say(tmp_path):
 def test_the_scripts_are_bash(storage):
     for script in (
         scripts.setup(storage),
-        scripts.launch("go9", [], "/mnt/azero/go9", None),
+        scripts.launch("go9", [], "/mnt/azero/go9", ["", ""]),
         scripts.status(),
         scripts.logs(5, True),
     ):

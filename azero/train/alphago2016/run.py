@@ -20,7 +20,7 @@ from rich.text import Text
 
 from azero import mesh as mesh_lib
 from azero.compilation_cache import use_compilation_cache
-from azero.config import load_overlay, to_dict
+from azero.config import to_dict
 from azero.console.standard_output import end_with_reader
 from azero.console.tables import format_duration
 from azero.console.terminal import make_console
@@ -33,7 +33,7 @@ from azero.train.alphago2016.config import DEFAULT, STAGES, AlphaGoConfig, order
 from azero.train.alphago2016.estimate import alphago_flops
 from azero.train.alphago2016.measures import MEASURES
 from azero.train.alphago2016.stages import BUILDERS, Outcome, StageContext, prepare_data
-from azero.train.arguments import overlay_path
+from azero.train.arguments import Overlays, under_overlays
 from azero.train.estimate import LIFETIME_SECONDS, device_flops
 from azero.train.hosts import describe_devices, hold_workdir
 from azero.train.stopping import end_with_status
@@ -71,9 +71,9 @@ class AlphaGoArguments:
     """What one start is told."""
 
     settings: Annotated[AlphaGoConfig, tyro.conf.arg(name="")]
-    config: Path | None = None
-    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see
-    configs/)."""
+    config: Overlays = ()
+    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/).
+    Of several, later ones win."""
     workdir: Path | None = None
     """Working directory, which is also a player ("apv:WORKDIR"). The same directory continues a
     run. Default: runs/NAME."""
@@ -113,9 +113,7 @@ def parse(experiment: AlphaGoExperiment, argv: Sequence[str] | None = None) -> A
       ValueError: the overlay is wrong.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    overlay = overlay_path(argv)
-    settings = experiment.config if overlay is None else load_overlay(overlay, experiment.config)
-    default = AlphaGoArguments(settings=settings, config=overlay)
+    default = AlphaGoArguments(settings=under_overlays(experiment.config, argv))
     arguments = tyro.cli(
         AlphaGoArguments,
         prog=f"python -m azero.experiments.{experiment.name}",
