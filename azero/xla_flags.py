@@ -1,5 +1,6 @@
-"""The setting of XLA that must stand before JAX starts: on CPUs no fusions by YNNPACK, some of
-which compute wrong numbers (docs/upstream-ynnpack.md)."""
+"""The setting of XLA that must stand before JAX starts: what YNNPACK may compute on CPUs. Some of
+its fusions compute wrong numbers (docs/upstream-ynnpack.md); its single matrix products are right,
+and the only ones of XLA that use a CPU's matrix units (AMX)."""
 
 from __future__ import annotations
 
@@ -12,12 +13,14 @@ from pathlib import Path
 
 NAME = "xla_cpu_experimental_ynn_fusion_type"
 FLAG = f"--{NAME}="
-"""Empty: nothing is fused by YNNPACK."""
+"""Empty: nothing is computed by YNNPACK."""
+SINGLE_PRODUCTS = "individual_dot"
+"""The value by which YNNPACK computes matrix products, and fuses nothing with them."""
 
 
-def turn_off_ynn_fusions() -> str:
-    """Add `FLAG` to XLA_FLAGS, where this jaxlib knows it and it is not set yet; return what was
-    done, in words.
+def limit_ynnpack() -> str:
+    """Add `FLAG` to XLA_FLAGS, where this jaxlib knows it and it is not set yet; with
+    `SINGLE_PRODUCTS` where the CPU has matrix units. Return what was done, in words.
 
     Warns where JAX has started already, because it reads XLA_FLAGS only once, when it makes its
     first backend.
@@ -25,7 +28,7 @@ def turn_off_ynn_fusions() -> str:
     flags = _flags()
     if NAME in flags:
         return f"as XLA_FLAGS says: {next(flag for flag in flags.split() if NAME in flag)}"
-    if not _jaxlib_knows_it():
+    if not _jaxlib_contains(f"\0{NAME}\0"):
         return "this jaxlib has no such setting"
     if _jax_has_started():
         warnings.warn(
@@ -38,8 +41,19 @@ def turn_off_ynn_fusions() -> str:
             f"on, and numbers may be wrong: JAX had started before azero was imported. Import "
             f"azero first, or set XLA_FLAGS={FLAG}"
         )
-    os.environ["XLA_FLAGS"] = f"{flags} {FLAG}".lstrip()
-    return f"off: azero set {FLAG}"
+    has_matrix_units = "amx_bf16" in cpu_flags() and _jaxlib_contains(
+        f"LIBRARY_FUSION_TYPE_{SINGLE_PRODUCTS.upper()}"
+    )
+    flag = FLAG + SINGLE_PRODUCTS if has_matrix_units else FLAG
+    os.environ["XLA_FLAGS"] = f"{flags} {flag}".lstrip()
+    return f"off{' but for single products' if has_matrix_units else ''}: azero set {flag}"
+
+
+def cpu_flags() -> frozenset[str]:
+    """Return the words of /proc/cpuinfo, which are this CPU's instruction sets among others; none
+    where Linux does not say."""
+    path = Path("/proc/cpuinfo")
+    return frozenset(path.read_text(encoding="utf-8").split() if path.exists() else ())
 
 
 def _flags() -> str:
@@ -51,9 +65,9 @@ def _flags() -> str:
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 
-def _jaxlib_knows_it() -> bool:
-    """Return whether the flag's name stands in jaxlib's library: XLA ends the process at a flag
-    that it does not know. jaxlib is not imported."""
+def _jaxlib_contains(text: str) -> bool:
+    """Return whether jaxlib's library contains the name of a flag or of its value: XLA ends the
+    process at one that it does not know. jaxlib is not imported."""
     spec = importlib.util.find_spec("jaxlib")
     for folder in spec.submodule_search_locations or () if spec else ():
         for path in Path(folder).glob("*jax_common*"):
@@ -61,7 +75,7 @@ def _jaxlib_knows_it() -> bool:
                 path.open("rb") as file,
                 mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
             ):
-                return content.find(b"\0" + NAME.encode() + b"\0") >= 0
+                return content.find(text.encode()) >= 0
     return False
 
 

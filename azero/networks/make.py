@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from pathlib import Path
 from typing import Literal, TypeVar
 
 import jax
@@ -26,6 +25,7 @@ from azero.networks.settings import (
     Value2016Config,
 )
 from azero.types import Array, PyTree
+from azero.xla_flags import cpu_flags
 
 N = TypeVar("N", bound=NetworkConfig)
 
@@ -147,5 +147,4 @@ def _cpu_convolution(config: ConvolutionalConfig) -> Literal["dots", "winograd"]
 def has_bf16_units() -> bool:
     """Return whether this machine's CPU multiplies bf16 matrices in hardware, as far as Linux says
     so."""
-    cpuinfo = Path("/proc/cpuinfo")
-    return cpuinfo.exists() and bool(_BF16_FLAGS & set(cpuinfo.read_text(encoding="utf-8").split()))
+    return bool(_BF16_FLAGS & cpu_flags())

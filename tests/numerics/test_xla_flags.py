@@ -9,23 +9,25 @@ import pytest
 
 import azero
 from azero import xla_flags
-from azero.xla_flags import FLAG, turn_off_ynn_fusions
+from azero.xla_flags import FLAG, limit_ynnpack
 
 
 @pytest.fixture(autouse=True)
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if nothing had happened yet in this process, with a jaxlib that knows the flag."""
+    """As if nothing had happened yet in this process, with a jaxlib that knows the flag, on a CPU
+    without matrix units."""
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     monkeypatch.setattr(xla_flags, "_jax_has_started", lambda: False)
-    monkeypatch.setattr(xla_flags, "_jaxlib_knows_it", lambda: True)
+    monkeypatch.setattr(xla_flags, "_jaxlib_contains", lambda text: True)
+    monkeypatch.setattr(xla_flags, "cpu_flags", lambda: frozenset({"fma", "avx512_bf16"}))
 
 
 def test_the_flag_is_set_once_beside_the_users_flags(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert turn_off_ynn_fusions() == f"off: azero set {FLAG}"
+    assert limit_ynnpack() == f"off: azero set {FLAG}"
     assert os.environ["XLA_FLAGS"] == FLAG
-    assert turn_off_ynn_fusions() == f"as XLA_FLAGS says: {FLAG}"
+    assert limit_ynnpack() == f"as XLA_FLAGS says: {FLAG}"
     monkeypatch.setenv("XLA_FLAGS", " --xla_dump_to=/tmp/x  --xla_cpu_max_isa=AVX2 ")
-    turn_off_ynn_fusions()
+    limit_ynnpack()
     assert os.environ["XLA_FLAGS"].split() == [
         "--xla_dump_to=/tmp/x",
         "--xla_cpu_max_isa=AVX2",
@@ -37,20 +39,33 @@ def test_the_users_own_setting_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     own = f"--xla_cpu_max_isa=AVX2 {FLAG}individual_dot"
     monkeypatch.setenv("XLA_FLAGS", own)
     monkeypatch.setattr(xla_flags, "_jax_has_started", lambda: True)  # nothing to warn of
-    assert turn_off_ynn_fusions() == f"as XLA_FLAGS says: {FLAG}individual_dot"
+    assert limit_ynnpack() == f"as XLA_FLAGS says: {FLAG}individual_dot"
     assert os.environ["XLA_FLAGS"] == own
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_matrix_units_compute_single_products(monkeypatch: pytest.MonkeyPatch, known: bool) -> None:
+    monkeypatch.setattr(xla_flags, "cpu_flags", lambda: frozenset({"amx_bf16"}))
+    monkeypatch.setattr(
+        xla_flags, "_jaxlib_contains", lambda text: known or "INDIVIDUAL_DOT" not in text
+    )
+    assert limit_ynnpack() == (
+        f"off but for single products: azero set {FLAG}individual_dot"
+        if known
+        else f"off: azero set {FLAG}"
+    )
 
 
 def test_flags_in_a_file_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "flags").write_text("--xla_cpu_max_isa=AVX2\n")
     monkeypatch.setenv("XLA_FLAGS", str(tmp_path / "flags"))
-    turn_off_ynn_fusions()
+    limit_ynnpack()
     assert os.environ["XLA_FLAGS"].split() == ["--xla_cpu_max_isa=AVX2", FLAG]
 
 
 def test_a_jaxlib_without_the_flag_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xla_flags, "_jaxlib_knows_it", lambda: False)
-    assert turn_off_ynn_fusions() == "this jaxlib has no such setting"
+    monkeypatch.setattr(xla_flags, "_jaxlib_contains", lambda text: False)
+    assert limit_ynnpack() == "this jaxlib has no such setting"
     assert "XLA_FLAGS" not in os.environ
 
 
@@ -71,7 +86,7 @@ def test_the_flags_name_is_looked_for_in_the_library(
     for name in [name for name in sys.modules if name.split(".")[0] == "jaxlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert xla_flags._jaxlib_knows_it() is known
+    assert xla_flags._jaxlib_contains(f"\0{xla_flags.NAME}\0") is known
 
 
 def test_too_late_is_said_once_where_azero_is_imported() -> None:
@@ -110,5 +125,6 @@ def test_in_time_nothing_is_said_and_jax_is_not_imported() -> None:
 
 def test_these_tests_run_without_the_fusions() -> None:
     assert (
-        azero.YNN_FUSIONS.endswith(FLAG) or azero.YNN_FUSIONS == "this jaxlib has no such setting"
+        azero.YNN_FUSIONS.endswith((FLAG, f"{FLAG}individual_dot"))
+        or azero.YNN_FUSIONS == "this jaxlib has no such setting"
     )
