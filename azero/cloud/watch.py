@@ -131,15 +131,17 @@ def look(gcloud: Gcloud, name: str, place: Place) -> SeenState:
     if machine != "READY":
         return dataclasses.replace(request, machine=machine)
     try:
-        said = gcloud.ask(commands.status(name, place))
+        output = gcloud.ask(commands.status(name, place))
     except CloudError as error:
         gcloud.console.print(f"{error}", style="yellow", markup=False)
-        said = []
+        output = []
     return dataclasses.replace(
         request,
         machine=machine,
         workers=tuple(
-            line.removeprefix(STATUS_MARK).strip() for line in said if line.startswith(STATUS_MARK)
+            line.removeprefix(STATUS_MARK).strip()
+            for line in output
+            if line.startswith(STATUS_MARK)
         ),
     )
 

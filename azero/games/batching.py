@@ -46,10 +46,10 @@ def batch_native(
         output = jax.tree.map(lambda a: a.reshape(axis_size, inner, *a.shape[1:]), output)
         return output, jax.tree.map(lambda _: True, output)
 
-    def for_one(*arguments: Any) -> PyTree:
+    def unbatched(*arguments: Any) -> PyTree:
         return jax.tree.map(lambda a: a[0], call(*[jnp.asarray(a)[None] for a in arguments]))
 
-    return for_one
+    return unbatched
 
 
 def _in_chunks(function: Callable[..., PyTree], *arguments: jax.Array) -> PyTree:

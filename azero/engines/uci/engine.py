@@ -124,7 +124,7 @@ class UciEngine:
     @property
     def is_starting(self) -> bool:
         """Whether the game is still in the making."""
-        return isinstance(self._making, Background) and not self._making.is_there()
+        return isinstance(self._making, Background) and not self._making.is_ready()
 
     def run(self) -> None:
         """Answer lines until `quit` or the end of the input.
@@ -281,7 +281,7 @@ class UciEngine:
         )
         if not self._wait(search, lambda: not self.is_starting, patience):
             return self._answer_unprepared()
-        from azero.players.notation import going_on
+        from azero.players.notation import as_unfinished
 
         if self._untold is not None:
             self._carry_out(self._set_up, ["position", *self._untold])
@@ -292,7 +292,7 @@ class UciEngine:
         request = parse_go(words, self.dialect.sides[self.game.position.to_play])
         if request.unknown:
             self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and ignored")
-        position = going_on(self.game.position)
+        position = as_unfinished(self.game.position)
         seconds = (
             None
             if position is None

@@ -53,10 +53,10 @@ def legal(position: AnimalShogiPosition) -> AnimalShogiLegal:
         for index, direction in enumerate(COMPASS)
     )
     in_check = checkers != 0
-    answers = (checkers & ~spread(has_several(checkers))) | ~spread(in_check)
+    check_mask = (checkers & ~spread(has_several(checkers))) | ~spread(in_check)
     targets = []
     for index, direction in enumerate(COMPASS):
-        pieces = step(movers[index] & own & ~lion, direction) & answers
+        pieces = step(movers[index] & own & ~lion, direction) & check_mask
         targets.append((pieces | (step(lion & own, direction) & ~attacked)) & ~own)
     targets.append(~(own | other) & BOARD & ~spread(in_check))
     drops = drops_by_kind(position.own_hand, targets[8])

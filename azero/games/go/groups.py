@@ -58,7 +58,7 @@ class ChainMoves(NamedTuple):
     """three digits: stones of its chain less one, at most 7"""
 
 
-def beside(rows: Array) -> list[Array]:
+def neighbours_by_side(rows: Array) -> list[Array]:
     """Return four sets: the points above, below, left and right of which lies a point of the set.
     Bit W may be set; mask it."""
     return [*bits.vertical_neighbours(rows), rows << 1, rows >> 1]
@@ -96,7 +96,9 @@ def find_chains(own: Array, other: Array, board: Array) -> Chains:
                 found.kept, bits.number_rows(jnp.minimum(number - 1, LEVELS), mine, _SUM_DIGITS)
             ),
             size=_set_digits(found.size, bits.number_rows(size, mine, _DIGITS)),
-            fresh=_set_digits(found.fresh, [mine & side for side in beside(empty & ~mine)]),
+            fresh=_set_digits(
+                found.fresh, [mine & side for side in neighbours_by_side(empty & ~mine)]
+            ),
         )
         return remaining & ~chain, levels, atari, few, found
 
@@ -127,7 +129,7 @@ def find_moves(own: Array, other: Array, chains: Chains, legal: Array, board: Ar
     summed = legal & ~played
     alone, joining = summed & ~chains.joined_once, summed & chains.joined_once
     total = [digit & joining for digit in chains.kept]
-    for fresh, side in zip(chains.fresh, beside(empty), strict=True):
+    for fresh, side in zip(chains.fresh, neighbours_by_side(empty), strict=True):
         total = bits.add_point(total, (fresh & joining) | (side & alone))
     liberties = [jnp.zeros_like(own)] * _DIGITS
     for number in range(2, LEVELS):

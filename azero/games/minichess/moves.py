@@ -23,7 +23,7 @@ from azero.games.chess import moves as chess_moves
 from azero.games.chess.position import ChessMove, ChessPosition
 from azero.games.chess.squares import ChessSquares
 from azero.games.compass import spread
-from azero.games.minichess.board import FIRST_RANK, NUM_SQUARES, SIZE, walled
+from azero.games.minichess.board import FIRST_RANK, NUM_SQUARES, SIZE, block_unused_squares
 from azero.types import Array
 
 DISTANCES = SIZE - 1
@@ -59,7 +59,7 @@ def decode(action: Array) -> ChessMove:
 def start_squares(position: ChessPosition, targets: Sequence[ChessSquares]) -> list[ChessSquares]:
     """Return for each of the 49 planes the squares from which a legal move of that plane starts
     (`targets` of `azero.games.chess.legal.legal`)."""
-    planes = chess_moves.start_squares(walled(position), targets)
+    planes = chess_moves.start_squares(block_unused_squares(position), targets)
     return [planes[index] for index in wide_planes()]
 
 

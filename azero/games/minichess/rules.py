@@ -111,7 +111,7 @@ def _survey(
 ) -> tuple[list[Array], Array, list[ChessSquares], list[Array], Array]:
     """Return frame words, en-passant file (none), targets, codes and verdict of a position, as
     `joined` takes them."""
-    known = legal.legal(board.walled(seen))
+    known = legal.legal(board.block_unused_squares(seen))
     black = position.is_black(plies)
     nothing = plies & np.uint32(0)
     words = board.pack_board(seen, black)

@@ -63,8 +63,8 @@ def _parse(fen: str) -> ParsedFen:
     for square, piece in enumerate(pieces):
         wide[boards.wide_square(square)] = piece
     seen = chess_fen.position_of(wide, fields.side, 0, 0)
-    seen = boards.raised(seen) if fields.side == "b" else seen
-    chess_fen.check_waiting(boards.walled(boards.raised(chess_fen.mirrored(seen))))
+    seen = boards.shift_up(seen) if fields.side == "b" else seen
+    chess_fen.check_waiting(boards.block_unused_squares(boards.shift_up(chess_fen.mirrored(seen))))
     return ParsedFen(
         seen, chess_fen.word(fields.plies), chess_fen.word(min(fields.clock, positions.CLOCK_MAX))
     )
@@ -88,7 +88,7 @@ class MinichessBoard:
     @functools.cached_property
     def rules(self) -> legal.ChessLegal:
         """What the rules say about the position."""
-        return legal.legal(boards.walled(self.position))
+        return legal.legal(boards.block_unused_squares(self.position))
 
     @property
     def is_check(self) -> bool:

@@ -12,7 +12,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from azero.games.compass import COMPASS, Guard, guard_of, opposite, spread, union
+from azero.games.compass import (
+    COMPASS,
+    ChecksAndPins,
+    find_checks_and_pins,
+    opposite,
+    spread,
+    union,
+)
 from azero.games.shogi.pawn_mate import mating_square
 from azero.games.shogi.position import HAND_KINDS, KNIGHT, LANCE, PAWN, ShogiPosition, hand_count
 from azero.games.shogi.reach import Lines, Pieces, lines_of, near_attackers, near_attacks, pieces_of
@@ -53,11 +60,11 @@ def legal(position: ShogiPosition) -> ShogiLegal:
     position = position._replace(own=pieces[0], other=pieces[1], kinds=tuple(pieces[2:]))
     own, other = pieces_of(position, is_own=True), pieces_of(position, is_own=False)
     lines = lines_of(position, own, other)
-    guard = _guard(position, own, other, lines)
+    checks = _checks_and_pins(position, own, other, lines)
     mate = mating_square(position, own, other, lines)
-    targets = compute_once(*_moves(position, own, guard), *_drops(position, guard, mate))
+    targets = compute_once(*_moves(position, own, checks), *_drops(position, checks, mate))
     every = [*targets[:PAWN_DROPS], *drops_by_kind(position.own_hand, targets)]
-    return ShogiLegal(targets, ~guard.checkers.is_empty(), ~union(every).is_empty())
+    return ShogiLegal(targets, ~checks.checkers.is_empty(), ~union(every).is_empty())
 
 
 def drops_by_kind(hand: Array, targets: list[ShogiSquares]) -> list[ShogiSquares]:
@@ -71,14 +78,14 @@ def drops_by_kind(hand: Array, targets: list[ShogiSquares]) -> list[ShogiSquares
     return drops
 
 
-def _guard(
+def _checks_and_pins(
     position: ShogiPosition, own: Pieces, other: Pieces, lines: Lines
-) -> Guard[ShogiSquares]:
-    runners = [other.runners[opposite(direction)] for direction in range(8)]
-    return guard_of(
+) -> ChecksAndPins[ShogiSquares]:
+    sliders = [other.sliders[opposite(direction)] for direction in range(8)]
+    return find_checks_and_pins(
         position.own,
         lines,
-        runners,
+        sliders,
         near_attacks(other),
         near_attackers(own.king, other),
         ranks(0),
@@ -86,29 +93,31 @@ def _guard(
     )
 
 
-def _moves(position: ShogiPosition, own: Pieces, guard: Guard[ShogiSquares]) -> list[ShogiSquares]:
+def _moves(
+    position: ShogiPosition, own: Pieces, checks: ChecksAndPins[ShogiSquares]
+) -> list[ShogiSquares]:
     """Return the squares reached in the compass directions and by knights."""
     empty = ~position.occupied
-    may_go = ~position.own & guard.answers
-    king_may_go = ~position.own & ~guard.attacked
+    may_go = ~position.own & checks.check_mask
+    king_may_go = ~position.own & ~checks.attacked
     targets = []
     for index, direction in enumerate(COMPASS):
-        movable = guard.unpinned | guard.pinned[index % 4]
-        passed = fill(own.runners[index] & movable, empty, direction) | (
+        movable = checks.unpinned | checks.pinned[index % 4]
+        passed = fill(own.sliders[index] & movable, empty, direction) | (
             own.steppers[index] & movable
         )
         targets.append(
             (step(passed, direction) & may_go) | (step(own.king, direction) & king_may_go)
         )
-    return targets + [step(own.knights & guard.unpinned, jump) & may_go for jump in KNIGHT_JUMPS]
+    return targets + [step(own.knights & checks.unpinned, jump) & may_go for jump in KNIGHT_JUMPS]
 
 
 def _drops(
-    position: ShogiPosition, guard: Guard[ShogiSquares], mate: ShogiSquares
+    position: ShogiPosition, checks: ChecksAndPins[ShogiSquares], mate: ShogiSquares
 ) -> list[ShogiSquares]:
     """Return the squares open to pawns (one unpromoted pawn of a side on a file, no drop-pawn mate)
     and to other pieces."""
-    open_squares = ~position.occupied & guard.answers
+    open_squares = ~position.occupied & checks.check_mask
     pawns = position.kind(PAWN) & position.own
     return [
         open_squares & ~whole_files(pawns) & ~mate & ranks(0, FREE_RANKS[PAWN] - 1),

@@ -87,7 +87,7 @@ def start_squares(position: ShogiPosition, targets: Sequence[ShogiSquares]) -> S
     # bit.
     movers = [own, ~position.occupied, own & ~(kinds[3] | (kinds[0] & kinds[1] & kinds[2]))]
     movers += [(position.kind(PAWN) | position.kind(LANCE)) & own, position.kind(KNIGHT) & own]
-    own, empty, promotable, runners, knights = compute_once(*movers)
+    own, empty, promotable, sliders, knights = compute_once(*movers)
     reached, passed = list(targets[:8]), []
     for _ in range(DISTANCES):
         passed += compute_once(
@@ -120,7 +120,7 @@ def start_squares(position: ShogiPosition, targets: Sequence[ShogiSquares]) -> S
         _forward_ranks(own, FREE_RANKS[PAWN], is_forward_only=True),
         _forward_ranks(own, ZONE, is_forward_only=False),
     )
-    plain, promoting = starts & ~(stuck & runners), starts & promotable & zone
+    plain, promoting = starts & ~(stuck & sliders), starts & promotable & zone
     return ShogiSquares(*map(_join_planes, plain, promoting, others))
 
 

@@ -28,17 +28,16 @@ def mating_square(
 
 
 def _attacked(own: Pieces, lines: Lines) -> ShogiSquares:
-    """Return the squares round the other king that the mover attacks once the pawn stands: it ends
-    the runs that pass its square.
+    """Return the squares round the other king that the mover attacks after the drop. The pawn
+    blocks the lines of attack through its square.
 
-    No run passes the other king, who is not in check, so that the king's leaving its square opens
-    no line.
+    The other king is not in check and so blocks no line of attack: its leaving opens none.
     """
-    runs = (
-        hits & ~step(hits & lines.front, direction)
-        for hits, direction in zip(lines.own_hits, COMPASS, strict=True)
+    sliding = (
+        attacks & ~step(attacks & lines.front, direction)
+        for attacks, direction in zip(lines.own_slider_attacks, COMPASS, strict=True)
     )
-    return union([*runs, near_attacks(own)])
+    return union([*sliding, near_attacks(own)])
 
 
 def _takers(position: ShogiPosition, other: Pieces, lines: Lines) -> ShogiSquares:
@@ -46,9 +45,11 @@ def _takers(position: ShogiPosition, other: Pieces, lines: Lines) -> ShogiSquare
     pinned on the king's file takes along it."""
     pinned = (
         union(
-            lines.other_sight[d] & lines.own_hits[opposite(d)] for d in range(8) if d not in (N, S)
+            lines.other_king_rays[d] & lines.own_slider_attacks[opposite(d)]
+            for d in range(8)
+            if d not in (N, S)
         )
         & position.other
     )
-    running = union(lines.front_sight[d] & other.runners[opposite(d)] for d in range(8))
-    return (running | near_attackers(lines.front, other)) & ~pinned
+    sliders = union(lines.front_rays[d] & other.sliders[opposite(d)] for d in range(8))
+    return (sliders | near_attackers(lines.front, other)) & ~pinned

@@ -31,7 +31,14 @@ import jax.numpy as jnp
 from azero.games import bits
 from azero.games.batching import batch_native
 from azero.games.go.alphago2016.ladders import Preys, find_ladders
-from azero.games.go.groups import LEVELS, Chains, beside, find_chains, find_moves, self_atari
+from azero.games.go.groups import (
+    LEVELS,
+    Chains,
+    find_chains,
+    find_moves,
+    neighbours_by_side,
+    self_atari,
+)
 from azero.games.go.stones import Stones, colour_rows, legal_rows, sum_codes
 from azero.types import Array
 
@@ -159,7 +166,9 @@ def _move_planes(
 def eyes(own: Array, other: Array, board: Array) -> Array:
     """Return the eyes of `own`: empty points with own stones on all sides, and at most one stone of
     the other side, none on the edge, on the diagonals."""
-    edge = board & ~functools.reduce(jnp.bitwise_and, beside(jnp.broadcast_to(board, own.shape)))
+    edge = board & ~functools.reduce(
+        jnp.bitwise_and, neighbours_by_side(jnp.broadcast_to(board, own.shape))
+    )
     surrounded = board & ~(own | other) & ~bits.neighbours(board & ~own)
     once = twice = jnp.zeros_like(own)
     for rows in bits.vertical_neighbours(other):

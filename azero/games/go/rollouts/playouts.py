@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from azero.games import bits
 from azero.games.go.alphago2016.features import eyes
 from azero.games.go.alphago2016.patterns import Situation, situation, sparse_features, unpack_rows
-from azero.games.go.groups import beside
+from azero.games.go.groups import neighbours_by_side
 from azero.games.go.rules import Go
 from azero.games.go.state import GoState
 from azero.games.go.stones import living_points
@@ -153,7 +153,7 @@ def play_move(playout: Playout, stone: Array, shape: tuple[int, int]) -> Playout
     a pass."""
     now, board = playout.now, bits.board_rows(shape)
     own, other = now.own | stone, now.other
-    seeds = jnp.stack([stone, *(seed & other for seed in beside(stone))], axis=1)
+    seeds = jnp.stack([stone, *(seed & other for seed in neighbours_by_side(stone))], axis=1)
     chains = bits.flood(seeds, jnp.stack([own, other, other, other, other], axis=1))
     is_captured = bits.union(seeds[:, 1:] & now.one[:, None]) != 0
     captured = bits.any_of(bits.where(is_captured[None], chains[:, 1:]))

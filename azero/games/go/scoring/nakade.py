@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from azero.games.go.setup import around
+from azero.games.go.setup import neighbours
 
 MOST_POINTS = 7
 """Largest eye space that is played out, in points: the largest nakade has six (the flower six), and
@@ -39,10 +39,13 @@ class EyeSpace:
         order = sorted(points)
         index = {point: number for number, point in enumerate(order)}
         self._points = order
-        self._beside = [
-            [index[other] for other in around(point, shape) if other in index] for point in order
+        self._neighbours = [
+            [index[other] for other in neighbours(point, shape) if other in index]
+            for point in order
         ]
-        self._touches = [any(other in chain for other in around(point, shape)) for point in order]
+        self._touches = [
+            any(other in chain for other in neighbours(point, shape)) for point in order
+        ]
 
     def is_dead(self, owners: set[Point], attackers: set[Point]) -> bool:
         """Return whether the chain is captured even if its owner moves first, given the points with
@@ -91,21 +94,21 @@ class EyeSpace:
                 continue
             captured = [
                 each
-                for beside in self._beside[point]
-                if cells[beside] == other
-                for each in self._captured(cells, beside)
+                for neighbour in self._neighbours[point]
+                if cells[neighbour] == other
+                for each in self._captured(cells, neighbour)
             ]
             for each in captured:
                 cells[each] = _EMPTY
             if self._captured(cells, point):
                 continue
-            alone = all(cells[beside] != state.to_play for beside in self._beside[point]) and not (
-                state.to_play == _OWNER and self._touches[point]
-            )
+            alone = all(
+                cells[neighbour] != state.to_play for neighbour in self._neighbours[point]
+            ) and not (state.to_play == _OWNER and self._touches[point])
             is_ko = (
                 alone
                 and len(captured) == 1
-                and sum(cells[beside] == _EMPTY for beside in self._beside[point]) == 1
+                and sum(cells[neighbour] == _EMPTY for neighbour in self._neighbours[point]) == 1
             )
             yield _State(tuple(cells), captured[0] if is_ko else -1, other)
 
@@ -115,11 +118,11 @@ class EyeSpace:
         string, todo, has_liberty = set(first), list(first), False
         while todo:
             point = todo.pop()
-            for beside in self._beside[point]:
-                has_liberty |= cells[beside] == _EMPTY
-                if cells[beside] == cells[point] and beside not in string:
-                    string.add(beside)
-                    todo.append(beside)
+            for neighbour in self._neighbours[point]:
+                has_liberty |= cells[neighbour] == _EMPTY
+                if cells[neighbour] == cells[point] and neighbour not in string:
+                    string.add(neighbour)
+                    todo.append(neighbour)
         return string, has_liberty
 
     def _captured(self, cells: list[int], point: int) -> set[int]:

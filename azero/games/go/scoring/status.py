@@ -229,4 +229,4 @@ def _seki(board: np.ndarray, area: np.ndarray) -> np.ndarray:
 
 def _border(points: set[Point], shape: tuple[int, ...]) -> set[Point]:
     """Return the neighbours of a set of points."""
-    return {other for point in points for other in setup.around(point, shape)} - points
+    return {other for point in points for other in setup.neighbours(point, shape)} - points
