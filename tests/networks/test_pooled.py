@@ -11,7 +11,7 @@ import pytest
 
 from azero.networks.convolution import CONVOLUTIONS
 from azero.networks.network import Inputs, Network
-from azero.networks.pooled_layers import Norms, bias_by_pooled, largest, pool, pool_for_value
+from azero.networks.pooled_layers import Norms, bias_by_pooled, board_max, pool, pool_for_value
 from azero.networks.settings import PooledConfig
 from azero.types import Array, PyTree
 
@@ -220,7 +220,7 @@ def test_pooled_values_are_those_of_the_paper() -> None:
 
 def test_the_gradient_of_the_maximum_goes_to_one_point() -> None:
     x = np.random.default_rng(0).integers(0, 5, (3, 4, 5, 2)).astype(np.float32)  # with ties
-    value, pull = jax.vjp(largest, jnp.asarray(x))
+    value, pull = jax.vjp(board_max, jnp.asarray(x))
     weights = jnp.arange(1.0, 7.0).reshape(3, 2)
     (gradient,) = pull(weights)
     np.testing.assert_array_equal(value, x.max((1, 2)))
