@@ -1,5 +1,5 @@
-"""Sets of squares along the eight directions of the compass: what chess and shogi share, in
-whatever words each of them holds a set.
+"""Sets of squares along the eight compass directions: what chess and shogi share, whatever words
+hold a set.
 
 Words are uint32 arrays of any one shape, of numpy or of JAX: only operators are used, so that the
 same rules serve a compiled batch and a single position on the host.
@@ -35,7 +35,7 @@ N, NE, E, SE, S, SW, W, NW = range(8)
 
 
 class SquareSet(Protocol):
-    """A set of squares in some words."""
+    """A set of squares, a bitboard of one or more words."""
 
     def __and__(self, other: Self, /) -> Self: ...
     def __or__(self, other: Self, /) -> Self: ...
@@ -66,7 +66,7 @@ def opposite(direction: int) -> int:
 
 def spread(condition: Array) -> Array:
     """Return uint32 words of ones where `condition` (bool) holds, of zeros elsewhere."""
-    # Negated as a signed number: numpy warns of an overflow where an unsigned scalar is.
+    # Negated as a signed number: numpy warns of an overflow for an unsigned scalar.
     return (-condition.astype(np.int32)).astype(np.uint32)
 
 
@@ -91,10 +91,10 @@ def fill_lines(
 
     Args:
       seeds: where lines begin.
-      free: squares that a line may pass; none that a move in `direction` reaches only by wrapping
-        round a side of the board.
+      free: squares that a line may pass; without those that a move in `direction` reaches only by
+        wrapping round an edge of the board.
       direction: where to.
-      moved: returns a set moved by a direction times a distance; it may wrap round the sides.
+      moved: returns a set shifted by a direction times a distance; it may wrap round the edges.
     """
     for distance in (1, 2, 4):
         seeds = seeds | (free & moved(seeds, direction, distance))

@@ -1,10 +1,10 @@
 """The legal moves of a position, as the squares that can be reached in each direction.
 
-A piece reaches a square in at most one way per compass direction: that of the first piece on the
-line behind it. So eight sets of squares for the compass directions (of queens, rooks, bishops,
-kings, pawns, and castling as two squares of the king) and eight for the knight's jumps hold every
-legal move, and no move is made to see whether it leaves the king in check: pinned pieces keep to
-their line, and in check a move has to end between king and checker or on it.
+A square is reached by at most one piece per compass direction, the first one on the line behind it.
+So eight sets of squares for the compass directions (of queens, rooks, bishops, kings, pawns, and
+castling as two squares of the king) and eight for the knight's jumps hold every legal move, and no
+move is played to test whether it leaves the king in check: pinned pieces stay on their line, and in
+check a move must end between king and checker or on the checker.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LONG_EMPTY = constant(0b00001110)
 
 
 class ChessLegal(NamedTuple):
-    """What the rules say about a position."""
+    """The legal moves of a position, and check."""
 
     targets: list[ChessSquares]
     """NUM_TARGETS sets of squares"""
@@ -69,8 +69,8 @@ class _Lines(NamedTuple):
     king_rays: list[ChessSquares]
     """squares from the king up to and with the first piece"""
     slider_rays: list[ChessSquares]
-    """the enemy's sliders of that direction and the empty squares they pass, the king not in the
-    way"""
+    """the other side's sliders of that direction and the empty squares they pass; the king does not
+    block them"""
     slider_attacks: list[ChessSquares]
     """the squares that they attack"""
 

@@ -1,4 +1,4 @@
-"""Positions that do not come from play: fixed handicap stones and free set-ups. Host side only."""
+"""Positions that are set up: fixed handicap stones and free set-ups. Host side only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 _SHOWN = 8
-"""Points of a chain that are listed."""
+"""Most points of a chain that an error lists."""
 
 
 def board_of(

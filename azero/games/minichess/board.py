@@ -1,10 +1,9 @@
-"""The 5x5 board inside the 8x8 one, so that the parts of chess serve it.
+"""The 5x5 board inside the 8x8 one, so that the code of chess can be used.
 
-A minichess position is one of chess whose board is the files a to e and the ranks 4 to 8 of the
-mover's side; the 39 other squares count as taken by pieces of the mover's that cannot move
-(UNUSED_SQUARES) while the legal moves are looked for. So the last rank is that of chess, and double
-steps, which start on rank 2, never come up. Seen from the other side the board lies on ranks 1 to 5
-and is raised by three.
+A minichess position is a chess position on the files a to e and the ranks 4 to 8 of the mover's
+side; while legal moves are computed, the 39 other squares (UNUSED_SQUARES) hold pieces of the mover
+that cannot move. So the last rank is that of chess, and there are no double steps, which start on
+rank 2. Seen from the other side the board is on ranks 1 to 5 and is shifted up by three.
 
     8 . . . . . # # #
     7 . . . . . # # #
@@ -32,7 +31,7 @@ from azero.types import Array
 SIZE = 5
 NUM_SQUARES = SIZE * SIZE
 FIRST_RANK = 8 - SIZE
-"""Rank of the 8x8 board, from 0, that is the mover's first one."""
+"""Rank of the 8x8 board, from 0, that is the mover's first rank."""
 UNUSED_SQUARES = ~constant(sum(0b11111 << 8 * rank for rank in range(FIRST_RANK, 8)))
 
 
@@ -46,7 +45,7 @@ def _shift_up(squares: ChessSquares) -> ChessSquares:
 
 
 def shift_up(position: ChessPosition) -> ChessPosition:
-    """Return the position with its board on the ranks 4 to 8, given it on the ranks 1 to 5."""
+    """Return a position on the ranks 1 to 5 moved to the ranks 4 to 8."""
     own, other, *kinds = (
         _shift_up(squares) for squares in (position.own, position.other, *position.kinds)
     )
@@ -59,8 +58,8 @@ def block_unused_squares(position: ChessPosition) -> ChessPosition:
 
 
 def unpack(frame: Sequence[Array]) -> ChessPosition:
-    """Return the position of a frame (nine arrays, see `azero.games.chess.position`) as its mover
-    sees it."""
+    """Return the position of a frame (nine arrays, see `azero.games.chess.position`) as seen by the
+    side to move."""
     black = chess_position.is_black(chess_position.facts(frame[8]).plies)
     seen = chess_position.unpack(frame, frame[8] & np.uint32(0))
     up = shift_up(seen)

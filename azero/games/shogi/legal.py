@@ -1,11 +1,11 @@
 """The legal moves of a position, as the squares that can be reached in each direction and those
 where pieces may be dropped.
 
-A piece reaches a square in at most one way per compass direction: that of the first piece on the
-line behind it. So eight sets of squares for the compass directions and two for the knight's jumps
-hold every move on the board, and no move is made to see whether it leaves the king in check: pinned
-pieces keep to their line, and in check a move has to end between king and checker or on it. Two
-more sets hold the drops: of pawns, and of other pieces before their last ranks are looked at.
+A square is reached by at most one piece per compass direction, the first one on the line behind it.
+So eight sets of squares for the compass directions and two for the knight's jumps hold every move
+on the board, and no move is played to test whether it leaves the king in check: pinned pieces stay
+on their line, and in check a move must end between king and checker or on the checker. Two more
+sets hold the drops: of pawns, and of other pieces (still including their last ranks).
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ NUM_TARGETS = 12
 open to pawns, open to other pieces."""
 PAWN_DROPS, OTHER_DROPS = 10, 11
 FREE_RANKS = {PAWN: 8, LANCE: 8, KNIGHT: 7}
-"""How many ranks, from the mover's side, a piece can still move on from; all nine for the other
+"""Number of ranks, from the mover's side, from which a piece can still move; all nine for the other
 kinds."""
 
 
 class ShogiLegal(NamedTuple):
-    """What the rules say about a position."""
+    """The legal moves of a position, and check."""
 
     targets: list[ShogiSquares]
-    """NUM_TARGETS sets of squares; those for drops do not look at what is in hand"""
+    """NUM_TARGETS sets of squares; those for drops do not depend on the pieces in hand"""
     in_check: Array
     """bool"""
     can_move: Array

@@ -1,7 +1,7 @@
-"""The drop-pawn mate (uchifuzume): a pawn may not be dropped where it mates at once.
+"""The drop-pawn mate (uchifuzume): a pawn may not be dropped to give mate.
 
 Only one square matters, the one in front of the other king. A pawn dropped there mates unless
-another piece can take it or the king can go somewhere, taking the pawn included; nothing can come
+another piece can capture it or the king can move, capturing the pawn included; no piece can be put
 between.
 """
 
@@ -16,7 +16,7 @@ from azero.games.shogi.squares import ShogiSquares, step, steps
 def mating_square(
     position: ShogiPosition, own: Pieces, other: Pieces, lines: Lines
 ) -> ShogiSquares:
-    """Return the empty square in front of the other king if a pawn of the mover there would mate,
+    """Return the empty square in front of the other king if a pawn dropped there would give mate,
     else no square.
 
     The mover's king may stand anywhere, but the other king must not be in check before the drop, as
@@ -41,8 +41,8 @@ def _attacked(own: Pieces, lines: Lines) -> ShogiSquares:
 
 
 def _takers(position: ShogiPosition, other: Pieces, lines: Lines) -> ShogiSquares:
-    """Return the pieces of the other side, without the king, that can take the pawn. One that is
-    pinned on the king's file takes along it."""
+    """Return the pieces of the other side, without the king, that can capture the pawn. A piece
+    pinned on the king's file can, because it stays on the file."""
     pinned = (
         union(
             lines.other_king_rays[d] & lines.own_slider_attacks[opposite(d)]

@@ -1,5 +1,5 @@
 """How the pieces of shogi move: one step, a slide along a line, or a knight's jump; and the lines
-that a position's rules are read from.
+from which the legal moves are computed.
 
 Directions are those of the mover's side of the board (COMPASS), for the pieces of both sides: what
 is forward for the mover is backward for the other side.
@@ -86,7 +86,7 @@ def pieces_of(position: ShogiPosition, is_own: bool) -> Pieces:
 
 
 def lines_of(position: ShogiPosition, own: Pieces, other: Pieces) -> Lines:
-    """Return the lines of a position. Five fills of a direction are done as one."""
+    """Return the lines of a position. The five fills of a direction are computed as one."""
     empty = ~position.occupied
     front = step(other.king, COMPASS[S]) & empty
     seeds = [[own.king, other.sliders[d], own.sliders[d], other.king, front] for d in (N, NE, E, S)]
@@ -98,8 +98,7 @@ def lines_of(position: ShogiPosition, own: Pieces, other: Pieces) -> Lines:
         ],
         5,
     )
-    # Only lances tell the directions of one kind apart, forwards for one side and backwards for the
-    # other.
+    # Only lances distinguish between directions, forwards for one side and backwards for the other.
     by_direction = [layers[(0, 1, 2, 1, 3, 1, 2, 1)[d]] for d in range(8)]
     filled = compute_once(
         *(

@@ -11,14 +11,14 @@ Point = tuple[int, int]
 
 
 def pass_alive(board: np.ndarray, colour: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unconditionally alive stones of `colour` (1 or -1) on board int8[H, W], and the
-    points they enclose for good, both bool[H, W].
+    """Return the unconditionally alive stones of `colour` (1 or -1) on board int8[H, W], and their
+    unconditional territory, both bool[H, W].
 
     A region is a connected set of points without a stone of `colour`. It is vital to a chain if
     every empty point of it is a liberty of the chain. Chains with fewer than two vital regions, and
-    regions beside such chains, fall away until nothing changes; what is left lives. The points
-    enclosed for good are the regions that only living chains surround and in which the other side
-    cannot make an eye: all of whose empty points are liberties of living chains.
+    regions adjacent to such chains, are removed until nothing changes; the chains left are alive.
+    The territory is the regions surrounded by living chains only, in which the other side cannot
+    make an eye: all their empty points are liberties of living chains.
     """
     chains = [chain for chain, _ in setup.chains(np.where(board == colour, board, 0))]
     owner = {point: index for index, chain in enumerate(chains) for point in chain}

@@ -1,8 +1,8 @@
-"""Eye spaces that the other side kills from within (nakade): small ones are played out in full,
-since random games seldom find the vital points.
+"""Eye spaces that the other side kills from inside (nakade): small ones are searched exhaustively,
+because random games seldom find the vital points.
 
-The attackers around are taken to be safe and to fill all liberties outside, so only the points
-within one chain are played on: captures, simple ko, passes.
+The surrounding attackers are assumed to be safe and to have filled all outside liberties, so the
+search is on the points inside one chain: captures, simple ko, passes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 from azero.games.go.setup import neighbours
 
 MOST_POINTS = 7
-"""Largest eye space that is played out, in points: the largest nakade has six (the flower six), and
-of seven there are 3^7 fillings."""
+"""Largest eye space that is searched, in points: the largest nakade has six (the flower six), and
+seven points have 3^7 fillings."""
 _EMPTY, _OWNER, _ATTACKER = 0, 1, 2
 
 Point = tuple[int, int]
@@ -24,17 +24,17 @@ class _State(NamedTuple):
     """A position within the chain."""
 
     cells: tuple[int, ...]
-    """What stands on each point."""
+    """The state of each point."""
     ko: int
-    """The point that may not be taken back at once, -1 without one."""
+    """The point where a ko may not be recaptured, -1 without one."""
     to_play: int
 
 
 class EyeSpace:
-    """The points within one chain, which is their only wall."""
+    """The points inside one chain, which encloses them alone."""
 
     def __init__(self, points: set[Point], shape: tuple[int, ...], chain: set[Point]) -> None:
-        """Take the points of all regions that the chain encloses; together they are at most
+        """Make the space of the points of all regions that the chain encloses, at most
         MOST_POINTS."""
         order = sorted(points)
         index = {point: number for number, point in enumerate(order)}
@@ -65,8 +65,8 @@ class EyeSpace:
             if state not in following:
                 following[state] = list(self._following(state))
                 todo += [after for after in following[state] if after is not None]
-        # The attackers have won where they capture the chain, and wherever they can force that;
-        # what is never forced, as in a seki, they have not won.
+        # The attackers win where they capture the chain or can force its capture; otherwise, as in
+        # a seki, the chain is not dead.
         won: set[_State | None] = {None}
         found = True
         while found:
@@ -113,7 +113,7 @@ class EyeSpace:
             yield _State(tuple(cells), captured[0] if is_ko else -1, other)
 
     def _string(self, cells: list[int], first: list[int]) -> tuple[set[int], bool]:
-        """Return the points of one colour that are connected with `first`, and whether any of them
+        """Return the points of one colour that are connected to `first`, and whether any of them
         has a liberty."""
         string, todo, has_liberty = set(first), list(first), False
         while todo:
@@ -126,8 +126,8 @@ class EyeSpace:
         return string, has_liberty
 
     def _captured(self, cells: list[int], point: int) -> set[int]:
-        """Return the stones of the string at `point` if it has no liberty; one that is connected
-        with the chain has the chain's."""
+        """Return the stones of the string at `point` if it has no liberty; a string connected to
+        the chain shares the chain's liberties."""
         string, has_liberty = self._string(cells, [point])
         if has_liberty or (
             cells[point] == _OWNER
@@ -138,8 +138,7 @@ class EyeSpace:
         return string
 
     def _chain_lives(self, cells: list[int]) -> bool:
-        """Return whether the chain has a liberty, of its own or by the stones within that are
-        connected with it."""
+        """Return whether the chain has a liberty, of its own or through connected stones inside."""
         own = [
             point for point, stone in enumerate(cells) if stone == _OWNER and self._touches[point]
         ]
