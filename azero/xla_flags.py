@@ -25,7 +25,7 @@ def turn_off_ynn_fusions() -> str:
     flags = _flags()
     if NAME in flags:
         return f"as XLA_FLAGS says: {next(flag for flag in flags.split() if NAME in flag)}"
-    if not _jaxlib_knows_it():
+    if not _jaxlib_has_flag():
         return "this jaxlib has no such setting"
     if _jax_has_started():
         warnings.warn(
@@ -51,7 +51,7 @@ def _flags() -> str:
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 
-def _jaxlib_knows_it() -> bool:
+def _jaxlib_has_flag() -> bool:
     """Return whether the flag's name stands in jaxlib's library: XLA ends the process at a flag
     that it does not know. jaxlib is not imported."""
     spec = importlib.util.find_spec("jaxlib")

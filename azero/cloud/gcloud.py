@@ -127,7 +127,7 @@ class Gcloud:
         """
         return self._run(command, shows=False)
 
-    def hand_over(self, command: Command) -> None:
+    def run_interactively(self, command: Command) -> None:
         """Let `command` have the terminal until it ends or the user ends it; in a dry run print it.
 
         Raises:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from azero.data.files import StorageError, write_atomic
 from azero.distributed import say
-from azero.heartbeat import beating
+from azero.heartbeat import repeating
 from azero.memory import BOOT
 
 LOCK = ".lock"
@@ -77,21 +77,21 @@ def hold(directory: Path, note: Callable[[str], None] = say) -> Iterator[None]:
             raise _in_use(directory, _read(directory)) from None
         except OSError:
             is_locked = False  # a file system without locks
-        _await_end(directory, is_locked, note)
+        _wait_for_end(directory, is_locked, note)
         mine = _this_process()
         _write(directory, mine)
         if not is_locked:
             _check_won(directory, mine)
         beats = itertools.count(1)
         try:
-            with beating(lambda: _beat(directory, mine._replace(beat=next(beats))), BEAT_SECONDS):
+            with repeating(lambda: _beat(directory, mine._replace(beat=next(beats))), BEAT_SECONDS):
                 yield
         finally:
             if _is_same(_read(directory), mine):
                 (directory / OWNER).unlink(missing_ok=True)
 
 
-def _await_end(directory: Path, is_locked: bool, note: Callable[[str], None]) -> None:
+def _wait_for_end(directory: Path, is_locked: bool, note: Callable[[str], None]) -> None:
     """Return when the process that `OWNER` names has ended; at once where there is none.
 
     Raises:
@@ -107,13 +107,13 @@ def _await_end(directory: Path, is_locked: bool, note: Callable[[str], None]) ->
         if not is_locked and owner.start is not None and _start_time(owner.process) == owner.start:
             raise _in_use(directory, owner)
     else:
-        _await_silence(directory, owner, note)
+        _wait_until_stale(directory, owner, note)
     note(
         f"{directory} was held by {_name(owner)}, which ended without letting go of it; taken over"
     )
 
 
-def _await_silence(directory: Path, owner: Owner, note: Callable[[str], None]) -> None:
+def _wait_until_stale(directory: Path, owner: Owner, note: Callable[[str], None]) -> None:
     """Return when the owner's file has not changed for `STALE_SECONDS`, by the clock of the file
     server.
 

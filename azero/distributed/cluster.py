@@ -53,7 +53,7 @@ def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[ProcessLinks]:
         with explain_exhaustion():
             yield line
     except BaseException as error:
-        line.await_news()
+        line.wait_for_failure_notice()
         is_stopped = isinstance(error, KeyboardInterrupt)
         line.broadcast_failure(
             "it was stopped"

@@ -17,7 +17,7 @@ def early(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if nothing had happened yet in this process, with a jaxlib that knows the flag."""
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     monkeypatch.setattr(xla_flags, "_jax_has_started", lambda: False)
-    monkeypatch.setattr(xla_flags, "_jaxlib_knows_it", lambda: True)
+    monkeypatch.setattr(xla_flags, "_jaxlib_has_flag", lambda: True)
 
 
 def test_the_flag_is_set_once_beside_the_users_flags(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +49,7 @@ def test_flags_in_a_file_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_a_jaxlib_without_the_flag_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xla_flags, "_jaxlib_knows_it", lambda: False)
+    monkeypatch.setattr(xla_flags, "_jaxlib_has_flag", lambda: False)
     assert turn_off_ynn_fusions() == "this jaxlib has no such setting"
     assert "XLA_FLAGS" not in os.environ
 
@@ -71,7 +71,7 @@ def test_the_flags_name_is_looked_for_in_the_library(
     for name in [name for name in sys.modules if name.split(".")[0] == "jaxlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert xla_flags._jaxlib_knows_it() is known
+    assert xla_flags._jaxlib_has_flag() is known
 
 
 def test_too_late_is_said_once_where_azero_is_imported() -> None:

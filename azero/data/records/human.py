@@ -206,12 +206,12 @@ class _Writer:
             ):
                 path.unlink()
         for record in tuple(self._manifest.records.values()):
-            self._take_in(record, tally)
+            self._add_shard(record, tally)
         self._next = max(self._manifest.records, default=-1) + 1
         self._num_games = sum(record.games for record in self._manifest.records.values())
         self._split = split
 
-    def _take_in(self, record: ShardRecord, tally: ImportTally) -> None:
+    def _add_shard(self, record: ShardRecord, tally: ImportTally) -> None:
         """Note which games a shard has; a damaged shard is set aside, and its games count as new.
 
         Raises:

@@ -35,9 +35,9 @@ def with_komi(planes: Array, to_play: Array, twice_komi: Array) -> Array:
     """Return the planes bool[H, W, 17] followed by two of the komi: float32[H, W, 19].
 
     The first is the komi of the side to move (White's is `twice_komi` / 2, Black's its negative) in
-    tens of points. The second is its distance from the nearest komi that makes a draw possible on a
-    board without neutral points, from -0.5 to 0.5: a sawtooth with a period of 2 points (as in
-    KataGo's input; Wu 2019, appendix A.1).
+    tens of points. The second is a sawtooth of the komi, from -0.5 to 0.5 with a period of 2
+    points: 0 at a komi with which a board without neutral points can be drawn, rising on both sides
+    of it (as in KataGo's input; Wu 2019, appendix A.1).
     """
     points = planes.shape[0] * planes.shape[1]
     own = jnp.where(jnp.asarray(to_play) == 0, -twice_komi, twice_komi)  # in half points
