@@ -1,4 +1,4 @@
-"""Something done again and again while other work goes on: nothing is silent for long."""
+"""A function called repeatedly while other work runs: signs of life of long work."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def beating(beat: Callable[[], None], every: float) -> Iterator[None]:
-    """Call `beat` in a thread of its own every so many seconds, for as long as the block runs."""
+def repeating(beat: Callable[[], None], every: float) -> Iterator[None]:
+    """Call `beat` in its own thread every `every` seconds while the block runs."""
     stop = threading.Event()
 
-    def keep_beating() -> None:
+    def run() -> None:
         while not stop.wait(every):
             beat()
 
-    thread = threading.Thread(target=keep_beating, daemon=True)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
         yield

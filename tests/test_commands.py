@@ -135,9 +135,9 @@ def test_a_misspelt_flag_is_compared_with_the_flags_of_its_command(
     monkeypatch.setattr(sys, "argv", ["azero", "gtp", "--checkpont", "runs/go9"])
     with pytest.raises(SystemExit):
         main()
-    said = "".join(capsys.readouterr())
-    assert "--checkpoint" in said and "azero gtp --help" in said
-    assert "azero play" not in said and "azero uci" not in said
+    output = "".join(capsys.readouterr())
+    assert "--checkpoint" in output and "azero gtp --help" in output
+    assert "azero play" not in output and "azero uci" not in output
 
 
 @pytest.mark.parametrize(

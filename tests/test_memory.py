@@ -88,7 +88,7 @@ def exhaust_host():
 
 
 @pytest.mark.parametrize(
-    ("exhaust", "said"),
+    ("exhaust", "message"),
     [
         (
             exhaust_device,
@@ -102,13 +102,13 @@ def exhaust_host():
         ),
     ],
 )
-def test_a_refused_allocation_is_one_line_that_says_what_to_make_smaller(exhaust, said, capsys):
+def test_a_refused_allocation_is_one_line_that_says_what_to_make_smaller(exhaust, message, capsys):
     with pytest.raises(SystemExit) as end:
         end_with_status(exhaust)
     assert end.value.code == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    with pytest.raises(AssertionError, match=said):
+    with pytest.raises(AssertionError, match=message):
         raise AssertionError(error)
 
 

@@ -30,7 +30,7 @@ from azero.players.player import Position
 from azero.players.specs import NetworkSpec, ThinkerSettings, load_thinker, parse_player
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
-from azero.search.leaf import turned_network_leaf
+from azero.search.leaf import symmetry_network_leaf
 from azero.search.single.evaluator import Evaluator
 from azero.search.single.packed import PackedRules
 from azero.search.single.parallel import TreeSettings
@@ -99,7 +99,7 @@ def run(
     game = make("go", size=size)
     network = network_config.build(game)
     params = jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0))
-    leaf = turned_network_leaf(game, network.infer)
+    leaf = symmetry_network_leaf(game, network.infer)
     position = random_opening(game)
     results = []
     for batch in batches:

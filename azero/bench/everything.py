@@ -127,8 +127,8 @@ def _child(name: str, flags: Sequence[str], variables: dict[str, str], limit: fl
                         os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
         if process.returncode or not path.exists():
-            said = errors.read_text(errors="replace")[-LAST_WORDS:].strip().splitlines()
-            raise ValueError(said[-1] if said else f"it ended with status {process.returncode}")
+            lines = errors.read_text(errors="replace")[-LAST_WORDS:].strip().splitlines()
+            raise ValueError(lines[-1] if lines else f"it ended with status {process.returncode}")
         return path.read_text(encoding="utf-8")
 
 

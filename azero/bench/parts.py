@@ -183,14 +183,14 @@ def _search(quick: bool) -> list[Figure]:
     ratios = {
         row.search: f", {row.ours_faster:.1f} times {row.search}" for row in rows if row.ours_faster
     }
-    beside = {"puct": ("mctx_puct", "muzero_policy"), "gumbel": ("mctx_gumbel",)}
+    peers = {"puct": ("mctx_puct", "muzero_policy"), "gumbel": ("mctx_gumbel",)}
     return [
         Figure(
             f"{name} search, 9x9",
-            rates[name] + "".join(ratios.get(other, "") for other in beside[name]),
+            rates[name] + "".join(ratios.get(other, "") for other in peers[name]),
             command,
         )
-        for name in beside
+        for name in peers
     ]
 
 

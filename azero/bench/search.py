@@ -93,7 +93,9 @@ def run(
         )
         ours = measure(config, game, config.build(game, leaf), leaf, params, roots, repeats)
         results.append(ours)
-        for theirs, search in mctx_twins(config, game, leaf).items() if against == "mctx" else ():
+        for theirs, search in (
+            mctx_equivalents(config, game, leaf).items() if against == "mctx" else ()
+        ):
             result = measure(
                 config.as_kind(f"mctx_{name}"), game, search, leaf, params, roots, repeats
             )
@@ -107,7 +109,7 @@ def run(
     return results
 
 
-def mctx_twins(config: SearchConfig, game: Game, leaf: LeafFn) -> dict[str, SearchFn]:
+def mctx_equivalents(config: SearchConfig, game: Game, leaf: LeafFn) -> dict[str, SearchFn]:
     """Return the searches of mctx that do what `config.name` does, by the name they get in the
     table."""
     if not isinstance(config, PuctConfig):

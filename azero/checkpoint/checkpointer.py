@@ -265,7 +265,7 @@ class Checkpointer:
         if refused:
             raise CheckpointError(f"{name} does not fit the settings: {'; '.join(refused)}")
         wanted = leaves_by_path(target)
-        if problem := _misfit(leaves, wanted):
+        if problem := _find_mismatch(leaves, wanted):
             raise CheckpointError(f"{name} does not fit the run: {problem}")
         arrays = {}
         for item, entries in leaves.items():
@@ -356,7 +356,7 @@ class Checkpointer:
                 path.unlink(missing_ok=True)
 
 
-def _misfit(leaves: dict[str, Any], wanted: dict[tuple[str, str], Any]) -> str:
+def _find_mismatch(leaves: dict[str, Any], wanted: dict[tuple[str, str], Any]) -> str:
     """Return how the leaves of a checkpoint differ from those wanted; empty where they do not."""
     saved = {(item, path): entry for item, part in leaves.items() for path, entry in part.items()}
     for name in sorted(saved.keys() ^ wanted.keys()):

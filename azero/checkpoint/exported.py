@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from azero.checkpoint.leaves import nest
+from azero.checkpoint.leaves import unflatten_dict
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError
 from azero.config import to_dict
 from azero.data.files import DamagedFileError, read_arrays, read_header, write_arrays
@@ -57,7 +57,7 @@ def read_exported(directory: Path) -> tuple[PyTree, Config]:
     except DamagedFileError as error:
         raise DamagedCheckpointError(str(error)) from error
     _, config = _settings(path, facts)
-    return nest(arrays), config
+    return unflatten_dict(arrays), config
 
 
 def read_exported_settings(directory: Path) -> tuple[int, Config]:

@@ -71,7 +71,7 @@ def _spread(array: HostArray, sharding: jax.sharding.Sharding) -> jax.Array:
     return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
 
 
-def nest(arrays: Mapping[str, HostArray]) -> dict[str, Any]:
+def unflatten_dict(arrays: Mapping[str, HostArray]) -> dict[str, Any]:
     """Return arrays by path as nested dictionaries."""
     tree: dict[str, Any] = {}
     for path, array in arrays.items():

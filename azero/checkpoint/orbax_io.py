@@ -121,10 +121,10 @@ def silence_late_tasks() -> None:
 
     They come long after a save has failed and been reported, each with its traceback.
     """
-    logging.getLogger("asyncio").addFilter(_is_news)  # the same filter is added once
+    logging.getLogger("asyncio").addFilter(_should_log)  # the same filter is added once
 
 
-def _is_news(record: logging.LogRecord) -> bool:
+def _should_log(record: logging.LogRecord) -> bool:
     if record.exc_info is None or "exception was never retrieved" not in record.getMessage():
         return True
     frames = traceback.extract_tb(record.exc_info[2]) if record.exc_info[2] is not None else []

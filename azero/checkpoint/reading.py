@@ -15,7 +15,7 @@ from azero.checkpoint.exported import (
     read_exported_settings,
     write_exported,
 )
-from azero.checkpoint.leaves import nest
+from azero.checkpoint.leaves import unflatten_dict
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError, digest_json
 from azero.data.files import DamagedFileError, read_header
 from azero.settings import Config, from_dict
@@ -164,7 +164,7 @@ def _load(root: Path, iteration: int, part: str | None) -> tuple[PyTree, Config]
     arrays = orbax_io.read_item(root, iteration, part, leaves[part])
     averaged = any(path.startswith("average/") for path in arrays)
     places = {"params": "average" if averaged else "params", "batch_stats": "batch_stats"}
-    variables = nest(
+    variables = unflatten_dict(
         {
             f"{name}/{path.removeprefix(f'{place}/')}": array
             for name, place in places.items()

@@ -127,7 +127,7 @@ class Gcloud:
         """
         return self._run(command, shows=False)
 
-    def hand_over(self, command: Command) -> None:
+    def run_interactively(self, command: Command) -> None:
         """Let `command` have the terminal until it ends or the user ends it; in a dry run print it.
 
         Raises:
@@ -140,12 +140,12 @@ class Gcloud:
             command.arguments, stderr=subprocess.PIPE, text=True, errors="replace"
         )
         try:
-            _, said = process.communicate()
+            _, errors = process.communicate()
         except KeyboardInterrupt:
             process.wait()
             return
         if process.returncode:
-            raise explain(command, said.splitlines())
+            raise explain(command, errors.splitlines())
 
     def _run(self, command: Command, shows: bool) -> list[str]:
         """Run `command`; what it prints on standard error is only of interest when it is shown or
@@ -178,16 +178,16 @@ class Gcloud:
         return list(answers)
 
 
-def explain(command: Command, said: Sequence[str]) -> CloudError:
-    """Return the error of a command that failed after printing `said`: what was tried, what to do,
-    and the program's own words."""
-    text = "\n".join(said)
+def explain(command: Command, output: Sequence[str]) -> CloudError:
+    """Return the error of a command that failed after printing `output`: what was tried, what to
+    do, and the program's own words."""
+    text = "\n".join(output)
     # That ssh ended with a status says less than what the script on the machine said before.
-    errors = [line for line in said if "ERROR" in line and "exited with return code" not in line]
+    errors = [line for line in output if "ERROR" in line and "exited with return code" not in line]
     own = re.sub(
         r"^ERROR: (\([\w.-]+\) )?",
         "",
-        (errors or [line for line in said if line.strip()] or ["no reason given"])[-1],
+        (errors or [line for line in output if line.strip()] or ["no reason given"])[-1],
     )
     if re.search(r"NOT_FOUND|was not found|(?i:could not fetch resource)", text) and not re.search(
         r"(?i)accelerator", text

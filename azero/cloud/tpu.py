@@ -44,7 +44,7 @@ def run_tpu(request: Request) -> int:
         case WatchRequest():
             return _watch(gcloud, request)
         case LogsRequest():
-            gcloud.hand_over(
+            gcloud.run_interactively(
                 commands.logs(
                     request.name, request.worker, request.lines, request.follow, request.place
                 )

@@ -26,7 +26,7 @@ LONGEST_PAUSE = 15 * 60.0
 KILLED_BY_SIGTERM = 128 + signal.SIGTERM
 """What a shell says of a job that SIGTERM ended: so early in its start that nothing of ours could
 take the signal yet."""
-GONE = ("SUSPENDED", "PREEMPTED", "TERMINATED", "STOPPED")
+LOST_STATES = ("SUSPENDED", "PREEMPTED", "TERMINATED", "STOPPED")
 """States of a request or a machine in which the machine is lost: a preempted spot machine cannot be
 started again."""
 
@@ -77,7 +77,7 @@ def decide(seen: SeenState, launched: bool) -> Do:
         return Do.CREATE
     if seen.queue == "FAILED":
         return Do.RETRY
-    if seen.queue in GONE or seen.machine in GONE:
+    if seen.queue in LOST_STATES or seen.machine in LOST_STATES:
         return Do.RECREATE
     if (
         seen.queue != "ACTIVE"
@@ -100,7 +100,7 @@ def decide(seen: SeenState, launched: bool) -> Do:
     )
 
 
-def look_at_queue(gcloud: Gcloud, name: str, place: Place) -> SeenState:
+def get_queue_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
     """Return how the request is.
 
     Raises:
@@ -114,14 +114,14 @@ def look_at_queue(gcloud: Gcloud, name: str, place: Place) -> SeenState:
     return SeenState(state, reason.strip())
 
 
-def look(gcloud: Gcloud, name: str, place: Place) -> SeenState:
+def get_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
     """Return how the request, the machine and its workers are.
 
     Raises:
       CloudError: gcloud cannot tell; a machine that does not let anybody in is no error, for it may
         be starting or ending.
     """
-    request = look_at_queue(gcloud, name, place)
+    request = get_queue_state(gcloud, name, place)
     if request.queue != "ACTIVE":
         return request
     try:
@@ -131,15 +131,17 @@ def look(gcloud: Gcloud, name: str, place: Place) -> SeenState:
     if machine != "READY":
         return dataclasses.replace(request, machine=machine)
     try:
-        said = gcloud.ask(commands.status(name, place))
+        output = gcloud.ask(commands.status(name, place))
     except CloudError as error:
         gcloud.console.print(f"{error}", style="yellow", markup=False)
-        said = []
+        output = []
     return dataclasses.replace(
         request,
         machine=machine,
         workers=tuple(
-            line.removeprefix(STATUS_MARK).strip() for line in said if line.startswith(STATUS_MARK)
+            line.removeprefix(STATUS_MARK).strip()
+            for line in output
+            if line.startswith(STATUS_MARK)
         ),
     )
 
@@ -151,11 +153,11 @@ def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: flo
       CloudError: the request failed, or is gone.
     """
     while True:
-        seen = look_at_queue(gcloud, name, place)
+        seen = get_queue_state(gcloud, name, place)
         if seen.queue == "ACTIVE":
             gcloud.console.print(f"{name} is there")
             return
-        if seen.queue is None or seen.queue == "FAILED" or seen.queue in GONE:
+        if seen.queue is None or seen.queue == "FAILED" or seen.queue in LOST_STATES:
             raise CloudError(
                 f"the request for {name} ended: "
                 + f"{seen.queue or 'it was deleted'} {seen.reason}".rstrip()
@@ -201,7 +203,7 @@ class Watch:
         """Return how everything is; None where that could not be asked for once, as when the
         network fails, which no watch of days should end at."""
         try:
-            seen = look(self.gcloud, self.name, self.place)
+            seen = get_state(self.gcloud, self.name, self.place)
         except CloudError as error:
             if self.unanswered is None or self.unanswered + 1 >= MOST_FAILURES:
                 raise

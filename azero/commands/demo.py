@@ -39,7 +39,7 @@ def run_demo(workdir: Path) -> None:
     if status:
         sys.exit(status)
     _show_opening(load_player(CheckpointSpec(workdir, visits=VISITS)), console)
-    _meet_gnu_go(workdir, console)
+    _play_gnu_go(workdir, console)
     for line in (
         "",
         f"the report, with curves and games: {workdir / 'report.html'}",
@@ -64,7 +64,7 @@ def _show_opening(player: Loaded, console: Console) -> None:
     console.print(f"it opens at {player.game.format_action(player.game.init(), int(action))}")
 
 
-def _meet_gnu_go(workdir: Path, console: Console) -> None:
+def _play_gnu_go(workdir: Path, console: Console) -> None:
     """Play the matches against GNU Go, if that is installed."""
     try:
         find_program("gnugo")

@@ -37,7 +37,7 @@ FREE_SHARE = 0.1
 """Share of a device's memory that trees and training leave free (a planning figure)."""
 
 
-def examine(experiment: str, compile_programs: bool) -> int:
+def diagnose(experiment: str, compile_programs: bool) -> int:
     """Print what `experiment` needs here; return the number of things that are wrong.
 
     Raises:

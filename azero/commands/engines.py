@@ -212,9 +212,9 @@ def _protocol() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Give a protocol the standard streams, say at once that something happens, and end at Ctrl-C
     or with what is still compiled at the end."""
     from azero.engines import lines
-    from azero.engines.background import leave_if_busy
+    from azero.engines.background import exit_if_busy
 
     lines.say("azero: starting ...")
     with contextlib.suppress(KeyboardInterrupt):
         yield lines.standard_streams()
-    leave_if_busy()
+    exit_if_busy()

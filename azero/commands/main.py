@@ -105,9 +105,9 @@ def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
       experiment: the experiment that the figures are for.
       compile: compile its self-play and learning step, and report the compiler's own figures.
     """
-    from azero.commands.doctor import examine
+    from azero.commands.doctor import diagnose
 
-    sys.exit(examine(experiment, compile))
+    sys.exit(diagnose(experiment, compile))
 
 
 def plan() -> None:

@@ -23,7 +23,7 @@ import jax
 
 from azero.console.terminal import make_console
 from azero.distributed import EXIT_INTERRUPTED
-from azero.engines.serve import Source, lay_table
+from azero.engines.serve import Source, load_human_game
 from azero.engines.terminal.clickable_board import CLICKABLE, ClickableBoard
 from azero.engines.terminal.terminal import Terminal
 from azero.experiment import load
@@ -33,7 +33,7 @@ LOG = "notebook.log"
 """File with the run's output, in its working directory."""
 SHOWN_SECONDS = 5.0
 """Time between two updates of the display."""
-SAID_LINES = 12
+ERROR_LINES = 12
 """Lines of the log shown when a run fails."""
 
 
@@ -134,7 +134,7 @@ class Training:
                 "\n".join(
                     [
                         f"the run failed (status {status}); its last lines were:",
-                        *self.log[-SAID_LINES:],
+                        *self.log[-ERROR_LINES:],
                     ]
                 )
             )
@@ -152,12 +152,12 @@ def play(workdir: Path | str, visits: int = 64, colour: str = "first") -> Clicka
     """
     jax.config.update("jax_platforms", "cpu")
     print("loading the network and compiling the search ...")
-    table = lay_table(Source(checkpoint=Path(workdir)), visits, colour, komi=None)
+    game = load_human_game(Source(checkpoint=Path(workdir)), visits, colour, komi=None)
     widgets = _widgets()
-    if widgets is None or table.session.game.name not in CLICKABLE:
-        Terminal(table.session, table.limits, make_console(), human=table.human).run(input)
+    if widgets is None or game.session.game.name not in CLICKABLE:
+        Terminal(game.session, game.limits, make_console(), human=game.human).run(input)
         return None
-    board = ClickableBoard(widgets, table.session, table.limits, human=table.human)
+    board = ClickableBoard(widgets, game.session, game.limits, human=game.human)
     _display().display(board.widget)
     return board
 

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from azero.console.tables import format_count, format_duration
 from azero.console.terminal import make_console
-from azero.heartbeat import beating
+from azero.heartbeat import repeating
 
 HEARTBEAT_SECONDS = 8.0
 """Longest time without output; people start to wonder after ten seconds."""
@@ -76,14 +76,14 @@ class Progress:
             if self._console.is_terminal
             else None
         )
-        self._beating = beating(self._beat, min(0.25, self._heartbeat / 4))
+        self._repeating = repeating(self._beat, min(0.25, self._heartbeat / 4))
 
     def __enter__(self) -> Self:
         self._last_line = time.monotonic()
         if self._live is not None:
             self._live.start()
         else:
-            self._beating.__enter__()
+            self._repeating.__enter__()
         return self
 
     def __exit__(
@@ -95,7 +95,7 @@ class Progress:
         if self._live is not None:
             self._live.stop()
         else:
-            self._beating.__exit__(kind, error, trace)
+            self._repeating.__exit__(kind, error, trace)
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -211,6 +211,6 @@ def working(
                 soft_wrap=True,
             )
 
-        with beating(beat, heartbeat):
+        with repeating(beat, heartbeat):
             yield
     console.print(Text(f"{what}: {format_duration(time.monotonic() - began)}"), soft_wrap=True)

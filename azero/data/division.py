@@ -1,5 +1,5 @@
-"""The replay of a run that goes on with another number of processes: who has which shards of
-before."""
+"""The replay of a run that is resumed with another number of processes: which process gets which
+shards."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from azero.data.shard import ShardName
 def deal_shards(
     cursors: Sequence[dict[str, Any]], process: int, count: int
 ) -> tuple[dict[str, int], list[ShardName]]:
-    """Return what process `process` of now `count` begins with, where each process of before had
-    one of `cursors` (`Replay.state_dict`).
+    """Return the replay with which process `process` of now `count` starts; `cursors` are those of
+    the previous processes (`Replay.state_dict`).
 
     The shards are dealt one by one, the newest first, so every process gets games of all ages and
-    almost as many as the others. Its own shards are numbered from behind all of before: none takes
-    the name of one that an older checkpoint may need.
+    almost as many as the others. New shards are numbered after all previous ones: none takes the
+    name of one that an older checkpoint may need.
 
     Returns:
-      (a cursor without shards, the shards that are the process's own from now on, oldest first).
+      (a cursor without shards, the shards that the process takes over, oldest first).
     """
     first = max(cursor["next_shard"] for cursor in cursors)
     by_age = sorted(
@@ -39,8 +39,8 @@ def deal_shards(
 
 
 def forget_processes(directory: Path, count: int) -> None:
-    """Delete the shards and manifests in `directory` of the processes from `count` on: no
-    checkpoint is left of the time when there were so many."""
+    """Delete the shards and manifests in `directory` of the processes from `count` on, once no
+    checkpoint needs them."""
     for manifest in directory.glob("manifest-p*.jsonl"):
         process = parse_manifest_path(manifest)
         if process >= count:

@@ -1,10 +1,10 @@
-"""Files that are either whole or not there: a container of named arrays with a header and
-checksums, written to a temporary name, synced and renamed.
+"""Atomic files: a container of named arrays with a header and checksums, written under a temporary
+name, synced and renamed.
 
 Layout: 8 bytes of magic, uint32 length of the header, 32 bytes SHA-256 of the header, the header as
 JSON padded with spaces to a multiple of 64 bytes, the arrays (little endian, C order), each from an
-offset that is a multiple of 64. The header names each array's dtype, shape, offset and SHA-256, and
-of the padding behind it, so no byte can change unnoticed.
+offset that is a multiple of 64. The header has each array's dtype, shape, offset and SHA-256,
+padding included, so every changed byte is noticed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAGIC = b"AZEROv1\n"
 _PREFIX = struct.Struct("<8sI32s")
 _ALIGN = 64  # a cache line; also more than any dtype's own alignment
 TEMPORARY_SUFFIX = ".tmp"
-"""Ending of files that are being written; what a killed process leaves behind carries it."""
+"""Suffix of files that are being written, and of those that a killed process leaves."""
 
 
 _FREE_SPACE = "make room and give the same command again; what was saved before is untouched"
@@ -39,7 +39,7 @@ _ADVICE = {
     errno.EEXIST: "a file stands where a directory is wanted; take another name",
     errno.ENOTDIR: "a file stands where a directory is wanted; take another name",
 }
-"""What a person can do about a refusal of the system."""
+"""What the user can do about an error of the system."""
 
 
 class StorageError(ValueError):
@@ -51,19 +51,19 @@ class DamagedFileError(ValueError):
 
 
 def describe_system_error(error: OSError) -> str:
-    """Return what the system refused as one line: where, what, and what helps."""
+    """Return an error of the system as one line: where, what, and what helps."""
     where = f"{error.filename}: " if error.filename else ""
     advice = _ADVICE.get(error.errno or 0, "")
     return f"{where}{error.strerror or error}{f'; {advice}' if advice else ''}"
 
 
 def write_atomic(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
-    """Write `chunks` to `path` so that after a crash either the old file or the whole new one is
-    there.
+    """Write `chunks` to `path` atomically: after a crash either the old file or the whole new one
+    is there.
 
     Raises:
-      StorageError: the system refused (disk full, no permission, ...). The temporary file is gone
-        and an earlier `path` is as it was.
+      StorageError: the file cannot be written (disk full, no permission, ...). The temporary file
+        is removed and an earlier `path` is unchanged.
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
@@ -94,11 +94,11 @@ def sync_directory(directory: Path) -> None:
 
 
 def write_arrays(path: Path, arrays: dict[str, HostArray], facts: dict[str, Any]) -> str:
-    """Write named arrays and JSON-able `facts` to `path`, atomically. Structured dtypes are written
-    as their raw bytes' record layout.
+    """Write named arrays and JSON-serialisable `facts` to `path`, atomically. Structured dtypes are
+    written with their memory layout.
 
     Returns:
-      the SHA-256 of the header, which stands for the whole content.
+      The SHA-256 of the header, which covers the whole content.
 
     Raises:
       StorageError: see `write_atomic`.
@@ -195,7 +195,7 @@ def read_arrays(
 
 def map_array(path: Path, name: str) -> HostArray:
     """Return one array of a file from `write_arrays`, memory-mapped for reading; its checksum is
-    not read.
+    not verified.
 
     Raises:
       DamagedFileError: see `read_header`.
@@ -219,7 +219,7 @@ def _dtype_to_json(dtype: np.dtype[Any]) -> Any:
         return dtype.descr
     return (
         dtype.str if np.dtype(dtype.str) == dtype else dtype.name
-    )  # bfloat16 and its like are known by name only
+    )  # bfloat16 and other ml_dtypes are known by name only
 
 
 def _dtype_from_json(description: Any) -> np.dtype[Any]:

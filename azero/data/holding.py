@@ -1,9 +1,9 @@
-"""A directory that one process at a time may write to: a run's working directory, a data set.
+"""An exclusive lock on a directory, such as a run's working directory or a data set.
 
-Two things keep the others out. The system's lock on `.lock` works between the processes of one
-machine, and of several where the file system passes locks on; some network file systems do not, or
-have none at all. The file `.owner` works everywhere: it says who holds the directory, and is
-written again every few seconds, so that the others see that its writer lives.
+There are two mechanisms. The system's lock on `.lock` works between the processes of one machine,
+and of several where the file system supports that; some network file systems do not, or have no
+locks. The file `.owner` works everywhere: it says who holds the directory, and is rewritten every
+few seconds as a heartbeat.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from azero.data.files import StorageError, write_atomic
 from azero.distributed import say
-from azero.heartbeat import beating
+from azero.heartbeat import repeating
 from azero.memory import BOOT
 
 LOCK = ".lock"
@@ -29,41 +29,41 @@ LOCK = ".lock"
 OWNER = ".owner"
 """The file that names the process which holds the directory."""
 BEAT_SECONDS = 15.0
-"""The owner's file is written again so often."""
+"""Seconds between two writes of the owner's file."""
 STALE_SECONDS = 75.0
-"""An owner on another machine whose file has not changed for so long has ended: four beats, and NFS
-shows a change within 60 s at most (acregmax of nfs(5))."""
+"""An owner on another machine whose file has not changed for this time has ended: longer than four
+heartbeats, and NFS shows a change within 60 s at most (acregmax of nfs(5))."""
 _LOOK_SECONDS = 1.0
 _EXIT_LOST = 2
 """Exit status of a process whose directory another one has taken."""
 
 
 class Owner(NamedTuple):
-    """What the owner's file says."""
+    """The content of the owner's file."""
 
     host: str
     boot: str
-    """The start of the machine."""
+    """Boot id of the machine."""
     namespace: str
-    """Within which `process` is a number of one process: containers count their own."""
+    """PID namespace of `process`: containers have their own."""
     process: int
     start: str | None
-    """When the process began, in the machine's ticks: its number may come again."""
+    """When the process started, in ticks since the boot: process ids are reused."""
     beat: int = 0
-    """How often the file was written again."""
+    """How often the file was rewritten."""
 
 
 _UNKNOWN = Owner("an unknown machine", "", "", 0, None)
-"""Stands for a file that is there and cannot be read."""
+"""The owner where the file exists but cannot be read."""
 
 
 @contextlib.contextmanager
 def hold(directory: Path, note: Callable[[str], None] = say) -> Iterator[None]:
-    """Keep other processes from holding `directory`, which is there.
+    """Keep other processes from holding `directory`, which must exist.
 
-    A process that was killed holds nothing: on the same machine that is seen at once, on another
-    one when its file has not changed for `STALE_SECONDS`. That is waited for, and what is taken
-    over is told with `note`.
+    A killed process holds nothing: on the same machine that is noticed at once, on another one
+    after `STALE_SECONDS` without a change of its file. This function waits for that, and reports
+    with `note` that it takes the directory over.
 
     Raises:
       ValueError: another process holds it.
@@ -77,43 +77,43 @@ def hold(directory: Path, note: Callable[[str], None] = say) -> Iterator[None]:
             raise _in_use(directory, _read(directory)) from None
         except OSError:
             is_locked = False  # a file system without locks
-        _await_end(directory, is_locked, note)
+        _wait_for_end(directory, is_locked, note)
         mine = _this_process()
         _write(directory, mine)
         if not is_locked:
             _check_won(directory, mine)
         beats = itertools.count(1)
         try:
-            with beating(lambda: _beat(directory, mine._replace(beat=next(beats))), BEAT_SECONDS):
+            with repeating(lambda: _beat(directory, mine._replace(beat=next(beats))), BEAT_SECONDS):
                 yield
         finally:
             if _is_same(_read(directory), mine):
                 (directory / OWNER).unlink(missing_ok=True)
 
 
-def _await_end(directory: Path, is_locked: bool, note: Callable[[str], None]) -> None:
+def _wait_for_end(directory: Path, is_locked: bool, note: Callable[[str], None]) -> None:
     """Return when the process that `OWNER` names has ended; at once where there is none.
 
     Raises:
-      ValueError: it lives.
+      ValueError: it is still running.
     """
     owner = _read(directory)
     if owner is None:
         return
     here = _this_process()
     if owner.boot == here.boot and (is_locked or owner.namespace == here.namespace):
-        # Within one machine a lock that could be had says that the other is gone; without locks,
-        # the system's list of processes does.
+        # Within one machine, getting the lock shows that the other process has ended; without
+        # locks, the system's list of processes does.
         if not is_locked and owner.start is not None and _start_time(owner.process) == owner.start:
             raise _in_use(directory, owner)
     else:
-        _await_silence(directory, owner, note)
+        _wait_until_stale(directory, owner, note)
     note(
         f"{directory} was held by {_name(owner)}, which ended without letting go of it; taken over"
     )
 
 
-def _await_silence(directory: Path, owner: Owner, note: Callable[[str], None]) -> None:
+def _wait_until_stale(directory: Path, owner: Owner, note: Callable[[str], None]) -> None:
     """Return when the owner's file has not changed for `STALE_SECONDS`, by the clock of the file
     server.
 
@@ -138,8 +138,7 @@ def _await_silence(directory: Path, owner: Owner, note: Callable[[str], None]) -
 
 
 def _age(directory: Path) -> float:
-    """Return for how many seconds the owner's file has stood as it is; both times are the file
-    server's."""
+    """Return the seconds since the owner's file changed; both times are the file server's."""
     probe = directory / f"{OWNER}.{os.getpid()}"
     try:
         probe.write_bytes(b"now")
@@ -151,10 +150,10 @@ def _age(directory: Path) -> float:
 
 
 def _check_won(directory: Path, mine: Owner) -> None:
-    """Let the later of two processes that came at the same moment have the directory.
+    """Give the directory to the later of two processes that wrote at the same moment.
 
     Raises:
-      ValueError: that is the other one.
+      ValueError: the other process got it.
     """
     time.sleep(_LOOK_SECONDS)
     owner = _read(directory)
@@ -163,8 +162,7 @@ def _check_won(directory: Path, mine: Owner) -> None:
 
 
 def _beat(directory: Path, mine: Owner) -> None:
-    """Write the owner's file again; a process that finds another's name there was taken for dead,
-    and ends."""
+    """Rewrite the owner's file; exit if another process has taken the directory over."""
     owner = _read(directory)
     if owner not in (None, _UNKNOWN) and not _is_same(owner, mine):
         say(
@@ -188,8 +186,8 @@ def _this_process() -> Owner:
 
 
 def _start_time(process: int) -> str | None:
-    """Return when a process of this machine began, in ticks since the machine did (field 22 of
-    proc(5)'s stat); None if there is no such process."""
+    """Return when a process of this machine started, in ticks since the boot (field 22 of proc(5)'s
+    stat); None if there is no such process."""
     try:
         return (
             Path(f"/proc/{process}/stat")

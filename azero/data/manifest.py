@@ -1,5 +1,5 @@
-"""The list of a process's shards: JSON lines, each with a checksum of its own, appended as shards
-come and rewritten whole when some go."""
+"""The list of a process's shards: JSON lines, each with its own checksum, appended when shards are
+added and rewritten when some are removed."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ class Manifest:
                 self.num_damaged += 1
 
     def recover(self) -> None:
-        """Take in the shards whose lines are damaged, as far as the shards say themselves which
-        ones they are."""
+        """Add the shards whose lines are damaged, from the headers of their files."""
         if not self.num_damaged:
             return
         for path in sorted(
@@ -66,12 +65,12 @@ class Manifest:
         """Add a shard, durably.
 
         Raises:
-          StorageError: the line could not be written; the manifest stands as it was.
+          StorageError: the line could not be written; the manifest is unchanged.
         """
         is_new = not self.path.exists()
         try:
             with open(self.path, "ab") as file:
-                # The line break comes first: it parts this line from one that a full disk cut
+                # The line break comes first, to separate this line from one that a full disk cut
                 # short.
                 file.write(b"\n" + _format_record(record))
                 file.flush()

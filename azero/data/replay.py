@@ -1,9 +1,9 @@
 """The replay: a window of the newest games, on disk as shards with checksums, sampled uniformly
 over positions.
 
-Every process of a run has its own window over the games of its own devices. What a sample contains
-is a function of (seed, step, games in the window) alone, so a run that was killed and resumed draws
-what an undisturbed one draws.
+Every process of a run has its own window over the games of its own devices. A sample is a function
+of (seed, step, games in the window) alone, so a resumed run draws the same samples as one that was
+never interrupted.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from azero.selfplay.trajectory import Games, HostArray
 T = TypeVar("T")
 
 _SHARE_OF_MEMORY = 0.25
-"""Of the memory of a process, what the newest positions may take; older ones are read through the
-system's file cache, which gives way to others."""
+"""Share of a process's memory for the newest positions; older ones are read through the system's
+file cache, whose memory other programs can claim."""
 
 
 class Replay:
@@ -101,26 +101,26 @@ class Replay:
         """Open the replay in `directory` as it was when `state_dict` returned `state`, or empty
         where there is none.
 
-        Shards written after `state`, and what a killed process left half written, are removed: the
-        run will make the same games again. A shard that is missing or damaged is left out and named
-        by `take_warnings`.
+        Shards written after `state` and incomplete files of a killed process are removed: the run
+        will play the same games again. A shard that is missing or damaged is skipped and named by
+        `take_warnings`.
 
         Args:
-          directory: where the shards are; made if need be.
+          directory: where the shards are; it is created if needed.
           game: the rules, for the layout of a position.
-          config: size of the window, symmetries, batches ahead.
+          config: size of the window, symmetries, batches to prefetch.
           slots: the most moves of a policy target (`azero.selfplay.targets.policy_room`).
           state: from `state_dict`.
           process_index: which process of the run this is.
-          inherited: shards, oldest first, that become this process's own after those of `state`:
-            the run had another number of processes. They are copied, for the checkpoints of that
-            time still name them.
-          memory: bytes for the newest positions; None is a quarter of this process's part of the
-            memory, for which all processes of the run open theirs.
-          progress: told (shards read, shards in all) after every shard.
-          rows_per_position: see `azero.data.records.dataset.Dataset`; games are so many rows long
-            where it is above 1.
-          has_auxiliary: whether samples have what auxiliary heads learn from.
+          inherited: shards, oldest first, that this process takes over after those of `state`,
+            where the run had another number of processes. They are copied, because older
+            checkpoints still name them.
+          memory: bytes for the newest positions; None is a quarter of this process's share of the
+            memory; then all processes of the run must call this.
+          progress: called with (shards read, shards in all) after every shard.
+          rows_per_position: see `azero.data.records.dataset.Dataset`; where it is above 1, every
+            game has this many rows.
+          has_auxiliary: whether samples have the targets of auxiliary heads.
         """
         replay = cls(
             directory, game, config, slots, process_index, memory, rows_per_position, has_auxiliary
@@ -139,7 +139,7 @@ class Replay:
         return replay
 
     def count_games(self) -> int:
-        """Return the games ever taken in, also by the runs before this one was resumed."""
+        """Return the games added since the run began, also before it was resumed."""
         self._commit_pending()
         return self._num_games
 
@@ -159,27 +159,26 @@ class Replay:
         return self.count_positions() >= max(1, self._config.min_positions)
 
     def mean_bytes(self) -> float:
-        """Return the bytes of a position of the window, in memory and on disk, on average; 0 while
-        there is none."""
+        """Return the mean bytes of a position of the window, in memory and on disk; 0 while there
+        is none."""
         self._commit_pending()
         return self._window.num_bytes / max(1, sum(shard.num_rows for shard in self._window.shards))
 
     def take_warnings(self) -> list[str]:
-        """Return what went wrong since the last call without stopping the run, a line each."""
+        """Return the warnings since the last call, a line each."""
         warnings, self._warnings = self._warnings, []
         return warnings
 
     def add(self, games: Games) -> None:
-        """Take in the games that finished in an iteration: one shard, written in the background.
+        """Add the games that finished in an iteration: one shard, written in the background.
         Without games nothing happens.
 
-        They are part of the replay for every call that follows, which waits for the shard to be on
-        disk first.
+        The games are part of the replay for all later calls, which first wait until the shard is on
+        disk.
 
         Raises:
-          StorageError: the shard before this one could not be written (disk full, ...). That is
-            also raised by whichever call comes first after an `add`; the replay is then as it was
-            before that `add`.
+          StorageError: the previous shard could not be written (disk full, ...). The first call of
+            any method after an `add` raises it; the replay is then as it was before that `add`.
           ValueError: the positions are of another game.
         """
         self._commit_pending()
@@ -198,7 +197,7 @@ class Replay:
 
         Raises:
           ValueError: the window is empty.
-          DamagedFileError: a shard has gone from under a running process.
+          DamagedFileError: a shard has disappeared while the process was running.
         """
         self._commit_pending()
         return self._sample(self._window.snapshot(), seed, step, batch_size)
@@ -212,11 +211,11 @@ class Replay:
         place: Callable[[Samples], T],
         share: slice = slice(None),
     ) -> Stream[T]:
-        """Return `place(sample)` for the steps of an iteration, made ready ahead by threads, all
-        from the window as it is now; of each batch only the `share`.
+        """Return `place(sample)` for the steps of an iteration, prefetched by threads, all from the
+        window as it is now; of each batch only the `share`.
 
-        `place` runs on those threads; it may copy a batch to the devices, and must start no program
-        there (`azero.learn.learner.place_samples`).
+        `place` runs on those threads; it may copy a batch to the devices but must not start a
+        program there (`azero.learn.learner.place_samples`).
         """
         self._commit_pending()
         window = self._window.snapshot()
@@ -228,8 +227,7 @@ class Replay:
         )
 
     def state_dict(self) -> dict[str, int]:
-        """Return the cursor that a checkpoint keeps: which shards the window is, and what was
-        counted."""
+        """Return the cursor that a checkpoint keeps: the shards of the window, and the counts."""
         self._commit_pending()
         shards = self._window.shards
         return {
@@ -242,8 +240,8 @@ class Replay:
     def prune(self, keep_from: int) -> None:
         """Delete the shards before shard `keep_from` that are not in the window.
 
-        Call it when a checkpoint is safely on disk, with the smallest `first_shard` of the
-        checkpoints that a run may still be resumed from.
+        Call it after a checkpoint is safely on disk, with the smallest `first_shard` of the
+        checkpoints from which the run may be resumed.
         """
         limit = min(keep_from, self.state_dict()["first_shard"])
         if any(index < limit for index in self._manifest.records):
@@ -272,8 +270,8 @@ class Replay:
         return samples._replace(auxiliary=self._auxiliary(window, position[share], found.rows))
 
     def _auxiliary(self, window: Snapshot, position: HostArray, rows: HostArray) -> Auxiliary:
-        """Return what followed the positions; a game is whole in its shard, and in the window from
-        any of its positions on."""
+        """Return the auxiliary targets of the positions. A shard holds whole games, so the window
+        holds everything after each position."""
         left = rows["moves_left"].astype(np.int64)
         reply = self._window.gather(window, position + (left > 1), 1)
         end = self._window.gather(window, position + left - 1, 1)
@@ -293,7 +291,7 @@ class Replay:
         return self._put(index, positions, pack_games(games)), positions
 
     def _commit_pending(self) -> None:
-        """Wait for the shard that is being written, and take it into the window."""
+        """Wait for the shard that is being written, and add it to the window."""
         pending, self._pending = self._pending, None
         if pending is not None:
             shard, positions = pending.result()
@@ -326,8 +324,8 @@ class Replay:
                     progress(count + 1, len(indices))
 
     def _inherit(self, names: Sequence[ShardName]) -> None:
-        """Copy shards of other processes to names of this one's own and take them into the window;
-        `num_games` and `num_positions` count them already."""
+        """Copy shards of other processes to names of this process and add them to the window;
+        `num_games` and `num_positions` already count them."""
         manifests = {
             process: Manifest(manifest_path(self.directory, process)) for process, _ in names
         }
@@ -354,8 +352,7 @@ class Replay:
             self._next += 1
 
     def _put(self, index: int, positions: Positions, games: HostArray) -> Shard:
-        """Write a shard and its line in the manifest; either both are there in the end, or
-        neither."""
+        """Write a shard and its line in the manifest: both or neither."""
         path = shard_path(self.directory, self._process, index)
         digest = write_shard(
             path,
@@ -390,8 +387,8 @@ class Replay:
         return _shard_of(index, path, positions, games), positions
 
     def _remove(self, gone: Callable[[int], bool]) -> None:
-        """Delete this process's shards whose index is `gone`, and what was left half written. The
-        manifest goes first: it never names a deleted shard."""
+        """Delete this process's shards whose index is `gone`, and incomplete files. The manifest is
+        rewritten first: it never names a deleted shard."""
         if any(gone(index) for index in self._manifest.records):
             self._manifest.retain(lambda index: not gone(index))
         pattern = f"games-p{self._process:03d}-*.shard"

@@ -1,5 +1,5 @@
-"""Append-only files of JSON lines that survive a crash: a torn last line is passed over, and cut
-off before the next one is written."""
+"""Append-only files of JSON lines that survive a crash: an incomplete last line is skipped when
+reading, and cut off before the next one is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 def to_plain(value: Any) -> Any:
-    """Return `value` as JSON can hold it: arrays as lists, NumPy and JAX scalars as numbers,
+    """Return `value` as plain JSON values: arrays as lists, NumPy and JAX scalars as numbers,
     infinities and NaN as None."""
     if isinstance(value, dict):
         return {str(key): to_plain(item) for key, item in value.items()}
@@ -35,17 +35,17 @@ def to_plain(value: Any) -> Any:
 
 def read_rows(path: Path) -> list[Row]:
     """Return the rows of a file of JSON lines, oldest first; none if there is no such file. An
-    incomplete last line is left out.
+    incomplete last line is skipped.
 
     Raises:
-      ValueError: a line before the last is no JSON object; the file and the line's number are
+      ValueError: a line before the last is not a JSON object; the file and the line number are
         named.
     """
     if not path.exists():
         return []
     lines = path.read_bytes().split(b"\n")[
         :-1
-    ]  # after the last newline there is nothing, or a torn line
+    ]  # after the last newline there is nothing, or an incomplete line
     rows: list[Row] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -79,7 +79,7 @@ def keep_rows(path: Path, wanted: Callable[[Row], bool]) -> int:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that at any moment either the old or the new one is there."""
+    """Write a text file atomically: at any moment either the old or the new one is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -94,11 +94,11 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 class RowFile:
-    """A file of JSON lines that grows; every row reaches the operating system before `append`
-    returns."""
+    """An append-only file of JSON lines; every row is passed to the operating system before
+    `append` returns."""
 
     def __init__(self, path: Path) -> None:
-        """Open `path` for appending, and cut off a torn last line."""
+        """Open `path` for appending, and cut off an incomplete last line."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab", buffering=0)
         if size := self._file.tell():
@@ -110,13 +110,13 @@ class RowFile:
         """Write one row.
 
         Raises:
-          OSError: the system refuses; the file is as it was.
+          OSError: the row cannot be written; the file is as it was.
         """
         line = memoryview(json.dumps(to_plain(row), allow_nan=False).encode() + b"\n")
         size = os.fstat(self._file.fileno()).st_size
         try:
             while line:
-                line = line[self._file.write(line) :]  # a disk that fills up takes a part first
+                line = line[self._file.write(line) :]  # a disk that fills up may accept a part
         except OSError:
             with contextlib.suppress(OSError):
                 self._file.truncate(size)

@@ -1,5 +1,4 @@
-"""The small files of a working directory: who writes what, and how a reader gets it back at any
-time.
+"""The small files of a working directory, and how to read them at any time.
 
 config.json      the resolved settings
 run.json         experiment, start, machine, versions, commit
@@ -34,7 +33,7 @@ CONFIG = "config.json"
 RUN = "run.json"
 SAMPLES = "samples"
 PACKAGES = ("azero", "jax", "jaxlib", "flax", "optax", "mctx", "orbax-checkpoint", "numpy")
-"""Packages whose versions a run remembers."""
+"""Packages whose versions a run records."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class StoredGame:
     """A game to be drawn."""
 
     game: str
-    """Name in the table of games."""
+    """Name of the game in `GameConfig.KINDS`."""
     board: tuple[int, int]
     """Rows and columns."""
     actions: tuple[int, ...]
@@ -56,13 +55,12 @@ class StoredGame:
     names: tuple[str, str] = ("self-play", "self-play")
     """Who played, first mover first, e.g. "iteration 40" and "GNU Go"."""
     start: str = ""
-    """The position that the game begins with, in FEN or SFEN; empty for the game's own
-    beginning."""
+    """The start position, in FEN or SFEN; empty for the game's usual one."""
 
 
 @dataclass(frozen=True)
 class RunData:
-    """All that a working directory says, with empty parts where nothing has been written."""
+    """The contents of a working directory; what has not been written yet is empty."""
 
     workdir: Path
     config: dict[str, Any] = field(default_factory=dict)
@@ -88,7 +86,7 @@ def write_config(workdir: Path, config: Any) -> None:
 
 
 def write_run(workdir: Path, experiment: str, config: Any) -> None:
-    """Write what the run is and where it runs; the start of the first process stays."""
+    """Write what the run is and where it runs; a resumed run keeps its first start time."""
     old = _read_json(workdir / RUN)
     facts = {
         "experiment": experiment,
@@ -108,7 +106,7 @@ def write_samples(workdir: Path, iteration: int, games: Sequence[StoredGame]) ->
 
 
 def forget_after(workdir: Path, iteration: int) -> int:
-    """Drop rows and sample games of iterations after `iteration`, which a resumed run plays again;
+    """Drop rows and sample games of iterations after `iteration`, which a resumed run repeats;
     return how many."""
     dropped = sum(
         keep_rows(workdir / name, lambda row: row.get("iteration", 0) <= iteration)
@@ -122,7 +120,7 @@ def forget_after(workdir: Path, iteration: int) -> int:
 
 
 def load_run(workdir: Path) -> RunData:
-    """Read a working directory, whether the run is over, under way or has hardly begun.
+    """Read a working directory, whether the run is finished, running or just started.
 
     Raises:
       ValueError: there is no such directory, or a file in it is damaged; the file is named.
@@ -162,7 +160,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Return the name of the processor as Linux gives it, else what Python knows."""
+    """Return the name of the processor from Linux, else from Python's `platform`."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -171,8 +169,8 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """Return the commit of the checkout that this package lies in, with a plus where files differ
-    from it; None outside of one."""
+    """Return the commit of the checkout that contains this package, with a plus if files are
+    modified; None if there is no checkout."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None

@@ -19,10 +19,10 @@ class Auxiliary(NamedTuple):
     root_value: Any
     """float32[B]: the root's value after the search, for the side to move."""
     later: Any
-    """float32[B, 3]: means of the root's values to come (`azero.data.shard.HORIZONS`), for the side
-    to move."""
+    """float32[B, 3]: means of the root values of the following moves (`azero.data.shard.HORIZONS`),
+    for the side to move."""
     surprise: Any
-    """float32[B]: how surprising the search was, as a multiple of the mean over its game."""
+    """float32[B]: the surprise of the search's policy, as a multiple of the mean over its game."""
     moves_left: Any
     """float32[B]: moves until the end of the game, this one included."""
     reply: Any
@@ -32,12 +32,13 @@ class Auxiliary(NamedTuple):
     end: Any
     """uint32[B, F]: the frame of the game's last position, before the last move."""
     last_action: Any
-    """int32[B]: that move; -1 is resignation, or a game that a random move may have decided."""
+    """int32[B]: that last move; -1 is resignation, or a game that a random move may have
+    decided."""
 
 
 class Samples(NamedTuple):
-    """Packed positions as the host sends them: 2.2 KB each at 19x19, so that there is room for
-    every move."""
+    """Packed positions as the host sends them: 2.2 KB each at 19x19, with room for every move in
+    the policy target."""
 
     frames: Any
     """uint32[B, num_frames, F]: the position and those before it, newest first, zeros before the
@@ -45,14 +46,13 @@ class Samples(NamedTuple):
     to_play: Any
     """uint8[B]: the side to move, 0 or 1."""
     policy: Any
-    """uint32[B, S]: the words of the policy target (`azero.selfplay.targets`), 0 in places left
-    over."""
+    """uint32[B, S]: the words of the policy target (`azero.selfplay.targets`), padded with 0."""
     is_target: Any
     """bool[B]: whether there is a policy target."""
     value: Any
     """float32[B]: the result of the game for the side to move."""
     symmetry: Any
-    """uint8[B]: the symmetry in which the position is shown."""
+    """uint8[B]: the symmetry to apply to the position."""
     auxiliary: Auxiliary | None = None
     """None where the learner does not need it."""
 
@@ -67,12 +67,12 @@ class AuxiliaryTargets(NamedTuple):
     surprise: Array
     """float32[B]: see `Auxiliary`."""
     moves_left: Array
-    """float32[B]: moves until the end of the game, as a share of the board's points."""
+    """float32[B]: moves until the end of the game, divided by the number of points."""
     reply: Array
     """float32[B, A]: the policy target of the next position; all zero where there is none."""
     ownership: Array | None
-    """float32[B, H, W]: who owns each point at the end, 1 is the side to move; None in games that
-    do not count points."""
+    """float32[B, H, W]: the owner of each point at the end, 1 is the side to move; None in games
+    that do not count points."""
     margin: Array | None
     """float32[B]: the points of the side to move minus the other's at the end, without komi."""
     is_scored: Array | None
@@ -80,17 +80,17 @@ class AuxiliaryTargets(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What the learner's loss takes."""
+    """The input of the learner's loss."""
 
     planes: Array
-    """bool/float32[B, H, W, C]: what the network sees."""
+    """bool/float32[B, H, W, C]: the input of the network."""
     weights: Array
     """float32[B, A]: the policy target; it sums to one, or is all zero where there is none."""
     value: Array
-    """float32[B]: the value target in [-1, 1] for the side to move; for REINFORCE, how much better
-    than expected the game ended for it."""
+    """float32[B]: the value target in [-1, 1] for the side to move; for REINFORCE the advantage,
+    the result less the expected one."""
     allowed: Array | None = None
-    """bool[B, A]: the moves that the policy chose from; None where nothing asks for them."""
+    """bool[B, A]: the moves that the policy chose from; None where they are not needed."""
     auxiliary: AuxiliaryTargets | None = None
     """None where the learner does not need it."""
 

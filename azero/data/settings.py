@@ -22,7 +22,7 @@ class ReplayConfig:
     symmetries: bool = True
     """Draw a random symmetry for every sample (AGZ: yes; AZ: no)."""
     prefetch: int = 4
-    """Batches made ready ahead of the learner."""
+    """Batches prepared ahead of the learner."""
 
     def __post_init__(self) -> None:
         check_range(self, "replay", "window_games prefetch", 1)

@@ -1,10 +1,9 @@
 """One iteration's finished games as a file, the packed row of one position, and the words of its
 policy target.
 
-A row holds all that a sample needs of its own position, the result included; the history comes from
-the rows before it, which are the same game's: 112 bytes for 19x19 Go. The policy targets of all
-positions lie one behind the other, 4 bytes for each move that the search visited
-(`azero.selfplay.targets`).
+A row holds all that a sample needs of its own position, the result included, in 112 bytes for 19x19
+Go; the history is in the rows before it, of the same game. The policy targets of all positions are
+concatenated, 4 bytes for each visited move (`azero.selfplay.targets`).
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from azero.selfplay.trajectory import Games, HostArray
 SCHEMA = 2
 """Version of the row and of the shard file."""
 _SCHEMA_OF_SLOTS = 1
-"""That of shards whose rows hold so many of the most probable moves each, as int16 and float16;
-they are read as they are."""
+"""The older schema, whose rows hold a fixed number of the most probable moves, as int16 and
+float16; it can still be read."""
 _IS_TARGET, _ENDS_ELSEWHERE = 1, 2  # bits of `flags` in a row
 _RESIGNED, _CAN_RESIGN = 1, 2  # bits of `flags` in a game
 
 
 HORIZONS = (0.176, 0.056, 0.016)
-"""Over how many moves to come `later` averages the root's values, as shares of the board's points:
+"""Horizons over which `later` averages the following root values, as shares of the board's points:
 14, 4.5 and 1.3 moves at 9x9 (KataGo's cpp/dataio/trainingwrite.cpp)."""
 
 _AUXILIARY: list[tuple[Any, ...]] = [
@@ -40,16 +39,15 @@ _AUXILIARY: list[tuple[Any, ...]] = [
 
 
 def row_dtype(frame_words: int, has_auxiliary: bool = False) -> np.dtype[Any]:
-    """Return the layout of one position, a multiple of 4 bytes with the frame in front.
-
-    With `has_auxiliary` it also has what auxiliary heads learn from.
+    """Return the layout of one position, a multiple of 4 bytes with the frame first. With
+    `has_auxiliary` it also has the targets of auxiliary heads.
     """
     fields: list[tuple[Any, ...]] = [
         ("frame", "<u4", (frame_words,)),
         (
             "policy_start",
             "<u4",
-        ),  # where the words of the policy target begin among those of the shard
+        ),  # index of the first word of the policy target among those of the shard
         ("policy_count", "<u4"),
         # result of the game for the side to move, of which +1, 0 and -1 are exact; before a random
         # move the value of the search (`SelfplayConfig.value_before_random`)
@@ -98,8 +96,8 @@ class Positions(NamedTuple):
     rows: HostArray
     """[T] of `row_dtype`"""
     policy: HostArray
-    """uint32[E]: the words of their policy targets, and behind them as many as a target can have,
-    which are 0"""
+    """uint32[E]: the words of their policy targets, padded at the end with as many zeros as a
+    target can have words"""
 
 
 def shard_path(directory: Path, process_index: int, index: int) -> Path:
@@ -114,12 +112,12 @@ def parse_shard_path(path: Path) -> tuple[int, int]:
 
 
 def pack_positions(games: Games, slots: int, num_points: int | None = None) -> Positions:
-    """Return the positions of `games`, whose policy targets have at most `slots` moves.
-
-    With the `num_points` of the board they also have what auxiliary heads learn from.
+    """Return the positions of `games`, whose policy targets have at most `slots` moves. With
+    `num_points`, the points of the board, they also have the targets of auxiliary heads.
 
     Raises:
-      ValueError: a game is longer than a row's ply counter can say, or a target has more moves.
+      ValueError: a game is too long for a row's ply counter, or a target has more than `slots`
+        moves.
     """
     if games.length.max(initial=0) > np.iinfo(np.uint16).max:
         raise ValueError(
@@ -149,8 +147,8 @@ def pack_positions(games: Games, slots: int, num_points: int | None = None) -> P
 
 
 def _before_random(games: Games) -> tuple[HostArray, HostArray]:
-    """Return the rows before a random move of their game, or at one, and for each the row of the
-    first such move."""
+    """Return the rows at or before a random move of their game, and for each the row of the first
+    such move."""
     rows = len(games.is_random)
     row = np.where(games.is_random, np.arange(rows), rows)
     following = np.minimum.accumulate(row[::-1])[::-1]
@@ -185,7 +183,7 @@ def _pack_auxiliary(rows: HostArray, games: Games, num_points: int) -> None:
 
 
 def upgrade(rows: HostArray, slots: int) -> Positions:
-    """Return positions [T] of a shard of the older schema as those of today's."""
+    """Return the positions [T] of a shard of the older schema in the current one."""
     words = words_of(rows["policy_index"], rows["policy_weight"])
     is_word = (words != 0) & is_target(rows)[:, None]
     new = np.zeros(len(rows), row_dtype(rows.dtype["frame"].shape[0]))
@@ -197,7 +195,7 @@ def upgrade(rows: HostArray, slots: int) -> Positions:
 
 
 def is_target(rows: HostArray) -> HostArray:
-    """Return bool[T]: which rows carry a policy target."""
+    """Return bool[T]: which rows have a policy target."""
     return rows["flags"] & _IS_TARGET != 0
 
 
@@ -216,8 +214,8 @@ def pack_games(games: Games) -> HostArray:
 
 
 def write_shard(path: Path, positions: Positions, games: HostArray, facts: dict[str, Any]) -> str:
-    """Write packed positions [T] and the entries of their games [G]; return the checksum that
-    stands for the whole file.
+    """Write packed positions [T] and the entries of their games [G]; return the checksum of the
+    whole file.
 
     Raises:
       StorageError: see `azero.data.files.write_atomic`.
@@ -233,7 +231,7 @@ def read_shard(
     slots: int,
     has_auxiliary: bool = False,
 ) -> tuple[Positions, HostArray]:
-    """Return (positions [T], games [G]) of a shard, of this schema or the older one, its checksums
+    """Return (positions [T], games [G]) of a shard of this schema or the older one, checksums
     verified; `slots` is the most moves of a policy target.
 
     Raises:
@@ -262,8 +260,7 @@ def read_shard(
 
 
 def map_shard(shard: Shard, slots: int) -> Positions | HostArray:
-    """Return the positions of a shard, memory-mapped; of the older schema its rows, which `upgrade`
-    reads.
+    """Return the positions of a shard, memory-mapped; for the older schema its rows, for `upgrade`.
 
     Raises:
       DamagedFileError: see `azero.data.files.read_header`.
@@ -275,8 +272,8 @@ def map_shard(shard: Shard, slots: int) -> Positions | HostArray:
 
 
 def with_margin(rows: HostArray, policy: HostArray, slots: int) -> Positions:
-    """Return positions whose policy targets are followed by at least `slots` words, as they are in
-    all shards of a game with so many."""
+    """Return positions whose policy targets are padded with `slots` words, as `Positions.policy`
+    asks."""
     end = int(rows["policy_start"][-1]) + int(rows["policy_count"][-1]) if len(rows) else 0
     return Positions(
         rows,

@@ -1,4 +1,4 @@
-"""Batches made ready by threads while the learner works."""
+"""Batches prefetched by threads while the learner works."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 _THREADS = 2
-"""One gathers while the other places its batch on the devices."""
+"""One gathers a batch while the other places one on the devices."""
 
 
 class Stream(Generic[T]):
     """Iterator over `make(step)` for the steps of a range, computed ahead by threads and returned
     in order.
 
-    `make` must depend on the step alone: then what comes out does not depend on timing. Use it in a
-    `with` block, or to its end. `waited_s` is the time in seconds that the caller spent waiting for
-    batches so far.
+    `make` must depend on the step alone, so that the results do not depend on timing. Use the
+    stream in a `with` block, or exhaust it. `waited_s` is the time in seconds that the caller has
+    waited for batches so far.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Stream(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        """Return the next batch. What `make` raised is raised here."""
+        """Return the next batch. An exception of `make` is raised here."""
         if not self._ready:
             self.close()
             raise StopIteration
@@ -61,7 +61,7 @@ class Stream(Generic[T]):
         self.close()
 
     def close(self) -> None:
-        """Stop the threads; batches not yet taken are dropped."""
+        """Stop the threads; batches that were not taken are dropped."""
         self._ready.clear()
         self._pool.shutdown(wait=True, cancel_futures=True)
 

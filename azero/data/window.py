@@ -1,9 +1,9 @@
-"""The positions of the window: the newest in rings in memory, the older ones memory-mapped from
-their shards.
+"""The positions of the window: the newest in ring buffers in memory, the older ones memory-mapped
+from their shards.
 
-Positions are numbered as they come in, and so are the words of their policy targets. A position is
-read from the rings while it is there, else from its shard; both hold the same bytes, so what a
-sample returns never depends on how much memory there is.
+Positions are numbered in the order in which they are added, and so are the words of their policy
+targets. A position is read from the rings while they hold it, else from its shard; both hold the
+same bytes, so a sample never depends on the amount of memory.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from azero.selfplay.trajectory import HostArray
 _MAX_MAPS = 400
 """Shards mapped at a time; each holds a file descriptor, and a process usually has 1,024."""
 _FIRST_CAPACITY = 1 << 14
-"""Positions, or words, that a ring starts with; it doubles as needed."""
+"""Initial capacity of a ring, in positions or words; it doubles as needed."""
 _SLACK = 1.25
-"""A ring may be so much larger than its share of the memory before it gives some back to the other
-one."""
+"""A ring shrinks when it exceeds its share of the memory by this factor."""
 
 
 class Snapshot(NamedTuple):
@@ -42,14 +41,14 @@ class Snapshot(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Positions as they were asked for."""
+    """Positions in the order of a request."""
 
     rows: HostArray
     """[B] of `row_dtype`"""
     frames: HostArray
     """uint32[B, num_frames, F]: the newest first, zeros before the start of the game"""
     policy: HostArray
-    """uint32[B, S]: the words of the policy target, zeros behind them"""
+    """uint32[B, S]: the words of the policy target, padded with zeros"""
 
 
 class Window:
@@ -76,7 +75,7 @@ class Window:
 
     @property
     def num_games(self) -> int:
-        """Games in the shards of the window; some of the oldest shard's may be outside of it."""
+        """Games in the shards of the window; some games of the oldest shard may be outside it."""
         return sum(len(shard.lengths) for shard in self._shards)
 
     @property
@@ -94,7 +93,7 @@ class Window:
         return self._shards
 
     def add(self, shard: Shard, positions: Positions, max_games: int) -> None:
-        """Add the positions of a new shard, and let go of those of all but the newest `max_games`
+        """Add the positions of a new shard, and drop those of all but the newest `max_games`
         games."""
         with self._lock:
             self._shards.append(shard)
@@ -125,14 +124,14 @@ class Window:
         """Return the positions int64[B].
 
         Raises:
-          DamagedFileError: a shard that is not in memory has gone.
+          DamagedFileError: a shard that is not in memory has disappeared.
         """
         rows = np.empty(len(position), self._rows.dtype)
         frames = np.empty((len(position), num_frames, *rows.dtype["frame"].shape), np.uint32)
         policy = np.empty((len(position), self._slots), np.uint32)
         owner = np.searchsorted(window.shard_first, position, side="right") - 1
         with self._lock:
-            # A position is read from the rings only if its whole history is there too.
+            # A position is read from the rings only if they also hold its whole history.
             hot = np.full(len(position), self._rows.first <= window.first) | (
                 position - (num_frames - 1) >= self._rows.first
             )
@@ -170,7 +169,7 @@ class Window:
         policy: HostArray,
         where: HostArray,
     ) -> None:
-        """Copy positions of a shard, which are counted from its first one, from its file."""
+        """Copy positions of a shard from its file; `position` counts from the shard's first one."""
         source = self._map(shard)
         if isinstance(source, Positions):
             copy_rows(source.rows, position, rows, frames, where)
@@ -183,8 +182,8 @@ class Window:
         )
 
     def _push(self, rows: HostArray, words: HostArray) -> None:
-        """Append to the rings, each of which has its share of the memory: as much as its part of
-        the window would take."""
+        """Append to the rings, each of which has a share of the memory in proportion to its part of
+        the window."""
         kept = self._first, self._word_first[0]
         bytes_wanted = [
             (ring.last + len(new) - first) * ring.dtype.itemsize
@@ -200,7 +199,8 @@ class Window:
             )
 
     def _map(self, shard: Shard) -> Positions | HostArray:
-        """Return the positions of a shard, mapped; the least recently used map makes room."""
+        """Return the positions of a shard, mapped; the least recently used map is closed if there
+        are too many."""
         found = self._maps.pop(shard.number, None)
         if found is None:
             found = map_shard(shard, self._slots)
@@ -211,8 +211,8 @@ class Window:
 
 
 class _Ring:
-    """The newest of an endless row of items: item i at i % capacity. Behind them stand the first
-    `margin` once more, so that no stretch of so many is cut in two."""
+    """A ring buffer of the newest items: item i is at i % capacity. The first `margin` items are
+    repeated at the end, so that no run of that length is split."""
 
     def __init__(self, dtype: np.dtype[Any], margin: int) -> None:
         self.dtype = dtype
@@ -226,8 +226,8 @@ class _Ring:
         return len(self.items) - self._margin
 
     def push(self, new: HostArray, wanted: int, most: int) -> None:
-        """Append items; of the older ones those from number `wanted` on are kept as far as `most`
-        items allow."""
+        """Append items; older ones from number `wanted` on are kept, as far as `most` items
+        allow."""
         most, capacity = max(_FIRST_CAPACITY, most), self.capacity
         needed = self.last + len(new) - max(self.first, wanted)
         while capacity < min(needed, most):
@@ -252,7 +252,8 @@ class _Ring:
 
 
 def _chosen(mask: HostArray) -> Any:
-    """Return what picks the places where bool[B] holds; all of them as a slice, which is faster."""
+    """Return an index of the places where bool[B] holds; a slice if it holds everywhere, which is
+    faster."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
@@ -267,8 +268,8 @@ def copy_rows(
 
 
 def copy_history(source: HostArray, position: HostArray, frames: HostArray, where: Any) -> None:
-    """Copy the frames at `position` of `source`, which begins its rows with them, and those before
-    into `frames[where]`, zeros before the start of the game."""
+    """Copy the frames at `position` of `source`, the first field of its rows, and those before into
+    `frames[where]`, zeros before the start of the game."""
     words = source.view(np.uint32).reshape(len(source), -1)
     back = np.arange(frames.shape[1])
     history = words[:, : frames.shape[2]][(position[:, None] - back) % len(source)]
@@ -279,8 +280,8 @@ def copy_history(source: HostArray, position: HostArray, frames: HostArray, wher
 def copy_policy(
     source: HostArray, start: HostArray, count: HostArray, policy: HostArray, where: Any
 ) -> None:
-    """Copy stretches of `count` words from `start` on into `policy[where]`, with zeros behind them;
-    behind `source`'s last word there are as many as a row has."""
+    """Copy runs of `count` words from `start` on into `policy[where]`, padded with zeros; `source`
+    ends with a margin of as many words as a row has."""
     slots = policy.shape[1]
     stretches: HostArray = np.ndarray(
         (len(source) - slots + 1, slots), np.uint32, source.data, strides=(4, 4)
@@ -292,6 +293,6 @@ def copy_policy(
 
 @functools.lru_cache(maxsize=4)
 def _masks(slots: int) -> HostArray:
-    """Return uint32[S + 1, S]: row n has all bits set in its first n words. (To take such rows is
-    three times as fast as to compare and multiply.)"""
+    """Return uint32[S + 1, S]: row n has all bits set in its first n words. (Looking up such rows
+    is three times as fast as comparing and multiplying.)"""
     return np.tri(slots + 1, slots, -1, dtype=np.uint32) * np.uint32(0xFFFFFFFF)

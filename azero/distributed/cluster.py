@@ -20,7 +20,7 @@ import jax
 from azero import mesh as mesh_lib
 from azero.distributed import rendezvous
 from azero.distributed.line import EXIT_INTERRUPTED, ProcessLinks, end_process, progress, say
-from azero.distributed.token import lead_token, other_token
+from azero.distributed.token import load_or_create_token, wait_for_token
 from azero.memory import explain_exhaustion
 from azero.train.settings import RunConfig
 
@@ -53,7 +53,7 @@ def join_cluster(settings: RunConfig, workdir: Path) -> Iterator[ProcessLinks]:
         with explain_exhaustion():
             yield line
     except BaseException as error:
-        line.await_news()
+        line.wait_for_failure_notice()
         is_stopped = isinstance(error, KeyboardInterrupt)
         line.broadcast_failure(
             "it was stopped"
@@ -99,19 +99,19 @@ def join(settings: RunConfig, workdir: Path) -> ProcessLinks:
 
 
 def _join_at(settings: RunConfig, coordinator: str, workdir: Path) -> ProcessLinks:
-    """Join at the address that the settings name: meet there first, then start JAX's runtime on the
-    same port."""
+    """Join at the address in the settings: first the rendezvous, then JAX's runtime on the same
+    port."""
     host, port = _parse_address(coordinator)
     bind = settings.coordinator_bind or host
     count, process, local = _numbers(settings, os.environ)
     began = time.monotonic()
     seconds = settings.join_seconds
     if process == 0:
-        token = lead_token(workdir)
-        line = rendezvous.gather(rendezvous.listen(bind, port), count, seconds, token)
+        token = load_or_create_token(workdir)
+        line = rendezvous.wait_for_processes(rendezvous.listen(bind, port), count, seconds, token)
     else:
-        line = rendezvous.meet(
-            [(host, port)], process, count, seconds, lambda: other_token(workdir, process)
+        line = rendezvous.connect(
+            [(host, port)], process, count, seconds, lambda: wait_for_token(workdir, process)
         )
     left = max(10, int(seconds - (time.monotonic() - began)))
     _initialize(
@@ -143,12 +143,12 @@ def _join_detected(settings: RunConfig) -> ProcessLinks:
                 mesh_lib.from_lead("[]")
                 raise
             mesh_lib.from_lead(json.dumps([token, *listener.getsockname()[:2]]))
-            return rendezvous.gather(listener, count, _LINE_SECONDS, token)
+            return rendezvous.wait_for_processes(listener, count, _LINE_SECONDS, token)
         told = json.loads(mesh_lib.from_lead(""))
         if not told:
             raise ValueError("process 0 cannot listen for the others")
         token, host, port = told
-        return rendezvous.meet(
+        return rendezvous.connect(
             [(str(host), int(port))], jax.process_index(), count, _LINE_SECONDS, lambda: token
         )
     except ValueError as error:

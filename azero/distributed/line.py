@@ -20,12 +20,12 @@ from typing import Any
 
 import jax
 
-from azero.heartbeat import beating
+from azero.heartbeat import repeating
 
 EXIT_INTERRUPTED = 75
 """Exit status if the same command can continue the run: after SIGTERM or SIGINT, or when another
 process is lost (EX_TEMPFAIL of sysexits.h)."""
-NEWS_SECONDS = 3.0
+NOTICE_SECONDS = 3.0
 """How long a process that fails waits to hear that another one failed first: the system closes a
 connection within milliseconds."""
 BEAT_SECONDS = 5.0
@@ -81,11 +81,11 @@ class ProcessLinks:
         """Tell the others that this process is done, and stop watching them."""
         self._send({"bye": True})
 
-    def await_news(self) -> None:
-        """Wait a moment for the end of another process to be noticed, which ends this one, too: it
-        may be the cause of what went wrong here."""
+    def wait_for_failure_notice(self) -> None:
+        """Wait a moment for news that another process has failed, which ends this one, too: its
+        failure may be the cause of the error here."""
         if self._connections:
-            time.sleep(NEWS_SECONDS)
+            time.sleep(NOTICE_SECONDS)
 
     def _send(self, message: Message, leave_out: int | None = None) -> None:
         with self._lock:
@@ -100,7 +100,7 @@ class ProcessLinks:
         starting."""
         with (
             selectors.DefaultSelector() as selector,
-            beating(lambda: self._send({"beat": True}), BEAT_SECONDS),
+            repeating(lambda: self._send({"beat": True}), BEAT_SECONDS),
         ):
             for process, connection in self._connections.items():
                 connection.settimeout(_SEND_SECONDS)
@@ -230,5 +230,5 @@ def _take_message(buffer: bytearray) -> Message | None:
 def progress(text: str, every: float = 8.0) -> Iterator[None]:
     """Say every few seconds, for as long as the block runs, what this process waits for."""
     began = time.monotonic()
-    with beating(lambda: say(f"{text}: {time.monotonic() - began:.0f} s so far"), every):
+    with repeating(lambda: say(f"{text}: {time.monotonic() - began:.0f} s so far"), every):
         yield

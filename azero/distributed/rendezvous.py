@@ -66,8 +66,8 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-class _Guest:
-    """A connection that has not yet said who it is."""
+class _PendingClient:
+    """A connected process that has not identified itself yet."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -76,7 +76,9 @@ class _Guest:
         self.until = time.monotonic() + HELLO_SECONDS
 
 
-def gather(listener: socket.socket, count: int, seconds: float, token: str) -> ProcessLinks:
+def wait_for_processes(
+    listener: socket.socket, count: int, seconds: float, token: str
+) -> ProcessLinks:
     """Wait, as the lead, for the other `count` - 1 processes to connect and to show that they have
     `token`; the listener is closed.
 
@@ -87,7 +89,7 @@ def gather(listener: socket.socket, count: int, seconds: float, token: str) -> P
     answers: dict[int, Message] = {}
     names = {0: socket.gethostname()}
     end = time.monotonic() + seconds
-    guests: list[_Guest] = []
+    pending: list[_PendingClient] = []
     with (
         listener,
         selectors.DefaultSelector() as selector,
@@ -96,22 +98,22 @@ def gather(listener: socket.socket, count: int, seconds: float, token: str) -> P
         listener.setblocking(False)
         selector.register(listener, selectors.EVENT_READ)
 
-        def dismiss(guest: _Guest, refusal: str | None = None) -> None:
-            selector.unregister(guest.connection)
-            guests.remove(guest)
+        def remove_pending(client: _PendingClient, refusal: str | None = None) -> None:
+            selector.unregister(client.connection)
+            pending.remove(client)
             if refusal is not None:
                 with contextlib.suppress(OSError):
-                    send(guest.connection, {"end": refusal})
-                guest.connection.close()
+                    send(client.connection, {"end": refusal})
+                client.connection.close()
 
-        def welcome(guest: _Guest, hello: Message) -> None:
-            refusal = _refusal(hello, guest.nonce, token, count, names)
-            dismiss(guest, refusal)
+        def accept(client: _PendingClient, hello: Message) -> None:
+            refusal = _refusal(hello, client.nonce, token, count, names)
+            remove_pending(client, refusal)
             if refusal is None:
                 process = hello["process"]
-                guest.connection.settimeout(HELLO_SECONDS)
-                keep_alive(guest.connection)
-                connections[process], names[process] = guest.connection, str(hello["host"])
+                client.connection.settimeout(HELLO_SECONDS)
+                keep_alive(client.connection)
+                connections[process], names[process] = client.connection, str(hello["host"])
                 answers[process] = {
                     "go": True,
                     "proof": proof(token, "go", process, hello["nonce"]),
@@ -121,20 +123,20 @@ def gather(listener: socket.socket, count: int, seconds: float, token: str) -> P
             for key, _ in selector.select(max(0.0, min(1.0, end - time.monotonic()))):
                 if key.data is None:
                     with contextlib.suppress(OSError):
-                        _receive_guest(listener, guests, selector)
+                        _accept_pending(listener, pending, selector)
                 elif (
-                    key.data in guests
+                    key.data in pending
                     and (hello := next_message(key.data.connection, key.data.buffer)) is not None
                 ):
-                    welcome(key.data, hello)
-            for guest in [
-                *(guest for guest in guests if guest.until < time.monotonic()),
-                *guests[:-MOST_PENDING],
+                    accept(key.data, hello)
+            for client in [
+                *(client for client in pending if client.until < time.monotonic()),
+                *pending[:-MOST_PENDING],
             ]:
-                if guest in guests:
-                    dismiss(guest, "the connection did not identify itself in time")
-        for guest in list(guests):
-            dismiss(guest, "all processes of the run have joined")
+                if client in pending:
+                    remove_pending(client, "the connection did not identify itself in time")
+        for client in list(pending):
+            remove_pending(client, "all processes of the run have joined")
     line = ProcessLinks(0, connections, names)
     missing = [str(process) for process in range(1, count) if process not in connections]
     if missing:
@@ -154,16 +156,16 @@ def gather(listener: socket.socket, count: int, seconds: float, token: str) -> P
     return line
 
 
-def _receive_guest(
-    listener: socket.socket, guests: list[_Guest], selector: selectors.BaseSelector
+def _accept_pending(
+    listener: socket.socket, pending: list[_PendingClient], selector: selectors.BaseSelector
 ) -> None:
-    """Take a connection and send it a number to prove something with."""
+    """Accept a connection and send it the random number for its proof."""
     connection, _ = listener.accept()
-    guest = _Guest(connection)
+    client = _PendingClient(connection)
     connection.setblocking(False)
-    send(connection, {"nonce": guest.nonce})
-    guests.append(guest)
-    selector.register(connection, selectors.EVENT_READ, guest)
+    send(connection, {"nonce": client.nonce})
+    pending.append(client)
+    selector.register(connection, selectors.EVENT_READ, client)
 
 
 def _refusal(
@@ -196,7 +198,7 @@ def _refusal(
     return None
 
 
-def meet(
+def connect(
     addresses: Sequence[Address],
     process: int,
     count: int,
@@ -215,7 +217,7 @@ def meet(
     shown = " or ".join(f"{host}:{port}" for host, port in addresses)
     end = time.monotonic() + seconds
     with progress(f"process {process} of {count} waits for process 0 at {shown}"):
-        connection = _connect(addresses, end)
+        connection = _open_connection(addresses, end)
         if isinstance(connection, str):
             raise ValueError(
                 f"process {process} cannot reach process 0 at {shown} within {seconds:.0f} s: "
@@ -250,7 +252,7 @@ def meet(
     return ProcessLinks(process, {0: connection}, {0: shown})
 
 
-def _connect(addresses: Sequence[Address], end: float) -> socket.socket | str:
+def _open_connection(addresses: Sequence[Address], end: float) -> socket.socket | str:
     """Return a connection to the first of the addresses that answers before `end`, or why there is
     none."""
     reason = "no time was left"

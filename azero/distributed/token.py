@@ -22,7 +22,7 @@ _SEEN_SECONDS = 15.0
 """A file written by one host is seen by the others within this time (see `azero.train.hosts`)."""
 
 
-def lead_token(workdir: Path) -> str:
+def load_or_create_token(workdir: Path) -> str:
     """Return the token of the environment or of the working directory; where there is none, make
     one there.
 
@@ -44,7 +44,7 @@ def lead_token(workdir: Path) -> str:
     return token
 
 
-def other_token(workdir: Path, process: int) -> str:
+def wait_for_token(workdir: Path, process: int) -> str:
     """Return the token that the lead has, as process `process`.
 
     Raises:
@@ -66,13 +66,15 @@ def other_token(workdir: Path, process: int) -> str:
         time.sleep(0.2)
 
 
-def proof(token: str, *said: object) -> str:
-    """Return what shows that its sender has `token` and means this."""
-    return hmac.new(token.encode(), "|".join(map(str, said)).encode(), hashlib.sha256).hexdigest()
+def proof(token: str, *message: object) -> str:
+    """Return the keyed digest that shows that the sender of `message` has `token`."""
+    return hmac.new(
+        token.encode(), "|".join(map(str, message)).encode(), hashlib.sha256
+    ).hexdigest()
 
 
-def is_proof(given: object, token: str, *said: object) -> bool:
-    """Return whether `given` is the proof, in a time that does not tell how much of it is right."""
+def is_proof(given: object, token: str, *message: object) -> bool:
+    """Return whether `given` is the proof of `message`; the comparison takes constant time."""
     return isinstance(given, str) and hmac.compare_digest(
-        given.encode(), proof(token, *said).encode()
+        given.encode(), proof(token, *message).encode()
     )

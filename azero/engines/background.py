@@ -47,8 +47,8 @@ class Background(Generic[T]):
                 self._result = Future()
             self._result.set_exception(error)
 
-    def is_there(self, seconds: float = 0.0) -> bool:
-        """Wait at most so long, and say whether there is a result or an error."""
+    def is_ready(self, seconds: float = 0.0) -> bool:
+        """Wait at most `seconds`; return whether there is a result or an error."""
         try:
             self._result.exception(seconds)
         except TimeoutError:
@@ -85,9 +85,9 @@ def raising_causes() -> Iterator[None]:
         raise (error.__cause__ or error) from None
 
 
-def leave_if_busy() -> None:
-    """End the process at once, with status 0, if anything is still being compiled: Python would
-    wait for it, or fall over it."""
+def exit_if_busy() -> None:
+    """End the process at once, with status 0, if background work is still running: Python would
+    wait for it at exit, or crash."""
     if any(thread.name == _NAME for thread in threading.enumerate()):
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

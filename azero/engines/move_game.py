@@ -12,7 +12,7 @@ import numpy as np
 
 from azero.engines.session import MakeThinker, Session
 from azero.games.game import Game
-from azero.players.notation import NOTATIONS, going_on
+from azero.players.notation import NOTATIONS, as_unfinished
 from azero.players.player import Position
 from azero.players.uci_go import START
 
@@ -54,7 +54,7 @@ class MoveGame:
         """Compile what playing and looking at positions needs."""
         # A game that is over is looked at once more, by a program of its own: mates come late in a
         # game, with little time left.
-        going_on(dataclasses.replace(self.position, is_over=True))
+        as_unfinished(dataclasses.replace(self.position, is_over=True))
         self.position.play(int(np.argmax(self.position.legal)))
 
     def new_game(self) -> None:
@@ -82,7 +82,7 @@ class MoveGame:
         kept = self.session.positions[: known + 1] if is_same else [self._first(start)]
         following = self._after(kept[-1], names, known if is_same else 0)
         if is_same and known == len(self._names):
-            self.session.go_on(following)
+            self.session.extend(following)
         else:
             self.session.restore([*kept, *following])
         self._start, self._names = start, list(names)
@@ -97,7 +97,7 @@ class MoveGame:
         `position`."""
         positions = []
         for number, name in enumerate(names[known:], start=known + 1):
-            opened = going_on(position)
+            opened = as_unfinished(position)
             if opened is None:
                 raise ValueError(f"move {number}: the game is over before {name[:20]!r}")
             try:

@@ -114,7 +114,7 @@ def load_go(
         )
     _say_loading(spec)
     rules = Rules(game.superko, game.suicide)
-    table = GoGame(
+    game = GoGame(
         lambda game: load_any_thinker(spec, _rules_of(game)),
         game.board_shape,
         komi=game.komi,
@@ -122,8 +122,8 @@ def load_go(
         any_shape=config.network.FITS_ANY_BOARD,
         is_interrupted=is_interrupted,
     )
-    table.begin_to_prepare()
-    return spec, table
+    game.begin_to_prepare()
+    return spec, game
 
 
 PROTOCOLS = {"chess": UCI, "shogi": USI}
@@ -146,26 +146,26 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
         raise ValueError(f"{spec.name} plays {config.name}; {protocol} is for {wanted}")
     _say_loading(spec)
     # The papers' 512 moves end games of self-play, not a game with people.
-    table = MoveGame(
+    game = MoveGame(
         make(config.name, max_moves=MOST_MOVES),
         lambda game: load_any_thinker(spec, _rules_of(game)),
     )
-    table.begin_to_prepare()
-    return table
+    game.begin_to_prepare()
+    return game
 
 
 def play_in_terminal(source: Source, visits: int, colour: str, komi: float | None) -> None:
     """Play a game against a network in the terminal."""
     console = make_console()
     with console.status("loading ..."):
-        table = lay_table(source, visits, colour, komi)
-    Terminal(table.session, table.limits, console, human=table.human).run(
+        game = load_human_game(source, visits, colour, komi)
+    Terminal(game.session, game.limits, console, human=game.human).run(
         console.input if sys.stdin.isatty() else _read_plain
     )
 
 
-class Table(NamedTuple):
-    """Everything for a game between a human and a network."""
+class HumanGame(NamedTuple):
+    """A game between a human and a network, ready to be played."""
 
     session: Session
     limits: Limits
@@ -173,11 +173,11 @@ class Table(NamedTuple):
     """0 if the human moves first, else 1."""
 
 
-def lay_table(source: Source, visits: int, colour: str, komi: float | None) -> Table:
+def load_human_game(source: Source, visits: int, colour: str, komi: float | None) -> HumanGame:
     """Load a network and compile its programs for a game against a human.
 
     Raises:
-      ValueError: the colour, the visits or the source is none.
+      ValueError: the colour, the visits or the source is not valid.
     """
     spec = source.spec()
     limits = Limits(visits=_visits(spec, visits))
@@ -188,7 +188,7 @@ def lay_table(source: Source, visits: int, colour: str, komi: float | None) -> T
     human = side_of(colour, game)
     session = Session(game, lambda game: load_any_thinker(spec, _rules_of(game)))
     session.prepare(quietly=True)
-    return Table(session, limits, human)
+    return HumanGame(session, limits, human)
 
 
 def side_of(colour: str, game: Game) -> int:

@@ -98,9 +98,9 @@ class Session:
         self._positions = list(positions)
         self.forget()
 
-    def go_on(self, positions: Sequence[Position]) -> None:
-        """Take over positions that follow the current one by moves of the game; the thinker keeps
-        its tree."""
+    def extend(self, positions: Sequence[Position]) -> None:
+        """Append positions that follow the current one by moves of the game; the thinker keeps its
+        tree."""
         self._positions += positions
 
     def play(self, action: int, position: Position | None = None) -> None:
@@ -128,7 +128,7 @@ class Session:
 
     def forget(self) -> None:
         """Make the thinker forget its tree."""
-        if self._preparation is not None and self._preparation.is_there():
+        if self._preparation is not None and self._preparation.is_ready():
             self._take_prepared()
         if self._thinker is not None:
             self._thinker[1].reset()
@@ -196,7 +196,7 @@ class Session:
     def can_think(self, seconds: float = 0.0) -> bool:
         """Wait at most so long, and say whether nothing has to be waited for any more before
         thinking (or preparing has failed)."""
-        return self._preparation is None or self._preparation.is_there(seconds)
+        return self._preparation is None or self._preparation.is_ready(seconds)
 
     def think(
         self,

@@ -1,4 +1,4 @@
-"""Functions that are written for a whole batch, behind the one-position contract of a game."""
+"""Natively batched functions behind the one-position contract of a game."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jax.custom_batching import custom_vmap
 from azero.types import PyTree
 
 CHUNK = 128
-"""Positions at a time on a CPU: 1,024 at once fall out of the cache (1 MB a core) and run at half
+"""Positions at a time on a CPU: 1,024 at once do not fit the cache (1 MB a core) and run at half
 the speed, at 9x9 and at 19x19."""
 
 
@@ -25,7 +25,8 @@ def batch_native(
 
     Without `vmap` the batch has one position. Under `vmap`, also nested, all mapped axes become the
     one batch axis, so that a loop inside `function` has a scalar condition instead of a select over
-    its whole carry. On a CPU the batch comes in chunks, or whole to `on_cpu` where that is given.
+    its whole carry. On a CPU the batch is cut into chunks, or passed whole to `on_cpu` where that
+    is given.
     """
     for_cpu = functools.partial(_in_chunks, function) if on_cpu is None else on_cpu
 
@@ -46,15 +47,15 @@ def batch_native(
         output = jax.tree.map(lambda a: a.reshape(axis_size, inner, *a.shape[1:]), output)
         return output, jax.tree.map(lambda _: True, output)
 
-    def for_one(*arguments: Any) -> PyTree:
+    def unbatched(*arguments: Any) -> PyTree:
         return jax.tree.map(lambda a: a[0], call(*[jnp.asarray(a)[None] for a in arguments]))
 
-    return for_one
+    return unbatched
 
 
 def _in_chunks(function: Callable[..., PyTree], *arguments: jax.Array) -> PyTree:
-    """Call `function` on chunks of at most CHUNK positions, one after the other; on the whole batch
-    if it has no such divisor of a useful size."""
+    """Call `function` on equal chunks of at most CHUNK positions, one after the other; on the whole
+    batch if all such chunks would be small."""
     batch = arguments[0].shape[0]
     chunk = next(
         (size for size in range(min(CHUNK, batch), CHUNK // 4, -1) if batch % size == 0), batch

@@ -7,8 +7,8 @@ Two forms of a set of points on an H x W board (W <= 31):
            batch is last, so that a step between columns is a shift by one bit and one between rows
            an offset of whole vectors: no gather, no scatter.
 
-The optimization barriers keep a concatenation out of the arithmetic around it: XLA does not
-vectorise a fused one on a CPU, and copies a lone one block by block.
+The optimization barriers keep concatenations from being fused with the arithmetic around them: on a
+CPU XLA does not vectorise a fused one, and copies a separate one block by block.
 """
 
 from __future__ import annotations
@@ -60,9 +60,8 @@ def _join(arrays: list[Array]) -> Array:
 def batch_first(words: Array) -> Array:
     """Return uint32[B, N] of words uint32[N, B], N at least 16, transposed once.
 
-    XLA on a CPU makes a transposition part of everything that uses it, which then reads single
-    words from all over the batch, but never one that goes into a concatenation of more than eight
-    arrays: so it is made in sixteen parts.
+    XLA on a CPU fuses a transposition into its uses, which then read single words from all over the
+    batch, except into a concatenation of more than eight arrays: so it is made in sixteen parts.
     """
     cuts = [len(words) * part // 16 for part in range(17)]
     parts = [words[start:end].T for start, end in itertools.pairwise(cuts)]
@@ -124,7 +123,7 @@ def where(condition: Array, rows: Array) -> Array:
 
 
 def vertical_neighbours(rows: Array) -> tuple[Array, Array]:
-    """Return what each point sees above it and below it."""
+    """Return two sets: the points below a point of the set, and those above one."""
     padded = jax.lax.optimization_barrier(
         jax.lax.pad(rows, jnp.uint32(0), [(1, 1, 0)] + [(0, 0, 0)] * (rows.ndim - 1))
     )
@@ -149,13 +148,13 @@ def any_of(rows: Array) -> Array:
 
 
 def flood(seeds: Array, mask: Array) -> Array:
-    """Return every point of `mask` that is connected, inside `mask`, to a seed. Seeds lie in
-    `mask`; both are rows uint32[H, ..., B].
+    """Return every point of `mask` that is connected to a seed within `mask` (flood fill). Seeds
+    are in `mask`; both are rows uint32[H, ..., B].
 
     A sweep goes down and up the board. On each row it carries the set along runs of the mask:
     upwards through a whole run by the carry of an addition, downwards by up to three columns with
-    two shifts. The loop ends after a sweep in which no position of the batch grew, mostly the third
-    or fourth.
+    two shifts. The loop ends after a sweep in which no position of the batch grew, usually the
+    third or fourth.
     """
     masks = list(mask)
     pairs = [row & (row >> 1) for row in masks]
@@ -218,8 +217,8 @@ def number_rows(numbers: Array, rows: Array, num_bits: int) -> list[Array]:
 
 
 def add_point(digits: list[Array], rows: Array) -> list[Array]:
-    """Return the digits of the numbers at every point, one larger at the points of rows; the
-    largest number goes round to 0."""
+    """Return the digits of the numbers at every point, increased by one at the points of rows; the
+    largest number wraps to 0."""
     added = []
     for digit in digits:
         added.append(digit ^ rows)

@@ -1,5 +1,5 @@
-"""Sets of squares along the eight directions of the compass: what chess and shogi share, in
-whatever words each of them holds a set.
+"""Sets of squares along the eight compass directions: what chess and shogi share, whatever words
+hold a set.
 
 Words are uint32 arrays of any one shape, of numpy or of JAX: only operators are used, so that the
 same rules serve a compiled batch and a single position on the host.
@@ -35,7 +35,7 @@ N, NE, E, SE, S, SW, W, NW = range(8)
 
 
 class SquareSet(Protocol):
-    """A set of squares in some words."""
+    """A set of squares, a bitboard of one or more words."""
 
     def __and__(self, other: Self, /) -> Self: ...
     def __or__(self, other: Self, /) -> Self: ...
@@ -66,7 +66,7 @@ def opposite(direction: int) -> int:
 
 def spread(condition: Array) -> Array:
     """Return uint32 words of ones where `condition` (bool) holds, of zeros elsewhere."""
-    # Negated as a signed number: numpy warns of an overflow where an unsigned scalar is.
+    # Negated as a signed number: numpy warns of an overflow for an unsigned scalar.
     return (-condition.astype(np.int32)).astype(np.uint32)
 
 
@@ -91,10 +91,10 @@ def fill_lines(
 
     Args:
       seeds: where lines begin.
-      free: squares that a line may pass; none that a move in `direction` reaches only by wrapping
-        round a side of the board.
+      free: squares that a line may pass; without those that a move in `direction` reaches only by
+        wrapping round an edge of the board.
       direction: where to.
-      moved: returns a set moved by a direction times a distance; it may wrap round the sides.
+      moved: returns a set shifted by a direction times a distance; it may wrap round the edges.
     """
     for distance in (1, 2, 4):
         seeds = seeds | (free & moved(seeds, direction, distance))
@@ -103,68 +103,71 @@ def fill_lines(
     return seeds
 
 
-class Guard(NamedTuple, Generic[AnySet]):
-    """What restricts the mover's pieces."""
+class ChecksAndPins(NamedTuple, Generic[AnySet]):
+    """Checks and pins against the side to move (chessprogramming.org, 'Checks and Pinned
+    Pieces')."""
 
     attacked: AnySet
     """squares where the king would stand in check"""
     pinned: list[AnySet]
     """pieces that shield the king, by line: N-S, NE-SW, E-W, SE-NW"""
-    answers: AnySet
-    """where a piece other than the king may go: everywhere, or where it ends a check"""
+    check_mask: AnySet
+    """squares where a piece other than the king may go: all, or those that end a check"""
     checkers: AnySet
     unpinned: AnySet
     """squares without a pinned piece"""
 
 
-class Sight(Protocol[AnySet]):
-    """What is seen along the eight lines through the mover's king, one entry per direction."""
+class KingLines(Protocol[AnySet]):
+    """The eight lines through the mover's king, one entry per direction."""
 
     @property
-    def sight(self) -> list[AnySet]:
-        """What the king sees, up to and with the first piece."""
+    def king_rays(self) -> list[AnySet]:
+        """Squares from the king up to and with the first piece."""
         ...
 
     @property
-    def fire(self) -> list[AnySet]:
-        """The other side's runners of that direction and the empty squares they pass, the king not
-        in the way."""
+    def slider_rays(self) -> list[AnySet]:
+        """The other side's sliders of that direction and the empty squares they pass; the king does
+        not block them."""
         ...
 
     @property
-    def hits(self) -> list[AnySet]:
+    def slider_attacks(self) -> list[AnySet]:
         """The squares that they attack."""
         ...
 
 
-def guard_of(
+def find_checks_and_pins(
     own: AnySet,
-    lines: Sight[AnySet],
-    runners: Sequence[AnySet],
+    lines: KingLines[AnySet],
+    sliders: Sequence[AnySet],
     near_attacks: AnySet,
     near_checkers: AnySet,
     board: AnySet,
     compute_once: Callable[..., list[AnySet]],
-) -> Guard[AnySet]:
-    """Return what restricts the mover's pieces.
+) -> ChecksAndPins[AnySet]:
+    """Return the checks and pins against the side to move.
 
     Args:
       own: the mover's pieces.
       lines: through its king.
-      runners: the other side's pieces that run, by the direction in which the king would see them.
+      sliders: the other side's sliding pieces, by their direction as seen from the king.
       near_attacks: squares that the other side's pieces attack by a step or a jump.
       near_checkers: its pieces that attack the king by a step or a jump.
       board: all squares.
       compute_once: returns the same sets, which XLA then computes once.
     """
-    attacked = union([*lines.hits, near_attacks])
+    attacked = union([*lines.slider_attacks, near_attacks])
     pinned = [
-        union(lines.sight[d] & lines.hits[opposite(d)] & own for d in (line, line + 4))
+        union(
+            lines.king_rays[d] & lines.slider_attacks[opposite(d)] & own for d in (line, line + 4)
+        )
         for line in range(4)
     ]
-    checkers = union([near_checkers, *(lines.sight[d] & runners[d] for d in range(8))])
-    between = union(lines.sight[d] & lines.fire[opposite(d)] for d in range(8))
+    checkers = union([near_checkers, *(lines.king_rays[d] & sliders[d] for d in range(8))])
+    between = union(lines.king_rays[d] & lines.slider_rays[opposite(d)] for d in range(8))
     free, one = spread(checkers.is_empty()), spread(~checkers.has_several())
-    answers = (between | near_checkers).when(one) | board.when(free)
-    attacked, answers, checkers, *pinned = compute_once(attacked, answers, checkers, *pinned)
-    return Guard(attacked, pinned, answers, checkers, ~union(pinned))
+    check_mask = (between | near_checkers).when(one) | board.when(free)
+    attacked, check_mask, checkers, *pinned = compute_once(attacked, check_mask, checkers, *pinned)
+    return ChecksAndPins(attacked, pinned, check_mask, checkers, ~union(pinned))

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 
 def format_ranks(pieces: Sequence[str], files: int) -> str:
-    """Return the pieces as FEN and SFEN have them: the far rank first, a run of empty squares as
-    its length."""
+    """Return the pieces as in FEN and SFEN: the far rank first, a run of empty squares as its
+    length."""
     rows = []
     for begin in range(len(pieces) - files, -1, -files):
         runs = itertools.groupby(
@@ -35,5 +35,5 @@ def diagram_rows(pieces: Sequence[str], files: int) -> list[str]:
 
 
 def format_held(hand: Mapping[str, int]) -> str:
-    """Return the pieces in hand, by letter, as a diagram has them: "P2 G1", or "-" for none."""
+    """Return the pieces in hand, by letter, for a diagram: "P2 G1", or "-" for none."""
     return " ".join(f"{letter}{count}" for letter, count in hand.items() if count) or "-"

@@ -1,5 +1,4 @@
-"""Reading what is compressed, within bounds: a small file may be made to expand to more than any
-memory or disk holds. Host side only."""
+"""Reading compressed files within bounds, against decompression bombs. Host side only."""
 
 from __future__ import annotations
 
@@ -14,10 +13,10 @@ LARGEST_RATIO = 200
 """Bytes out for a byte in. Collections of games compress to a third to a twentieth; gzip makes up
 to 1,032 of one (zlib's technical details)."""
 FREE_BYTES = 32 << 20
-"""What any file may expand to, whatever its ratio: a test or a collection of one game over and
-over."""
+"""Bytes to which any file may expand, whatever its ratio, such as a collection of one game many
+times."""
 MOST_BYTES = 64 << 30
-"""Bytes that one file may expand to in all: some hours of reading."""
+"""Bytes to which one file may expand in all: some hours of reading."""
 MOST_MEMBERS = 1_000_000
 """Members of one archive, those inside of others included; the largest collection known here,
 GoGoD, has 125,000 games."""
@@ -25,11 +24,11 @@ _CHUNK = 1 << 20
 
 
 class TooLargeError(ValueError):
-    """What is read expands to more than is allowed. The message says to what and where."""
+    """A file expands to more than is allowed; the message names the file and the limit."""
 
 
 class Budget:
-    """What the expansion of one file has used of its bounds."""
+    """How much of its limits the expansion of one file has used."""
 
     def __init__(self, name: str, size: int) -> None:
         """Take the name of the file, for messages, and its size in bytes."""
@@ -51,7 +50,7 @@ class Budget:
         """Count expanded bytes.
 
         Raises:
-          TooLargeError: they are too many.
+          TooLargeError: there are too many.
         """
         self._bytes += count
         if self._bytes > self._most:
@@ -80,11 +79,11 @@ class Budget:
         return b"".join(chunks)
 
     def gunzip(self, file: IO[bytes]) -> IO[bytes]:
-        """Return a stream of what the gzip stream `file` expands to, whose bytes are counted."""
+        """Return the decompressed stream of the gzip stream `file`, with its bytes counted."""
         return self.counted(gzip.GzipFile(fileobj=file))  # type: ignore[arg-type]
 
     def counted(self, file: IO[bytes]) -> IO[bytes]:
-        """Return the stream `file`, which expands something, with its bytes counted."""
+        """Return the decompressing stream `file`, with its bytes counted."""
         return io.BufferedReader(_Counted(file, self))
 
 

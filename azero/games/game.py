@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 class Game(Protocol):
     """Rules of a two-player, zero-sum, perfect-information board game.
 
-    `State` is a pytree of fixed shapes. There are two forms of it with the same verbs: the state of
-    a real game (from `init`), for which the legal mask is exact, and the slim state of a search
-    tree (from `search_state`), which drops what only the exact rule over a whole game needs.
+    `State` is a pytree of fixed shapes. There are two forms of it with the same methods: the state
+    of a real game (from `init`), for which the legal mask is exact, and the slim state of a search
+    tree (from `search_state`), without the data that only repetition rules over a whole game need.
     """
 
     name: str
     num_actions: int
     max_legal_actions: int
-    """The most legal moves that a position can have (218 of 4,672 in chess): the room that a search
-    tree keeps for each."""
+    """The most legal moves that a position can have (218 of 4,672 in chess): the edges for which a
+    node of a search tree has room."""
     board_shape: tuple[int, int]
     num_planes: int
     max_moves: int
@@ -71,13 +71,13 @@ class Game(Protocol):
         ...
 
     def search_state(self, state: PyTree) -> PyTree:
-        """Return the slim form of `state` that a search tree stores. The verbs accept it; only the
-        whole-game repetition rule may be weaker."""
+        """Return the slim form of `state` that a search tree stores. All methods accept it; only
+        the whole-game repetition rule may be weaker."""
         ...
 
     def pack_frame(self, state: PyTree) -> Array:
-        """Return uint32[F]: the current position (not its history), enough for `observe_frames`. An
-        all-zero frame means "before the game began"."""
+        """Return uint32[F]: the current position without its history, for `observe_frames`. An
+        all-zero frame is before the start of the game."""
         ...
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
@@ -99,16 +99,16 @@ class Game(Protocol):
         ...
 
     def format_action(self, state: PyTree, action: int) -> str:
-        """Host side: the move as people write it (D4, pass)."""
+        """Host side: return the move in the usual notation (D4, pass)."""
         ...
 
     def format_board(self, state: PyTree) -> str:
-        """Host side: the position as a diagram in text."""
+        """Host side: return the position as a text diagram."""
         ...
 
 
 class Facts(NamedTuple):
-    """What a position is asked for on the host."""
+    """The facts about a position that the host needs."""
 
     to_play: int
     is_over: bool
@@ -119,8 +119,8 @@ class Facts(NamedTuple):
 
 @runtime_checkable
 class PlayedOnHost(Protocol):
-    """What a game also has when a real game of it can be played without a compiled program.
-    States are those of `Game`, in NumPy's arrays."""
+    """The methods of a game that can also be played on the host, without a compiled program. States
+    are those of `Game`, as NumPy arrays."""
 
     def host_init(self) -> PyTree:
         """Return the state before the first move."""
@@ -137,10 +137,10 @@ class PlayedOnHost(Protocol):
 
 @runtime_checkable
 class Scored(Protocol):
-    """What a game also has when its result is a number of points, counted against a handicap
-    that the players agree on (komi in Go).
+    """The methods of a game that is decided by points, with a handicap that the players agree on
+    (komi in Go).
 
-    Programs compiled for `general` serve every komi, and all other rules that `arguments` holds.
+    Programs compiled for `general` work for every komi and for all rules in `arguments`.
     """
 
     margin_weight: float
@@ -152,7 +152,7 @@ class Scored(Protocol):
         ...
 
     def general(self) -> Game:
-        """Return what all games have in common that differ in komi and in `arguments` alone."""
+        """Return the game that stands for all that differ only in komi and in `arguments`."""
         ...
 
     def arguments(self) -> np.ndarray:
@@ -160,23 +160,23 @@ class Scored(Protocol):
         ...
 
     def with_arguments(self, arguments: Array) -> Game:
-        """Return the same game with the rules in traced `arguments`: for step, legal moves and end
-        of the slim states of a search tree alone."""
+        """Return the same game with the rules in traced `arguments`. Valid only for `step`,
+        `legal_action_mask` and `is_terminal` of the slim states of a search tree."""
         ...
 
     def final_points(self, state: PyTree) -> Array:
-        """Return float32[]: the points that the first mover is ahead on the board of a finished
-        game, without komi; zero until the end."""
+        """Return float32[]: the first mover's lead in points in a finished game, without komi; zero
+        until the end."""
         ...
 
     def owners(self, frame: Array) -> Array:
-        """Return int8[H, W]: who owns each point of the position of a frame uint32[F], were it
-        counted; 1 is the first mover, -1 the second, 0 neither."""
+        """Return int8[H, W]: the owner of each point if the position of frame uint32[F] were
+        scored; 1 is the first mover, -1 the second, 0 neither."""
         ...
 
     def is_scored_after(self, action: Array) -> Array:
-        """Return bool[]: whether a game whose last move is `action` int32[] ended with the board
-        before it counted, and not by resignation (-1) or by its length."""
+        """Return bool[]: whether a game with the last move `action` int32[] ended by scoring the
+        board before that move, and not by resignation (-1) or the move limit."""
         ...
 
     def result_of(self, points: float) -> float:

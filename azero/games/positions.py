@@ -1,4 +1,4 @@
-"""Positions that games begin with, from a file of one position a line. Host side only."""
+"""Start positions from a file with one position per line. Host side only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReadsPositions(Protocol):
     """A game that can begin with any position given as a line of text."""
 
     def from_positions(self, lines: Sequence[str]) -> PyTree:
-        """Return the states of games that begin with these positions, as numpy arrays [P, ...].
+        """Return the states of games that start from these positions, as numpy arrays [P, ...].
 
         Raises:
           ValueError: a line is not a position of the game; what is wrong is named.
@@ -37,11 +37,11 @@ def join(parts: Sequence[Any]) -> Any:
 
 
 def read_positions(game: Game, path: Path) -> PyTree:
-    """Return the states that games begin with, as numpy arrays [P, ...], from a file with one
-    position a line.
+    """Return the start states of games, as numpy arrays [P, ...], from a file with one position per
+    line.
 
     The positions are in the notation of the game: FEN for chess and minichess, SFEN for shogi and
-    animal shogi. Empty lines and lines that begin with # are left out.
+    animal shogi. Empty lines and lines that begin with # are skipped.
 
     Raises:
       ValueError: the game has no such notation, the file cannot be read or holds no position, or a
@@ -51,8 +51,8 @@ def read_positions(game: Game, path: Path) -> PyTree:
 
 
 def read_position_lines(game: Game, path: Path) -> list[str]:
-    """Return the lines of such a file, all of them positions that a game can go on from; arguments
-    and errors as of `read_positions`."""
+    """Return the lines of such a file, all of them positions of unfinished games; arguments and
+    errors as of `read_positions`."""
     return _read(game, path)[0]
 
 

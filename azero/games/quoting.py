@@ -1,4 +1,4 @@
-"""Quoting what others wrote: as much of it as a line can hold. Host side only."""
+"""Quoting input in messages, shortened to fit a line. Host side only."""
 
 from __future__ import annotations
 

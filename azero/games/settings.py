@@ -28,7 +28,7 @@ class GameConfig(Kind):
 
     name: str
     start_positions: ClassVar[str | None] = None
-    """Games that begin with positions of a file have a setting of this name."""
+    """Games that can start from positions of a file have a setting of this name."""
     selfplay_komis: ClassVar[tuple[float, ...]] = ()
     """Games with a komi have a setting of this name."""
 
@@ -37,7 +37,7 @@ class GameConfig(Kind):
         return {}
 
     def for_matches(self) -> Self:
-        """Return the same game with rewards that say who won and nothing else."""
+        """Return the same game with rewards that depend on the winner alone."""
         return self
 
     def seen_as(self, trained: GameConfig) -> Self:

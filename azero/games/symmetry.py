@@ -1,9 +1,9 @@
 """The symmetries of a board, on boards, planes and policies.
 
-Symmetry s is made of three bits, applied in this order: 4 transposes, 1 turns the rows upside down,
-2 turns the columns left to right. A square board has all eight; a rectangular one has the four
-without the transpose. Only reversals and selects are used, so a random symmetry for every position
-of a batch stays cheap under `vmap`: no gather.
+The bits of symmetry s are applied in this order: 4 transposes, 1 reverses the rows, 2 reverses the
+columns. A square board has all eight; a rectangular one has the four without the transpose. Only
+reversals and selects are used, so a random symmetry for every position of a batch stays cheap under
+`vmap`: no gather.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Making games from their settings or by name. A game's module is imported when the game is
-made."""
+"""Makes games from their settings or by name. A game's module is imported when the game is made."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ SIDES = {
     "minichess": ("White", "Black"),
     "tictactoe": ("X", "O"),
 }
-"""What the first and the second mover are called, where they have names."""
+"""Names of the first and the second mover, where they have names."""
 
 
 def build(config: GameConfig) -> Game:
@@ -45,5 +44,5 @@ def make(name: str, **options: Any) -> Game:
 
 
 def side_names(game: Game) -> tuple[str, str]:
-    """Return what the first and the second mover of a game are called."""
+    """Return the names of the first and the second mover of a game."""
     return SIDES.get(game.name, ("the first player", "the second player"))

@@ -84,8 +84,8 @@ def auxiliary_losses(
     return {name: LOSSES[name](heads[name], batch, batch.auxiliary) for name in learned}
 
 
-def weigh(config: LearnerConfig, losses: dict[str, Array]) -> Array:
-    """Return the sum of these losses, each with its weight."""
+def weighted_sum(config: LearnerConfig, losses: dict[str, Array]) -> Array:
+    """Return the weighted sum of the losses."""
     total = jnp.zeros((), jnp.float32)
     for name, loss in losses.items():
         total += _weight(config, name) * loss

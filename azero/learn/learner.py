@@ -20,7 +20,7 @@ from jax.sharding import Mesh
 
 from azero.data.sample import Batch, Samples
 from azero.games.game import Game
-from azero.learn.auxiliary_losses import auxiliary_losses, check_heads, weigh
+from azero.learn.auxiliary_losses import auxiliary_losses, check_heads, weighted_sum
 from azero.learn.losses import Losses, batch_losses, outcome_target, reinforce_losses
 from azero.learn.metrics import Metrics, step_metrics
 from azero.learn.optimiser import make_optimiser, make_penalty, make_schedule
@@ -167,7 +167,7 @@ def _pure_functions(
             outputs, batch_stats = network.train_apply(variables, batch.planes)
             losses = loss_fn(config, outputs, batch)
             total = losses.policy + config.value_weight * losses.value
-            return total + weigh(config, losses.auxiliary), (losses, batch_stats)
+            return total + weighted_sum(config, losses.auxiliary), (losses, batch_stats)
 
         gradient_fn = jax.value_and_grad(loss, has_aux=True)
         (total, (losses, batch_stats)), gradients = gradient_fn(state.params)

@@ -50,14 +50,14 @@ class MatchGame:
     """The players' thinking for each move after the opening; not in the row."""
 
     @property
-    def remarks(self) -> list[str]:
-        """What there is to say about the score."""
-        remarks = (
+    def score_notes(self) -> list[str]:
+        """Notes about how the score was counted."""
+        score_notes = (
             []
             if self.cleared_margin is None
             else [f"{format_score(self.cleared_margin)} without the dead stones"]
         )
-        return [*remarks, self.disagreement] if self.disagreement else remarks
+        return [*score_notes, self.disagreement] if self.disagreement else score_notes
 
     @property
     def pair(self) -> int:

@@ -218,7 +218,7 @@ class _RunningMatch:
             words = (
                 f"game {game.number}: {first.name} {outcome} as {colour}, "
                 f"{len(game.actions)} moves, {game.ending}",
-                *game.remarks,
+                *game.score_notes,
             )
             self.console.print("; ".join(words), soft_wrap=True, markup=False)
             yield game

@@ -81,7 +81,7 @@ def _comments(game: MatchGame, lines: Sequence[Sequence[str]], separator: str) -
         for decision, line in zip(game.decisions, lines, strict=True)
     ]
     if comments:
-        words = (comments[-1], "" if game.ending == PLAYED_OUT else game.ending, *game.remarks)
+        words = (comments[-1], "" if game.ending == PLAYED_OUT else game.ending, *game.score_notes)
         comments[-1] = separator.join(word for word in words if word)
     return comments
 

@@ -1,8 +1,8 @@
 """The policy network and the value network of AlphaGo (2016), behind the Network contract.
 
-Source: AG16 methods, 'Policy network: neural network architecture' and 'Value network'. Of their
-settings they read `filters` (k), `blocks`, the convolutions before the last one (the paper's 12:
-one of 5x5, the others of 3x3), `value_hidden` (256), and how to compute. There is no batch norm;
+Source: AG16 methods, 'Policy network: neural network architecture' and 'Value network'. They use
+these settings: `filters` (k), `blocks` (the convolutions before the last one: 12 in the paper, one
+of 5x5 and the others of 3x3), `value_hidden` (256), and the compute types. There is no batch norm;
 `batch_stats` is empty.
 
     policy    12 convolutions of k filters with ReLU; 1x1 of one filter with a bias for every point:
@@ -46,7 +46,7 @@ def policy_network(
     num_actions: int,
     chunk: int | None,
 ) -> Network:
-    """Make the policy network; `num_actions` are the points, and pass.
+    """Make the policy network; `num_actions` is the number of points, and one for pass.
 
     Raises:
       ValueError: the actions are not those of Go.
@@ -132,7 +132,8 @@ def _network(
     outputs: Callable[[PyTree, Array], tuple[Array, Array]],
     chunk: int | None,
 ) -> Network:
-    """Put `outputs` (params, features [B, H, W, F]) -> (logits, value) on the tower."""
+    """Make the network of the tower and `outputs`: (params, features [B, H, W, F]) -> (logits,
+    value)."""
     train_convolve = functools.partial(convolve, config.convolution)
     prepare, prepared_convolve = (
         CONVOLUTIONS[config.convolution].prepare,
@@ -203,8 +204,8 @@ def convolve_first(name: str, x: Array, kernel: Array) -> Array:
     """Convolve x [B, H, W, C] with kernel [5, 5, C, F], stride 1, padded with zeros to the same
     size.
 
-    Where XLA's convolution is slow (CPUs), it is one matrix product for every row of the kernel;
-    its gradient by the kernel is too.
+    Where XLA's convolution is slow (CPUs), it is computed as one matrix product for each row of the
+    kernel, and so is its gradient with respect to the kernel.
     """
     if name == "xla":
         return lax.conv_general_dilated(

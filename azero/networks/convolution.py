@@ -1,10 +1,10 @@
-"""Three ways to a 3x3 convolution: XLA's own, matrix products over unrolled rows, and minimal
-filtering (Winograd) along the rows.
+"""Three implementations of a 3x3 convolution: XLA's own, matrix products over unrolled rows, and
+minimal filtering (Winograd) along the rows.
 
-GPUs and TPUs want XLA's. On CPUs it runs at the speed of the vector units at best, and its gradient
-far below: bf16 matrix units are only reached through matrix products ("dots"), and without them the
-float32 path gains from fewer multiplications ("winograd"). All three take and give [B, H, W, C],
-stride 1, zero padding, no bias.
+On GPUs and TPUs XLA's is the fastest. On CPUs it reaches the speed of the vector units at best, and
+its gradient much less: bf16 matrix units are used only by matrix products ("dots"), and without
+such units float32 gains from fewer multiplications ("winograd"). All three map [B, H, W, C] to [B,
+H, W, F], stride 1, zero padding, no bias.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Matrix = tuple[tuple[float, ...], ...]
 
 
 class Convolution(NamedTuple):
-    """A way to convolve, in parts, so that self-play prepares its kernels once."""
+    """An implementation in parts, so that self-play prepares its kernels once."""
 
     prepare: Callable[[Array, int], Array]
     """(kernel [..., 3, 3, C, F], board width) -> weights [..., *]"""
@@ -94,15 +94,15 @@ _POINTS = {
     4: (0, 1, -1, Fraction(1, 2), -2),
     5: (0, 1, -1, Fraction(1, 2), Fraction(-1, 2), 2),
 }
-"""Interpolation points of F(m, 3) beside infinity, chosen for small rounding errors (Lavin and Gray
-2015; Barabasz et al. 2018)."""
+"""Finite interpolation points of F(m, 3), chosen for small rounding errors (Lavin and Gray 2015;
+Barabasz et al. 2018)."""
 
 
 def tile_width(width: int) -> int:
-    """Return how many outputs of a row of `width` points are computed together.
+    """Return m, the outputs in a tile of a row of `width` points.
 
-    F(m, 3) takes m + 2 products for m outputs. Among the tiles within a tenth of the fewest
-    products, the smallest rounds least.
+    F(m, 3) takes m + 2 products for m outputs. Of the tiles within a tenth of the fewest products,
+    the smallest has the smallest rounding error.
     """
     products = {m: -(-width // m) * (m + 2) for m in _POINTS}
     return next(m for m in sorted(products) if products[m] <= 1.1 * min(products.values()))
@@ -152,7 +152,7 @@ def _polynomial(roots: list[Fraction]) -> list[Fraction]:
 
 
 def _combine(matrix: Matrix, terms: list[Array]) -> list[Array]:
-    """Return the matrix times the vector of arrays, without the zeros."""
+    """Return the matrix times the vector of arrays, skipping zeros."""
 
     def row(coefficients: tuple[float, ...]) -> Array:
         parts = [
@@ -198,15 +198,15 @@ def _gradient_winograd(x: Array, gradient: Array) -> Array:
     spread = jnp.stack(
         _combine(transposed, [padded[:, :, :, output] for output in range(outputs)])
     ).reshape(outputs + 2, -1, filters)
-    # The small factor first: XLA copies the transposed one of the two.
+    # The smaller factor first: XLA copies the one that it transposes.
     return lax.dot_general(spread, _at_points(x, outputs), (((1,), (1,)), ((0,), (0,)))).swapaxes(
         1, 2
     )
 
 
 def _at_points(x: Array, outputs: int) -> Array:
-    """Return [n, B H T, 3C]: the inputs of every tile of a row (T of them) at each interpolation
-    point, beside those of the rows above and below."""
+    """Return [n, B H T, 3C]: the transformed inputs of the T tiles of each row at each
+    interpolation point, with those of the rows above and below."""
     height, width, channels = x.shape[1:]
     _, _, forward = minimal_filter(outputs)
     tiles = -(-width // outputs)
@@ -230,10 +230,10 @@ CONVOLUTIONS: dict[str, Convolution] = {
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def convolve(name: str, x: Array, kernel: Array) -> Array:
-    """Convolve x [B, H, W, C] with kernel [3, 3, C, F] in the way `name`, for training.
+    """Convolve x [B, H, W, C] with kernel [3, 3, C, F] by `CONVOLUTIONS[name]`, for training.
 
-    The gradients are written out, because the transposed slices and concatenations that autodiff
-    finds are slow on CPUs: the input's is a convolution too, with the kernel turned round.
+    The gradients are given explicitly, because autodiff's transposed slices and concatenations are
+    slow on CPUs: that of the input is a convolution with the flipped kernel.
     """
     convolution = CONVOLUTIONS[name]
     return convolution.apply(x, convolution.prepare(kernel, x.shape[2]))
@@ -248,8 +248,8 @@ def _convolve_backward(
 ) -> tuple[Array, Array]:
     x, kernel = saved
     convolution, width = CONVOLUTIONS[name], x.shape[2]
-    turned = kernel[::-1, ::-1].swapaxes(2, 3)
-    by_x = convolution.apply(gradient, convolution.prepare(turned, width))
+    flipped = kernel[::-1, ::-1].swapaxes(2, 3)
+    by_x = convolution.apply(gradient, convolution.prepare(flipped, width))
     by_weights = convolution.gradient(x, gradient)
     return by_x, jax.linear_transpose(lambda kernel: convolution.prepare(kernel, width), kernel)(
         by_weights

@@ -1,5 +1,5 @@
-"""The fast path of self-play: batch norm folded into the convolutions, low precision, and batches
-cut into chunks that fit a CPU's cache."""
+"""The fast path of self-play: batch norm folded into the convolutions, low precision, and chunks of
+a batch that fit a CPU's cache."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ def _fold_layer(layer: PyTree, running: PyTree, epsilon: float) -> tuple[Array, 
 
 
 def infer(
-    config: ResNetConfig, folded: PyTree, planes: Array, chunk: int | None, turn: int
+    config: ResNetConfig, folded: PyTree, planes: Array, chunk: int | None, unroll: int
 ) -> tuple[Array, Array]:
     """Return (logits float32[B, A], value float32[B]) of planes [B, H, W, C].
 
     `chunk` is the number of positions evaluated at a time, one chunk after the other; None
-    evaluates the whole batch at once. `turn` is the number of residual blocks in a turn of the loop
-    over them.
+    evaluates the whole batch at once. `unroll` is the number of residual blocks per iteration of
+    the loop over them (see `jax.lax.scan`).
     """
-    return by_chunks(functools.partial(_infer_chunk, config, turn, folded), planes, chunk)
+    return by_chunks(functools.partial(_infer_chunk, config, unroll, folded), planes, chunk)
 
 
 def by_chunks(evaluate: Callable[[Array], T], planes: Array, chunk: int | None) -> T:
-    """Return what `evaluate` says of planes [B, H, W, C], a tree of arrays [B, ...]; it is given at
-    most `chunk` positions at a time; None is all at once."""
+    """Return `evaluate(planes)`, a tree of arrays [B, ...], for planes [B, H, W, C], computed for
+    at most `chunk` positions at a time; None is all at once."""
     batch = planes.shape[0]
     if chunk is None or batch <= chunk:
         return evaluate(planes)
@@ -88,10 +88,10 @@ def by_chunks(evaluate: Callable[[Array], T], planes: Array, chunk: int | None) 
 
 
 def _infer_chunk(
-    config: ResNetConfig, turn: int, folded: PyTree, planes: Array
+    config: ResNetConfig, unroll: int, folded: PyTree, planes: Array
 ) -> tuple[Array, Array]:
     layer = functools.partial(_layer, CONVOLUTIONS[config.convolution].apply)
-    tower = functools.partial(_tower, layer=layer, is_residual=config.tower == "res", turn=turn)
+    tower = functools.partial(_tower, layer=layer, is_residual=config.tower == "res", unroll=unroll)
     x = planes.astype(jnp.dtype(config.inference_dtype))
     if config.heads == "dual":
         policy_features = value_features = tower(folded["tower"], x)
@@ -117,7 +117,11 @@ def _layer(convolve: Callable[[Array, Array], Array], params: PyTree, x: Array) 
 
 
 def _tower(
-    layers: PyTree, x: Array, layer: Callable[[PyTree, Array], Array], is_residual: bool, turn: int
+    layers: PyTree,
+    x: Array,
+    layer: Callable[[PyTree, Array], Array],
+    is_residual: bool,
+    unroll: int,
 ) -> Array:
     def block(x: Array, params: PyTree) -> tuple[Array, None]:
         y = layer(params["first"], x)
@@ -130,7 +134,7 @@ def _tower(
     x = jax.nn.relu(layer(layers["stem"], x)).astype(x.dtype)
     if "blocks" not in layers:
         return x
-    return lax.scan(block, x, layers["blocks"], unroll=turn)[0]
+    return lax.scan(block, x, layers["blocks"], unroll=unroll)[0]
 
 
 def _head(params: PyTree, features: Array) -> Array:

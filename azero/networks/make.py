@@ -145,6 +145,6 @@ def _cpu_convolution(config: ConvolutionalConfig) -> Literal["dots", "winograd"]
 
 
 def has_bf16_units() -> bool:
-    """Return whether this machine's CPU multiplies bf16 matrices in hardware, as far as Linux says
-    so."""
+    """Return whether this machine's CPU multiplies bf16 matrices in hardware, according to
+    /proc/cpuinfo; False where there is no such file."""
     return bool(_BF16_FLAGS & cpu_flags())

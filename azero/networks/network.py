@@ -8,12 +8,12 @@ from typing import NamedTuple, Protocol
 from azero.types import Array, PyTree
 
 NEVER = -1e9
-"""Logit of a move that a network does not have, such as the pass of AlphaGo's policy network of
-2016: a position has no target there."""
+"""Logit of a move for which a network has no output, such as the pass of AlphaGo's policy network
+of 2016; no policy target may have it."""
 
 
 class Shapes(Protocol):
-    """What a network has to know of a game, and every Game says."""
+    """What a network needs to know of a game; every Game has it."""
 
     @property
     def board_shape(self) -> tuple[int, int]:
@@ -40,19 +40,19 @@ class Inputs(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """What a network says of B positions in training."""
+    """The outputs of a network for B positions, in training."""
 
     logits: Array
     """float32[B, A] over all actions, unmasked."""
     value: Array
     """float32[B] in [-1, 1] for the side to move."""
     auxiliary: dict[str, Array]
-    """What its auxiliary heads say, by name (`azero.networks.pooled_heads`); empty where there are
-    none."""
+    """Outputs of the auxiliary heads, by name (`azero.networks.pooled_heads`); empty where there
+    are none."""
 
 
 class Network(NamedTuple):
-    """A policy and value network as pure functions (the module library behind it does not show).
+    """A policy and value network as pure functions, whatever library defines its layers.
 
     `variables` is {"params": ..., "batch_stats": ...}, float32. `planes` is [B, H, W, C] of any
     dtype (bool from a game). Logits are float32[B, A] over all actions, unmasked; value is
@@ -72,7 +72,7 @@ class Network(NamedTuple):
     infer: Callable[[PyTree, Array], tuple[Array, Array]]
     """(inference parameters, planes) -> (logits, value), the fast path of self-play."""
     analyse: Callable[[PyTree, Array], Outputs] | None = None
-    """(inference parameters, planes) -> outputs, with what the auxiliary heads say that inference
-    keeps (`azero.networks.pooled_heads`); None where there are none."""
+    """(inference parameters, planes) -> outputs, with the auxiliary heads that `fold` keeps
+    (`azero.networks.pooled_heads`); None where there are none."""
     heads: frozenset[str] = frozenset()
     """Names of the auxiliary heads, in `Outputs.auxiliary`."""

@@ -1,14 +1,14 @@
 """A tower with global pooling, whose parameters fit boards of any size.
 
 Sources: KG = Wu 2019 (arXiv 1902.10565), section 3.3 and appendix A; KGM = KataGo's
-docs/KataGoMethods.md. The forward pass is written once, over a dictionary of layers: as trained, or
-folded for inference.
+docs/KataGoMethods.md. The forward pass is written once, over a dictionary of layers, either as
+trained or folded for inference.
 
     tower     3x3 convolution; residual blocks of norm, ReLU, 3x3, norm, ReLU, 3x3; norm, ReLU.
     pooling   in every `pool_every`-th block some channels of the first convolution are pooled over
-              the board; a linear layer of what is pooled is a bias of the other channels.
-    norms     "batch": batch norms. "fixed": scales and biases that begin so that every norm gives a
-              variance of one, and one batch norm at the end of the tower (KGM).
+              the board; a linear layer maps them to biases of the other channels.
+    norms     "batch": batch norms. "fixed": scales and biases, initialised so that the output of
+              every norm has a variance of one, and one batch norm at the end of the tower (KGM).
     heads     `azero.networks.pooled_heads`.
 """
 
@@ -29,13 +29,13 @@ from azero.networks.pooled_heads import fold_heads, head_names, heads, heads_pla
 from azero.networks.pooled_layers import (
     HE,
     SMALL,
-    Draw,
     Norms,
+    ParamSpec,
     affine,
     bias_by_pooled,
-    draw,
-    first_stats,
     fold_first,
+    init_params,
+    init_stats,
     norm_plan,
     stacked,
 )
@@ -53,16 +53,17 @@ class _Mode(NamedTuple):
     make_norms: Callable[[PyTree, PyTree], Norms]
     """(parameters, statistics) -> the norms of a layer"""
     unroll: bool
-    """Write the blocks out one by one."""
+    """Unroll the loop over the blocks."""
 
 
 def pooled_network(config: PooledConfig, game: Shapes, chunk: int | None, unroll: bool) -> Network:
     """Make the network of resolved settings for the planes and moves of `game`.
 
-    `chunk` is that of `azero.networks.inference.by_chunks`; `unroll` writes the blocks out.
+    `chunk` is that of `azero.networks.inference.by_chunks`; `unroll` unrolls the loop over the
+    blocks.
 
     Raises:
-      ValueError: the moves are neither the points and a pass nor as many for every square.
+      ValueError: the actions are neither the points and pass nor the same number for every square.
     """
     plan, epsilon = _plan(config, game), config.batch_norm_epsilon
     train_convolve = functools.partial(convolve, config.convolution)
@@ -79,12 +80,12 @@ def pooled_network(config: PooledConfig, game: Shapes, chunk: int | None, unroll
     inference = _Mode(fast_convolve, inference_dtype, make_norms(False), unroll)
 
     def init(key: Array) -> PyTree:
-        params = draw(plan, key)
+        params = init_params(plan, key)
         if config.norm == "batch":
-            return {"params": params, "batch_stats": first_stats(params)}
+            return {"params": params, "batch_stats": init_stats(params)}
         return {
             "params": _fix_variance(config, params),
-            "batch_stats": first_stats({"end": params["end"]}),
+            "batch_stats": init_stats({"end": params["end"]}),
         }
 
     def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:
@@ -111,31 +112,31 @@ def pooled_network(config: PooledConfig, game: Shapes, chunk: int | None, unroll
 
 
 def count_groups(config: PooledConfig) -> tuple[int, int]:
-    """Return how many groups there are of `pool_every` blocks, of which the last one pools, and
-    how many plain blocks are left."""
+    """Return the number of groups of `pool_every` blocks, whose last block pools, and the number of
+    plain blocks left over."""
     return divmod(config.blocks - 1, config.pool_every)
 
 
 def _plan(config: PooledConfig, game: Shapes) -> PyTree:
-    """Return the parameters, to be drawn; those of the blocks of a kind are stacked."""
+    """Return the specs of the parameters; those of blocks of the same kind are stacked."""
     filters, pooled = config.filters, config.pooled_filters
     others = filters - pooled
     plain = {
         "start": norm_plan(filters),
-        "first": Draw(HE, (3, 3, filters, filters)),
+        "first": ParamSpec(HE, (3, 3, filters, filters)),
         "middle": norm_plan(filters),
-        "second": Draw(HE, (3, 3, filters, filters)),
+        "second": ParamSpec(HE, (3, 3, filters, filters)),
     }
     pooling = {
         **plain,
         "pool": norm_plan(pooled),
-        "pooled_bias": Draw(SMALL, (3 * pooled, others)),
+        "pooled_bias": ParamSpec(SMALL, (3 * pooled, others)),
         "middle": norm_plan(others),
-        "second": Draw(HE, (3, 3, others, filters)),
+        "second": ParamSpec(HE, (3, 3, others, filters)),
     }
     groups, left = count_groups(config)
     plan = {
-        "stem": Draw(HE, (3, 3, game.num_planes, filters)),
+        "stem": ParamSpec(HE, (3, 3, game.num_planes, filters)),
         "end": norm_plan(filters),
         **heads_plan(config, game),
     }
@@ -152,8 +153,8 @@ def _fix_variance(config: PooledConfig, params: PyTree) -> PyTree:
     """Return the parameters with the scales of the norms at the start of the blocks set to undo the
     variance of their input.
 
-    A block adds a variance of one to that of the stem, also one: the n-th block gets n (KGM, 'Fixed
-    Variance Initialization'; there a constant beside a scale that begins with one).
+    The stem has a variance of one and every block adds one, so the input of the n-th block has n
+    (KGM, 'Fixed Variance Initialization'; there a constant factor and a scale that starts at one).
     """
     groups, left = count_groups(config)
     index = jnp.arange(1, config.blocks, dtype=jnp.float32)
@@ -175,7 +176,7 @@ def _fix_variance(config: PooledConfig, params: PyTree) -> PyTree:
 
 
 def _forward(mode: _Mode, params: PyTree, stats: PyTree, planes: Array) -> tuple[Outputs, PyTree]:
-    """Return what the network says of planes [B, H, W, C], and its new running statistics."""
+    """Return the network's outputs for planes [B, H, W, C], and its new running statistics."""
 
     def block(x: Array, layer: tuple[PyTree, PyTree]) -> tuple[Array, PyTree]:
         params, norms = layer[0], mode.make_norms(*layer)
@@ -185,17 +186,17 @@ def _forward(mode: _Mode, params: PyTree, stats: PyTree, planes: Array) -> tuple
         else:
             y = jax.nn.relu(norms("middle", y))
         y = _convolve(mode, y, params["second"]).astype(jnp.float32)
-        return (x.astype(jnp.float32) + y).astype(mode.dtype), norms.seen
+        return (x.astype(jnp.float32) + y).astype(mode.dtype), norms.new_stats
 
     def group(x: Array, layers: dict[str, tuple[PyTree, PyTree]]) -> tuple[Array, PyTree]:
-        seen = {}
+        new_stats = {}
         if "plain" in layers:
-            x, seen["plain"] = lax.scan(block, x, layers["plain"], unroll=mode.unroll)
-        x, seen["pooling"] = block(x, layers["pooling"])
-        return x, seen
+            x, new_stats["plain"] = lax.scan(block, x, layers["plain"], unroll=mode.unroll)
+        x, new_stats["pooling"] = block(x, layers["pooling"])
+        return x, new_stats
 
     x = _convolve(mode, planes, params["stem"])
-    seen: dict[str, PyTree] = {}
+    new_stats: dict[str, PyTree] = {}
     layers = {
         name: (params[name], stats.get(name, {}))
         for name in ("plain", "pooling", "left")
@@ -203,23 +204,23 @@ def _forward(mode: _Mode, params: PyTree, stats: PyTree, planes: Array) -> tuple
     }
     left = layers.pop("left", None)
     if layers:
-        x, seen = lax.scan(group, x, layers, unroll=mode.unroll)
+        x, new_stats = lax.scan(group, x, layers, unroll=mode.unroll)
     if left is not None:
-        x, seen["left"] = lax.scan(block, x, left, unroll=mode.unroll)
+        x, new_stats["left"] = lax.scan(block, x, left, unroll=mode.unroll)
     norms = mode.make_norms(params, stats)
-    outputs, seen_by_heads = heads(mode.make_norms, params, stats, jax.nn.relu(norms("end", x)))
-    seen = {name: layer for name, layer in seen.items() if layer}
-    return outputs, seen | norms.seen | seen_by_heads
+    outputs, head_stats = heads(mode.make_norms, params, stats, jax.nn.relu(norms("end", x)))
+    new_stats = {name: layer for name, layer in new_stats.items() if layer}
+    return outputs, new_stats | norms.new_stats | head_stats
 
 
 def _convolve(mode: _Mode, x: Array, weights: Array) -> Array:
-    """Return a 3x3 convolution of the tower, in its type."""
+    """Return a 3x3 convolution of the tower, in the tower's dtype."""
     return mode.convolve(x.astype(mode.dtype), weights.astype(mode.dtype))
 
 
 def _fold(config: PooledConfig, board_width: int, params: PyTree, stats: PyTree) -> PyTree:
     """Return the inference parameters: norms right after a convolution are folded into it, others
-    are a scale and a bias; 3x3 kernels are prepared for the board and cast."""
+    become a scale and a bias; 3x3 kernels are prepared for the board and cast."""
     epsilon = config.batch_norm_epsilon
 
     def prepare(kernel: Array) -> Array:

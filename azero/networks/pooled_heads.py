@@ -1,17 +1,18 @@
 """The heads of the network with global pooling.
 
 Sources: KG = Wu 2019 (arXiv 1902.10565), section 4 and appendix A.4 and A.5; KGM = KataGo's
-docs/KataGoMethods.md. In a game of points and a pass the pass has its logit from what the policy
-head pools; in a game with as many moves on every square the logits stand as those of
-`azero.networks.resnet.PlanesHead`. Auxiliary heads, by their name in `Outputs.auxiliary`, float32:
+docs/KataGoMethods.md. In a game of points and pass, the logit of pass comes from the pooled
+features of the policy head; in a game with the same number of moves on every square, the logits
+have the order of `azero.networks.resnet.PlanesHead`. Auxiliary heads, by their name in
+`Outputs.auxiliary`, float32:
 
     outcome       [B, 3] logits of loss, draw, win for the side to move
     reply         [B, A] logits of the opponent's reply (KG 4.1)
     soft_policy   [B, A] logits of the softened policy (KGM, 'Auxiliary Soft Policy Target')
-    short_values  [B, 3] in [-1, 1]: root values soon to come, over three horizons (KGM)
+    short_values  [B, 3] in [-1, 1]: averages of future root values, over three horizons (KGM)
     moves_left    [B] moves to the end of the game, divided by the number of points
-    ownership     [B, H, W] logits, +: the point will be the side to move's (KG 4.2); tanh of it
-                  is the expected owner. Games of points and a pass alone, as the next one.
+    ownership     [B, H, W] logits, positive where the side to move will own the point (KG 4.2);
+                  tanh gives the expected owner. Only in games of points and pass, like score.
     score         [B, 2HW + 1] logits of the side to move's area less the opponent's, -HW to HW
                   points, without komi (KG 4.2)
 """
@@ -31,8 +32,8 @@ from azero.networks.pooled_layers import (
     HE,
     LECUN,
     SMALL,
-    Draw,
     Norms,
+    ParamSpec,
     bias_by_pooled,
     dense_plan,
     fold_first,
@@ -44,18 +45,18 @@ from azero.networks.settings import PooledConfig
 from azero.types import Array, PyTree
 
 POLICIES = ("policy", "reply", "soft_policy")
-"""What the last layer of the policy head has logits of, in its order."""
+"""The policies whose logits the last layer of the policy head has, in order."""
 NUM_HORIZONS = 3
-"""Of the short-term values (KGM, 'Short-term Value and Score Targets')."""
+"""Horizons of the short-term values (KGM, 'Short-term Value and Score Targets')."""
 SCORE_SCALE = 0.05
-"""Of the score among the inputs of its logit (KG, appendix A.5)."""
+"""Factor of the score as an input of its logit (KG, appendix A.5)."""
 
 
 def heads_plan(config: PooledConfig, game: Shapes) -> PyTree:
-    """Return the parameters of the heads, to be drawn.
+    """Return the specs of the parameters of the heads.
 
     Raises:
-      ValueError: the moves are neither the points and a pass nor as many for every square.
+      ValueError: the actions are neither the points and pass nor the same number for every square.
     """
     points, head = math.prod(game.board_shape), config.head_filters
     has_pass = game.num_actions == points + 1
@@ -66,17 +67,17 @@ def heads_plan(config: PooledConfig, game: Shapes) -> PyTree:
         )
     moves = 1 if has_pass else game.num_actions // points
     policy = {
-        "first": Draw(HE, (config.filters, 2 * head)),
+        "first": ParamSpec(HE, (config.filters, 2 * head)),
         "pool": norm_plan(head),
-        "pooled_bias": Draw(SMALL, (3 * head, head)),
+        "pooled_bias": ParamSpec(SMALL, (3 * head, head)),
         "middle": norm_plan(head),
         "moves": {
-            "kernel": Draw(LECUN, (head, moves), (len(POLICIES),)),
-            "bias": Draw(jax.nn.initializers.zeros, (moves,), (len(POLICIES),)),
+            "kernel": ParamSpec(LECUN, (head, moves), (len(POLICIES),)),
+            "bias": ParamSpec(jax.nn.initializers.zeros, (moves,), (len(POLICIES),)),
         },
     }
     value = {
-        "first": Draw(HE, (config.filters, head)),
+        "first": ParamSpec(HE, (config.filters, head)),
         "middle": norm_plan(head),
         "hidden": dense_plan(3 * head, config.value_hidden, HE),
         "outcome": dense_plan(config.value_hidden, 3),
@@ -88,8 +89,8 @@ def heads_plan(config: PooledConfig, game: Shapes) -> PyTree:
         value["ownership"] = dense_plan(head, 1)
         value["score"] = {
             "hidden": dense_plan(3 * head, config.score_hidden, HE),
-            "place": Draw(HE, (2, config.score_hidden)),
-            "last": Draw(LECUN, (config.score_hidden, 1)),
+            "place": ParamSpec(HE, (2, config.score_hidden)),
+            "last": ParamSpec(LECUN, (config.score_hidden, 1)),
         }
     return {"policy": policy, "value": value}
 
@@ -102,8 +103,8 @@ def head_names(plan: PyTree) -> frozenset[str]:
 def heads(
     make_norms: Callable[[PyTree, PyTree], Norms], params: PyTree, stats: PyTree, x: Array
 ) -> tuple[Outputs, PyTree]:
-    """Return what the heads in `params` say of features float32[B, H, W, F], and their new running
-    statistics.
+    """Return the outputs of the heads in `params` for features float32[B, H, W, F], and their new
+    running statistics.
 
     `make_norms` makes the norms of a layer from its parameters and statistics.
     """
@@ -111,12 +112,12 @@ def heads(
     logits = _policies(norms["policy"], params["policy"], x)
     value, others = _values(norms["value"], params["value"], x)
     others |= dict(zip(POLICIES[1:], logits[1:], strict=False))  # none where folded
-    seen = {name: norm.seen for name, norm in norms.items() if norm.seen}
-    return Outputs(logits[0], value, others), seen
+    new_stats = {name: norm.new_stats for name, norm in norms.items() if norm.new_stats}
+    return Outputs(logits[0], value, others), new_stats
 
 
 def _policies(norms: Norms, params: PyTree, x: Array) -> list[Array]:
-    """Return the logits [B, A] of the policy and of what else `params` has."""
+    """Return the logits [B, A] of the policy and of the other POLICIES in `params`."""
     y, pooled = bias_by_pooled(norms, params["pooled_bias"], pointwise(x, params["first"]))
     last = params["moves"]
     passes = dense(params["pass"], pooled) if "pass" in params else None
@@ -131,7 +132,7 @@ def _policies(norms: Norms, params: PyTree, x: Array) -> list[Array]:
 
 
 def _values(norms: Norms, params: PyTree, x: Array) -> tuple[Array, dict[str, Array]]:
-    """Return the value [B], and what the value head says beside it."""
+    """Return the value [B], and the auxiliary outputs of the value head."""
     y = jax.nn.relu(norms("middle", pointwise(x, params["first"])))
     pooled = pool_for_value(y)
     hidden = jax.nn.relu(dense(params["hidden"], pooled))
@@ -148,8 +149,8 @@ def _values(norms: Norms, params: PyTree, x: Array) -> tuple[Array, dict[str, Ar
 
 
 def _score(params: PyTree, pooled: Array, points: int) -> Array:
-    """Return the logits [B, 2 points + 1] of all scores: each from what is pooled, the score, and
-    whether it is as odd as the board (KG, appendix A.5, whose last scaling is left out)."""
+    """Return the logits [B, 2 points + 1] of all scores, each from the pooled features, the score,
+    and whether its parity is that of the board (KG, appendix A.5, without its last scaling)."""
     scores = jnp.arange(-points, points + 1, dtype=jnp.float32)
     inputs = jnp.stack([SCORE_SCALE * scores, jnp.mod(scores + points, 2.0) - 0.5], axis=-1)
     place = jnp.dot(inputs, params["place"], precision=lax.Precision.HIGHEST)
@@ -158,8 +159,8 @@ def _score(params: PyTree, pooled: Array, points: int) -> Array:
 
 
 def fold_heads(params: PyTree, stats: PyTree, epsilon: float) -> PyTree:
-    """Return the inference parameters of the heads: those of the policy, the value, the outcome,
-    ownership and score."""
+    """Return the inference parameters of the heads that inference keeps: policy, outcome (and so
+    the value), ownership and score."""
     policy = fold_first(params["policy"], stats.get("policy", {}), epsilon)
     policy["moves"] = {name: leaf[:1] for name, leaf in policy["moves"].items()}
     if "pass" in policy:

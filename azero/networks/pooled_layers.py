@@ -1,10 +1,10 @@
-"""Layers of the network with global pooling: norms, pooling, the bias of what is pooled, and how
-they are drawn and folded.
+"""Layers of the network with global pooling: norms, pooling, and the bias from pooled channels; how
+they are initialised and folded.
 
-Sources: KG = Wu 2019 (arXiv 1902.10565), appendix A; KGM = KataGo's docs/KataGoMethods.md.
-A layer is a dictionary. Its names, for those that come in several places: "first" is the kernel of
-a convolution, "middle" the norm right after it; where channels of it are pooled, "pool" is their
-norm and "pooled_bias" the linear layer of what is pooled.
+Sources: KG = Wu 2019 (arXiv 1902.10565), appendix A; KGM = KataGo's docs/KataGoMethods.md. A layer
+is a dictionary. Names used in several layers: "first" is the kernel of a convolution, "middle" the
+norm right after it; where some of its channels are pooled, "pool" is their norm and "pooled_bias"
+the linear layer applied to them.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from azero.networks.inference import add_bias
 from azero.types import Array, PyTree
 
 HE = jax.nn.initializers.he_normal()
-"""Initial weights of every layer before a ReLU: its output has the variance of its input."""
+"""Initial weights of every layer before a ReLU: they keep the variance."""
 LECUN = jax.nn.initializers.lecun_normal()
 """Initial weights of the last layers."""
 SMALL = jax.nn.initializers.variance_scaling(0.1, "fan_in", "truncated_normal")
-"""Initial weights of `pooled_bias` (no source): a quarter of the variance that it is added to, as
-the largest of a board's normal values is about 2.5."""
+"""Initial weights of `pooled_bias` (no source): the bias has a quarter of the variance of what it
+is added to, as the maximum of normal values over a board is about 2.5."""
 
 COMMON_WIDTH = 14.0
-"""Points on a side of the board whose pooled values are not scaled (KG, appendix A.1)."""
+"""Board size at which the scaled mean is zero (KG, appendix A.1)."""
 
 
-class Draw(NamedTuple):
-    """A parameter to be drawn."""
+class ParamSpec(NamedTuple):
+    """How a parameter is initialised."""
 
     init: Callable[..., Array]
     """(key, shape, dtype) -> weights"""
     shape: tuple[int, ...]
     stack: tuple[int, ...] = ()
-    """Sizes of a stack of such parameters, each drawn for itself."""
+    """Sizes of a stack of such parameters, each initialised on its own."""
 
 
-def draw(plan: PyTree, key: Array) -> PyTree:
-    """Return the parameters float32 of a tree of `Draw`s."""
-    plans, tree = jax.tree.flatten(plan, is_leaf=lambda node: isinstance(node, Draw))
+def init_params(plan: PyTree, key: Array) -> PyTree:
+    """Return float32 parameters for a tree of `ParamSpec`s."""
+    plans, tree = jax.tree.flatten(plan, is_leaf=lambda node: isinstance(node, ParamSpec))
 
     def one(key: Array, init: Callable[..., Array], shape: tuple[int, ...]) -> Array:
         return init(key, shape, jnp.float32)
@@ -59,37 +59,39 @@ def draw(plan: PyTree, key: Array) -> PyTree:
 
 
 def stacked(plan: PyTree, *sizes: int) -> PyTree:
-    """Return the `Draw`s of a stack of `plan`."""
+    """Return the `ParamSpec`s of a stack of `plan`."""
     return jax.tree.map(
-        lambda leaf: leaf._replace(stack=sizes), plan, is_leaf=lambda node: isinstance(node, Draw)
+        lambda leaf: leaf._replace(stack=sizes),
+        plan,
+        is_leaf=lambda node: isinstance(node, ParamSpec),
     )
 
 
 def norm_plan(filters: int) -> PyTree:
-    """Return the `Draw`s of a norm: it begins with a scale of one and a bias of zero."""
+    """Return the `ParamSpec`s of a norm: at first its scale is one and its bias zero."""
     ones, zeros = jax.nn.initializers.ones, jax.nn.initializers.zeros
-    return {"scale": Draw(ones, (filters,)), "bias": Draw(zeros, (filters,))}
+    return {"scale": ParamSpec(ones, (filters,)), "bias": ParamSpec(zeros, (filters,))}
 
 
 def dense_plan(inputs: int, outputs: int, init: Callable[..., Array] = LECUN) -> PyTree:
-    """Return the `Draw`s of a linear layer."""
+    """Return the `ParamSpec`s of a linear layer."""
     zeros = jax.nn.initializers.zeros
-    return {"kernel": Draw(init, (inputs, outputs)), "bias": Draw(zeros, (outputs,))}
+    return {"kernel": ParamSpec(init, (inputs, outputs)), "bias": ParamSpec(zeros, (outputs,))}
 
 
-def first_stats(params: PyTree) -> PyTree:
-    """Return the running statistics that all norms in `params` begin with: mean 0, variance 1."""
+def init_stats(params: PyTree) -> PyTree:
+    """Return the initial running statistics of all norms in `params`: mean 0, variance 1."""
     if "scale" in params:
         return {"mean": jnp.zeros_like(params["bias"]), "var": jnp.ones_like(params["bias"])}
-    below = {name: first_stats(node) for name, node in params.items() if isinstance(node, dict)}
+    below = {name: init_stats(node) for name, node in params.items() if isinstance(node, dict)}
     return {name: stats for name, stats in below.items() if stats}
 
 
 class Norms:
     """The norms of one layer, by name: (name, x [..., F]) -> float32[..., F].
 
-    One with running statistics is a batch norm, with those of the batch in training. One without
-    multiplies and adds; a norm folded into the layer before it adds alone.
+    A norm with running statistics is a batch norm; in training it uses those of the batch. A norm
+    without is a scale and a bias; one folded into the layer before it is a bias only.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class Norms:
     ) -> None:
         self._params, self._stats, self._is_training = params, stats, is_training
         self._momentum, self._epsilon = momentum, epsilon
-        self.seen: PyTree = {}
+        self.new_stats: PyTree = {}
         """The new running statistics of the norms that were called."""
 
     def __call__(self, name: str, x: Array) -> Array:
@@ -109,20 +111,19 @@ class Norms:
             mean = jnp.mean(x, axes)
             var = jnp.maximum(jnp.mean(jnp.square(x), axes) - jnp.square(mean), 0.0)
             batch = {"mean": mean, "var": var}
-            self.seen[name] = {
+            self.new_stats[name] = {
                 part: self._momentum * stats[part] + (1.0 - self._momentum) * batch[part]
                 for part in stats
             }
             stats = batch
         elif stats is not None:
-            self.seen[name] = stats
+            self.new_stats[name] = stats
         scale, bias = affine(params, stats, self._epsilon)
         return add_bias(x * jnp.broadcast_to(scale, x.shape), bias)
 
 
 def affine(params: PyTree, stats: PyTree | None, epsilon: float) -> tuple[Array, Array]:
-    """Return the (scale, bias) float32[..., F] that a norm with statistics, or without, comes
-    to."""
+    """Return the (scale, bias) float32[..., F] of a norm with running statistics, or without."""
     if stats is None:
         return params["scale"], params["bias"]
     scale = params["scale"] * lax.rsqrt(stats["var"] + epsilon)
@@ -130,42 +131,42 @@ def affine(params: PyTree, stats: PyTree | None, epsilon: float) -> tuple[Array,
 
 
 def board_scale(x: Array) -> float:
-    """Return what the pooled mean of x [B, H, W, C] is scaled by: (b - 14) / 10 with b points on a
-    side, b^2 on a rectangle (KG, appendix A.1)."""
+    """Return the factor of the pooled mean of x [B, H, W, C]: (b - 14) / 10 with b = sqrt(H W) (KG,
+    appendix A.1)."""
     return (math.sqrt(x.shape[1] * x.shape[2]) - COMMON_WIDTH) / 10.0
 
 
 def pool(x: Array) -> Array:
     """Return [B, 3C] of x [B, H, W, C]: mean, mean scaled by the board's width, and maximum."""
     mean = jnp.mean(x, (1, 2))
-    return jnp.concatenate([mean, mean * board_scale(x), largest(x)], axis=-1)
+    return jnp.concatenate([mean, mean * board_scale(x), board_max(x)], axis=-1)
 
 
 @jax.custom_vjp
-def largest(x: Array) -> Array:
+def board_max(x: Array) -> Array:
     """Return the maximum [B, C] of x [B, H, W, C] over the board.
 
-    Its gradient goes to the first point that has it. The one of `jnp.max` looks for points equal to
-    the maximum and divides by their number: where XLA computes x twice and rounds it in two ways
-    there is none, and the gradient is NaN (seen on CPUs without XLA's new fusion emitters, jax
-    0.10.2).
+    Its gradient goes to the first point with the maximum. That of `jnp.max` compares x with the
+    maximum and divides by the number of equal points: where XLA computes x twice with different
+    rounding there are none, and the gradient is NaN (seen on CPUs without XLA's new fusion
+    emitters, jax 0.10.2).
     """
     return jnp.max(x, (1, 2))
 
 
-def _largest_forward(x: Array) -> tuple[Array, tuple[Array, Array]]:
+def _board_max_forward(x: Array) -> tuple[Array, tuple[Array, Array]]:
     points = x.reshape(x.shape[0], -1, x.shape[-1])
-    return largest(x), (x, jnp.argmax(points, axis=1))
+    return board_max(x), (x, jnp.argmax(points, axis=1))
 
 
-def _largest_backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array]:
+def _board_max_backward(saved: tuple[Array, Array], gradient: Array) -> tuple[Array]:
     x, index = saved
     place = lax.broadcasted_iota(index.dtype, (1, x.shape[1] * x.shape[2], 1), 1)
     by_points = jnp.where(place == index[:, None], gradient[:, None], 0.0)
     return (by_points.reshape(x.shape),)
 
 
-largest.defvjp(_largest_forward, _largest_backward)
+board_max.defvjp(_board_max_forward, _board_max_backward)
 
 
 def pool_for_value(x: Array) -> Array:
@@ -176,8 +177,11 @@ def pool_for_value(x: Array) -> Array:
 
 
 def bias_by_pooled(norms: Norms, kernel: Array, y: Array) -> tuple[Array, Array]:
-    """Return the first R channels of y [B, H, W, R + P] with the bias of the last P, pooled,
-    normalised and after the ReLU, and what was pooled [B, 3P]; kernel [3P, R] is "pooled_bias"."""
+    """Pool the last P channels of y [B, H, W, R + P] and add them, mapped by kernel [3P, R]
+    ("pooled_bias"), to the first R as a bias.
+
+    Returns:
+      The first R channels after norm and ReLU, [B, H, W, R], and the pooled channels [B, 3P]."""
     others = kernel.shape[-1]
     pooled = pool(jax.nn.relu(norms("pool", y[..., others:])))
     bias = jnp.dot(pooled, kernel, precision=lax.Precision.HIGHEST)

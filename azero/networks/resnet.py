@@ -22,8 +22,8 @@ _HE = nn.initializers.he_normal()
 """Initial weights of every layer before a ReLU (the paper gives none)."""
 
 _CPU_UNROLL = 8
-"""Most residual blocks that are written out one by one on a CPU (measured with 3 blocks of 32
-filters; compile time grows with them)."""
+"""Most residual blocks that are unrolled on a CPU (measured with 3 blocks of 32 filters; compile
+time grows with them)."""
 
 
 class ConvolutionNorm(nn.Module):
@@ -58,7 +58,7 @@ class ConvolutionNorm(nn.Module):
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions, with a skip connection ('res') or without ('conv'), or one alone
+    """Two 3x3 convolutions, with a skip connection ('res') or without ('conv'), or a single one
     ('plain')."""
 
     config: ResNetConfig
@@ -86,8 +86,8 @@ class Tower(nn.Module):
     config: ResNetConfig
     dtype: Any
     is_training: bool
-    turn: int
-    """Blocks in a turn of the loop over them."""
+    unroll: int
+    """Blocks computed in an iteration of the loop over them."""
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
@@ -103,19 +103,19 @@ class Tower(nn.Module):
             variable_axes={"params": 0, "batch_stats": 0},
             split_rngs={"params": True},
             length=length,
-            unroll=self.turn,
+            unroll=self.unroll,
         )
         y, _ = blocks(self.config, self.dtype, self.is_training, name="blocks")(y)
         return y
 
 
 class PlanesHead(nn.Module):
-    """AlphaZero's policy in chess and shogi: one more convolution with batch norm and ReLU, and a
-    convolution to the planes of the code of moves.
+    """AlphaZero's policy head in chess and shogi: one more convolution with batch norm and ReLU,
+    and a convolution to the planes that encode moves.
 
     The logits float32[B, A] are those of the first square's planes, then of the second's, row by
-    row. Source: AZ, supplement, 'Architecture', which gives the number of planes and no widths: the
-    first convolution is one of the tower's kind, the last one looks at a square alone.
+    row. Source: AZ, supplement, 'Architecture', which gives the number of planes but no kernel
+    sizes: here the first convolution is 3x3 as in the tower, the last one 1x1.
     """
 
     config: ResNetConfig
@@ -190,8 +190,8 @@ class PolicyValue(nn.Module):
     config: ResNetConfig
     num_actions: int
     is_training: bool
-    turn: int
-    """Blocks in a turn of the loop over them."""
+    unroll: int
+    """Blocks computed in an iteration of the loop over them."""
 
     @nn.compact
     def __call__(self, planes: Array) -> tuple[Array, Array]:
@@ -199,14 +199,14 @@ class PolicyValue(nn.Module):
         x = planes.astype(dtype)
         if self.config.heads == "dual":
             policy_features = value_features = Tower(
-                self.config, dtype, self.is_training, self.turn, name="tower"
+                self.config, dtype, self.is_training, self.unroll, name="tower"
             )(x)
         else:
             policy_features = Tower(
-                self.config, dtype, self.is_training, self.turn, name="policy_tower"
+                self.config, dtype, self.is_training, self.unroll, name="policy_tower"
             )(x)
             value_features = Tower(
-                self.config, dtype, self.is_training, self.turn, name="value_tower"
+                self.config, dtype, self.is_training, self.unroll, name="value_tower"
             )(x)
         if self.config.policy_head == "planes":
             logits = PlanesHead(
@@ -220,10 +220,10 @@ class PolicyValue(nn.Module):
 
 
 def move_planes(num_actions: int, board_shape: tuple[int, ...]) -> int:
-    """Return how many planes code `num_actions` moves on a board.
+    """Return how many planes encode `num_actions` moves on a board.
 
     Raises:
-      ValueError: the moves are not so many for each square.
+      ValueError: the number of moves is not a multiple of the number of squares.
     """
     squares = math.prod(board_shape)
     if num_actions % squares:
@@ -235,11 +235,11 @@ def move_planes(num_actions: int, board_shape: tuple[int, ...]) -> int:
 
 
 def point_to_move(key: Array, shape: tuple[int, int], dtype: Any = jnp.float32) -> Array:
-    """Return weights [points x filters, actions] by which the move at a point is the sum of that
-    point's even features minus its odd ones; others are 0.
+    """Return weights [points x filters, actions] that make the logit of a point proportional to the
+    sum of its even features minus that of its odd ones; other weights are 0.
 
-    Actions beyond the points (pass) have none. For games whose first actions are the points, row by
-    row.
+    Actions other than points (pass) have zero weights. For games whose first actions are the
+    points, row by row.
     """
     del key
     inputs, actions = shape
@@ -253,11 +253,11 @@ def point_to_move(key: Array, shape: tuple[int, int], dtype: Any = jnp.float32) 
     ).astype(dtype)
 
 
-def blocks_per_turn(length: int, platform: str) -> int:
-    """Return how many of `length` blocks a turn of the loop over them holds on a `platform`.
+def scan_unroll(length: int, platform: str) -> int:
+    """Return how many of `length` blocks an iteration of the loop over them computes on `platform`.
 
-    One, so that twenty blocks compile as fast as one; all of a small net on a CPU, which is an
-    eighth to a tenth faster.
+    One, so that twenty blocks compile as fast as one; all blocks of a small network on a CPU, which
+    is an eighth to a tenth faster.
     """
     return length if platform == "cpu" and 1 <= length <= _CPU_UNROLL else 1
 

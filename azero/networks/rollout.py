@@ -2,9 +2,9 @@
 behind the Network contract.
 
 Source: AG16 Extended Data Table 4. `planes` uint32[B, H, W, C] are the numbers of
-`azero.games.go.alphago2016.patterns`, one a group: 0 is none, else the weight's number or a 32-bit
-code, of which the table takes as many high bits as it has. A move's logit is the sum of its
-weights; the pass is never played. The value is 0.
+`azero.games.go.alphago2016.patterns`, one for each group: 0 is none, else the weight's number from
+1, or a 32-bit code whose high bits index a table. A move's logit is the sum of its weights; the
+pass is never played. The value is 0.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def linear_network(
         raise ValueError(f"{config.name} takes {wanted}, not {got}")
 
     def init(key: Array) -> PyTree:
-        del key  # every move is as likely as any other at first
+        del key  # at first all moves are equally likely
         return {"params": init_weights(groups, config.pattern_bits), "batch_stats": {}}
 
     def infer(params: PyTree, planes: Array) -> tuple[Array, Array]:
@@ -84,7 +84,7 @@ def linear_network(
 
 
 def init_weights(groups: Sequence[Group], pattern_bits: int) -> PyTree:
-    """Return weights of zero, a vector for each group."""
+    """Return zero weights, a vector for each group."""
     return {
         group.name: jnp.zeros(1 << pattern_bits if group.size is None else group.size, jnp.float32)
         for group in groups
@@ -92,8 +92,8 @@ def init_weights(groups: Sequence[Group], pattern_bits: int) -> PyTree:
 
 
 def sum_weights(params: PyTree, numbers: Sequence[Array | None]) -> Array:
-    """Return the logits float32[...] of moves with the given numbers uint32[...], one for each
-    group from the first; None leaves a group out."""
+    """Return the logits float32[...] of moves with the given numbers uint32[...], one for each of
+    the first GROUPS; None skips a group."""
     total = jnp.zeros(next(number.shape for number in numbers if number is not None), jnp.float32)
     for group, number in zip(GROUPS, numbers, strict=False):
         if number is None:
@@ -103,7 +103,7 @@ def sum_weights(params: PyTree, numbers: Sequence[Array | None]) -> Array:
             index = number >> (32 - int(np.log2(weights.size)))
             total = total + jnp.where(number != 0, weights[index], 0.0)
         elif group.size <= 17:
-            # A few weights need no look-up, which accelerators do slowly.
+            # A few weights need no look-up, which is slow on accelerators.
             for value in range(group.size):
                 total = total + jnp.where(number == value + 1, weights[value], 0.0)
         else:

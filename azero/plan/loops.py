@@ -81,13 +81,13 @@ class Loops:
         source = self._module.computations[where][name]
         if source.opcode == "tuple":
             return self._value(self._module.computations[where][source.operands[index]], where)
-        if source.opcode == "while" and self._passes_on(source, index):
+        if source.opcode == "while" and self._is_unchanged(source, index):
             return self._part(source.operands[0], index, where)
         if source.opcode == "parameter" and where in self._loop_of:
             loop, outside = self._loop_of[where]
             return (
                 self._part(loop.operands[0], index, outside)
-                if self._passes_on(loop, index)
+                if self._is_unchanged(loop, index)
                 else None
             )
         return None
@@ -101,7 +101,7 @@ class Loops:
         index = source.index()
         return None if index is None else self._part(source.operands[0], index, where)
 
-    def _passes_on(self, loop: Instruction, index: int) -> bool:
+    def _is_unchanged(self, loop: Instruction, index: int) -> bool:
         """Return whether the body of `loop` leaves this part of its state as it is."""
         (body,) = loop.called("body")
         computation = self._module.computations[body]

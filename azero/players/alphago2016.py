@@ -27,10 +27,10 @@ from azero.players.searches import eyes_last_leaf
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
 from azero.search.leaf import (
-    TurnedLeafFn,
+    SymmetryLeafFn,
+    ignore_symmetry,
     policy_rollout_leaf,
-    turned_network_leaf,
-    unturned_leaf,
+    symmetry_network_leaf,
 )
 from azero.search.single.mixed import AskFn, MixedEvaluator, MixSettings, make_ask
 from azero.search.single.parallel import TreeSettings
@@ -157,9 +157,9 @@ class _Part(NamedTuple):
     """Inference parameters."""
 
     @property
-    def leaf(self) -> TurnedLeafFn:
+    def leaf(self) -> SymmetryLeafFn:
         """The network alone."""
-        return turned_network_leaf(self.game, self.network.infer)
+        return symmetry_network_leaf(self.game, self.network.infer)
 
 
 def parse_apv(text: str) -> ApvSpec | None:
@@ -322,9 +322,9 @@ def _rollouts(game: Go, rollouts: _Part, tree: _Part, batch: int, seed: int) -> 
         lambda params, planes: infer(params[0], planes),
         lambda params, key, states: play_out(params[1], key, states),
     )
-    sparing = unturned_leaf(eyes_last_leaf(game, leaf))
+    masked = ignore_symmetry(eyes_last_leaf(game, leaf))
     params = (tree.params, rollouts.params)
-    return make_ask(tree.game, sparing, params, batch=batch, seed=seed, is_turned=False)
+    return make_ask(tree.game, masked, params, batch=batch, seed=seed, random_symmetry=False)
 
 
 def _replying_rollouts(game: Go, rollouts: _Part, tree: _Part, batch: int, seed: int) -> AskFn:
@@ -338,9 +338,9 @@ def _replying_rollouts(game: Go, rollouts: _Part, tree: _Part, batch: int, seed:
         outcome, table = play_out(params[1], key, states, table)
         return logits, jnp.where(states.to_play == 0, outcome, -outcome), table
 
-    sparing, params = eyes_last_leaf(game, leaf), (tree.params, rollouts.params)
+    masked, params = eyes_last_leaf(game, leaf), (tree.params, rollouts.params)
     table = no_replies(game.num_points)
-    return RememberingRollouts(tree.game, sparing, params, table, batch=batch, seed=seed)
+    return RememberingRollouts(tree.game, masked, params, table, batch=batch, seed=seed)
 
 
 def _by(shape: tuple[int, int]) -> str:

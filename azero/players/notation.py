@@ -115,7 +115,7 @@ def first_legal_move(protocol: str, words: Sequence[str]) -> str | None:
     return next(iter(notation.names(board)), None)
 
 
-def going_on(position: Position) -> Position | None:
+def as_unfinished(position: Position) -> Position | None:
     """Return `position` as unfinished, for a game in which no draw or win was claimed; None where
     there is no legal move.
 

@@ -32,8 +32,8 @@ class PointsEstimate(NamedTuple):
     ownership: np.ndarray
     """float32[H * W], 1 is the side to move's."""
 
-    def for_the_other(self) -> PointsEstimate:
-        """Return it as the other side sees it."""
+    def for_opponent(self) -> PointsEstimate:
+        """Return the estimate for the other side."""
         return PointsEstimate(-self.lead, self.stdev, -self.ownership)
 
 

@@ -33,7 +33,7 @@ from azero.players.searches import (
 )
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
-from azero.search.leaf import turned_network_leaf
+from azero.search.leaf import symmetry_network_leaf
 from azero.search.search import SearchFn
 from azero.search.single.parallel import TreeSettings
 from azero.settings import Config
@@ -281,7 +281,7 @@ def load_thinker(
         style = dataclasses.replace(
             style, limits=dataclasses.replace(style.limits, visits=spec.visits)
         )
-    leaf = with_eyes_last(config, game, turned_network_leaf(game, network.infer))
+    leaf = with_eyes_last(config, game, symmetry_network_leaf(game, network.infer))
     evaluator = tree.make_evaluator(game, leaf, params, settings.seed)
     name = with_search(spec, config, ENGINE).name
     return TreePlayer(

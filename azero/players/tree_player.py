@@ -204,7 +204,7 @@ class TreePlayer:
             tried = actions[start : start + self._settings.batch]
             after += self._rules.step([before] * len(tried), tried)
         here, *others = self._points([before, *after])
-        return [here, *(estimate.for_the_other() for estimate in others)]
+        return [here, *(estimate.for_opponent() for estimate in others)]
 
     def _adopt(self, game: Game) -> None:
         """Think about `game` from now on, with the planes and rewards that the network knows."""

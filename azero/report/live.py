@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from azero.data.run_files import load_run
-from azero.report.page import chart_series, draw_charts, elo_series, sample_view, status, tiles
+from azero.report.page import (
+    chart_series,
+    draw_charts,
+    elo_series,
+    sample_view,
+    status,
+    summary_numbers,
+)
 from azero.report.templates import load_template
 
 CHARTS = (
@@ -31,7 +38,7 @@ def live_view(workdir: Path) -> str:
     return load_template("live.html.j2").render(
         title=data.run.get("experiment", workdir.name),
         status=status(data),
-        tiles=tiles(data),
+        summary_numbers=summary_numbers(data),
         charts=draw_charts({**elo_series(data.events), **chart_series(data.metrics, CHARTS)}),
         sample=sample_view(0, iteration, games[0]) if games else None,
     )

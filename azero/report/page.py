@@ -97,7 +97,7 @@ def write_report(workdir: Path) -> Path:
     page = template.render(
         title=data.run.get("experiment", workdir.name),
         status=status(data),
-        tiles=tiles(data),
+        summary_numbers=summary_numbers(data),
         facts=_facts(data),
         elo=draw_charts(elo_series(data.events)),
         matches=_matches(data.events),
@@ -133,7 +133,7 @@ def status(data: RunData) -> str:
     return f"iteration {done:,}" + (f" of {total:,}" if total is not None else "") + age
 
 
-def tiles(data: RunData) -> list[tuple[str, str]]:
+def summary_numbers(data: RunData) -> list[tuple[str, str]]:
     """Return the large numbers at the top: (name, value)."""
     if not data.metrics:
         return []

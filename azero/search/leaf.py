@@ -12,13 +12,13 @@ from azero.games.game import Game
 from azero.search.search import LeafFn
 from azero.types import Array, PyTree
 
-TurnedLeafFn = Callable[[PyTree, Array, PyTree, Array], tuple[Array, Array]]
-"""(params, key, states[B], symmetry int32[B]) -> what a LeafFn gives, each position looked at
-through its symmetry; 0 is the position as it is."""
+SymmetryLeafFn = Callable[[PyTree, Array, PyTree, Array], tuple[Array, Array]]
+"""(params, key, states[B], symmetry int32[B]) -> what a LeafFn returns, each position evaluated
+under its symmetry; 0 is the identity."""
 
 AnyLeafFn = TypeVar("AnyLeafFn", bound=Callable[..., tuple[Array, ...]])
-"""A LeafFn, a TurnedLeafFn, or another one whose arguments begin (params, key, states) and whose
-answers begin with the logits."""
+"""A function whose arguments begin with (params, key, states) and whose results begin with the
+logits: a LeafFn, a SymmetryLeafFn, or another."""
 
 
 def network_leaf(
@@ -26,10 +26,10 @@ def network_leaf(
 ) -> LeafFn:
     """Make the leaf that evaluates planes with `infer`, the inference function of a network.
 
-    With `random_symmetry` every position is turned or reflected by a symmetry of its own, drawn
-    uniformly, and its policy turned back (AGZ methods, "Expand and evaluate").
+    With `random_symmetry` every position is transformed by a symmetry of its own, drawn uniformly,
+    and its policy transformed back (AGZ methods, "Expand and evaluate").
     """
-    turned = turned_network_leaf(game, infer)
+    turned = symmetry_network_leaf(game, infer)
 
     def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:
         if not random_symmetry or game.num_symmetries == 1:
@@ -44,9 +44,9 @@ def network_leaf(
 def averaged_network_leaf(
     game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]]
 ) -> LeafFn:
-    """Make the leaf whose logits and value are the means over all symmetries of the position: as
-    many evaluations, and the same answer every time."""
-    turned = turned_network_leaf(game, infer)
+    """Make the leaf whose logits and value are the means over all symmetries of the position:
+    deterministic, at the cost of as many evaluations."""
+    turned = symmetry_network_leaf(game, infer)
 
     def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:
         count = game.num_symmetries
@@ -62,10 +62,10 @@ def averaged_network_leaf(
     return leaf
 
 
-def turned_network_leaf(
+def symmetry_network_leaf(
     game: Game, infer: Callable[[PyTree, Array], tuple[Array, Array]]
-) -> TurnedLeafFn:
-    """Make the leaf of a network that is told by the caller which symmetry to look through."""
+) -> SymmetryLeafFn:
+    """Make the leaf of a network for symmetries that the caller chooses."""
 
     def leaf(params: PyTree, key: Array, states: PyTree, symmetry: Array) -> tuple[Array, Array]:
         del key
@@ -78,30 +78,30 @@ def turned_network_leaf(
     return leaf
 
 
-def unturned_leaf(leaf: LeafFn) -> TurnedLeafFn:
-    """Make `leaf`, which knows no symmetry, fit where one is asked for."""
+def ignore_symmetry(leaf: LeafFn) -> SymmetryLeafFn:
+    """Adapt `leaf` to a SymmetryLeafFn that ignores the symmetry."""
     return lambda params, key, states, symmetry: leaf(params, key, states)
 
 
 LAST_RESORT = -2e9
-"""Logit of a move that is to be played only where no other is left: below that of a move which a
-network does not have (`networks.network.NEVER`)."""
+"""Logit of a move that is played only where there is no other: below that of a move for which a
+network has no output (`networks.network.NEVER`)."""
 
 
 def last_resort_leaf(leaf: AnyLeafFn, last_resorts: Callable[[PyTree], Array]) -> AnyLeafFn:
-    """Make the leaf that leaves the moves `last_resorts` (states[B]) -> bool[B, A], all alike, to
-    positions without any other."""
+    """Make the leaf that gives the moves of `last_resorts` (states[B]) -> bool[B, A] the logit
+    LAST_RESORT: they are played only in positions without another move."""
 
-    def sparing(params: PyTree, key: Array, states: PyTree, *others: Array) -> tuple[Array, ...]:
+    def masked(params: PyTree, key: Array, states: PyTree, *others: Array) -> tuple[Array, ...]:
         logits, *answers = leaf(params, key, states, *others)
         return jnp.where(last_resorts(states), LAST_RESORT, logits), *answers
 
-    return cast(AnyLeafFn, sparing)
+    return cast(AnyLeafFn, masked)
 
 
 def uniform_leaf(game: Game) -> LeafFn:
-    """Make the leaf that knows nothing: equal priors, value 0. A search with it finds only what the
-    rules themselves tell."""
+    """Make the leaf without knowledge: equal priors, value 0. A search with it sees only the
+    results of finished games."""
 
     def leaf(params: PyTree, key: Array, states: PyTree) -> tuple[Array, Array]:
         del params, key
@@ -148,7 +148,7 @@ def policy_rollout_leaf(
     play_out: Callable[[PyTree, Array, PyTree], Array],
 ) -> LeafFn:
     """Make the leaf of a fast policy (AG16, "Rollout policy"): its priors, and the outcome of one
-    game that it plays to the end.
+    rollout to the end of the game.
 
     `play_out` (params, key, states[B]) -> outcome float32[B] for the first mover of the game: a
     result, or points where the game is scored.

@@ -1,6 +1,6 @@
 """The PUCT formula, for many games at once on the devices and for one game on the host.
 
-`maths` is where log and sqrt come from: `jax.numpy` for arrays, `math` for numbers of the host.
+`maths` is the module with log and sqrt: `jax.numpy` for arrays, `math` for Python numbers.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any, Literal
 from azero.search.settings import PuctConfig
 
 Unvisited = Literal["reduction", "loss", "draw"]
-"""What a move never visited counts as: see `unvisited_of`."""
+"""First-play urgency, the value of an unvisited move: see `unvisited_of`."""
 UNVISITED_VALUES = {"loss": -1.0, "draw": 0.0}
-"""The values in [-1, 1] of those that are the same everywhere."""
+"""In [-1, 1], for those that do not depend on the node."""
 
 
 def puct_score(values: Any, priors: Any, visits: Any, scale: Any) -> Any:
@@ -35,11 +35,11 @@ def alphazero_scale(total: Any, c_base: float, c_init: float, maths: Any) -> Any
 
 
 def unvisited_of(config: PuctConfig) -> tuple[Unvisited, float]:
-    """Return what a move never visited counts as: a draw (AGZ), a loss (AZ pseudocode), or the
-    value of the node less a reduction; and that reduction, see `reduced_value`.
+    """Return the first-play urgency: an unvisited move counts as a draw (AGZ), a loss (AZ
+    pseudocode), or the value of the node less a reduction; and that reduction, see `reduced_value`.
 
     Raises:
-      ValueError: `config.first_play` or `config.puct_form` is none of those that there are.
+      ValueError: `config.first_play` or `config.puct_form` is unknown.
     """
     forms: dict[str, Unvisited] = {"alphago_zero": "draw", "alphazero": "loss"}
     if config.puct_form not in forms:
@@ -61,7 +61,7 @@ def unvisited_of(config: PuctConfig) -> tuple[Unvisited, float]:
 
 
 def reduced_value(value: Any, explored: Any, reduction: float, maths: Any) -> Any:
-    """Return V - reduction sqrt(P explored), in [-1, 1] and below (KG section 3.2).
+    """Return V - reduction sqrt(P explored), which may be below -1 (KG section 3.2).
 
     V is the node's value, and P explored the sum of the priors of its visited moves.
     """
@@ -71,18 +71,19 @@ def reduced_value(value: Any, explored: Any, reduction: float, maths: Any) -> An
 def deviation_factor(
     value: Any, squares: Any, visits: Any, scale: float, prior: float, weight: float, arrays: Any
 ) -> Any:
-    """Return what variance scaling multiplies c with: 1 + scale (s / prior - 1) (KGM, "Dynamic
-    Variance-Scaled cPUCT"; KataGo's `getFpuValueForChildrenAssumeVisited`).
+    """Return the factor by which variance scaling multiplies c: 1 + scale (s / prior - 1) (KGM,
+    "Dynamic Variance-Scaled cPUCT"; KataGo's `getFpuValueForChildrenAssumeVisited`).
 
     s^2 = ((V^2 + prior^2) w + sum of squares) / (w + N - 1) - V^2; with one visit s is the prior.
 
     Args:
-      value: V, the mean of the values; squares: the sum of their squares; visits: N, how many.
-        They and the node's own evaluation, all of one shape.
+      value: V, the mean of the values backed up and of the node's own evaluation.
+      squares: the sum of their squares, of the same shape.
+      visits: N, their number, of the same shape.
       scale, prior, weight: `PuctConfig.variance_scale`, `stdev_prior` and `stdev_prior_weight`.
       arrays: `jax.numpy` or `numpy`.
     """
-    mean_square = arrays.maximum(squares / visits, value * value)  # rounding may say otherwise
+    mean_square = arrays.maximum(squares / visits, value * value)  # rounding may break it
     total = (value * value + prior * prior) * weight + mean_square * visits
     variance = total / arrays.maximum(weight + visits - 1.0, 1e-6) - value * value
     stdev = arrays.where(visits > 1.0, arrays.sqrt(arrays.maximum(variance, 0.0)), prior)

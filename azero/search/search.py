@@ -13,7 +13,7 @@ Rollouts and mixes are other leaves."""
 
 
 class SearchOutput(NamedTuple):
-    """What a search says about B root positions."""
+    """The result of searching B root positions."""
 
     action: Array
     """int32[B]: the move the search would play (most visits; for Gumbel the winner of sequential
@@ -22,9 +22,9 @@ class SearchOutput(NamedTuple):
     """float32[B, A]: the policy target (visit distribution for PUCT, the improved policy for
     Gumbel); zero on illegal actions."""
     visits: Array
-    """int32[B, A]: the visits of the root's children that count, for the policy target and for the
-    choice of the move; those that a search was forced to make are left out
-    (`PuctConfig.forced_playouts`). The tree has all of them."""
+    """int32[B, A]: the visits of the root's children that count for the policy target and for the
+    choice of the move: without forced playouts (`PuctConfig.forced_playouts`). The tree has all
+    visits."""
     value: Array
     """float32[B]: the root's value after the search, in [-1, 1] for the side to move."""
     best_child_value: Array
@@ -33,8 +33,8 @@ class SearchOutput(NamedTuple):
     tree: PyTree
     """The search tree, for tests, reuse and display."""
     prior: Array | None = None
-    """float32[B, A]: the leaf's policy at the root, over the legal moves and without noise; None
-    where a search has none."""
+    """float32[B, A]: the leaf's policy at the root over the legal moves, without noise; None where
+    the search does not return it."""
 
 
 SearchFn = Callable[[PyTree, Array, PyTree], SearchOutput]

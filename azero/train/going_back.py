@@ -129,7 +129,7 @@ def explain_divergence(workdir: Path, command: str | None, stop: StopRequest) ->
     try:
         yield
     except FloatingPointError as error:
-        stop.await_save()
+        stop.wait_for_save()
         root = store.root_directory(workdir)
         iterations = store.list_iterations(root)
         kept = "Nothing of it was saved, and the same command would fail again"

@@ -313,12 +313,12 @@ class Loop:
                 params, state.carry, jax.random.fold_in(key, dispatch), threshold, self.starts
             )
             games = state.assembler.add(to_host(chunk), state.player_iteration)
-            yield self.take_in(state, tally, games, positions)
+            yield self.add_games(state, tally, games, positions)
         tally.add_other_hosts()
         state.games += tally.games
         state.positions += tally.positions
 
-    def take_in(
+    def add_games(
         self, state: RunState, tally: SelfplayTally, games: Games, positions: int
     ) -> Played:
         """Add finished games to the replay, the calibration and the tally; `positions` were played

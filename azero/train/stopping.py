@@ -45,7 +45,7 @@ class StopRequest:
         self.is_ending = False
         """Whether the run has stopped and is saving; it then ends by itself."""
 
-    def await_save(self) -> None:
+    def wait_for_save(self) -> None:
         """Wait until a checkpoint that is being written is on disk, or the run ends by itself."""
         while self.is_saving() and not self.is_ending:
             time.sleep(_LOOK_SECONDS)
@@ -76,7 +76,7 @@ def stop_on_signals(workdir: Path, line: ProcessLinks | None = None) -> Iterator
         os._exit(EXIT_INTERRUPTED)
 
     def give_up() -> None:
-        stop.await_save()
+        stop.wait_for_save()
         if not stop.is_ending:
             end(f"did not end within {GRACE_SECONDS:.0f} s")
 

@@ -39,16 +39,18 @@ def stubbed(monkeypatch):
 
 
 def test_records_are_kept_and_what_is_done_is_not_measured_again(tmp_path, stubbed):
-    file, said = tmp_path / "records.jsonl", io.StringIO()
+    file, output = tmp_path / "records.jsonl", io.StringIO()
     arguments = everything.EverythingArguments(
         quick=True, json=file, resume=True, only=("train", "games")
     )
-    first = everything.run(arguments, Console(file=said))
+    first = everything.run(arguments, Console(file=output))
     assert everything.read_records(file) == first and stubbed == ["train", "games"]
-    assert "games: failed: no beads" in said.getvalue()
-    assert everything.run(arguments, Console(file=said)) == first
+    assert "games: failed: no beads" in output.getvalue()
+    assert everything.run(arguments, Console(file=output)) == first
     assert stubbed == ["train", "games", "games"], "only what failed is tried again"
-    everything.run(dataclasses.replace(arguments, quick=False, only=("train",)), Console(file=said))
+    everything.run(
+        dataclasses.replace(arguments, quick=False, only=("train",)), Console(file=output)
+    )
     assert stubbed[-1] == "train", "a short measurement is none of the whole one"
 
 

@@ -87,21 +87,21 @@ BLANK = Storage(disk="runs", format_disk=True)
 def test_a_disk_that_blkid_cannot_tell_of_is_not_formatted(machine, storage, status):
     machine.disk(b"the runs of a year")
     machine.program("blkid", f"exit {status}")
-    code, said = machine.setup(storage)
+    code, output = machine.setup(storage)
     assert not machine.called("mkfs.ext4") and not machine.called("mount")
     assert (
         code == 1
-        and f"blkid cannot tell what is on {machine.folder}/disk (status {status})" in said
-        and said.startswith("ERROR: ")
+        and f"blkid cannot tell what is on {machine.folder}/disk (status {status})" in output
+        and output.startswith("ERROR: ")
     )
 
 
 def test_a_disk_is_found_by_its_name_alone(machine):
     machine.disk(name="google-somebody-elses")
-    code, said = machine.setup(BLANK)
+    code, output = machine.setup(BLANK)
     assert (
         code == 1
-        and "no disk is attached as runs or persistent-disk-1 (google-somebody-elses )" in said
+        and "no disk is attached as runs or persistent-disk-1 (google-somebody-elses )" in output
         and not machine.called("mkfs.ext4")
     )
     assert machine.setup(Storage(disk="runs", device_name="somebody-elses", format_disk=True)) == (
@@ -113,8 +113,8 @@ def test_a_disk_is_found_by_its_name_alone(machine):
 @pytest.mark.parametrize("name", ["google-runs", "google-persistent-disk-1"])
 def test_a_blank_disk_is_formatted_where_that_is_asked_for(machine, name):
     machine.disk(name=name)
-    code, said = machine.setup(Storage(disk="runs"))
-    assert code == 1 and "--format-disk" in said and not machine.called("mkfs.ext4")
+    code, output = machine.setup(Storage(disk="runs"))
+    assert code == 1 and "--format-disk" in output and not machine.called("mkfs.ext4")
     assert (
         machine.setup(BLANK) == (0, "") and machine.called("mkfs.ext4") and machine.called("mount")
     )
@@ -135,8 +135,8 @@ def test_a_disk_with_anything_on_it_is_never_formatted(machine, program, script,
     machine.program(program, script)
     if program == "mount":
         machine.program("blkid", 'echo TYPE="crypto_LUKS"')
-    code, said = machine.setup(BLANK)
-    assert code == 1 and says in said and not machine.called("mkfs.ext4")
+    code, output = machine.setup(BLANK)
+    assert code == 1 and says in output and not machine.called("mkfs.ext4")
 
 
 def test_a_file_system_is_mounted_as_it_is(machine):
@@ -178,8 +178,8 @@ def test_real_block_devices(machine):
     try:
         assert machine.setup(Storage(disk="runs"))[0] == 1
         assert image.read_bytes().count(0) == 32 * MIB
-        code, said = machine.setup(BLANK)
-        assert code == 0, said
+        code, output = machine.setup(BLANK)
+        assert code == 0, output
         (runs / "checkpoint").write_text("of a year")
         assert machine.setup(BLANK) == (0, ""), "it is mounted already"
         subprocess.run(["umount", runs], check=True)
@@ -190,8 +190,8 @@ def test_real_block_devices(machine):
             check=True,
             capture_output=True,
         )
-        code, said = machine.setup(BLANK)
-        assert code == 1 and "is not" in said and "formatted" in said
+        code, output = machine.setup(BLANK)
+        assert code == 1 and "is not" in output and "formatted" in output
     finally:
         subprocess.run(["umount", runs], check=False, capture_output=True)
         subprocess.run(["losetup", "--detach", device], check=True)

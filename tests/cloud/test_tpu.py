@@ -233,7 +233,7 @@ def test_watch_gives_up_requests_that_fail_one_after_another(capsys, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("output", "line"),
     [
         (
             "ERROR: (gcloud.x) You do not currently have an active account selected.",
@@ -268,8 +268,8 @@ def test_watch_gives_up_requests_that_fail_one_after_another(capsys, monkeypatch
         ("ERROR: (gcloud.x) something new", "something new"),
     ],
 )
-def test_errors_say_what_to_do(capsys, monkeypatch, gcloud, said, line):
-    gcloud.answer((CREATE, 1, said))
+def test_errors_say_what_to_do(capsys, monkeypatch, gcloud, output, line):
+    gcloud.answer((CREATE, 1, output))
     status, _, err = azero_tpu(capsys, monkeypatch, f"create my-go9 {SPOT}")
     assert (
         status == 2

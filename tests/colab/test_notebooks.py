@@ -18,7 +18,7 @@ CONTINUES = """
 training = Training(EXPERIMENT, WORKDIR, *FLAGS, "--run.iterations", "3")
 assert training.follow() == 0
 board.points[4].click()
-assert "I play" in board.said or "I resign" in board.said, board.said  # a network of two iterations may think anything
+assert "I play" in board.messages or "I resign" in board.messages, board.messages  # a network of two iterations may think anything
 """
 
 

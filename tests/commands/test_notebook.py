@@ -64,9 +64,9 @@ def test_a_run_is_shown_stopped_and_continued(tmp_path, monkeypatch, capsys):
     )
     board = notebook.play(workdir, visits=2)
     board.points[4].click()
-    assert board.points[4].description and ("I play" in board.said or "I resign" in board.said), (
-        board.said
-    )
+    assert board.points[4].description and (
+        "I play" in board.messages or "I resign" in board.messages
+    ), board.messages
     typed = iter(["b2"])
     monkeypatch.setattr(notebook, "_widgets", lambda: None)
     monkeypatch.setattr("builtins.input", lambda prompt="": next(typed, "quit"))

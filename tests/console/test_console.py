@@ -70,5 +70,5 @@ def test_directories_and_records_in_brackets(
     run_import(ImportRequest((folder,), folder / "set", Filters(size=(9,)), Fractions(0.0, 0.0)))
     assert "[b].sgf game 2: not readable: [zz] is no point" in capsys.readouterr().out
     show(ShowRequest(folder / "set", positions=1))
-    said = capsys.readouterr().out
-    assert f"a{name}/set" in said and "[b].sgf game 1: " in said
+    output = capsys.readouterr().out
+    assert f"a{name}/set" in output and "[b].sgf game 1: " in output

@@ -84,10 +84,10 @@ def test_without_locks_a_second_process_of_the_machine_is_refused(number, tmp_pa
 
 
 def test_two_processes_without_locks_and_a_third_after_a_kill(tmp_path, no_locks):
-    first, said = start_holder(tmp_path, errno.ENOLCK)
-    assert said == "held"
-    second, said = start_holder(tmp_path, errno.ENOLCK)
-    assert f"is in use by process {first.pid} on" in said
+    first, output = start_holder(tmp_path, errno.ENOLCK)
+    assert output == "held"
+    second, output = start_holder(tmp_path, errno.ENOLCK)
+    assert f"is in use by process {first.pid} on" in output
     second.communicate()
     first.send_signal(signal.SIGKILL)
     first.communicate()
@@ -102,8 +102,8 @@ def test_two_processes_without_locks_and_a_third_after_a_kill(tmp_path, no_locks
 
 
 def test_a_killed_process_that_had_the_lock_is_taken_over_with_a_note(tmp_path):
-    first, said = start_holder(tmp_path, 0)
-    assert said == "held"
+    first, output = start_holder(tmp_path, 0)
+    assert output == "held"
     with pytest.raises(ValueError, match=rf"is in use by process {first.pid} on"), hold(tmp_path):
         pass
     first.send_signal(signal.SIGKILL)

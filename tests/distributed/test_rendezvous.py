@@ -1,5 +1,5 @@
-"""Processes that are to meet and do not: each error is a line, after a bounded time. Threads stand
-for the processes."""
+"""Processes that cannot join one another: each error is one line, after a bounded time. Threads
+stand for the processes."""
 
 from __future__ import annotations
 
@@ -42,13 +42,15 @@ TOKEN = "the token of the run"
 def lead(
     port: int, count: int, seconds: float = 20.0, token: str = TOKEN
 ) -> Callable[[], ProcessLinks]:
-    return lambda: rendezvous.gather(rendezvous.listen("127.0.0.1", port), count, seconds, token)
+    return lambda: rendezvous.wait_for_processes(
+        rendezvous.listen("127.0.0.1", port), count, seconds, token
+    )
 
 
 def other(
     port: int, process: int, count: int, seconds: float = 20.0, token: str = TOKEN
 ) -> Callable[[], ProcessLinks]:
-    return lambda: rendezvous.meet([("127.0.0.1", port)], process, count, seconds, lambda: token)
+    return lambda: rendezvous.connect([("127.0.0.1", port)], process, count, seconds, lambda: token)
 
 
 def test_all_meet_in_any_order_and_hear_of_each_other(together: Any) -> None:
@@ -108,7 +110,7 @@ def test_an_address_where_nobody_or_somebody_else_listens(together: Any) -> None
     with pytest.raises(
         ValueError, match=r"process 1 cannot reach process 0 at no.such.host.invalid:7000"
     ):
-        rendezvous.meet([("no.such.host.invalid", 7000)], 1, 2, 1.0, lambda: TOKEN)
+        rendezvous.connect([("no.such.host.invalid", 7000)], 1, 2, 1.0, lambda: TOKEN)
     assert time.monotonic() - began < 20
     with socket.create_server(("127.0.0.1", 0)) as stranger:
 
@@ -130,7 +132,7 @@ def test_an_address_where_nobody_or_somebody_else_listens(together: Any) -> None
 def test_who_connects_and_says_nothing_sensible_is_passed_over(together: Any) -> None:
     listener = rendezvous.listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    [first] = together(lambda: rendezvous.gather(listener, 2, 20.0, TOKEN))
+    [first] = together(lambda: rendezvous.wait_for_processes(listener, 2, 20.0, TOKEN))
     silent = [
         socket.create_connection(("127.0.0.1", port), timeout=5)
         for _ in range(rendezvous.MOST_PENDING + 3)
@@ -194,19 +196,25 @@ def test_the_token_is_a_file_that_only_its_owner_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AZERO_TOKEN", raising=False)
-    made = token.lead_token(tmp_path / "run")
+    made = token.load_or_create_token(tmp_path / "run")
     assert len(made) == 64 and (tmp_path / "run" / ".token").stat().st_mode & 0o777 == 0o600
-    assert token.lead_token(tmp_path / "run") == made == token.other_token(tmp_path / "run", 1)
+    assert (
+        token.load_or_create_token(tmp_path / "run")
+        == made
+        == token.wait_for_token(tmp_path / "run", 1)
+    )
     monkeypatch.setattr(token, "_SEEN_SECONDS", 0.1)
     with pytest.raises(
         ValueError,
         match=r"process 1 finds no token: .*elsewhere/\.token does not exist; give a --workdir "
         r"that all hosts share",
     ):
-        token.other_token(tmp_path / "elsewhere", 1)
+        token.wait_for_token(tmp_path / "elsewhere", 1)
     monkeypatch.setenv("AZERO_TOKEN", "said")
     assert (
-        token.lead_token(tmp_path / "other") == "said" == token.other_token(tmp_path / "other", 1)
+        token.load_or_create_token(tmp_path / "other")
+        == "said"
+        == token.wait_for_token(tmp_path / "other", 1)
         and not (tmp_path / "other").exists()
     )
 
@@ -215,7 +223,7 @@ STOPPED = """
 import sys, time
 from azero.distributed import line, rendezvous
 line.BEAT_SECONDS = 0.1
-rendezvous.meet([("127.0.0.1", int(sys.argv[1]))], 1, 2, 60.0, lambda: "the token of the run").watch()
+rendezvous.connect([("127.0.0.1", int(sys.argv[1]))], 1, 2, 60.0, lambda: "the token of the run").watch()
 print("here", flush=True)
 time.sleep(100)
 """
@@ -244,8 +252,8 @@ def test_a_process_that_is_stopped_ends_the_run(
             time.sleep(0.05)
         assert ended == [line_module.EXIT_INTERRUPTED]
         assert (
-            "process 1 (" in (said := capfd.readouterr().err)
-            and "no heartbeat for 1 s, so it seems to be stopped" in said
+            "process 1 (" in (output := capfd.readouterr().err)
+            and "no heartbeat for 1 s, so it seems to be stopped" in output
         )
     finally:
         process.kill()

@@ -13,10 +13,10 @@ class Client:
     """An engine whose queries are worked on when `finish` is called."""
 
     def __init__(self, **options: Any) -> None:
-        self.said: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
         self.game = GoGame(lambda game: UniformThinker(game, **options), (5, 5))
         self.engine = AnalysisEngine(
-            self.game, lambda text: self.said.append(json.loads(text)), visits=12, name="net"
+            self.game, lambda text: self.messages.append(json.loads(text)), visits=12, name="net"
         )
 
     def send(self, *queries: Any) -> None:
@@ -26,7 +26,7 @@ class Client:
     def finish(self) -> list[dict[str, Any]]:
         self.engine.close()
         self.engine.run()
-        return self.said
+        return self.messages
 
     def answers(self, *queries: Any) -> list[dict[str, Any]]:
         self.send(*queries)

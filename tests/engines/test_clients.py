@@ -128,11 +128,11 @@ def test_the_analysis_engine_behind_pipes() -> None:
         client.send(id="v", action="query_version")
         client.send(id="a", **query, analyzeTurns=[0, 1])
         client.send(id="b", **{**query, "boardXSize": 19})
-        said = [client.receive(240.0) for _ in range(4)]
-        assert {answer["id"] for answer in said} == {"v", "a", "b"}
-        errors = [answer for answer in said if "error" in answer]
+        output = [client.receive(240.0) for _ in range(4)]
+        assert {answer["id"] for answer in output} == {"v", "a", "b"}
+        errors = [answer for answer in output if "error" in answer]
         assert len(errors) == 1 and errors[0]["field"] == "boardXSize"
-        turns = {answer["turnNumber"]: answer for answer in said if "moveInfos" in answer}
+        turns = {answer["turnNumber"]: answer for answer in output if "moveInfos" in answer}
         assert set(turns) == {0, 1} and all(
             answer["rootInfo"]["visits"] >= 16 for answer in turns.values()
         )
@@ -193,11 +193,11 @@ def test_mistakes_are_one_line(arguments: list[str], message: str, monkeypatch, 
     monkeypatch.setattr(lines, "standard_streams", lambda: (io.BytesIO(), io.BytesIO()))
     with pytest.raises(SystemExit) as ended:
         main()
-    said = capsys.readouterr()
-    *before, last = said.err.splitlines()
+    output = capsys.readouterr()
+    *before, last = output.err.splitlines()
     assert (
         ended.value.code == 2
-        and said.out == ""
+        and output.out == ""
         and last.startswith(message)
         and before in ([], ["azero: starting ..."])
     )

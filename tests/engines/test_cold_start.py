@@ -57,13 +57,13 @@ def test_the_first_answers_need_no_jax() -> None:
     """JAX, Flax and Orbax take seconds to import: none of them is loaded on the way to `name`,
     `uci` or `usi`."""
     heavy = "[name for name in ('jax', 'flax', 'orbax', 'optax') if name in sys.modules]"
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", f"import sys, {LIGHT}; print({heavy})"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert said == "[]\n"
+    assert output == "[]\n"
 
 
 def test_gtp_answers_for_itself_while_the_game_is_in_the_making(gate) -> None:
@@ -80,8 +80,8 @@ def test_the_unprefixed_commands_of_analysis_are_carried_out_and_not_listed() ->
     """Sabaki takes the first of analyze, kata-analyze and lz-analyze that is listed, and shows 0%
     of the first."""
     game = GoGame(UniformThinker, (5, 5), is_interrupted=lambda: True)
-    said: list[str] = []
-    engine = GtpEngine(game, Settings(visits=3), said.append)
+    output: list[str] = []
+    engine = GtpEngine(game, Settings(visits=3), output.append)
     assert (
         not {"analyze", "genmove_analyze"} & set(engine.known_commands())
         and "kata-analyze" in engine.known_commands()
@@ -91,9 +91,9 @@ def test_the_unprefixed_commands_of_analysis_are_carried_out_and_not_listed() ->
         (b"analyze b 10", "=\ninfo move A5"),
         (b"genmove_analyze b 10", "=\ninfo move A5"),
     ):
-        said.clear()
+        output.clear()
         engine.handle(LineReader(io.BytesIO(line + b"\n")).take())
-        assert "".join(said).startswith(begin)
+        assert "".join(output).startswith(begin)
 
 
 @pytest.mark.parametrize("lines", [b"", b"boardsize 5\n", b"name\nshowboard\n"])
@@ -189,19 +189,19 @@ def test_uci_is_ready_at_once_and_moves_when_it_is_due(dialect, pattern: str, ga
     engine.handle(InputLine(b"go infinite"))
     os.close(source)
     assert time.monotonic() - began < 30.0
-    said = sink.getvalue().decode().splitlines()
-    moves = [line for line in said if line.startswith("bestmove")]
+    output = sink.getvalue().decode().splitlines()
+    moves = [line for line in output if line.startswith("bestmove")]
     assert (
-        said[0].startswith("id name azero")
-        and said.count("readyok") == 2
-        and sum("an arbitrary legal move" in line for line in said) == 3
+        output[0].startswith("id name azero")
+        and output.count("readyok") == 2
+        and sum("an arbitrary legal move" in line for line in output) == 3
     )
     assert (
         re.match(pattern, moves[0])
         and moves[1] == f"bestmove {dialect.no_move}"
         and moves[2] == moves[0]
     )
-    assert any("is not a legal move in" in line for line in said)
+    assert any("is not a legal move in" in line for line in output)
 
 
 def test_uci_ends_with_what_keeps_it_from_starting() -> None:
@@ -246,9 +246,9 @@ def test_a_process_answers_its_name_before_anything_is_loaded() -> None:
     )
     try:
         assert client.ask("name") == "azero"
-        said = [text for _, text in client.complaints]
+        output = [text for _, text in client.complaints]
         assert client.ask("quit") == "" and client.process.wait(30.0) == 0
-        assert not any("ready after" in text for text in said)
+        assert not any("ready after" in text for text in output)
     finally:
         client.process.kill()
         client.close()

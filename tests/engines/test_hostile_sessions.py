@@ -154,9 +154,9 @@ def test_usi_goes_on(lines: list[str]) -> None:
 def test_analysis_answers_with_json(lines: list[str]) -> None:
     analysis = Client()
     for line in [*lines, "[" * 100_000]:
-        before = len(analysis.said)
+        before = len(analysis.messages)
         analysis.engine.handle(line)
         assert all(
-            isinstance(answer, dict) and json.dumps(answer) for answer in analysis.said[before:]
+            isinstance(answer, dict) and json.dumps(answer) for answer in analysis.messages[before:]
         )
-    assert "error" in analysis.said[-1]
+    assert "error" in analysis.messages[-1]

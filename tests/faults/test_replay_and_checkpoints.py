@@ -334,12 +334,12 @@ class Machine(RuleBasedStateMachine):
         DISK.kill_after(0)
         DISK.is_dead = True
         self.drop()
-        self.go_on(power_cut, count)
+        self.restart(power_cut, count)
 
     @rule(
         power_cut=st.booleans(), count=st.integers(1, 3), operations=st.none() | st.integers(0, 40)
     )
-    def go_on(self, power_cut: bool, count: int, operations: int | None = None) -> None:
+    def restart(self, power_cut: bool, count: int, operations: int | None = None) -> None:
         """The next start; it may be cut off, too."""
         if self.states:
             return

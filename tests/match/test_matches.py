@@ -396,10 +396,10 @@ def test_names_in_brackets_are_shown_as_they_are(
         )
     )
     rate([tmp_path / "[match]"], {})
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
-        "[/x] against [red]: " in said
-        and len([line for line in said.splitlines() if "│" in line and "[/x]" in line]) == 2
+        "[/x] against [red]: " in output
+        and len([line for line in output.splitlines() if "│" in line and "[/x]" in line]) == 2
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from azero.networks.convolution import CONVOLUTIONS
 from azero.networks.network import Inputs, Network
-from azero.networks.pooled_layers import Norms, bias_by_pooled, largest, pool, pool_for_value
+from azero.networks.pooled_layers import Norms, bias_by_pooled, board_max, pool, pool_for_value
 from azero.networks.settings import PooledConfig
 from azero.types import Array, PyTree
 
@@ -63,8 +63,8 @@ def fit(network: Network, planes: np.ndarray, steps: int) -> tuple[PyTree, list[
     }
 
     def loss(params: PyTree, stats: PyTree) -> tuple[Array, PyTree]:
-        said, stats = network.train_apply({"params": params, "batch_stats": stats}, planes)
-        heads = {"logits": said.logits, **said.auxiliary}
+        trained, stats = network.train_apply({"params": params, "batch_stats": stats}, planes)
+        heads = {"logits": trained.logits, **trained.auxiliary}
         parts = [
             jnp.mean(optax.softmax_cross_entropy(heads[name], target))
             for name, target in classes.items()
@@ -151,7 +151,7 @@ def test_the_same_variables_play_on_every_board() -> None:
         planes = draw_planes(3, shape)
         logits, value = jax.jit(network.apply)(variables, planes)
         outputs, _ = jax.jit(network.train_apply)(variables, planes)
-        said = jax.jit(network.analyse)(jax.jit(network.fold)(variables), planes)
+        analysed = jax.jit(network.analyse)(jax.jit(network.fold)(variables), planes)
         assert logits.shape == (3, points + 1)
         assert {name: head.shape for name, head in outputs.auxiliary.items()} == {
             "outcome": (3, 3),
@@ -162,9 +162,9 @@ def test_the_same_variables_play_on_every_board() -> None:
             "ownership": (3, *shape),
             "score": (3, 2 * points + 1),
         }
-        assert set(said.auxiliary) == {"outcome", "ownership", "score"}
-        np.testing.assert_allclose(said.logits, logits, atol=1e-4)
-        np.testing.assert_allclose(said.value, value, atol=1e-5)
+        assert set(analysed.auxiliary) == {"outcome", "ownership", "score"}
+        np.testing.assert_allclose(analysed.logits, logits, atol=1e-4)
+        np.testing.assert_allclose(analysed.value, value, atol=1e-5)
 
 
 def test_moves_on_every_square_stand_square_by_square() -> None:
@@ -220,7 +220,7 @@ def test_pooled_values_are_those_of_the_paper() -> None:
 
 def test_the_gradient_of_the_maximum_goes_to_one_point() -> None:
     x = np.random.default_rng(0).integers(0, 5, (3, 4, 5, 2)).astype(np.float32)  # with ties
-    value, pull = jax.vjp(largest, jnp.asarray(x))
+    value, pull = jax.vjp(board_max, jnp.asarray(x))
     weights = jnp.arange(1.0, 7.0).reshape(3, 2)
     (gradient,) = pull(weights)
     np.testing.assert_array_equal(value, x.max((1, 2)))

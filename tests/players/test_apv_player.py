@@ -15,7 +15,7 @@ from azero.players.play_style import ALPHAGO2016
 from azero.players.player import RESIGN, Position
 from azero.players.thinking import Limits, Restriction
 from azero.players.tree_player import TreePlayer
-from azero.search.leaf import policy_rollout_leaf, turned_network_leaf, unturned_leaf
+from azero.search.leaf import ignore_symmetry, policy_rollout_leaf, symmetry_network_leaf
 from azero.search.single.mixed import MixedEvaluator, MixSettings, make_ask
 from azero.search.single.parallel import TreeSettings
 from azero.search.single.selection import AlphaGo2016
@@ -203,11 +203,11 @@ def test_all_its_parts_together_know_who_is_ahead():
         tree_game, tree_infer, make_play_out(Go(size=5, komi=0.5), sum_weights)
     )
     asks = [
-        make_ask(game, turned_network_leaf(game, infer), params, batch=8, seed=0)
+        make_ask(game, symmetry_network_leaf(game, infer), params, batch=8, seed=0)
         for game, infer, params in (policy, value)
     ]
     rollout = make_ask(
-        tree_game, unturned_leaf(rollouts), tree_params, batch=8, seed=0, is_turned=False
+        tree_game, ignore_symmetry(rollouts), tree_params, batch=8, seed=0, random_symmetry=False
     )
     game = Go(size=5, komi=0.5)
     one = make_player(game, *asks, rollout, batch=8, threshold=8, policy_batch=16, mixing=1.0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from azero.checkpoint.exported import write_exported
-from azero.commands.doctor import examine
+from azero.commands.doctor import diagnose
 from azero.engines.serve import Source
 from azero.experiment import load
 from azero.games.go.settings import GoConfig
@@ -116,7 +116,7 @@ def test_parameters_agree_with_the_network():
 
 
 def test_the_doctor_asks_no_trees_of_what_learns_from_records(capsys):
-    assert examine("sl19", compile_programs=False) == 0, "AlphaGo Zero's trees would not fit"
+    assert diagnose("sl19", compile_programs=False) == 0, "AlphaGo Zero's trees would not fit"
     assert "search tree" not in capsys.readouterr().out
     config = load("sl19").config
     assert estimate(config, plays=False).flops < estimate(config).flops

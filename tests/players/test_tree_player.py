@@ -20,7 +20,7 @@ from azero.players.player import RESIGN, Position, SearchPlayer
 from azero.players.thinking import Analysis, Limits, Restriction
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
-from azero.search.leaf import turned_network_leaf, uniform_leaf, unturned_leaf
+from azero.search.leaf import ignore_symmetry, symmetry_network_leaf, uniform_leaf
 from azero.search.single.parallel import TreeSettings
 
 TICTACTOE = make("tictactoe")
@@ -44,7 +44,7 @@ def player(
     leaf = uniform_leaf(game) if leaf is None else leaf
     one_device = make_mesh([jax.local_devices()[0]])
     chosen = TreeSettings(batch=batch, **settings)
-    evaluator = chosen.make_evaluator(game, unturned_leaf(leaf), {}, seed, one_device)
+    evaluator = chosen.make_evaluator(game, ignore_symmetry(leaf), {}, seed, one_device)
     return TreePlayer(game, evaluator, settings=chosen, style=style or PlayStyle(), seed=seed)
 
 
@@ -278,7 +278,7 @@ class TestAnalysis:
         one_device = make_mesh([jax.local_devices()[0]])
         settings = TreeSettings(batch=4)
         evaluator = settings.make_evaluator(
-            game, turned_network_leaf(game, corner), {}, mesh=one_device
+            game, symmetry_network_leaf(game, corner), {}, mesh=one_device
         )
         thinker = TreePlayer(game, evaluator, settings=settings)
         position = Position.start(game)

@@ -479,7 +479,7 @@ def ungated(iterations: int, rate: float = 1e-2) -> Config:
     )
 
 
-def said(config: Config, workdir: Path, from_checkpoint: int) -> str:
+def run_from(config: Config, workdir: Path, from_checkpoint: int) -> str:
     console = Console(record=True, width=400)
     assert run(load("tictactoe"), config, workdir, console, from_checkpoint=from_checkpoint) == 0
     return console.export_text()
@@ -497,9 +497,9 @@ def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(
         match=rf"--from-checkpoint 7: no such checkpoint in {tmp_path}; the "
         rf"checkpoints are: 1, 2, 3, 4",
     ):
-        said(config, tmp_path, 7)
+        run_from(config, tmp_path, 7)
     # With other settings it takes another way.
-    assert "gone back to checkpoint 2: checkpoints 3, 4 and" in said(
+    assert "gone back to checkpoint 2: checkpoints 3, 4 and" in run_from(
         ungated(4, rate=1e-3), tmp_path, 2
     )
     second = digests(tmp_path)
@@ -518,11 +518,11 @@ def test_a_run_goes_back_to_a_checkpoint_and_sets_aside_what_was_behind_it(
     assert [row["iteration"] for row in read_rows(tmp_path / "metrics.jsonl")] == [1, 2, 3, 4]
     # The same command again continues; with the first settings again the run ends as it did at
     # first.
-    assert "went back to checkpoint 2 with these settings before" in said(
+    assert "went back to checkpoint 2 with these settings before" in run_from(
         ungated(4, rate=1e-3), tmp_path, 2
     )
     assert digests(tmp_path) == second
-    said(config, tmp_path, 2)
+    run_from(config, tmp_path, 2)
     assert digests(tmp_path) == first
     assert (tmp_path / "set-aside" / "after-2-2").is_dir()
 
@@ -549,7 +549,7 @@ def test_a_run_that_diverges_keeps_its_checkpoints_and_says_how_to_go_on(
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(variables))
     calm = ungated(4)
     clipped = dataclasses.replace(calm, learner=dataclasses.replace(calm.learner, clip_norm=1.0))
-    said(clipped, tmp_path, 2)
+    run_from(clipped, tmp_path, 2)
     assert max(digests(tmp_path)) == 4
 
 

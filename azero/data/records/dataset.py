@@ -1,5 +1,4 @@
-"""A data set of recorded games on disk: what was asked for, and a directory of shards for each
-split."""
+"""A data set of recorded games on disk: its settings, and a directory of shards for each split."""
 
 from __future__ import annotations
 
@@ -30,8 +29,8 @@ _OLDEST_SCHEMA = 1
 
 
 def open_manifest(directory: Path) -> Manifest:
-    """Return the shards of a split. No checkpoint says which they are, as in a run, so a damaged
-    line is made good from the shard itself."""
+    """Return the shards of a split. Unlike in a run, no checkpoint lists them, so a damaged line is
+    restored from the shard itself."""
     manifest = Manifest(manifest_path(directory, 0))
     manifest.recover()
     return manifest
@@ -45,8 +44,8 @@ class Dataset:
     filters: Filters
     fractions: Fractions
     rows_per_position: int = 1
-    """Of so many rows the last one is a position to learn from, those before it only show its past;
-    1 where all positions of a game are learned from."""
+    """The last of this many rows is a position to learn from, the others are its history; 1 where
+    every position of a game is learned from."""
 
     def __post_init__(self) -> None:
         self.filters.check()
@@ -92,8 +91,8 @@ class Dataset:
         """Make a data set, or open the one that is there with the same settings.
 
         Raises:
-          ValueError: there is one with other settings, which are named; or the settings make no
-            sense, as where there is no such board.
+          ValueError: there is one with other settings, which are named; or the settings are
+            invalid, such as an impossible board.
           StorageError: the directory cannot be written to.
         """
         dataset = cls(directory, filters, fractions, rows_per_position)
@@ -120,7 +119,7 @@ class Dataset:
                     f"{'; '.join(differing)}; take another directory, or the same settings"
                 )
             return there
-        dataset.game()  # settings that no board fits leave nothing behind
+        dataset.game()  # invalid settings raise before anything is created
         directory.mkdir(parents=True, exist_ok=True)
         facts = {
             "schema": _SCHEMA,
@@ -149,7 +148,7 @@ class Dataset:
     def open_split(
         self, split: str, game: Game, config: ReplayConfig, memory: int | None = None
     ) -> Replay:
-        """Open all positions of a split to be sampled from, checksums verified; arguments as in
+        """Open a split for sampling from all its positions, checksums verified; arguments as of
         `Replay.open`.
 
         Raises:
@@ -184,10 +183,8 @@ class Dataset:
         )
 
     def rows(self, split: str, most: int | None = None) -> HostArray:
-        """Return the packed rows of a split, game after game, checksums verified; none of an empty
-        split.
-
-        With `most` only as many of the first shards are read as hold so many positions.
+        """Return the packed rows of a split, game after game, checksums verified; no rows if it is
+        empty. With `most`, only the first shards with at least that many positions are read.
 
         Raises:
           DamagedFileError: a shard is missing or damaged.
@@ -209,14 +206,15 @@ class Dataset:
         return np.concatenate(shards) if shards else np.zeros(0, row_dtype(game.frame_words))
 
     def positions(self, rows: HostArray) -> HostArray:
-        """Return int64[P]: which of whole games' rows [T] are positions to learn from."""
+        """Return int64[P]: the indices of the positions to learn from among the rows [T] of whole
+        games."""
         return np.arange(
             self.rows_per_position - 1, len(rows), self.rows_per_position, dtype=np.int64
         )
 
     def append(self, split: str, rows: HostArray, games: Games, sources: Sequence[str]) -> None:
-        """Add games without policy targets to a split as one shard; after a crash it is either
-        whole or not there. `sources` say where the games come from.
+        """Add games without policy targets to a split as one shard, atomically. `sources` say where
+        the games come from.
 
         Raises:
           StorageError: the disk is full or cannot be written to.

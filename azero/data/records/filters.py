@@ -1,5 +1,5 @@
-"""Which recorded games are taken for learning, and which split a game belongs to. Loads fast: the
-command line reads the settings from here."""
+"""Filters of recorded games, and their division into splits. Loads fast: the command line reads the
+settings from here."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Filters:
     """Which repetitions are forbidden; a game with a forbidden move is left out."""
 
     def check(self) -> None:
-        """Check what the command line cannot: it makes this before it knows the flags that a
-        mistake is to be named by.
+        """Check the settings; not done at creation, where the command line does not know yet which
+        flag to name.
 
         Raises:
-          ValueError: a setting makes no sense.
+          ValueError: a setting is invalid.
         """
         if len(self.size) not in (1, 2):
             raise ValueError(
@@ -73,8 +73,8 @@ class Filters:
         )
 
     def objection(self, record: GameRecord) -> str:
-        """Return why a game is not taken, in words that are the same for all games with that
-        reason; empty if it is."""
+        """Return why a game is left out, the same text for all games with that reason; empty if it
+        is taken."""
         if record.board_shape != self.board_shape:
             return f"board of {_by(record.board_shape)}, not {_by(self.board_shape)}"
         if len(record.moves) < max(1, self.min_moves):
@@ -113,7 +113,7 @@ class Fractions:
     """Looked at when all is done."""
 
     def check(self) -> None:
-        """Check that these are shares of one whole.
+        """Check that the shares are valid.
 
         Raises:
           ValueError: they are not.
@@ -125,8 +125,7 @@ class Fractions:
             )
 
     def split_of(self, key: bytes) -> str:
-        """Return the split of the game with this key; it depends on nothing else, so it is the same
-        in every import."""
+        """Return the split of the game with this key, which is the same in every import."""
         chance = int.from_bytes(key[:8], "big") / 2**64
         if chance < self.test:
             return "test"

@@ -1,11 +1,11 @@
-"""Recorded games as training positions: any mix of record files becomes packed shards, split by
+"""Recorded games as training positions: record files of any kind become packed shards, split by
 game, without duplicates.
 
-A data set is a directory with `dataset.json` (what was asked for), one directory of shards for each
-split, as a run's replay has them, and `left-out.tsv` (every game that was not taken, and why). The
-header of a shard names its games' sources and keys. What was imported is known by these keys, so an
-import that was killed, or gets more files later, is the same command again: only games that are not
-there yet are added. The policy target is the move played.
+A data set is a directory with `dataset.json` (the settings), one directory of shards for each
+split, as in a run's replay, and `left-out.tsv` (every game that was left out, and why). The header
+of a shard has its games' sources and keys. These keys identify the imported games, so the same
+command resumes an import that was killed, or adds more files: only new games are added. The policy
+target is the move played.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from azero.selfplay.trajectory import HostArray
 
 LEFT_OUT = "left-out.tsv"
 _DAMAGED = ".damaged"
-"""What is put behind the name of a shard that cannot be used."""
+"""Suffix for shards that cannot be used."""
 _POOL = 1024
-"""Games read, replayed and written together; sorted by length, so that few moves of a group are
+"""Games read, replayed and written together; they are sorted by length, so that a group has little
 padding."""
 
 
 def find_records(paths: Iterable[Path], tally: ImportTally) -> list[Path]:
-    """Return the record files among `paths` and in the directories among them, in order; a line of
-    `tally` for each that has none."""
+    """Return the record files among `paths` and in the directories among them, in order; `tally`
+    gets a line for each path without any."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -54,7 +54,7 @@ def find_records(paths: Iterable[Path], tally: ImportTally) -> list[Path]:
                 for name in files
                 if name.lower().endswith(SUFFIXES)
             )
-            # A link that leads nowhere is read, and found wanting.
+            # A broken link counts as a file, so that reading it reports the error.
             inside = sorted(file for file in names if file.is_file() or file.is_symlink())
             tally.unreadable += [f"{error.filename}: {error.strerror}" for error in refused]
             if not inside and not refused:
@@ -72,8 +72,8 @@ def find_records(paths: Iterable[Path], tally: ImportTally) -> list[Path]:
 def import_games(
     paths: Sequence[Path], dataset: Dataset, tally: ImportTally
 ) -> Iterator[ImportTally]:
-    """Add the games of `paths` (files; see `find_records`) to `dataset`; yields `tally`, brought up
-    to date, after every pool of games.
+    """Add the games of `paths` (files; see `find_records`) to `dataset`; yield the updated `tally`
+    after every pool of games.
 
     Raises:
       StorageError: the disk is full or cannot be written to; what was written is whole.
@@ -126,7 +126,7 @@ def _wanted_records(
 
 
 def _read(path: Path, tally: ImportTally) -> Iterator[GameRecord]:
-    """Yield the games of a file; what cannot be read is counted and named."""
+    """Yield the games of a file; unreadable ones are counted and named."""
     skipped: list[str] = []
     try:
         for record in read_games(path, skipped):
@@ -146,7 +146,7 @@ def _leave_out_unreadable(skipped: list[str], tally: ImportTally) -> None:
 
 @dataclass(frozen=True)
 class _Pool:
-    """Games that are being replayed: groups of places in `records`, and what comes of them."""
+    """Games that are being replayed: groups of indices of `records`, and their results."""
 
     records: list[_Keyed]
     groups: list[HostArray]
@@ -177,7 +177,7 @@ class _Pool:
 def _write_pool(
     pool: _Pool, fractions: Fractions, writers: dict[str, _Writer], tally: ImportTally
 ) -> None:
-    """Write the games of a pool that are as the rules want them, each to its split."""
+    """Write the games of a pool that follow the rules, each to its split."""
     chosen: dict[str, list[tuple[bytes, GameRecord, HostArray]]] = {split: [] for split in SPLITS}
     for (key, record), replayed in zip(pool.records, pool.collect(), strict=True):
         if replayed.problem:
@@ -194,7 +194,8 @@ class _Writer:
     """Writes the shards of one split."""
 
     def __init__(self, directory: Path, split: str, tally: ImportTally) -> None:
-        """Open a split; a shard that a killed process did not get into the manifest is removed."""
+        """Open a split; shards that are not in the manifest, left by a killed process, are
+        removed."""
         directory.mkdir(parents=True, exist_ok=True)
         self.keys: set[bytes] = set()
         self._directory = directory
@@ -205,17 +206,16 @@ class _Writer:
             ):
                 path.unlink()
         for record in tuple(self._manifest.records.values()):
-            self._take_in(record, tally)
+            self._add_shard(record, tally)
         self._next = max(self._manifest.records, default=-1) + 1
         self._num_games = sum(record.games for record in self._manifest.records.values())
         self._split = split
 
-    def _take_in(self, record: ShardRecord, tally: ImportTally) -> None:
-        """Note which games a shard has; one that does not say so any more is set aside, and its
-        games are new again.
+    def _add_shard(self, record: ShardRecord, tally: ImportTally) -> None:
+        """Note which games a shard has; a damaged shard is set aside, and its games count as new.
 
         Raises:
-          DamagedFileError: it is of a data set that was not made of records.
+          DamagedFileError: the data set was not made from records.
         """
         path = self._directory / record.file
         try:

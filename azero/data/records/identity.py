@@ -1,5 +1,4 @@
-"""What makes two records the same game: the moves, however the board is turned and whatever else
-the records say."""
+"""The identity of a recorded game: its moves, up to symmetries of the board."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ _KEY_BYTES = 16
 
 
 def game_key(record: GameRecord) -> bytes:
-    """Return 16 bytes that are the same for the same moves on the same set-up, also rotated or
-    reflected, whatever else the records say.
+    """Return 16 bytes that are the same for the same moves from the same set-up, also rotated or
+    reflected, whatever else differs in the records.
 
     Passes at the end do not count.
     """
@@ -52,7 +51,8 @@ def _column(tables: HostArray, value: int) -> HostArray:
 
 @functools.lru_cache(maxsize=8)
 def _point_tables(shape: tuple[int, int]) -> HostArray:
-    """Return int[S, N + 1]: where each symmetry of the board takes each point, and pass."""
+    """Return int[S, N + 1]: the image of each point, and of pass, under each symmetry of the
+    board."""
     actions = jnp.arange(shape[0] * shape[1] + 1, dtype=jnp.int32)
     return np.stack(
         [

@@ -1,5 +1,4 @@
-"""`azero data import` and `azero data show`: recorded games become a data set, and a data set is
-looked at."""
+"""`azero data import` and `azero data show`: make a data set of recorded games, and show one."""
 
 from __future__ import annotations
 
@@ -23,16 +22,15 @@ from azero.games.go.sgf import estimate_games
 from azero.games.go.text import format_diagram, format_vertex
 
 SHOWN_PROBLEMS = 20
-"""Games and files that cannot be read are named up to so many; the file of what was left out names
-all."""
+"""Most unreadable games and files that are printed; `left-out.tsv` names all."""
 
 
 def run_import(request: ImportRequest, console: Console | None = None) -> ImportTally:
-    """Import games, showing progress, and say what came of it.
+    """Import games, show progress, and print the outcome.
 
     Raises:
-      ValueError: a setting makes no sense, the data set there has other settings, another import is
-        under way, or there is not one game to import.
+      ValueError: a setting is invalid, the existing data set has other settings, another import is
+        running, or there is no game to import.
       StorageError: the disk is full or cannot be written to.
       KeyboardInterrupt: it was stopped; the message says what is kept.
     """
@@ -72,7 +70,7 @@ def run_import(request: ImportRequest, console: Console | None = None) -> Import
 
 
 def show(request: ShowRequest, console: Console | None = None) -> None:
-    """Print what a data set holds, and draw positions of it.
+    """Print a summary of a data set and some of its positions.
 
     Raises:
       ValueError: there is no such data set, or a number of the request is below 0.

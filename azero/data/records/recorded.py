@@ -1,5 +1,5 @@
-"""Recorded games played again and packed: from records to the rows of a shard, and the count of
-what could not be used."""
+"""Replays and packs recorded games: from records to the rows of a shard, with counts of what could
+not be used."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from azero.selfplay.trajectory import NO_NETWORK, Games, HostArray
 SLOTS = 1
 """Moves of a policy target: the one that was played."""
 GROUP = 128
-"""Games replayed side by side (`azero.games.batching.CHUNK`)."""
+"""Games replayed in one batch (`azero.games.batching.CHUNK`)."""
 _CHUNK = 64
 """Moves per compiled call."""
 
 
 @dataclass
 class ImportTally:
-    """What an import has done so far."""
+    """The progress of an import."""
 
     files: int = 0
     """Files read to their end."""
@@ -41,14 +41,14 @@ class ImportTally:
     positions: Counter[str] = field(default_factory=Counter)
     """Positions added, by split."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Games left out, by reason; what differs from game to game is not part of the reason."""
+    """Games left out, by reason; reasons have no details of single games."""
     unreadable: list[str] = field(default_factory=list)
     """A line for every file or game that could not be read or replayed."""
     left_out_lines: list[str] = field(default_factory=list)
     """Name, tab, reason of every game that was left out."""
 
     def leave_out(self, name: str, reason: str, detail: str = "") -> None:
-        """Count a game that is left out; with a `detail` it is named, too."""
+        """Count a game that is left out; with a `detail` it is also named."""
         self.left_out[reason] += 1
         text = f"{reason}: {detail}" if detail else reason
         self.left_out_lines.append(f"{name}\t{text}".replace("\n", " "))
@@ -58,7 +58,7 @@ class ImportTally:
 
 @dataclass(frozen=True)
 class Replayed:
-    """One game played again."""
+    """A replayed game."""
 
     frames: HostArray
     """uint32[T, F]: the positions before the moves."""
@@ -67,7 +67,7 @@ class Replayed:
 
 
 def replay_group(game: Go, records: Sequence[GameRecord]) -> list[Replayed]:
-    """Play up to 128 games again, side by side."""
+    """Replay up to GROUP games in one batch."""
     problems = [_setup_problem(game, record) for record in records]
     records = [
         dataclasses.replace(record, black_points=(), white_points=()) if problem else record
@@ -102,8 +102,8 @@ def replay_group(game: Go, records: Sequence[GameRecord]) -> list[Replayed]:
 
 
 def pack_records(records: Sequence[GameRecord], game: Go, tally: ImportTally) -> HostArray:
-    """Return the packed positions of games, in order; games that are against the rules are left out
-    and counted."""
+    """Return the packed positions of games, in order; games with illegal moves are left out and
+    counted."""
     replayed = [
         result
         for first in range(0, len(records), GROUP)
@@ -132,7 +132,7 @@ def _setup_problem(game: Go, record: GameRecord) -> str:
 
 
 def _first_forbidden(game: Go, record: GameRecord, frames: HostArray, legal: HostArray) -> str:
-    """Return what is wrong with the first move that the rules forbid; empty if there is none."""
+    """Return what is wrong with the first illegal move; empty if there is none."""
     forbidden = np.flatnonzero(~legal[: len(record.moves)])
     if not len(forbidden):
         return ""

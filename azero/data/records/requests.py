@@ -1,8 +1,8 @@
-"""What `azero data` and `azero eval` are asked for. Nothing heavy is imported here, for the command
-line reads it at every start.
+"""Arguments of `azero data` and `azero eval`. Nothing heavy is imported here, because the command
+line reads this module at every start.
 
-These classes check nothing themselves: what they raise the parser shows under the names that it has
-for them inside. Who carries a request out checks it.
+These classes check nothing themselves, because the parser would show their errors under its
+internal names. The functions that carry a request out check it.
 """
 
 from __future__ import annotations

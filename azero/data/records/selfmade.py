@@ -1,4 +1,4 @@
-"""Games of policies as rows of a data set: one position of each, or all of them."""
+"""Games played by policies as rows of a data set: one position of each, or all of them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from azero.selfplay.trajectory import NO_NETWORK, Games, HostArray
 
 
 def pack_decorrelated(games: Decorrelated, first_number: int) -> tuple[HostArray, Games]:
-    """Return one position of every game that has one, as `num_frames` rows each: the last one is
-    the position, those before it show its past.
+    """Return one position of every game that has one, as `num_frames` rows each: its history, and
+    the position last.
 
-    `first_number` is the running number of the first game.
+    `first_number` is the number of the first game.
     """
     taken = np.flatnonzero(games.is_taken)
     num_frames = games.frames.shape[1]
     frames = games.frames[
         taken, ::-1
-    ]  # oldest first; zeros before the start of the game are never looked at
+    ]  # oldest first; zeros before the start of the game are never read
     to_play = games.to_play[taken, None] ^ (np.arange(num_frames)[::-1] % 2).astype(np.uint8)
     packed = _without_targets(
         frames.reshape(-1, frames.shape[-1]),
@@ -55,8 +55,7 @@ def pack_whole(
 def _without_targets(
     frames: HostArray, to_play: HostArray, length: HostArray, rewards: HostArray, first_number: int
 ) -> Games:
-    """Return games whose results alone are learned, played to their end by nobody's choice of
-    moves."""
+    """Return games without policy targets, of which only the results are learned."""
     rows, games = len(frames), len(length)
     return Games(
         frame=frames,

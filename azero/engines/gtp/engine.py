@@ -73,7 +73,7 @@ class GtpEngine:
     @property
     def is_starting(self) -> bool:
         """Whether the game is still in the making."""
-        return isinstance(self._game, Background) and not self._game.is_there()
+        return isinstance(self._game, Background) and not self._game.is_ready()
 
     def handle(self, line: InputLine) -> None:
         """Answer one line of input; an empty line or a comment has no answer."""

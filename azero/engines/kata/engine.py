@@ -141,16 +141,16 @@ class AnalysisEngine:
         """Stop turns of the query `name` (None is all), those in `numbers` only unless that is
         None."""
 
-        def is_meant(turn: Turn) -> bool:
+        def matches(turn: Turn) -> bool:
             return (name is None or turn.query.name == name) and (
                 numbers is None or turn.number in numbers
             )
 
         with self._changed:
-            ended = sorted(entry for entry in self._waiting if is_meant(entry[2]))
-            self._waiting = [entry for entry in self._waiting if not is_meant(entry[2])]
+            ended = sorted(entry for entry in self._waiting if matches(entry[2]))
+            self._waiting = [entry for entry in self._waiting if not matches(entry[2])]
             heapq.heapify(self._waiting)
-            if self._current is not None and is_meant(self._current):
+            if self._current is not None and matches(self._current):
                 self._current.is_terminated = True
         for _, _, turn in ended:
             self._send(_no_results(turn))

@@ -28,7 +28,7 @@ STONES = {"X": "\N{MEDIUM BLACK CIRCLE}", "O": "\N{MEDIUM WHITE CIRCLE}", ".": "
 WOOD, LAST = "#e3bc7a", "#d98b3a"
 """Colours of a point, and of the point of the last move."""
 POINT_PIXELS = 38
-SAID_LINES = 6
+MESSAGE_LINES = 6
 """Lines of messages kept below the board."""
 
 
@@ -56,15 +56,15 @@ class ClickableBoard:
                 "point; azero play plays it in a terminal"
             )
         self._session = session
-        self._heard = io.StringIO()
+        self._output = io.StringIO()
         self._terminal = Terminal(
             session,
             limits,
-            make_console(file=self._heard, width=100, force_jupyter=False),
+            make_console(file=self._output, width=100, force_jupyter=False),
             human=human,
             show=self._show,
         )
-        self._said: list[str] = []
+        self._messages: list[str] = []
         rows, columns = game.board_shape
         self.points = [self._point(widgets, index) for index in range(rows * columns)]
         self._commands = [self._command(widgets, word) for word in COMMANDS[game.name]]
@@ -85,24 +85,24 @@ class ClickableBoard:
             [grid, widgets.HBox([*self._commands, self._text]), self._status]
         )
         self._show(session.position)
-        self.obey("")
+        self.handle_line("")
 
     @property
-    def said(self) -> str:
-        """What was said last."""
-        return "\n".join(self._said[-SAID_LINES:])
+    def messages(self) -> str:
+        """The most recent messages, one a line."""
+        return "\n".join(self._messages[-MESSAGE_LINES:])
 
-    def obey(self, line: str) -> None:
-        """Do what was clicked or typed, a move or a command of the terminal, and let the network
-        answer."""
+    def handle_line(self, line: str) -> None:
+        """Carry out what was clicked or typed, a move or a command of the terminal, and let the
+        network answer."""
         self._tell("thinking ...")
         if line:
-            self._terminal.obey(line)
+            self._terminal.handle_line(line)
         self._terminal.answer()
-        self._said += [text for text in self._heard.getvalue().splitlines() if text.strip()]
-        self._heard.seek(0)
-        self._heard.truncate()
-        self._tell(self.said)
+        self._messages += [text for text in self._output.getvalue().splitlines() if text.strip()]
+        self._output.seek(0)
+        self._output.truncate()
+        self._tell(self.messages)
 
     def _point(self, widgets: ModuleType, index: int) -> Any:
         style = {
@@ -120,18 +120,18 @@ class ClickableBoard:
 
     def _command(self, widgets: ModuleType, word: str) -> Any:
         button = widgets.Button(description=word, layout=widgets.Layout(width="5em"))
-        button.on_click(lambda _: self.obey(word))
+        button.on_click(lambda _: self.handle_line(word))
         return button
 
     def _click(self, index: int) -> None:
         position = self._session.position
-        self.obey(position.action_name(index))
+        self.handle_line(position.action_name(index))
 
     def _typed(self, change: Any) -> None:
         line = change["new"].strip()
         if line:
             self._text.value = ""
-            self.obey(line)
+            self.handle_line(line)
 
     def _show(self, position: Position) -> None:
         """Put the stones on the buttons."""

@@ -45,7 +45,7 @@ class Terminal:
         resign_threshold: float = -0.95,
         show: Callable[[Position], None] | None = None,
     ) -> None:
-        """Set the table.
+        """Prepare a game.
 
         Args:
           session: of the game that is to be played.
@@ -87,14 +87,14 @@ class Terminal:
                 self._say("Good-bye.")
                 return
             if line:
-                self.obey(line)
+                self.handle_line(line)
 
     @property
     def _is_over(self) -> bool:
         return self._position.is_over or self._has_resigned
 
-    def obey(self, line: str) -> None:
-        """Do what the person typed: a move or a command."""
+    def handle_line(self, line: str) -> None:
+        """Carry out what the person typed: a move or a command."""
         word, _, rest = line.partition(" ")
         commands: dict[str, Callable[[], None]] = {
             "help": self._help,

@@ -90,15 +90,15 @@ class UciEngine:
         self._write = write
         self._has_quit = False
         self._megabytes: int | None = None
-        self._untold: list[str] | None = None
+        self._pending_position: list[str] | None = None
         """The words of a `position` that arrived before the game was made."""
-        self._told: list[str] = [START]
+        self._last_position: list[str] = [START]
         """The words of the last `position`."""
         self._search: SearchControl | None = None
-        self._is_lost = False
+        self._is_refused = False
         """The last position was refused: there is nothing to search until the next one."""
         self._commands: dict[str, Callable[[list[str]], None]] = {
-            dialect.name: self._greet,
+            dialect.name: self._identify,
             "isready": self._is_ready,
             f"{dialect.name}newgame": self._new_game,
             "position": self._position,
@@ -124,7 +124,7 @@ class UciEngine:
     @property
     def is_starting(self) -> bool:
         """Whether the game is still in the making."""
-        return isinstance(self._making, Background) and not self._making.is_there()
+        return isinstance(self._making, Background) and not self._making.is_ready()
 
     def run(self) -> None:
         """Answer lines until `quit` or the end of the input.
@@ -187,7 +187,7 @@ class UciEngine:
         )
         self._say(f"info string {printable}")
 
-    def _greet(self, words: list[str]) -> None:
+    def _identify(self, words: list[str]) -> None:
         self._say(f"id name {self.name} {__version__}\nid author the azero authors")
         for line in self.options.describe():
             self._say(line)
@@ -199,20 +199,20 @@ class UciEngine:
         self._say("readyok")
 
     def _new_game(self, words: list[str]) -> None:
-        self._untold, self._told = None, [START]
+        self._pending_position, self._last_position = None, [START]
         if not self.is_starting:
             self.game.new_game()
-        self._is_lost = False
+        self._is_refused = False
 
     def _position(self, words: list[str]) -> None:
         if self.is_starting:
-            self._untold, self._is_lost = words, False
+            self._pending_position, self._is_refused = words, False
         else:
             self._set_up(words)
 
     def _set_up(self, words: list[str]) -> None:
-        self._untold, self._told = None, words
-        self._is_lost = True
+        self._pending_position, self._last_position = None, words
+        self._is_refused = True
         keyword = self.game.notation.keyword
         cut = words.index("moves") if "moves" in words else len(words)
         if words[:1] == [START] and cut == 1:
@@ -225,7 +225,7 @@ class UciEngine:
                 f"not {' '.join(words)[:60]!r}"
             )
         self.game.set_up(start, words[cut + 1 :])
-        self._is_lost = False
+        self._is_refused = False
 
     def _set_option(self, words: list[str]) -> None:
         self.options.set(words)
@@ -281,18 +281,18 @@ class UciEngine:
         )
         if not self._wait(search, lambda: not self.is_starting, patience):
             return self._answer_unprepared()
-        from azero.players.notation import going_on
+        from azero.players.notation import as_unfinished
 
-        if self._untold is not None:
-            self._carry_out(self._set_up, ["position", *self._untold])
-        if self._is_lost:
+        if self._pending_position is not None:
+            self._carry_out(self._set_up, ["position", *self._pending_position])
+        if self._is_refused:
             # A move in an older position would be an illegal one for who asks.
             self._tell("go: the last position was refused; send another one")
             return f"bestmove {self.dialect.no_move}"
         request = parse_go(words, self.dialect.sides[self.game.position.to_play])
         if request.unknown:
             self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and ignored")
-        position = going_on(self.game.position)
+        position = as_unfinished(self.game.position)
         seconds = (
             None
             if position is None
@@ -336,7 +336,9 @@ class UciEngine:
         with importing:  # the game may still be in the making
             from azero.players.notation import first_legal_move
 
-        words = self._untold if self._untold is not None else self._told
+        words = (
+            self._pending_position if self._pending_position is not None else self._last_position
+        )
         try:
             name = first_legal_move(self.dialect.name, words)
         except ValueError as error:

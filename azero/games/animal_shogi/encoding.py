@@ -1,4 +1,4 @@
-"""The 146 input planes of animal shogi, in the manner of AlphaZero's shogi (see
+"""The 146 input planes of animal shogi, after those of AlphaZero's shogi (see
 `azero.games.shogi.encoding`).
 
 Planes [rank, file, C] from the side to move (P1): rank 0 is its own first rank, file 0 at its left

@@ -30,10 +30,10 @@ NUM_TARGETS = 9
 
 
 class AnimalShogiLegal(NamedTuple):
-    """What the rules say about a position."""
+    """The legal moves of a position, and check."""
 
     targets: list[Array]
-    """NUM_TARGETS words; the last one does not look at what is in hand"""
+    """NUM_TARGETS words; the last one does not depend on the pieces in hand"""
     in_check: Array
     """bool"""
     can_move: Array
@@ -53,10 +53,10 @@ def legal(position: AnimalShogiPosition) -> AnimalShogiLegal:
         for index, direction in enumerate(COMPASS)
     )
     in_check = checkers != 0
-    answers = (checkers & ~spread(has_several(checkers))) | ~spread(in_check)
+    check_mask = (checkers & ~spread(has_several(checkers))) | ~spread(in_check)
     targets = []
     for index, direction in enumerate(COMPASS):
-        pieces = step(movers[index] & own & ~lion, direction) & answers
+        pieces = step(movers[index] & own & ~lion, direction) & check_mask
         targets.append((pieces | (step(lion & own, direction) & ~attacked)) & ~own)
     targets.append(~(own | other) & BOARD & ~spread(in_check))
     drops = drops_by_kind(position.own_hand, targets[8])
@@ -64,8 +64,8 @@ def legal(position: AnimalShogiPosition) -> AnimalShogiLegal:
 
 
 def drops_by_kind(hand: Array, open_squares: Array) -> list[Array]:
-    """Return the squares where each of HAND_KINDS may be dropped from `hand`. No square is closed
-    to a chick."""
+    """Return the squares where each of HAND_KINDS may be dropped from `hand`. A chick may be
+    dropped on any empty square."""
     return [open_squares & spread(hand_count(hand, code) != 0) for code in HAND_KINDS]
 
 
@@ -81,6 +81,6 @@ def _by_direction(position: AnimalShogiPosition, opposite: bool = False) -> list
 
 
 def wins_by_trying(position: AnimalShogiPosition) -> Array:
-    """Return bool: the lion of the side that is not to move stands on its far rank, the mover's
-    first one. It came there safely, or it could not have come."""
+    """Return bool: the lion of the side that is not to move is on its far rank, the mover's first
+    one. The move there was legal, so it is not attacked."""
     return (position.kind(LION) & position.other & np.uint32(0o7)) != 0

@@ -1,4 +1,5 @@
-"""The 4 x 3 x 11 code of moves, in the manner of AlphaZero's shogi (see `azero.games.shogi.moves`).
+"""The 4 x 3 x 11 encoding of moves, after that of AlphaZero's shogi (see
+`azero.games.shogi.moves`).
 
 action = 11 * square + plane. The square is where the piece stands or is dropped, from the mover's
 side: 3 * rank + file. Planes:
@@ -29,8 +30,7 @@ at most 8 + w + k (10 - b) moves, w those of the b pieces (a hen has 6, an eleph
 
 
 def decode(action: Array) -> AnimalShogiMove:
-    """Return the move of actions uint32. The end of a move that would leave the board is no
-    square."""
+    """Return the move of actions uint32. A move that would leave the board has no end square."""
     square, plane = action // np.uint32(NUM_PLANES), action % np.uint32(NUM_PLANES)
     start = np.uint32(1) << square
     is_drop = spread(plane >= DROP_PLANES)

@@ -62,19 +62,19 @@ class AnimalShogiMove(NamedTuple):
 
 
 def plies(word: Array) -> Array:
-    """Return the moves of the whole game by either side, of the last word of a frame; odd when the
+    """Return the number of moves in the whole game, from the last word of a frame; odd when the
     second player is to move."""
     return word >> PLIES_BIT
 
 
 def occurrences(word: Array) -> Array:
-    """Return how often the position has occurred, of the last word of a frame."""
+    """Return how often the position has occurred, from the last word of a frame."""
     return (word >> OCCURRENCES_BIT) & np.uint32(3)
 
 
 def is_second(word: Array) -> Array:
-    """Return words of ones where the second player is to move, of zeros where the first is, of the
-    last word of a frame."""
+    """Return words of ones where the second player is to move, of zeros where the first is, from
+    the last word of a frame."""
     return spread((plies(word) & np.uint32(1)) != 0)
 
 
@@ -120,8 +120,8 @@ def hand_count(hand: Array, code: int) -> Array:
 
 
 def play(position: AnimalShogiPosition, move: AnimalShogiMove) -> AnimalShogiPosition:
-    """Return the position after a legal move, from the other side. A chick that walks to the far
-    rank becomes a hen; a taken hen comes to the hand as a chick."""
+    """Return the position after a legal move, from the other side. A chick that moves to the far
+    rank becomes a hen; a captured hen becomes a chick in hand."""
     is_drop = spread(move.dropped != 0)
     code, taken = move.dropped, move.dropped & np.uint32(0)
     for bit, plane in enumerate(position.kinds):
@@ -146,14 +146,14 @@ def play(position: AnimalShogiPosition, move: AnimalShogiMove) -> AnimalShogiPos
 
 
 def _hand_unit(code: Array) -> Array:
-    """Return one piece of the kind `code` as a hand counts it, nothing for code 0."""
+    """Return a hand with one piece of the kind `code`, empty for code 0."""
     return spread(code != 0) & (
         np.uint32(1) << ((np.uint32(2) * code - np.uint32(2)) & np.uint32(31))
     )
 
 
 def key(frame: Sequence[Array]) -> list[Array]:
-    """Return the two words that tell a position exactly in the repetition rule: pieces on the board
+    """Return the two words that identify a position for the repetition rule: pieces on the board
     and in hand, and the side to move."""
     hands, side = frame[2] & np.uint32(0o7777), plies(frame[2]) & np.uint32(1)
     return [frame[0] | hands << 24, frame[1] | (hands >> 8) << 24 | side << 28]

@@ -26,11 +26,11 @@ MAX_MOVES = 256
 MOST_MOVES = 4096
 """Largest `max_moves`: a state keeps eight bytes for each move."""
 TREE_KEYS = 32
-"""Positions that the state of a search tree remembers."""
+"""Positions that the state of a search tree keeps."""
 THREEFOLD = 3
 """Occurrences of a position that end the game."""
 ENDINGS = ("", "catch", "no safe move", "try", "threefold repetition", "move limit")
-"""How a game ended, by `AnimalShogiState.ending`; of several reasons the first."""
+"""How a game ended, by `AnimalShogiState.ending`; if several apply, the first."""
 
 
 @struct.dataclass
@@ -48,7 +48,7 @@ class AnimalShogiState:
     num_moves: Array
     """int32[]: moves played since `init`"""
     ending: Array
-    """int32[]: 0, or a place in ENDINGS"""
+    """int32[]: 0, or an index of ENDINGS"""
 
 
 @dataclass(frozen=True)
@@ -56,27 +56,27 @@ class AnimalShogi(IdentityOnly):
     """Animal shogi on three files and four ranks. The 132 actions are those of `moves`, the 146
     planes those of `encoding`; player 0 moves first.
 
-    Catch. Who takes the lion wins. A move after which the own lion could be taken is not legal, so
-    that the game ends one move earlier: who has no legal move, in check ("catch") or not ("no safe
-    move"), has lost, since every move would give the lion away.
+    Catch. Capturing the lion wins. A move that leaves the own lion in check is not legal, so the
+    game ends one move earlier: the side without a legal move, in check ("catch") or not ("no safe
+    move"), loses, because every move would lose the lion.
 
-    Try. A lion that goes to the far rank wins, if it cannot be taken there; otherwise that move is
-    not legal like any other into check.
+    Try. A lion that moves to the far rank wins if it cannot be captured there; otherwise that move
+    is illegal, like any other into check.
 
-    Pieces. A chick that walks to the far rank always becomes a hen; a hen that is taken comes to
-    the hand as a chick. Pieces are dropped on any empty square: two chicks on a file, a chick on
-    the far rank (where it stays a chick that cannot move) and mate by a dropped chick are allowed.
+    Pieces. A chick that moves to the far rank always becomes a hen; a captured hen becomes a chick
+    in hand. Pieces may be dropped on any empty square: two chicks on a file, a chick on the far
+    rank (which stays a chick and cannot move) and mate by a dropped chick are allowed.
 
-    A position that occurs a third time, with the same pieces in hand and the same side to move, is
-    a draw, perpetual check or not; in the slim state of a search tree the newest 32 positions
-    count. Nothing before the position that `sfen` describes counts. A game of `max_moves` moves
-    without another end is a draw.
+    A position that occurs for the third time, with the same pieces in hand and the same side to
+    move, is a draw, perpetual check or not; in the slim state of a search tree only the newest 32
+    positions count. Positions before that of `sfen` do not count. A game of `max_moves` moves is a
+    draw if nothing else ended it.
     """
 
     max_moves: int = MAX_MOVES
     """the game is drawn after this number of moves"""
     sfen: str = text.START
-    """where games begin, in SFEN with four ranks"""
+    """start position of games, in SFEN with four ranks"""
 
     name: ClassVar[str] = "animal_shogi"
     num_actions: ClassVar[int] = moves.NUM_ACTIONS
@@ -102,7 +102,7 @@ class AnimalShogi(IdentityOnly):
         return self.from_sfen(self.sfen)
 
     def from_sfen(self, position_sfen: str) -> AnimalShogiState:
-        """Return a game that begins with a position in SFEN with four ranks. Host side.
+        """Return a game that starts from a position in SFEN with four ranks. Host side.
 
         Raises:
           ValueError: it is not a position of animal shogi; what is wrong is named.
@@ -110,7 +110,7 @@ class AnimalShogi(IdentityOnly):
         return jax.tree.map(jnp.asarray, _host_state(position_sfen, self.max_moves))
 
     def from_positions(self, lines: Sequence[str]) -> AnimalShogiState:
-        """Return games that begin with positions in SFEN with four ranks, as numpy arrays [P, ...].
+        """Return games that start from positions in SFEN with four ranks, as numpy arrays [P, ...].
         Host side.
 
         Raises:
@@ -163,8 +163,8 @@ class AnimalShogi(IdentityOnly):
         return state.ending != 0
 
     def rewards(self, state: AnimalShogiState) -> Array:
-        """Return float32[2] for the first and the second player: +1 for who has won and -1 for who
-        has lost, else 0."""
+        """Return float32[2] for the first and the second player: +1 for the winner and -1 for the
+        loser, else 0."""
         signs = jnp.where(
             jnp.arange(2, dtype=jnp.int32) == self.to_play(state),
             jnp.float32(-1.0),
@@ -179,7 +179,7 @@ class AnimalShogi(IdentityOnly):
 
     def search_state(self, state: AnimalShogiState) -> AnimalShogiState:
         """Return the state with the newest 32 positions: 396 bytes. Repetitions of older positions
-        are not seen."""
+        are not detected."""
         return dataclasses.replace(state, keys=state.keys[:, :TREE_KEYS])
 
     def pack_frame(self, state: AnimalShogiState) -> Array:
@@ -208,8 +208,8 @@ def _seen(state: AnimalShogiState) -> position.AnimalShogiPosition:
 
 
 def _verdict(known: legal.AnimalShogiLegal, seen: position.AnimalShogiPosition) -> Array:
-    """Return int32: the ending in ENDINGS that a position alone makes, or 0; the side to move has
-    then lost."""
+    """Return int32: the index in ENDINGS of an ending that depends on the position alone, or 0; the
+    side to move has then lost."""
     stuck, check, tried = (
         condition.astype(np.int32)
         for condition in (~known.can_move, known.in_check, legal.wins_by_trying(seen))

@@ -2,7 +2,7 @@
 
 Square 3 * rank + file is one bit of a uint32 of any shape, of numpy or of JAX. The board is seen by
 the side to move: rank 0 is its own first rank, file 0 at its left hand. The other side sees it
-turned half round.
+rotated by 180 degrees.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FILE = 0o1111
 
 
 def step(squares: Array, direction: Direction) -> Array:
-    """Return the set moved once in `direction`; what leaves the board is gone."""
+    """Return the set moved one step in `direction`; squares that leave the board are dropped."""
     files, forward = direction
     amount = FILES * forward + files
     moved = squares << np.uint32(amount) if amount >= 0 else squares >> np.uint32(-amount)

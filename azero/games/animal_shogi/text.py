@@ -28,11 +28,11 @@ START = "gle/1c1/1C1/ELG b - 1"
 LETTERS = ".CEGLH"
 """Kinds by their codes; the first player's are capitals."""
 MAX_MOVE_NUMBER = 100_000
-"""Largest move number that a game may begin with."""
+"""Largest move number of a start position."""
 
 
 class ParsedAnimalSfen(NamedTuple):
-    """What an SFEN says; numpy words uint32[1]."""
+    """The contents of an SFEN; numpy words uint32[1]."""
 
     position: AnimalShogiPosition
     """from the mover's side"""
@@ -44,8 +44,8 @@ def parse_sfen(sfen: str) -> ParsedAnimalSfen:
     number, which may be missing.
 
     Raises:
-      ValueError: it is not a position that the game can go on from; the SFEN is quoted and what is
-        wrong with it.
+      ValueError: it is not the position of an unfinished game; the SFEN is quoted, with what is
+        wrong.
     """
     try:
         return _parse(sfen)
@@ -130,7 +130,7 @@ def _parse_hand(hands: str, is_first: bool) -> int:
 
 
 def _check_set(pieces: list[str], hands: str) -> None:
-    """Refuse more pieces of a kind than a set has."""
+    """Raise a ValueError if there are more pieces of a kind than in a set."""
     for letter in "CEG":
         board = sum(piece.upper() in (letter, "H" if letter == "C" else letter) for piece in pieces)
         held = sum(
@@ -154,12 +154,12 @@ def _turned(seen: AnimalShogiPosition) -> AnimalShogiPosition:
 
 
 def _check_lions(seen: AnimalShogiPosition) -> None:
-    """Refuse a position in which the side that has moved gave its lion away, or the side to move
-    has already come to the far rank."""
-    waiting = _turned(seen)
-    if legal.legal(waiting).in_check[0]:
+    """Raise a ValueError if the lion of the side that has moved can be captured, or that of the
+    side to move is already on the far rank."""
+    opponent = _turned(seen)
+    if legal.legal(opponent).in_check[0]:
         raise ValueError("the side that is not to move is in check")
-    if legal.wins_by_trying(waiting)[0]:
+    if legal.wins_by_trying(opponent)[0]:
         raise ValueError(
             "the lion of the side to move is on its far rank: the game was over before"
         )
@@ -171,8 +171,8 @@ def _word(value: int) -> Array:
 
 @dataclass(frozen=True)
 class AnimalShogiBoard:
-    """One position, for people: made from a state (`board_of_state`) or an SFEN (`board_of_sfen`),
-    with moves as actions of `moves`."""
+    """One position, for display and notation: made from a state (`board_of_state`) or an SFEN
+    (`board_of_sfen`); its moves are actions of `moves`."""
 
     position: AnimalShogiPosition
     """from the mover's side; numpy words uint32[1]"""
@@ -185,7 +185,7 @@ class AnimalShogiBoard:
 
     @functools.cached_property
     def rules(self) -> legal.AnimalShogiLegal:
-        """What the rules say about the position."""
+        """The legal moves of the position, and check."""
         return legal.legal(self.position)
 
     @functools.cached_property
@@ -217,14 +217,12 @@ class AnimalShogiBoard:
         return (second, first) if self.is_second else (first, second)
 
     def view(self, square: int) -> int:
-        """Return a square's number as the mover counts it, for its number from a1, and the other
-        way round."""
+        """Convert a square's number between counting from a1 and counting from the mover's side."""
         return NUM_SQUARES - 1 - square if self.is_second else square
 
     @functools.cached_property
     def actions(self) -> tuple[int, ...]:
-        """The legal actions in rising order; those of a lion that has tried before are not looked
-        at."""
+        """The legal actions in rising order; an earlier successful try is not considered."""
         return tuple(moves.host_actions(moves.start_squares(self.position, self.rules.targets)))
 
     @functools.cached_property

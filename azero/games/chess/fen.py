@@ -18,7 +18,7 @@ START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 LETTERS = ".PNBRQK"
 """Kinds by their codes; White's are capitals."""
 MAX_FULL_MOVES = 100_000
-"""Largest move number that a game may begin with."""
+"""Largest move number of a start position."""
 _CASTLING = {
     "K": ("White", 4, 7),
     "Q": ("White", 4, 0),
@@ -29,11 +29,11 @@ _CASTLING = {
 
 
 class ParsedFen(NamedTuple):
-    """What a FEN says; uint32[1] numpy arrays."""
+    """The contents of a FEN; uint32[1] numpy arrays."""
 
     position: ChessPosition
-    """from the mover's side; the en-passant file is that of any double step, whether it can be
-    taken or not"""
+    """from the mover's side; the en-passant file is that of any double step, even if no capture is
+    possible"""
     plies: Array
     clock: Array
 
@@ -42,8 +42,7 @@ def parse_fen(fen: str) -> ParsedFen:
     """Read a FEN of four to six fields; the counts may be missing.
 
     Raises:
-      ValueError: it is not a position that chess can go on from; the FEN is quoted and what is
-        wrong with it.
+      ValueError: it is not a valid position; the FEN is quoted, with what is wrong.
     """
     try:
         return _parse(fen)
@@ -57,19 +56,19 @@ def _parse(fen: str) -> ParsedFen:
     fields = split_fen(fen)
     pieces = parse_pieces(fields.pieces, 8)
     rights = _parse_castling(fields.castling, pieces)
-    file = _parse_passing(fields.passing, fields.side, pieces)
+    file = _parse_en_passant(fields.en_passant, fields.side, pieces)
     parsed = ParsedFen(
         position_of(pieces, fields.side, rights, file),
         word(fields.plies),
         word(min(fields.clock, CLOCK_MAX)),
     )
-    check_waiting(mirrored(parsed.position))
+    check_opponent_king(mirrored(parsed.position))
     return parsed
 
 
 def letters_of(position: ChessPosition, is_black: bool, squares: Iterable[int]) -> str:
-    """Return the letters of the pieces on `squares`, which count from the mover's side; a dot for
-    an empty one. `is_black` says whose side that is."""
+    """Return the letters of the pieces on `squares`, counted from the mover's side; a dot for an
+    empty one. `is_black`: the mover is Black."""
     own, other, *kinds = (
         int(held.low[0]) | int(held.high[0]) << 32
         for held in (position.own, position.other, *position.kinds)
@@ -88,7 +87,7 @@ class Fields(NamedTuple):
     side: str
     """w or b"""
     castling: str
-    passing: str
+    en_passant: str
     clock: int
     plies: int
     """half-moves of the whole game"""
@@ -106,7 +105,7 @@ def split_fen(fen: str) -> Fields:
             f"it has {len(fields)} fields; 6 are needed (pieces, side, castling, en "
             f"passant, half-moves, move)"
         )
-    board, side, castling, passing, clock_text, number_text = (
+    board, side, castling, en_passant, clock_text, number_text = (
         (*fields, "0", "1")[:6] if len(fields) < 6 else fields
     )
     if side not in ("w", "b"):
@@ -117,7 +116,7 @@ def split_fen(fen: str) -> Fields:
     )
     if number > MAX_FULL_MOVES:
         raise ValueError(f"the move number {number} is above {MAX_FULL_MOVES}")
-    return Fields(board, side, castling, passing, clock, 2 * (number - 1) + (side == "b"))
+    return Fields(board, side, castling, en_passant, clock, 2 * (number - 1) + (side == "b"))
 
 
 def parse_pieces(board: str, size: int) -> list[str]:
@@ -172,18 +171,19 @@ def _parse_castling(castling: str, pieces: list[str]) -> int:
     return sum(1 << "KQkq".index(letter) for letter in castling)
 
 
-def _parse_passing(passing: str, side: str, pieces: list[str]) -> int:
+def _parse_en_passant(en_passant: str, side: str, pieces: list[str]) -> int:
     """Return one bit for the file of the double step, or 0."""
-    if passing == "-":
+    if en_passant == "-":
         return 0
     rank, step, pawn = ("6", -8, "p") if side == "w" else ("3", 8, "P")
-    if len(passing) != 2 or passing[0] not in "abcdefgh" or passing[1] != rank:
+    if len(en_passant) != 2 or en_passant[0] not in "abcdefgh" or en_passant[1] != rank:
         raise ValueError(
-            f"the en-passant square is '-' or on rank {rank} with {side} to move, not {passing!r}"
+            f"the en-passant square is '-' or on rank {rank} with {side} to move, not "
+            f"{en_passant!r}"
         )
-    square = parse_square(passing)
+    square = parse_square(en_passant)
     if pieces[square + step] != pawn or pieces[square] != "." or pieces[square - step] != ".":
-        raise ValueError(f"no pawn can have just stepped over the en-passant square {passing}")
+        raise ValueError(f"no pawn can have just stepped over the en-passant square {en_passant}")
     return 1 << (square % 8)
 
 
@@ -194,7 +194,7 @@ def _count(text: str, name: str) -> int:
 
 
 def position_of(pieces: list[str], side: str, rights: int, file: int) -> ChessPosition:
-    """Return the position of 64 letters from a1 as its mover sees it."""
+    """Return the position of 64 letters from a1, as seen by the side to move."""
 
     def squares(wanted: list[bool]) -> ChessSquares:
         bits = sum(1 << square for square, is_wanted in enumerate(wanted) if is_wanted)
@@ -223,7 +223,8 @@ def position_of(pieces: list[str], side: str, rights: int, file: int) -> ChessPo
 
 
 def mirrored(position: ChessPosition) -> ChessPosition:
-    """Return the position as the side that is not to move sees it, without its rights."""
+    """Return the position as seen by the side that is not to move, without castling and en-passant
+    rights."""
     nothing = word(0)
     return ChessPosition(
         mirror(position.other),
@@ -234,13 +235,14 @@ def mirrored(position: ChessPosition) -> ChessPosition:
     )
 
 
-def check_waiting(waiting: ChessPosition) -> None:
-    """Refuse a position, seen by the side that is not to move, in which its king can be taken.
+def check_opponent_king(opponent: ChessPosition) -> None:
+    """Raise an error if the king of the side that is not to move can be captured; `opponent` is the
+    position as that side sees it.
 
     Raises:
-      ValueError: that is so.
+      ValueError: it can be captured.
     """
-    if legal.legal(waiting).in_check[0]:
+    if legal.legal(opponent).in_check[0]:
         raise ValueError("the side that is not to move is in check")
 
 

@@ -1,10 +1,10 @@
 """The legal moves of a position, as the squares that can be reached in each direction.
 
-A piece reaches a square in at most one way per compass direction: that of the first piece on the
-line behind it. So eight sets of squares for the compass directions (of queens, rooks, bishops,
-kings, pawns, and castling as two squares of the king) and eight for the knight's jumps hold every
-legal move, and no move is made to see whether it leaves the king in check: pinned pieces keep to
-their line, and in check a move has to end between king and checker or on it.
+A square is reached by at most one piece per compass direction, the first one on the line behind it.
+So eight sets of squares for the compass directions (of queens, rooks, bishops, kings, pawns, and
+castling as two squares of the king) and eight for the knight's jumps hold every legal move, and no
+move is played to test whether it leaves the king in check: pinned pieces stay on their line, and in
+check a move must end between king and checker or on the checker.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from azero.games.compass import (
     NW,
     SE,
     SW,
+    ChecksAndPins,
     E,
-    Guard,
     N,
     W,
-    guard_of,
+    find_checks_and_pins,
     opposite,
     spread,
     union,
@@ -51,7 +51,7 @@ _LONG_EMPTY = constant(0b00001110)
 
 
 class ChessLegal(NamedTuple):
-    """What the rules say about a position."""
+    """The legal moves of a position, and check."""
 
     targets: list[ChessSquares]
     """NUM_TARGETS sets of squares"""
@@ -60,18 +60,18 @@ class ChessLegal(NamedTuple):
     can_move: Array
     """bool"""
     en_passant: Array
-    """uint32: the file of the double step, if taking in passing is legal, else zero"""
+    """uint32: the file of the double step, if en passant is legal, else zero"""
 
 
 class _Lines(NamedTuple):
     """The eight lines through the king, one entry per compass direction."""
 
-    sight: list[ChessSquares]
-    """what the king sees, up to and with the first piece"""
-    fire: list[ChessSquares]
-    """the enemy's sliders of that direction and the empty squares they pass, the king not in the
-    way"""
-    hits: list[ChessSquares]
+    king_rays: list[ChessSquares]
+    """squares from the king up to and with the first piece"""
+    slider_rays: list[ChessSquares]
+    """the other side's sliders of that direction and the empty squares they pass; the king does not
+    block them"""
+    slider_attacks: list[ChessSquares]
     """the squares that they attack"""
 
 
@@ -79,10 +79,10 @@ def legal(position: ChessPosition) -> ChessLegal:
     """Return the legal moves of a position, whose en-passant file may be that of any double
     step."""
     lines = _lines(position)
-    guard = _guard(position, lines)
-    targets, passing = _targets(position, lines, guard)
+    checks = _checks_and_pins(position, lines)
+    targets, en_passant = _targets(position, lines, checks)
     targets = compute_once(*targets)
-    return ChessLegal(targets, ~guard.checkers.is_empty(), ~union(targets).is_empty(), passing)
+    return ChessLegal(targets, ~checks.checkers.is_empty(), ~union(targets).is_empty(), en_passant)
 
 
 def _sliders(position: ChessPosition, direction: int) -> ChessSquares:
@@ -92,22 +92,22 @@ def _sliders(position: ChessPosition, direction: int) -> ChessSquares:
 def _lines(position: ChessPosition) -> _Lines:
     king, empty = position.kind(KING) & position.own, ~position.occupied
     rays = [fill(king, empty, direction) for direction in COMPASS]
-    fire = [
+    slider_rays = [
         fill(_sliders(position, index) & position.other, empty | king, direction)
         for index, direction in enumerate(COMPASS)
     ]
-    computed_once = compute_once(*rays, *fire)
-    sight = [
+    computed_once = compute_once(*rays, *slider_rays)
+    king_rays = [
         step(ray, direction) for ray, direction in zip(computed_once[:8], COMPASS, strict=True)
     ]
-    hits = [
+    slider_attacks = [
         step(squares, direction)
         for squares, direction in zip(computed_once[8:], COMPASS, strict=True)
     ]
-    return _Lines(sight, computed_once[8:], hits)
+    return _Lines(king_rays, computed_once[8:], slider_attacks)
 
 
-def _guard(position: ChessPosition, lines: _Lines) -> Guard[ChessSquares]:
+def _checks_and_pins(position: ChessPosition, lines: _Lines) -> ChecksAndPins[ChessSquares]:
     king, other = position.kind(KING) & position.own, position.other
     pawns, knights = position.kind(PAWN) & other, position.kind(KNIGHT) & other
     near = steps(position.kind(KING) & other, COMPASS)
@@ -115,40 +115,44 @@ def _guard(position: ChessPosition, lines: _Lines) -> Guard[ChessSquares]:
     jumpers = (knights & steps(king, KNIGHT_JUMPS)) | (
         pawns & steps(king, (COMPASS[NE], COMPASS[NW]))
     )
-    runners = [_sliders(position, direction) & other for direction in range(8)]
-    return guard_of(position.own, lines, runners, attacks, jumpers, _BOARD, compute_once)
+    sliders = [_sliders(position, direction) & other for direction in range(8)]
+    return find_checks_and_pins(
+        position.own, lines, sliders, attacks, jumpers, _BOARD, compute_once
+    )
 
 
 def _targets(
-    position: ChessPosition, lines: _Lines, guard: Guard[ChessSquares]
+    position: ChessPosition, lines: _Lines, checks: ChecksAndPins[ChessSquares]
 ) -> tuple[list[ChessSquares], Array]:
     own, empty = position.own, ~position.occupied
     king, pawns = position.kind(KING) & own, position.kind(PAWN) & own
-    unpinned = guard.unpinned
-    may_go = ~own & guard.answers
+    unpinned = checks.unpinned
+    may_go = ~own & checks.check_mask
     targets = []
     for index, direction in enumerate(COMPASS):
-        movable = unpinned | guard.pinned[index % 4]
+        movable = unpinned | checks.pinned[index % 4]
         reached = (
             step(fill(_sliders(position, index) & own & movable, empty, direction), direction)
             & may_go
         )
         if index == N:
-            reached = reached | _pushes(pawns & movable, empty) & guard.answers
+            reached = reached | _pushes(pawns & movable, empty) & checks.check_mask
         elif index in (NE, NW):
-            reached = reached | (step(pawns & movable, direction) & position.other & guard.answers)
+            reached = reached | (
+                step(pawns & movable, direction) & position.other & checks.check_mask
+            )
         elif index in (E, W):
-            reached = reached | _castling(position, guard, is_short=index == E)
-        targets.append(reached | (step(king, direction) & ~own & ~guard.attacked))
+            reached = reached | _castling(position, checks, is_short=index == E)
+        targets.append(reached | (step(king, direction) & ~own & ~checks.attacked))
     for jump in KNIGHT_JUMPS:
         targets.append(step(position.kind(KNIGHT) & own & unpinned, jump) & may_go)
-    passing = _NOTHING
+    en_passant = _NOTHING
     for index in (NE, NW):
-        taking = _passing(
-            position, lines, guard, pawns & (unpinned | guard.pinned[index % 4]), index
+        taking = _en_passant(
+            position, lines, checks, pawns & (unpinned | checks.pinned[index % 4]), index
         )
-        targets[index], passing = targets[index] | taking, passing | taking
-    return targets, passing.high >> 8
+        targets[index], en_passant = targets[index] | taking, en_passant | taking
+    return targets, en_passant.high >> 8
 
 
 def _pushes(pawns: ChessSquares, empty: ChessSquares) -> ChessSquares:
@@ -157,28 +161,31 @@ def _pushes(pawns: ChessSquares, empty: ChessSquares) -> ChessSquares:
     return single | (step(single & _THIRD_RANK, COMPASS[N]) & empty)
 
 
-def _castling(position: ChessPosition, guard: Guard[ChessSquares], is_short: bool) -> ChessSquares:
+def _castling(
+    position: ChessPosition, checks: ChecksAndPins[ChessSquares], is_short: bool
+) -> ChessSquares:
     """Return the king's square after castling, if it may: it is not in check and crosses no
     attacked square, and nothing stands between it and the rook."""
     path, between = (_SHORT_PATH, _SHORT_PATH) if is_short else (_LONG_PATH, _LONG_EMPTY)
-    blocked = (position.occupied & between) | (guard.attacked & path) | guard.checkers
+    blocked = (position.occupied & between) | (checks.attacked & path) | checks.checkers
     has_right = position.castling & np.uint32(1 if is_short else 2)
     allowed = spread(blocked.is_empty() & (has_right != 0))
     return constant(1 << (6 if is_short else 2)).when(allowed)
 
 
-def _passing(
+def _en_passant(
     position: ChessPosition,
     lines: _Lines,
-    guard: Guard[ChessSquares],
+    checks: ChecksAndPins[ChessSquares],
     pawns: ChessSquares,
     direction: int,
 ) -> ChessSquares:
-    """Return the square on rank 6 where one of `pawns`, moving in `direction`, may take in passing.
+    """Return the square on rank 6 where one of `pawns`, moving in `direction`, may capture en
+    passant.
 
-    Two pieces leave lines at once. The taker keeps to its pin like any piece. The taken pawn may
-    shield the king on a diagonal, or both together on their rank: then the king's view ends on one
-    of the two, and so does a rook's or queen's from the other side.
+    Two pieces leave their lines at once. A pinned capturing pawn stays on its pin line. The
+    captured pawn may shield the king on a diagonal, or both pawns together on their rank: then the
+    king's ray ends on one of the two, and so does a rook's or queen's from the other side.
     """
     files = position.en_passant
     file_word = files << 8
@@ -188,12 +195,16 @@ def _passing(
     )
     taker = step(end, COMPASS[opposite(direction)]) & pawns
     pair = taker | taken
-    diagonal = union(lines.sight[d] & lines.hits[opposite(d)] for d in range(1, 8, 2)) & taken
+    diagonal = (
+        union(lines.king_rays[d] & lines.slider_attacks[opposite(d)] for d in range(1, 8, 2))
+        & taken
+    )
     on_rank = [
-        ~(lines.sight[d] & pair).is_empty() & ~(lines.hits[opposite(d)] & pair).is_empty()
+        ~(lines.king_rays[d] & pair).is_empty()
+        & ~(lines.slider_attacks[opposite(d)] & pair).is_empty()
         for d in (E, W)
     ]
-    answers = ~(guard.answers & (end | taken)).is_empty()
+    ends_check = ~(checks.check_mask & (end | taken)).is_empty()
     return end.when(
-        spread(~taker.is_empty() & diagonal.is_empty() & ~on_rank[0] & ~on_rank[1] & answers)
+        spread(~taker.is_empty() & diagonal.is_empty() & ~on_rank[0] & ~on_rank[1] & ends_check)
     )

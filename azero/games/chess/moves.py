@@ -1,4 +1,4 @@
-"""The 8 x 8 x 73 code of moves (AZ, supplement, 'Representation', Table S2).
+"""The 8 x 8 x 73 encoding of moves (AZ, supplement, 'Representation', Table S2).
 
 action = 73 * square + plane. The square is where the piece stands, from the mover's side:
 8 * rank + file, so that 0 is White's a1 and Black's a8. Planes:
@@ -61,7 +61,7 @@ def plane_moves() -> list[tuple[int, int, int]]:
 
 def decode(action: Array) -> ChessMove:
     """Return the move of actions uint32, from the mover's side. The end of a move that would leave
-    the board is some other square."""
+    the board is arbitrary."""
     square, plane = action // np.uint32(NUM_PLANES), action % np.uint32(NUM_PLANES)
     line, distance = plane // np.uint32(7), plane % np.uint32(7) + np.uint32(1)
     offset = plane & np.uint32(0)
@@ -114,8 +114,8 @@ def action_mask(planes: Sequence[ChessSquares]) -> Array:
     """Return bool[B, 4672] of the 73 sets of `start_squares`, words uint32[B]."""
     words = jnp.stack([squares.low for squares in planes] + [squares.high for squares in planes])
     words = batch_first(jax.lax.optimization_barrier(words))
-    # Sixteen half ranks are unpacked one by one: XLA keeps their joining apart from what is done
-    # with the mask, and vectorises both.
+    # Sixteen half ranks are unpacked one by one: XLA does not fuse their concatenation with the
+    # uses of the mask, and vectorises both.
     chunks = []
     for first in range(0, 64, 4):
         half = words[:, None, NUM_PLANES * (first // 32) : NUM_PLANES * (first // 32 + 1)]

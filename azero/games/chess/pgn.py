@@ -34,10 +34,10 @@ class PgnGame:
     """The main line of one game."""
 
     name: str
-    """where it comes from: the file and the number of the game in it"""
+    """source: the file and the number of the game in it"""
     tags: Mapping[str, str]
     fen: str
-    """where it begins"""
+    """start position"""
     actions: tuple[int, ...]
     """as in `azero.games.chess.moves`"""
     result: str
@@ -139,8 +139,8 @@ def format_pgn(
       actions: legal moves, as in `azero.games.chess.moves`.
       tags: such as White, Black, Event; those of the roster that are missing become "?".
       result: 1-0, 0-1, 1/2-1/2 or *; see RESULTS for rewards.
-      fen: where the game begins.
-      comments: what is written behind the moves, nothing where empty; there may be fewer.
+      fen: start position.
+      comments: comments of the moves, empty for none; there may be fewer than moves.
     """
     given = dict(tags or {}) | {"Result": result}
     if fen != START:

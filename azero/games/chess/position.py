@@ -45,7 +45,7 @@ class ChessPosition(NamedTuple):
     """uint32: bits 0 and 1 the mover's O-O and O-O-O, bits 2 and 3 the other side's"""
     en_passant: Array
     """uint32: one bit in 0..7 for the file of a pawn that has just made a double step and can
-    legally be taken, else zero"""
+    legally be captured en passant, else zero"""
 
     @property
     def occupied(self) -> ChessSquares:
@@ -178,7 +178,7 @@ def play(position: ChessPosition, move: ChessMove) -> tuple[ChessPosition, Array
     is_pawn = code[0] & ~code[1] & ~code[2]
     is_king = code[1] & code[2]
     distance = move.end - move.start
-    captured = (position.other & end) | _taken_in_passing(position, is_pawn, end)
+    captured = (position.other & end) | _captured_en_passant(position, is_pawn, end)
     promoted = is_pawn & spread(~(end & _LAST_RANK).is_empty())
     new_code = move.promotion | (np.uint32(QUEEN) & spread(move.promotion == 0))
     code = [
@@ -194,7 +194,7 @@ def play(position: ChessPosition, move: ChessMove) -> tuple[ChessPosition, Array
             for plane, bit in zip(position.kinds, code, strict=True)
         ],
     )
-    # A king that goes two squares castles; squares 0 and 7 are the corners of its own rank.
+    # A king's move by two squares is castling; squares 0 and 7 are the corners of its own rank.
     short = is_king & spread(distance == 2)
     long = is_king & spread(distance == np.uint32(0xFFFFFFFE))
     rook = ChessSquares(
@@ -216,15 +216,17 @@ def play(position: ChessPosition, move: ChessMove) -> tuple[ChessPosition, Array
     return moved, (is_pawn != 0) | ~captured.is_empty()
 
 
-def _taken_in_passing(position: ChessPosition, is_pawn: Array, end: ChessSquares) -> ChessSquares:
-    """Return the pawn on rank 5 that is taken by a pawn arriving behind it on rank 6."""
+def _captured_en_passant(
+    position: ChessPosition, is_pawn: Array, end: ChessSquares
+) -> ChessSquares:
+    """Return the pawn on rank 5 that a pawn moving to `end` on rank 6 captures en passant."""
     file = (end.high >> 8) & position.en_passant & is_pawn
     return ChessSquares(np.uint32(0), file)  # type: ignore[arg-type]
 
 
 def _rights_after(rights: Array, is_king: Array, changed: ChessSquares) -> Array:
-    """Return the castling rights after pieces left or arrived at the squares `changed`: a king's
-    move and anything on a corner end them."""
+    """Return the castling rights after a move from and to the squares `changed`: a king's move, and
+    a move from or to a corner, end them."""
     low, high = changed
     lost = np.uint32(3) & is_king
     lost = lost | ((low >> 7) & np.uint32(1)) | ((low & np.uint32(1)) << 1)
@@ -232,7 +234,7 @@ def _rights_after(rights: Array, is_king: Array, changed: ChessSquares) -> Array
     return rights & ~lost
 
 
-def is_dead(position: ChessPosition) -> Array:
+def has_insufficient_material(position: ChessPosition) -> Array:
     """Return bool: neither side has enough material to mate.
 
     That is king against king, with one knight or with bishops that all stand on squares of one
@@ -247,11 +249,11 @@ def is_dead(position: ChessPosition) -> Array:
 
 
 def codes(position: ChessPosition, black: Array, board: Sequence[Array]) -> list[Array]:
-    """Return two words that stand for the position in the repetition rule: pieces, side to move,
-    castling rights and a legal capture in passing.
+    """Return two hash words of the position for the repetition rule: pieces, side to move, castling
+    rights and a legal en-passant capture.
 
     Each is a multiply-and-rotate chain over the words (after MurmurHash3) and odd, so that zero can
-    stand for "unknown"; together they tell 2^62 apart.
+    mean "unknown"; together they have 62 bits.
     """
     rest = position.castling | (position.en_passant << 4) | (black & np.uint32(1 << 12))
     results = []

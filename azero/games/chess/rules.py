@@ -1,5 +1,5 @@
-"""The rules of chess (FIDE), as AlphaZero plays it: threefold repetition and fifty moves end the
-game by themselves, and so do 512 moves."""
+"""The rules of chess (FIDE), as AlphaZero plays it: threefold repetition, fifty moves and the limit
+of 512 moves end the game without a claim."""
 
 from __future__ import annotations
 
@@ -41,20 +41,21 @@ class Chess(ChessGame):
     """Chess. The 4,672 actions are those of `moves`, the 119 planes those of `encoding`; player 0
     is White.
 
-    Repetition. A position that occurs a third time, with the same side to move, castling rights and
-    legal captures in passing, ends the game as a draw. Positions are compared by 62-bit codes over
-    the whole game; in the slim state of a search tree by 31 of these bits, as far back as well.
-    Nothing before the position that `fen` describes counts.
+    Repetition. A position that occurs for the third time, with the same side to move, castling
+    rights and legal en-passant captures, ends the game as a draw. Positions are compared by 62-bit
+    hashes over the whole game; in the slim state of a search tree by 31 of these bits, just as far
+    back. Positions before that of `fen` do not count.
 
-    Fifty moves end the game unless the last of them mates. Five occurrences and seventy-five moves
-    never come up. Insufficient material is a king against a king, with one knight or with bishops
-    that stand on one colour of squares; other dead positions are played on.
+    Fifty moves without progress end the game unless the last of them mates; the rules of five
+    occurrences and of seventy-five moves are therefore never needed. Insufficient material is king
+    against king, with one knight or with bishops that are all on squares of one colour; other dead
+    positions are played on.
     """
 
     max_moves: int = MAX_MOVES
     """the game is drawn after this number of moves"""
     fen: str = text.START
-    """where games begin, in Forsyth-Edwards notation"""
+    """start position of games, in Forsyth-Edwards notation"""
 
     name: ClassVar[str] = "chess"
     num_actions: ClassVar[int] = moves.NUM_ACTIONS
@@ -75,7 +76,7 @@ class Chess(ChessGame):
         text.parse_fen(self.fen)
 
     def from_positions(self, lines: Sequence[str]) -> ChessState:
-        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P,
+        """Return games that start from positions in Forsyth-Edwards notation, as numpy arrays [P,
         ...]. Host side.
 
         Raises:
@@ -114,8 +115,8 @@ class Chess(ChessGame):
 def _survey(
     seen: ChessPosition, plies: Array, clock: Array
 ) -> tuple[list[Array], Array, list[ChessSquares], list[Array], Array]:
-    """Return frame words, en-passant file, targets, codes and verdict of a position whose
-    en-passant file may be that of any double step."""
+    """Return frame words, en-passant file, targets, codes and verdict (see `verdict_of`) of a
+    position whose en-passant file may be that of any double step."""
     known = legal.legal(seen)
     seen = seen._replace(en_passant=known.en_passant)
     black = position.is_black(plies)

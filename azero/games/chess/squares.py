@@ -105,16 +105,15 @@ def shift(squares: ChessSquares, amount: int) -> ChessSquares:
 
 
 def _along_rank(squares: ChessSquares, files: int) -> ChessSquares:
-    """Return the set shifted within its words: a square that leaves its rank lands on the edge file
-    of another one, or nowhere."""
+    """Return the set shifted within its words: a square that leaves its rank moves to the edge file
+    of another rank, or off the board."""
     if files >= 0:
         return ChessSquares(squares.low << files, squares.high << files)
     return ChessSquares(squares.low >> -files, squares.high >> -files)
 
 
 def _entered(files: int) -> ChessSquares:
-    """Return the squares that a move by `files` files can end on without leaving the board at the
-    side."""
+    """Return the squares that a move by `files` files can reach without wrapping round an edge."""
     row = (0xFF << files) & 0xFF if files >= 0 else 0xFF >> -files
     return constant(row * 0x0101010101010101)
 
@@ -129,8 +128,8 @@ def _raw(squares: ChessSquares, direction: Direction, distance: int) -> ChessSqu
 
 
 def step(squares: ChessSquares, direction: Direction) -> ChessSquares:
-    """Return the set moved once in `direction`, of a king or a knight; what leaves the board is
-    gone."""
+    """Return the set moved one step in `direction`, of a king or a knight; squares that leave the
+    board are dropped."""
     moved = _raw(squares, direction, 1)
     return moved & _entered(direction[0]) if direction[0] else moved
 
@@ -149,12 +148,12 @@ def fill(seeds: ChessSquares, free: ChessSquares, direction: Direction) -> Chess
 
 
 def compute_once(*sets: ChessSquares) -> list[ChessSquares]:
-    """Return the same sets, which XLA then computes once; without this every later use repeats the
-    work that leads up to it.
+    """Return the same sets, which XLA then computes once; otherwise every later use would compute
+    them again.
 
-    XLA on a CPU copies work into each of its uses, also across an optimization barrier, but never
-    across a concatenation of more than eight arrays (a shorter one it joins to the work and does
-    not vectorise): so at least five sets are computed_once together.
+    XLA on a CPU duplicates computations into each of their uses, even across an optimization
+    barrier, but not across a concatenation of more than eight arrays (a shorter one it fuses, and
+    does not vectorise): so at least five sets must be passed together.
     """
     if not any(isinstance(word, jax.Array) for squares in sets for word in squares):
         return list(sets)

@@ -1,5 +1,5 @@
-"""What chess and minichess share: the state, its counts and endings, and what a game answers from
-them alone."""
+"""What chess and minichess share: the state, its counts and endings, and the methods of a game that
+need only these."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ENDINGS = (
     "threefold repetition",
     "move limit",
 )
-"""How a game ended, by `ChessState.ending`; of several reasons the first."""
+"""How a game ended, by `ChessState.ending`; if several apply, the first."""
 
 
 @struct.dataclass
@@ -42,7 +42,7 @@ class ChessState:
     """uint32[8, 9]: the eight newest positions, newest first (see `position`); zeros before the
     start"""
     en_passant: Array
-    """uint32[]: one bit for the file of a double step that can legally be taken in passing, else
+    """uint32[]: one bit for the file of a pawn that can legally be captured en passant, else
     zero"""
     targets: Array
     """uint32[16, 2]: the legal moves as reachable squares (see `legal`), from the mover's side"""
@@ -52,11 +52,11 @@ class ChessState:
     num_moves: Array
     """int32[]: moves played since `init`"""
     ending: Array
-    """int32[]: 0, or a place in ENDINGS"""
+    """int32[]: 0, or an index of ENDINGS"""
 
 
 class Surveyed(struct.PyTreeNode):
-    """A position and what the rules say about it; arrays [B, ...]."""
+    """A position after a move, its legal moves and hashes; arrays [B, ...]."""
 
     frame: Array
     """uint32[B, 9], with no occurrences"""
@@ -65,19 +65,19 @@ class Surveyed(struct.PyTreeNode):
     codes: Array
     """uint32[B, 2]"""
     verdict: Array
-    """int32[B]: the ending that the position alone makes, or 0"""
+    """int32[B]: an ending that depends on the position alone, or 0"""
 
 
 class ChessGame(IdentityOnly, abc.ABC):
-    """The part of the Game contract that chess and minichess answer alike; player 0 is White. Both
-    are frozen dataclasses with the fields named here."""
+    """The part of the Game contract that chess and minichess share; player 0 is White. Both are
+    frozen dataclasses with the fields named here."""
 
     max_moves: int
     fen: str
 
     @abc.abstractmethod
     def from_positions(self, lines: Sequence[str]) -> ChessState:
-        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P,
+        """Return games that start from positions in Forsyth-Edwards notation, as numpy arrays [P,
         ...]. Host side.
 
         Raises:
@@ -93,7 +93,7 @@ class ChessGame(IdentityOnly, abc.ABC):
         return self.from_fen(self.fen)
 
     def from_fen(self, fen: str) -> ChessState:
-        """Return a game that begins with a position in Forsyth-Edwards notation. Host side.
+        """Return a game that starts from a position in Forsyth-Edwards notation. Host side.
 
         Raises:
           ValueError: it is not a position of the game; what is wrong is named.
@@ -120,8 +120,8 @@ class ChessGame(IdentityOnly, abc.ABC):
         return self.observe_frames(state.frames, self.to_play(state))
 
     def search_state(self, state: ChessState) -> ChessState:
-        """Return the state with half of the codes: 828 bytes. Two different positions are taken for
-        one with probability 2^-31."""
+        """Return the state with half of the codes: 828 bytes. Two different positions have the same
+        code with probability 2^-31."""
         return dataclasses.replace(state, codes=state.codes[:1])
 
     def pack_frame(self, state: ChessState) -> Array:
@@ -134,7 +134,7 @@ def check_max_moves(max_moves: int) -> None:
     """Check the maximum length of a game.
 
     Raises:
-      ValueError: it may not; the number is quoted with what is allowed.
+      ValueError: it is out of range; the number is quoted with what is allowed.
     """
     if not 1 <= max_moves <= MAX_FULL_MOVES:
         raise ValueError(f"max_moves {max_moves}: allowed are 1 to {MAX_FULL_MOVES}")
@@ -171,30 +171,30 @@ def after(state: ChessState, new: Surveyed, max_moves: int) -> ChessState:
 
 
 def verdict_of(known: legal.ChessLegal, seen: ChessPosition) -> Array:
-    """Return int32: the ending in ENDINGS that a position alone makes, or 0."""
+    """Return int32: the index in ENDINGS of an ending that depends on the position alone, or 0."""
     stuck, check, dead = (
         condition.astype(np.int32)
-        for condition in (~known.can_move, known.in_check, position.is_dead(seen))
+        for condition in (~known.can_move, known.in_check, position.has_insufficient_material(seen))
     )
     return stuck * (np.int32(2) - check) + (np.int32(1) - stuck) * dead * np.int32(3)
 
 
 def joined(
     words: list[Array],
-    passing: Array,
+    en_passant: Array,
     targets: list[ChessSquares],
     codes: list[Array],
     verdict: Array,
 ) -> Surveyed:
-    """Return what is known of a batch of positions, arrays [B], as arrays [B, ...]."""
+    """Return the data of a batch of positions, arrays [B], stacked into arrays [B, ...]."""
     parts = [
         *words,
-        passing,
+        en_passant,
         *codes,
         verdict.astype(jnp.uint32),
         *(word for squares in targets for word in squares),
     ]
-    # One joint of all parts keeps the work apart from what is done with them (see
+    # One stack of all parts keeps their computation apart from their uses (see
     # `squares.compute_once`).
     together = jax.lax.optimization_barrier(jnp.stack(parts)).T
     return Surveyed(
@@ -208,7 +208,7 @@ def joined(
 
 def _remember(past: Array, now: Array, clock: Array) -> tuple[Array, Array]:
     """Return how often the position has occurred, at most 3, and the codes uint32[K, 100] with it
-    at place `clock`."""
+    at index `clock`."""
     place = jnp.arange(past.shape[1], dtype=jnp.int32)
     now = now[: past.shape[0], None]
     same = (past == now).all(axis=0) & (place < clock) & ((clock - place) % 2 == 0)
@@ -227,7 +227,7 @@ def _with_occurrences(frame: Array, occurrences: Array) -> Array:
 
 
 def _ending(verdict: Array, clock: Array, occurrences: Array, is_long: Array) -> Array:
-    """Return the first of the reasons in ENDINGS, or 0."""
+    """Return the index of the first of ENDINGS that applies, or 0."""
     late = jnp.where(
         clock >= CLOCK_LIMIT, 4, jnp.where(occurrences >= 3, 5, jnp.where(is_long, 6, 0))
     )
@@ -236,14 +236,14 @@ def _ending(verdict: Array, clock: Array, occurrences: Array, is_long: Array) ->
 
 def states_of(
     words: list[Array],
-    passing: Array,
+    en_passant: Array,
     targets: list[ChessSquares],
     codes: list[Array],
     verdict: Array,
     clock: Array,
 ) -> ChessState:
-    """Return the states of games that begin with the positions of which this is known, numpy words
-    [P], as numpy arrays [P, ...]."""
+    """Return the states of games that start from the positions with these data, numpy words [P], as
+    numpy arrays [P, ...]."""
     count = len(clock)
     frames = np.zeros((count, encoding.NUM_FRAMES, position.FRAME_WORDS), np.uint32)
     frames[:, 0] = np.stack(words, axis=1)
@@ -253,7 +253,7 @@ def states_of(
     history[early, :, np.asarray(clock)[early]] = np.stack(codes, axis=1)[early]
     return ChessState(
         frames=frames,  # type: ignore[arg-type]
-        en_passant=passing,
+        en_passant=en_passant,
         targets=np.stack([np.stack(squares, axis=1) for squares in targets], axis=1),  # type: ignore[arg-type]
         codes=history,  # type: ignore[arg-type]
         num_moves=np.zeros(count, np.int32),  # type: ignore[arg-type]

@@ -32,8 +32,8 @@ _SAN = re.compile(r"([KQRBN])?([a-h])?([1-8])?x?([a-h][1-8])(?:=?([QRBNqrbn]))?"
 
 @dataclass(frozen=True)
 class ChessBoard:
-    """One position, for people: made from a state (`board_of_state`) or a FEN (`board_of_fen`),
-    with moves as actions of `moves`."""
+    """One position, for display and notation: made from a state (`board_of_state`) or a FEN
+    (`board_of_fen`); its moves are actions of `moves`."""
 
     position: ChessPosition
     """from the mover's side; numpy words uint32[1]"""
@@ -52,8 +52,7 @@ class ChessBoard:
         return letters_of(self.position, self.is_black, map(self.view, range(64)))
 
     def view(self, square: int) -> int:
-        """Return a square's number as the mover counts it, for its number from a1, and the other
-        way round."""
+        """Convert a square's number between counting from a1 and counting from the mover's side."""
         return square ^ 56 if self.is_black else square
 
     @functools.cached_property
@@ -116,9 +115,9 @@ def format_fen(board: ChessBoard) -> str:
     rights = (rights >> 2 | rights << 2) & 15 if board.is_black else rights
     castling = "".join(letter for bit, letter in enumerate("KQkq") if rights >> bit & 1) or "-"
     file = int(board.position.en_passant[0])
-    passing = f"{'abcdefgh'[file.bit_length() - 1]}{3 if board.is_black else 6}" if file else "-"
+    en_passant = f"{'abcdefgh'[file.bit_length() - 1]}{3 if board.is_black else 6}" if file else "-"
     return (
-        f"{format_ranks(board.pieces, 8)} {'b' if board.is_black else 'w'} {castling} {passing} "
+        f"{format_ranks(board.pieces, 8)} {'b' if board.is_black else 'w'} {castling} {en_passant} "
         f"{board.clock} {board.plies // 2 + 1}"
     )
 
@@ -139,15 +138,15 @@ def _squares_of(board: ChessBoard, action: int) -> tuple[int, int | None, int]:
 
 
 def _becomes(board: ChessBoard, start: int, end: int, promotion: int) -> int:
-    """Return the code of the kind that a pawn becomes by going from start to end, 0 if it stays a
-    pawn."""
+    """Return the code of the kind to which a pawn promotes by moving from start to end, 0 if it
+    stays a pawn."""
     if promotion or board.pieces[start].upper() != "P" or end // 8 != (0 if board.is_black else 7):
         return promotion
     return positions.QUEEN
 
 
 def format_uci(board: ChessBoard, action: int) -> str:
-    """Return a move as UCI has it: e2e4, e7e8q, e1g1 for castling. An action that would leave the
+    """Return a move in UCI notation: e2e4, e7e8q, e1g1 for castling. An action that would leave the
     board is "a1 by -1+2" (files, ranks)."""
     start, end, promotion = _squares_of(board, action)
     if end is None:
@@ -200,8 +199,8 @@ def _san_without_check(board: ChessBoard, action: int) -> str:
 
 
 def _distinction(board: ChessBoard, start: int, end: int) -> str:
-    """Return file, rank or both of the start where another piece of the kind can go to the same
-    square; the file is preferred."""
+    """Return file, rank or both of the start square where another piece of the kind can move to the
+    same square; the file is preferred."""
     others = [_squares_of(board, action) for action in board.actions]
     rivals = [
         other

@@ -13,14 +13,14 @@ architecture')."""
 NUM_PLANES = 2 * NUM_FRAMES + 1
 NUM_KOMI_PLANES = NUM_PLANES + 2
 _KOMI_SCALE = 0.1
-"""Of the plane that is the komi in points: 7.5 points are near one (no source; KataGo: 1/20)."""
+"""Scale of the plane of the komi in points: 7.5 points are near one (no source; KataGo: 1/20)."""
 
 
 def planes_from_frames(frames: Array, to_play: Array, shape: tuple[int, int]) -> Array:
     """Return the planes bool[H, W, 17] in the paper's order X_t, Y_t, X_t-1, Y_t-1, ..., Y_t-7, C.
 
-    `frames` is uint32[8, 2K], newest first, Black's words before White's; X are the stones of the
-    side to move, Y the other's; C is all ones when Black (`to_play` 0) is to move.
+    `frames` is uint32[8, 2K], newest first, Black's words before White's. X are the stones of the
+    side to move, Y those of the other side; C is all ones when Black (`to_play` 0) is to move.
     """
     height, width = shape
     colours = frames.reshape(NUM_FRAMES, 2, -1)
@@ -32,12 +32,12 @@ def planes_from_frames(frames: Array, to_play: Array, shape: tuple[int, int]) ->
 
 
 def with_komi(planes: Array, to_play: Array, twice_komi: Array) -> Array:
-    """Return the planes bool[H, W, 17] with two of the komi behind them: float32[H, W, 19].
+    """Return the planes bool[H, W, 17] followed by two of the komi: float32[H, W, 19].
 
     The first is the komi of the side to move (White's is `twice_komi` / 2, Black's its negative) in
-    tens of points. The second is how far it is above the nearest komi with which a board without
-    neutral points is drawn, from -0.5 to 0.5: it falls from 0.5 to -0.5 between two of those, which
-    are 2 points apart (as in KataGo's input; Wu 2019, appendix A.1).
+    tens of points. The second is a sawtooth of the komi, from -0.5 to 0.5 with a period of 2
+    points: 0 at a komi with which a board without neutral points can be drawn, rising on both sides
+    of it (as in KataGo's input; Wu 2019, appendix A.1).
     """
     points = planes.shape[0] * planes.shape[1]
     own = jnp.where(jnp.asarray(to_play) == 0, -twice_komi, twice_komi)  # in half points

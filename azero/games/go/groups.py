@@ -1,8 +1,8 @@
-"""What AlphaGo's planes ask of chains: their liberties, and what every move does to them. Natively
-batched: sets of points are rows uint32[H, B].
+"""Chain features of AlphaGo's planes: liberties, and the effect of every move. Natively batched:
+sets of points are rows uint32[H, B].
 
-Small numbers that belong to points are kept as binary digits, one set of points for each, so that a
-count is added up for all points at once.
+Small numbers at points are stored as binary digits, one set of points for each, so that counts are
+added for all points at once.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from azero.games import bits
 from azero.types import Array
 
 LEVELS = 8
-"""Planes of a number (AG16 Extended Data Table 2)."""
+"""Planes per number (AG16 Extended Data Table 2)."""
 _DIGITS = 3
 _SUM_DIGITS = 4
 
 
 class Chains(NamedTuple):
-    """The chains of both sides, and what they mean for a stone of the side to move that joins one
-    of them and takes nothing."""
+    """The chains of both sides, and the effect of a stone of the side to move that joins one of
+    them and captures nothing."""
 
     levels: list[Array]
     """three digits: liberties less one, at most 7, at every stone"""
@@ -41,31 +41,32 @@ class Chains(NamedTuple):
     kept: list[Array]
     """four digits, where exactly one own chain is joined: its other liberties, at most 8"""
     size: list[Array]
-    """three digits, there too: its stones, at most 7"""
+    """three digits, at the same points: its stones, at most 7"""
     fresh: list[Array]
-    """four sets, for the empty points beside it that are no liberties of the joined chain: above,
-    below, to the left, to the right"""
+    """four sets at the same points: where the neighbour above, below, to the left, to the right is
+    empty and not a liberty of the joined chain"""
 
 
 class ChainMoves(NamedTuple):
-    """What a stone of the side to move does at every legal point: digits of numbers at points."""
+    """The effect of a stone of the side to move at every legal point: digits of numbers at
+    points."""
 
     liberties: list[Array]
     """three digits: the liberties of its chain less one, at most 7"""
     captured: list[Array]
-    """three digits: stones taken, at most 7"""
+    """three digits: stones captured, at most 7"""
     own_size: list[Array]
     """three digits: stones of its chain less one, at most 7"""
 
 
-def beside(rows: Array) -> list[Array]:
-    """Return four sets: the points above, below, left and right of which lies a point of the set.
-    Bit W may be set; mask it."""
+def neighbours_by_side(rows: Array) -> list[Array]:
+    """Return four sets: the points whose neighbour above, below, to the left, to the right is in
+    the set. Bit W may be set; mask it."""
     return [*bits.vertical_neighbours(rows), rows << 1, rows >> 1]
 
 
 def find_chains(own: Array, other: Array, board: Array) -> Chains:
-    """Go through all chains, one of each side at a time; all rows uint32[H, B], `board` uint32[H,
+    """Return the chains, found one of each side at a time; all rows uint32[H, B], `board` uint32[H,
     1]."""
     batch = own.shape[-1]
     sides = jnp.concatenate([own, other], axis=-1)
@@ -96,7 +97,9 @@ def find_chains(own: Array, other: Array, board: Array) -> Chains:
                 found.kept, bits.number_rows(jnp.minimum(number - 1, LEVELS), mine, _SUM_DIGITS)
             ),
             size=_set_digits(found.size, bits.number_rows(size, mine, _DIGITS)),
-            fresh=_set_digits(found.fresh, [mine & side for side in beside(empty & ~mine)]),
+            fresh=_set_digits(
+                found.fresh, [mine & side for side in neighbours_by_side(empty & ~mine)]
+            ),
         )
         return remaining & ~chain, levels, atari, few, found
 
@@ -117,17 +120,17 @@ def find_chains(own: Array, other: Array, board: Array) -> Chains:
 
 
 def find_moves(own: Array, other: Array, chains: Chains, legal: Array, board: Array) -> ChainMoves:
-    """Return what each of the `legal` points does.
+    """Return the effect of a move at each of the `legal` points.
 
-    Most stones stand alone or join one chain and take nothing: their numbers are sums. The others
-    are played, one of each position at a time.
+    Most stones are isolated or join one chain and capture nothing: their numbers are sums. The
+    others are played, one per position at a time.
     """
     empty = board & ~(own | other)
     played = legal & (chains.joined_twice | bits.neighbours(other & chains.atari))
     summed = legal & ~played
     alone, joining = summed & ~chains.joined_once, summed & chains.joined_once
     total = [digit & joining for digit in chains.kept]
-    for fresh, side in zip(chains.fresh, beside(empty), strict=True):
+    for fresh, side in zip(chains.fresh, neighbours_by_side(empty), strict=True):
         total = bits.add_point(total, (fresh & joining) | (side & alone))
     liberties = [jnp.zeros_like(own)] * _DIGITS
     for number in range(2, LEVELS):
@@ -173,7 +176,7 @@ def self_atari(moves: ChainMoves, legal: Array) -> Array:
 
 
 def _set_digits(digits: list[Array], added: list[Array]) -> list[Array]:
-    """Return the digits with those of numbers at other points put in."""
+    """Return the union of the digits of numbers at different points."""
     return [old | new for old, new in zip(digits, added, strict=True)]
 
 

@@ -1,8 +1,8 @@
-"""The rules of Go for one position on the host, without a compiled program: a real game is set up,
-played and judged at once, under any rules.
+"""The rules of Go for one position on the host, without compilation: a real game can be set up,
+played and scored at once, under any rules.
 
-They keep the state that the compiled rules keep, array for array, so that either may go on from the
-other. A set of points is one whole number, point p its bit p.
+The state is that of the compiled rules, array for array, so either can continue from the other. A
+set of points is an integer whose bit p is point p.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from azero.games.go import setup, stones
 from azero.games.go.state import GoRules, GoState
 
 _WRAP = 1 << 32
-"""Sums of codes are taken modulo this."""
+"""Modulus of the sums of codes."""
 
 
 class _Board(NamedTuple):
-    """The shape of a board as sets of points."""
+    """The geometry of a board as sets of points."""
 
     width: int
     full: int
@@ -31,22 +31,22 @@ class _Board(NamedTuple):
     """The first column."""
     right: int
     codes: tuple[int, ...]
-    """Of the points; see `stones.codes`."""
+    """Codes of the points; see `stones.codes`."""
 
     def neighbours(self, points: int) -> int:
-        """Return the points beside `points`."""
+        """Return the points adjacent to `points`."""
         sideways = ((points & ~self.right) << 1) | ((points & ~self.left) >> 1)
         return sideways | ((points << self.width) & self.full) | (points >> self.width)
 
     def flood(self, seeds: int, within: int) -> int:
-        """Return all points of `within` that are joined to `seeds` through points of `within`."""
+        """Return all points of `within` that are connected to `seeds` within it."""
         reached, grown = 0, seeds & within
         while grown != reached:
             reached, grown = grown, grown | (self.neighbours(grown) & within)
         return reached
 
     def chains(self, seeds: int, within: int) -> Iterator[int]:
-        """Yield the chains of `within` that hold a point of `seeds`, each once."""
+        """Yield the chains of `within` that contain a point of `seeds`, each once."""
         seeds &= within
         while seeds:
             chain = self.flood(seeds & -seeds, within)
@@ -78,7 +78,7 @@ def _board_of(shape: tuple[int, int]) -> _Board:
 def setup_state(
     game: GoRules, black_points: Sequence[int], white_points: Sequence[int], to_play: int
 ) -> GoState:
-    """Return a game that begins with stones on the board; see `Go.setup`.
+    """Return a game that starts with stones on the board; see `Go.setup`.
 
     Raises:
       ValueError: a point is off the board or used twice, or a chain has no liberty.
@@ -133,7 +133,7 @@ def step(game: GoRules, state: GoState, action: int) -> GoState:
 
 
 def facts(game: GoRules, state: GoState) -> Facts:
-    """Return what there is to know of a position."""
+    """Return the facts about a position."""
     legal = np.ones(game.num_actions, bool)
     if not _is_over(game, state):
         legal[:-1] = _legal_points(game, state)
@@ -215,8 +215,8 @@ def _legal_points(game: GoRules, state: GoState) -> np.ndarray:
 
 
 def _past(game: GoRules, state: GoState) -> tuple[np.ndarray, np.ndarray]:
-    """Return uint32[T] twice: what a stone must not bring about, as the own sum then less now, and
-    the other side's sum now less then."""
+    """Return two arrays uint32[T] for the positions that must not be recreated: the own sum then
+    less now, and the other side's sum now less then."""
     sums, num_moves = np.asarray(state.sums), int(state.num_moves)
     if state.history is None:
         past, age = sums, np.arange(sums.shape[1])
@@ -233,8 +233,7 @@ def _past(game: GoRules, state: GoState) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _recreating(board: _Board, other: int, atari: int, added: np.ndarray, taken: np.ndarray) -> int:
-    """Return the points whose stone, with what it captures, gives a position that must not come
-    again."""
+    """Return the points where a stone, with its captures, recreates a forbidden position."""
     found = 0
     points = (added & 0x3FF).astype(np.int64) - 1
     for index in np.flatnonzero((points >= 0) & (points < len(board.codes))):
@@ -247,8 +246,8 @@ def _recreating(board: _Board, other: int, atari: int, added: np.ndarray, taken:
 
 
 def _suicides(board: _Board, own: int, points: int, added: np.ndarray, taken: np.ndarray) -> int:
-    """Return those suicidal `points` that give no position that must not come again; a single stone
-    leaves the position as it was."""
+    """Return those suicidal `points` that recreate no forbidden position; a single stone leaves the
+    position unchanged."""
     several = points & board.neighbours(own)
     unchanged = set(added[taken == 0].tolist())
     legal = 0 if 0 in unchanged else points & ~several

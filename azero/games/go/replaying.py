@@ -1,5 +1,5 @@
-"""Recorded games played again, many at a time, under the rules: the position before and after every
-move, and which moves the rules forbid."""
+"""Replays recorded games in batches under the rules: the position before and after every move, and
+which moves are illegal."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from azero.games.go.state import GoState
 from azero.types import Array
 
 NO_MOVE = -1
-"""Padding behind the last move of a recorded game."""
+"""Padding after the last move of a recorded game."""
 
 
 def start_states(game: Go, records: Sequence[GameRecord], batch: int) -> GoState:
-    """Return the states before the first moves as host arrays [batch, ...]; empty boards fill the
-    places behind the last record.
+    """Return the states before the first moves as host arrays [batch, ...], padded with empty
+    boards.
 
     Raises:
       ValueError: the set-up stones of a record are impossible.
@@ -51,13 +51,13 @@ def start_states(game: Go, records: Sequence[GameRecord], batch: int) -> GoState
 def replay_moves(
     game: Go, states: GoState, actions: Array, colours: Array
 ) -> tuple[GoState, Array, Array, Array]:
-    """Play moves on `states` [B, ...], forbidden ones too unless their point is taken, and each by
-    its own colour.
+    """Play moves on `states` [B, ...], each by the given colour, also illegal ones unless their
+    point is occupied.
 
     Args:
-      game: the rules; a game does not end by passes here.
-      states: the positions to begin with.
-      actions: int32[T, B], NO_MOVE behind the end of a game.
+      game: the rules; passes do not end a game here.
+      states: the start positions.
+      actions: int32[T, B], NO_MOVE after the end of a game.
       colours: int32[T, B], 0 Black, 1 White.
 
     Returns:
@@ -102,7 +102,7 @@ def boards_of(frames: np.ndarray, num_points: int) -> np.ndarray:
 
 
 def broken_rule(game: Go, boards: np.ndarray, colour: int, action: int) -> str:
-    """Return which rule a forbidden move breaks, from the boards int8[T, N] up to it."""
+    """Return which rule an illegal move breaks, given the boards int8[T, N] up to it."""
     board = boards[-1].reshape(game.board_shape).copy()
     point = divmod(action, game.board_shape[1])
     if board[point]:

@@ -34,9 +34,9 @@ _AREA_ONLY = "this engine counts area, without tax and without button"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Rules as somebody wants them: the nearest that this engine plays, and what it does not have
-    of them."""
+class RequestedRules:
+    """Rules as requested: the nearest rules of this engine, and the parts that it does not
+    support."""
 
     rules: Rules
     missing: tuple[str, ...] = ()
@@ -44,29 +44,28 @@ class Wanted:
 
 
 SHORTHANDS = {
-    "tromp-taylor": Wanted(Rules("positional", True)),
-    "chinese": Wanted(Rules("simple", False, "N")),
-    "chinese-ogs": Wanted(Rules("positional", False, "N")),
-    "chinese-kgs": Wanted(Rules("positional", False, "N")),
-    "aga": Wanted(Rules("situational", False, "N-1")),
-    "bga": Wanted(Rules("situational", False, "N-1")),
-    "french": Wanted(Rules("situational", False, "N-1")),
-    "new-zealand": Wanted(Rules("situational", True)),
-    "nz": Wanted(Rules("situational", True)),
-    "goe": Wanted(Rules("positional", True)),
-    "ing": Wanted(Rules("positional", True)),
-    "aga-button": Wanted(Rules("situational", False, "N-1"), ("hasButton true",)),
-    "stone-scoring": Wanted(Rules("simple", False), ("tax ALL",)),
-    "ancient-area": Wanted(Rules("simple", False), ("tax ALL",)),
-    "ancient-chinese": Wanted(Rules("simple", False), ("tax ALL",)),
-    "ancient-territory": Wanted(Rules("simple", False), ("scoring TERRITORY", "tax ALL")),
-    "japanese": Wanted(Rules("simple", False), ("scoring TERRITORY", "tax SEKI")),
-    "korean": Wanted(Rules("simple", False), ("scoring TERRITORY", "tax SEKI")),
+    "tromp-taylor": RequestedRules(Rules("positional", True)),
+    "chinese": RequestedRules(Rules("simple", False, "N")),
+    "chinese-ogs": RequestedRules(Rules("positional", False, "N")),
+    "chinese-kgs": RequestedRules(Rules("positional", False, "N")),
+    "aga": RequestedRules(Rules("situational", False, "N-1")),
+    "bga": RequestedRules(Rules("situational", False, "N-1")),
+    "french": RequestedRules(Rules("situational", False, "N-1")),
+    "new-zealand": RequestedRules(Rules("situational", True)),
+    "nz": RequestedRules(Rules("situational", True)),
+    "goe": RequestedRules(Rules("positional", True)),
+    "ing": RequestedRules(Rules("positional", True)),
+    "aga-button": RequestedRules(Rules("situational", False, "N-1"), ("hasButton true",)),
+    "stone-scoring": RequestedRules(Rules("simple", False), ("tax ALL",)),
+    "ancient-area": RequestedRules(Rules("simple", False), ("tax ALL",)),
+    "ancient-chinese": RequestedRules(Rules("simple", False), ("tax ALL",)),
+    "ancient-territory": RequestedRules(Rules("simple", False), ("scoring TERRITORY", "tax ALL")),
+    "japanese": RequestedRules(Rules("simple", False), ("scoring TERRITORY", "tax SEKI")),
+    "korean": RequestedRules(Rules("simple", False), ("scoring TERRITORY", "tax SEKI")),
 }
-"""KataGo's names (rules.cpp, parseRules); blanks, hyphens and underscores in them do not matter,
-nor do capitals."""
-_SHORT_NAMES = {name.replace("-", ""): wanted for name, wanted in SHORTHANDS.items()}
-_PLAYABLE = ", ".join(name for name, wanted in SHORTHANDS.items() if not wanted.missing)
+"""KataGo's names (rules.cpp, parseRules); blanks, hyphens, underscores and case do not matter."""
+_SHORT_NAMES = {name.replace("-", ""): requested for name, requested in SHORTHANDS.items()}
+_PLAYABLE = ", ".join(name for name, requested in SHORTHANDS.items() if not requested.missing)
 _FIELDS = {
     "koRule": "ko",
     "scoringRule": "scoring",
@@ -90,7 +89,7 @@ _UNSUPPORTED = {
     "tax": ("SEKI", "ALL"),
     "hasButton": ("TRUE", "1"),
 }
-"""What KataGo plays and this engine does not."""
+"""Values that KataGo supports and this engine does not."""
 
 
 def format_rules(rules: Rules) -> str:
@@ -108,25 +107,25 @@ def format_rules(rules: Rules) -> str:
 
 
 def parse_rules(given: str | dict[str, Any], current: Rules) -> Rules:
-    """Return the rules that a name, JSON text, KataGo's one-word form or a JSON object describes;
-    what it leaves out stays as in `current`.
+    """Return the rules given by a name, JSON text, KataGo's one-word form or a JSON object; fields
+    that are left out are those of `current`.
 
     Raises:
-      ValueError: it is not understood, or asks for what this engine does not have; the text is
-        quoted and the choices are named.
+      ValueError: it is not understood or not supported; the text is quoted and the choices are
+        named.
     """
-    wanted = read_rules(given, current)
-    if wanted.missing:
+    requested = read_rules(given, current)
+    if requested.missing:
         quoted = given.strip()[:80] if isinstance(given, str) else json.dumps(given)[:80]
         raise ValueError(
-            f"rules {quoted} are not supported ({', '.join(wanted.missing)}): "
+            f"rules {quoted} are not supported ({', '.join(requested.missing)}): "
             f"{_AREA_ONLY}; it plays {_PLAYABLE}"
         )
-    return wanted.rules
+    return requested.rules
 
 
-def read_rules(given: str | dict[str, Any], current: Rules) -> Wanted:
-    """Return what is wanted; see `parse_rules`.
+def read_rules(given: str | dict[str, Any], current: Rules) -> RequestedRules:
+    """Return the requested rules; see `parse_rules`.
 
     Raises:
       ValueError: it is not understood.
@@ -153,7 +152,7 @@ def read_rules(given: str | dict[str, Any], current: Rules) -> Wanted:
             current = replace(current, superko="situational") if field == "ko" else current
         else:
             current = with_rule(current, name, value)
-    return Wanted(current, tuple(missing))
+    return RequestedRules(current, tuple(missing))
 
 
 def with_rule(rules: Rules, name: str, value: Any) -> Rules:
@@ -172,7 +171,7 @@ def with_rule(rules: Rules, name: str, value: Any) -> Rules:
     if field == "whiteHandicapBonus" and text in ("0", "N", "N-1"):
         return replace(rules, white_handicap_bonus=text)  # type: ignore[arg-type]
     if field == "friendlyPassOk" and flag is not None:
-        return rules  # says how players should pass, not what is legal
+        return rules  # concerns how players should pass, not what is legal
     if (field, text) in (("scoring", "AREA"), ("tax", "NONE")) or (
         field == "hasButton" and flag is False
     ):

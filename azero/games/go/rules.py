@@ -1,5 +1,5 @@
-"""The rules of Go (Tromp-Taylor), as the papers play it: area scoring, superko, two passes or a
-move limit end the game."""
+"""The rules of Go (Tromp-Taylor) as in the papers: area scoring, superko; two passes or a move
+limit end the game."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from azero.games.go.stones import MAX_POINTS, Stones
 from azero.types import Array
 
 MAX_SIDE = 31
-"""A row of points fits a 32-bit word with a free bit beside it."""
+"""A row of points fits a 32-bit word with a free bit."""
 
 
 @dataclass(frozen=True, init=False)
@@ -32,14 +32,15 @@ class Go:
     """Go on a board of any size. Actions 0..N-1 are the points row by row from the top left; N is
     pass.
 
-    Repetition. `superko` says what a stone (with its captures) must not recreate: "positional" any
-    earlier board of the game; "situational" any earlier board with the same side to move (passes
-    count as moves); "simple" the board before the opponent's last move. Passing is always legal. In
-    the slim state of a search tree the rule sees the eight newest boards only (`search_state`).
+    Repetition. `superko` says which boards a stone (with its captures) must not recreate:
+    "positional" any earlier board of the game; "situational" any earlier board with the same side
+    to move (passes count as moves); "simple" the board before the opponent's last move. Passing is
+    always legal. In the slim state of a search tree the rule applies to the eight newest boards
+    only (`search_state`).
 
-    Suicide. With `suicide` a move may remove its own chain (Tromp-Taylor). A single stone that dies
-    leaves the board as it was: forbidden as a repetition under positional superko and under simple
-    ko, and under situational superko when the other side has been to move here before.
+    Suicide. With `suicide` a move may capture its own chain (Tromp-Taylor). Suicide of a single
+    stone leaves the board unchanged: illegal as a repetition under positional superko and simple
+    ko, and under situational superko if the other side has been to move in this position before.
     """
 
     board_shape: tuple[int, int]
@@ -49,8 +50,8 @@ class Go:
     suicide: bool
     max_moves: int
     num_planes: int
-    """17: AlphaGo Zero's; 19: these and two of the komi; 4, 12, 20, 48 or 49: AlphaGo's of 2016,
-    the first ones of them; 6, 10: the numbers of its rollout and tree policies"""
+    """17: AlphaGo Zero's; 19: these and two of the komi; 4, 12, 20, 48 or 49: the first of
+    AlphaGo's of 2016; 6, 10: the inputs of its rollout and tree policies"""
     margin_weight: float
     """share of the reward that is the margin"""
 
@@ -71,12 +72,12 @@ class Go:
         num_planes: int = encoding.NUM_PLANES,
         margin_weight: float = 0.0,
     ) -> None:
-        """Fix the rules. `max_moves` None is two moves a point, as AlphaGo Zero's 722 (AGZ
+        """Set the rules. `max_moves` None is two moves per point, as in AlphaGo Zero (722, AGZ
         methods).
 
-        With a `margin_weight` w the reward is (1 - w) times the result and w times the margin in
-        points over the points of the board, so that a player learns to win by more and to lose by
-        less; the papers have 0.
+        With a `margin_weight` w the reward is (1 - w) times the result plus w times the margin
+        divided by the points of the board, so that a player learns to win by more and to lose by
+        less; 0 in the papers.
 
         Raises:
           ValueError: an option is out of range; it is quoted with what is allowed.
@@ -128,7 +129,7 @@ class Go:
 
     @property
     def max_legal_actions(self) -> int:
-        """All actions: the empty board allows every one."""
+        """All actions: on the empty board every one is legal."""
         return self.num_actions
 
     @property
@@ -143,8 +144,8 @@ class Go:
 
     @property
     def shows_komi(self) -> bool:
-        """Whether the planes show the komi. Then a state has its own komi, and games of several can
-        be played at once."""
+        """Whether the planes show the komi. If so, every state has its own komi, and games with
+        different komi can be in one batch."""
         return self.num_planes == encoding.NUM_KOMI_PLANES
 
     @property
@@ -156,8 +157,8 @@ class Go:
         return self.setup((), (), to_play=0)
 
     def empty_boards(self, komis: Sequence[float]) -> GoState:
-        """Return games of several komis before their first move, states[P]; for planes that show
-        the komi.
+        """Return games with the given komi values before their first move, states[P]; for planes
+        that show the komi.
 
         Raises:
           ValueError: a komi is out of range.
@@ -168,7 +169,7 @@ class Go:
     def setup(
         self, black_points: Sequence[int], white_points: Sequence[int], to_play: int
     ) -> GoState:
-        """Return a game that begins with stones on the board (point numbers), `to_play` 0 for Black
+        """Return a game that starts with stones on the board (point numbers), `to_play` 0 for Black
         or 1 for White.
 
         Raises:
@@ -179,8 +180,7 @@ class Go:
         )
 
     def fixed_handicap(self, count: int) -> GoState:
-        """Return a game with `count` handicap stones on the usual points (GTP's fixed_handicap),
-        White to move.
+        """Return a game with `count` fixed handicap stones (GTP's fixed_handicap), White to move.
 
         Raises:
           ValueError: the board has no such handicap; what is allowed is named.
@@ -242,8 +242,7 @@ class Go:
         return past, exists & self._checked_ages(age)
 
     def _checked_ages(self, age: Array) -> Array:
-        """Return which positions so many moves ago (`age` int32[T]) a stone must not recreate,
-        bool[T]."""
+        """Return bool[T]: which positions, `age` int32[T] moves ago, a stone must not recreate."""
         if self._superko_number is not None:
             names = typing.get_args(Superko)
             is_simple, is_situational = (
@@ -282,20 +281,20 @@ class Go:
         return self.komi if state.komi is None else 0.5 * state.komi.astype(jnp.float32)
 
     def general(self) -> Go:
-        """Return the rules that are the same for all komi and `arguments`; with suicide, since a
-        program without it has no place for it."""
+        """Return the rules that stand for all komi and `arguments`; with suicide, because a program
+        without it cannot add it."""
         return self._with(komi=0.0, superko="positional", suicide=True, max_moves=None)
 
     def arguments(self) -> np.ndarray:
-        """Return int32[3]: the number of the superko rule, whether suicide is legal, and the
-        longest game."""
+        """Return int32[3]: the number of the superko rule, whether suicide is legal, and the move
+        limit."""
         return np.array(
             [typing.get_args(Superko).index(self.superko), self.suicide, self.max_moves], np.int32
         )
 
     def with_arguments(self, arguments: Array) -> Go:
-        """Return these rules, which allow suicide, with traced `arguments`; for step, legal moves
-        and end of slim states alone."""
+        """Return these rules, which allow suicide, with traced `arguments`; only for `step`,
+        `legal_action_mask` and `is_terminal` of slim states."""
         rules = self._with()
         for field, value in {
             "_superko_number": arguments[0],
@@ -328,8 +327,8 @@ class Go:
         return float(self._reward(np.sign(margin), margin / self.num_points))
 
     def _reward(self, result: Any, margin: Any) -> Any:
-        """Return Black's reward from the result and the margin as a share of the board, which komi
-        can lift above 1."""
+        """Return Black's reward from the result and the margin as a share of the board, which may
+        exceed 1 because of komi."""
         return (
             (1.0 - self.margin_weight) * result + self.margin_weight * margin.clip(-1.0, 1.0)
             if self.margin_weight
@@ -367,13 +366,13 @@ class Go:
         return self._planes(state.frames, state.to_play, state.komi)
 
     def search_state(self, state: GoState) -> GoState:
-        """Return the state without the history of the whole game: what is left knows the eight
-        newest boards, and the komi where the planes show it (also that of a state without one).
+        """Return the state without the history of the whole game: it keeps the eight newest boards,
+        and the komi where the planes show it (also that of a state without one).
 
         A search may therefore repeat a board that is more than seven moves old. In 76,800 positions
         of random play, passes included, that concerned 113 moves at 3x3 and none at 5x5 and 9x9
-        (`python -m azero.bench.rules repetitions`). Of 25,835 real games five went round in a
-        cycle, of six or eight moves, which eight boards show.
+        (`python -m azero.bench.rules repetitions`). Of 25,835 real games five had a cycle, of six
+        or eight moves, which eight boards suffice to detect.
         """
         komi = None
         if self.shows_komi:
@@ -389,7 +388,7 @@ class Go:
         return jnp.concatenate([state.frames[0], state.komi[None].astype(jnp.uint32)])
 
     def komi_of(self, frame: Sequence[int]) -> float:
-        """Host side: return the komi of the game that a frame is of."""
+        """Host side: return the komi of the game of a frame."""
         return int(np.uint32(frame[-1]).astype(np.int32)) / 2 if self.shows_komi else self.komi
 
     def observe_frames(self, frames: Array, to_play: Array) -> Array:
@@ -433,11 +432,11 @@ class Go:
     def host_setup(
         self, black_points: Sequence[int], white_points: Sequence[int], to_play: int
     ) -> GoState:
-        """Host side: return what `setup` returns, in NumPy's arrays, with the same errors."""
+        """Host side: return what `setup` returns, as NumPy arrays, with the same errors."""
         return host.setup_state(self, black_points, white_points, to_play)
 
     def host_init(self) -> GoState:
-        """Host side: return the empty board, Black to move, in NumPy's arrays."""
+        """Host side: return the empty board, Black to move, as NumPy arrays."""
         return host.setup_state(self, (), (), to_play=0)
 
     def host_step(self, state: GoState, action: int) -> GoState:

@@ -1,7 +1,7 @@
-"""The moves of a policy that has no pass: legal ones that fill no eye of their own side (AG16
-Extended Data Table 2, 'Sensibleness'), else a pass.
+"""Sensible moves: legal points that fill no own eye (AG16 Extended Data Table 2, 'Sensibleness'),
+else a pass; for policies without a pass.
 
-Games of such moves come to their end by themselves: when nothing is left but eyes, both sides pass.
+Games of such moves end: when only eyes are left, both sides pass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from azero.types import Array
 
 
 def sensible_moves(game: Go, states: GoState) -> Array:
-    """Return bool[B, A] of states[B]: the legal points that are no eyes of the side to move; pass
+    """Return bool[B, A] of states[B]: the legal points that are not eyes of the side to move; pass
     where there is none, and once the game is over."""
     points = (jax.vmap(game.legal_action_mask)(states) & ~own_eyes(game, states))[:, :-1]
     points &= ~jax.vmap(game.is_terminal)(states)[:, None]

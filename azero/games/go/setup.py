@@ -1,4 +1,4 @@
-"""Positions that do not come from play: fixed handicap stones and free set-ups. Host side only."""
+"""Positions that are set up: fixed handicap stones and free set-ups. Host side only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 _SHOWN = 8
-"""Points of a chain that are listed."""
+"""Most points of a chain that an error lists."""
 
 
 def board_of(
@@ -59,7 +59,7 @@ def chains(board: np.ndarray) -> list[tuple[set[tuple[int, int]], set[tuple[int,
             continue
         chain, liberties, todo = {start}, set(), [start]
         while todo:
-            for point in around(todo.pop(), board.shape):
+            for point in neighbours(todo.pop(), board.shape):
                 if board[point] == 0:
                     liberties.add(point)
                 elif board[point] == board[start] and point not in chain:
@@ -70,7 +70,7 @@ def chains(board: np.ndarray) -> list[tuple[set[tuple[int, int]], set[tuple[int,
     return found
 
 
-def around(point: tuple[int, int], shape: tuple[int, ...]) -> list[tuple[int, int]]:
+def neighbours(point: tuple[int, int], shape: tuple[int, ...]) -> list[tuple[int, int]]:
     """Return the neighbours of a point on the board."""
     row, column = point
     candidates = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]

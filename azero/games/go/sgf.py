@@ -24,8 +24,8 @@ from azero.games.go.sgf_text import (
 from azero.games.quoting import shorten
 
 MOST_SET_UP_POINTS = 100_000
-"""Each point of the largest board (52x52) 37 times; a few characters name all of them, and a file
-may repeat that."""
+"""Each point of the largest board (52x52) 37 times; a few characters can name all points, and a
+file may repeat them."""
 MOST_POINTS_OF_KOMI = 100
 """A larger komi is in hundredths, as the Fox server writes it."""
 
@@ -36,11 +36,12 @@ class GameRecord:
     row by row from the top left, then pass."""
 
     name: str
-    """where it comes from: the file, and the member or the number of the game in it"""
+    """source: the file, and the member or the number of the game in it"""
     board_shape: tuple[int, int]
     """rows and columns"""
     komi: float | None
-    """points for White (see `parse_komi`); None if it is missing, no number, or cannot be true"""
+    """points for White (see `parse_komi`); None if it is missing, not a number, or contradicts the
+    result"""
     moves: tuple[tuple[int, int], ...]
     """(0 Black or 1 White, action) in order; the colours of a real record need not alternate"""
     black_points: tuple[int, ...] = ()
@@ -105,8 +106,8 @@ def read_games(path: str | Path, skipped: list[str] | None = None) -> Iterator[G
 
     Args:
       path: the file.
-      skipped: takes a line for every game, or file in an archive, that cannot be read, with its
-        place and the reason, and the others go on; None stops at the first one.
+      skipped: gets a line for every game, or file in an archive, that cannot be read, with its
+        place and the reason, and reading continues; None raises at the first one.
 
     Raises:
       ValueError: the file has another suffix or cannot be read, or a game is not valid SGF (without
@@ -166,9 +167,9 @@ def parse_games(
 
 
 def parse_komi(text: str) -> float | None:
-    """Return a komi in points, whatever unit it is written in; None if it is no number.
+    """Return a komi in points, whatever its unit in the file; None if it is not a number.
 
-    Above 100 it is in hundredths (the Fox server: 650 is 6.5). Quarters are the Chinese count, in
+    Above 100 it is in hundredths (the Fox server: 650 is 6.5). Quarters are Chinese counting, in
     which one stone is two points: 3.75, or 375, is 7.5.
     """
     try:
@@ -224,8 +225,8 @@ def _parse_game(text: str, name: str) -> GameRecord:
 
 
 def _without_impossible_komi(record: GameRecord) -> GameRecord:
-    """Drop a komi of 0 where the game was won by half a point more than a whole number: the server
-    did not write the komi.
+    """Drop a komi of 0 where the margin of the result has half a point: the server did not write
+    the komi.
 
     On Fox 2,645 of 3,421 games of professionals have KM[0]; 466 of them give a margin that is a
     number, 311 of these one with half a point, the others just 0.
@@ -247,8 +248,8 @@ def _parse_size(root: Node) -> tuple[int, int]:
 def _parse_setup(
     nodes: Sequence[Node], shape: tuple[int, int]
 ) -> tuple[tuple[int, ...], tuple[int, ...], int | None, Sequence[Node]]:
-    """Return Black's and White's stones before the first move, who is to move if it is said, and
-    the nodes that follow."""
+    """Return Black's and White's stones before the first move, the side to move if it is given, and
+    the following nodes."""
     board: dict[int, str] = {}
     num_points = 0
     to_play = None
@@ -301,7 +302,7 @@ def _action(point: str, shape: tuple[int, int]) -> int:
 
 @functools.lru_cache(maxsize=16)
 def _actions(shape: tuple[int, int]) -> dict[str, int]:
-    """Return the action of every point as it is written; pass is empty, or tt on boards up to 19x19
+    """Return the action of every point by its SGF name; pass is empty, or tt on boards up to 19x19
     (FF[3])."""
     rows, columns = shape
     table = {

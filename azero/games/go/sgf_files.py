@@ -18,7 +18,7 @@ from azero.games.expanding import Budget, TooLargeError
 _ARCHIVES = (".tar.gz", ".tgz", ".zip")
 SUFFIXES = (".sgf", ".sgf.gz", *_ARCHIVES)
 _DEEPEST = 4
-"""Archives inside of each other; there are archives that hold themselves."""
+"""Deepest nesting of archives; some archives contain themselves."""
 _UNREADABLE = (
     OSError,
     EOFError,
@@ -28,23 +28,22 @@ _UNREADABLE = (
     zlib.error,
     lzma.LZMAError,
 )
-"""What reading raises of what is damaged, and (RuntimeError) of what is encrypted or compressed in
-a way that is not known."""
+"""Exceptions of reading damaged files, and (RuntimeError) files that are encrypted or compressed by
+an unknown method."""
 
 
 class Text(NamedTuple):
-    """A text that should be SGF, or what is wrong with the member of an archive that should hold
-    one."""
+    """A text that should be SGF, or what is wrong with a member of an archive."""
 
     name: str
-    """the file, and the members down to the text"""
+    """the file, and the nested members down to the text"""
     content: bytes
     problem: str = ""
 
 
 def read_texts(path: Path) -> Iterator[Text]:
-    """Yield the texts of a file; a member that cannot be read is yielded with its problem, and the
-    others go on.
+    """Yield the texts of a file; a member that cannot be read is yielded with its problem, and
+    reading continues.
 
     Raises:
       ValueError: the file itself cannot be read, has no text in it, or expands to more than
@@ -72,8 +71,8 @@ def _texts(
             raise ValueError(
                 f"{name} is an archive inside of {depth} others; so deep nothing is read"
             )
-        # To go back in what is compressed is to read it again, so an archive inside of another is
-        # held in memory.
+        # Seeking back in a compressed stream would read it again, so a nested archive is held in
+        # memory.
         whole = io.BytesIO(budget.read(file, name)) if depth else file
         count = 0
         for member, open_member in (
@@ -110,8 +109,8 @@ def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budg
 
 
 def _of_tar(file: IO[bytes], budget: Budget) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
-    # As a stream: headers, and members that are passed over, are counted like all else. The module
-    # keeps a list of the members, which is not needed.
+    # As a stream, so that headers and skipped members are counted, too. tarfile keeps a list of the
+    # members, which is not needed.
     is_packed = file.read(2) == b"\x1f\x8b"
     file.seek(0)
     with tarfile.open(fileobj=budget.gunzip(file) if is_packed else file, mode="r|") as archive:

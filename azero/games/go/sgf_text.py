@@ -13,9 +13,9 @@ LETTERS = string.ascii_lowercase + string.ascii_uppercase
 VALUE = r"\[(?:[^\]\\]++|\\.)*+\]"
 _START = re.compile(r"\(\s*;")
 _ROOT = re.compile(r"\(\s*+;\s*+(?:GM|FF|SZ|CA|AP)\s*+\[[^\]\\]{0,200}+\]")
-"""The beginning of a game that cannot be the beginning of a variation: these properties stand in
-root nodes only, and hold a number, the name of a character set or of a program. Nor does it stand
-in a comment, where the bracket would be escaped."""
+"""The start of a game that cannot be the start of a variation: these properties occur in root nodes
+only, with a number or the name of a character set or program. It cannot be in a comment either,
+where the bracket would be escaped."""
 _GAME_WITHOUT_VARIATIONS = re.compile(rf"\((?:[^\[\]()]++|{VALUE})*+\)", re.DOTALL)
 _BRACKET = re.compile(rf"{VALUE}|[()\[]", re.DOTALL)
 _PROPERTIES = rf"(?:\s*+[A-Za-z]++(?:\s*+{VALUE})++)*+"
@@ -29,17 +29,17 @@ _DECLARED = re.compile(rb"CA\s*\[\s*([A-Za-z0-9_.:-]{2,20})\s*\]")
 _GAME_LINE = re.compile(rb"\r?\n(?=\(\s*;)")
 
 Node = dict[str, list[str]]
-"""The properties of a node: raw values, escapes still in them."""
+"""The properties of a node, with raw values, that is, with escapes."""
 
 
 def decode(content: bytes) -> str:
-    """Return the text of SGF bytes in whatever characters they are.
+    """Return the text of SGF bytes in any character set.
 
-    What is valid UTF-8 is UTF-8, whatever the CA property says; else the character set of CA, if it
-    fits; else GB18030, which the Chinese servers write, where letters beyond ASCII come in pairs;
-    else Latin-1, the standard's own. Games in different character sets in one file are told apart
-    line by line. The text is decoded before it is parsed, for a Chinese character may contain the
-    byte of a closing bracket.
+    Valid UTF-8 is decoded as such, whatever the CA property says; else the character set of CA, if
+    it fits; else GB18030, as Chinese servers write, if non-ASCII characters come in pairs; else
+    Latin-1, the standard's default. Games in different character sets in one file are distinguished
+    line by line. The text is decoded before it is parsed, because a Chinese character may contain
+    the byte of a closing bracket.
     """
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", errors="replace")
@@ -52,7 +52,7 @@ def decode(content: bytes) -> str:
 def _decode_chunk(chunk: bytes) -> str:
     declared = _DECLARED.search(chunk)
     runs = re.findall(rb"[\x80-\xff]+", chunk)
-    # In GB18030 neighbours are both beyond ASCII; in Latin-1 an accented letter stands between
+    # In GB18030 non-ASCII bytes have non-ASCII neighbours; in Latin-1 an accented letter is between
     # plain ones.
     in_pairs, alone = (
         sum(len(run) for run in runs if len(run) > 1),
@@ -69,7 +69,7 @@ def _decode_chunk(chunk: bytes) -> str:
 
 def split_games(text: str) -> Iterator[tuple[str, str]]:
     """Yield every game of a collection as (its text, what is wrong with it or ""). Anything between
-    the games is passed over.
+    the games is skipped.
 
     A game whose brackets do not close ends where the next game's root node begins.
     """
@@ -79,7 +79,7 @@ def split_games(text: str) -> Iterator[tuple[str, str]]:
         begin = start.start()
         while root and root.start() <= begin:
             root = _ROOT.search(text, root.start() + 1)
-        # Nothing behind the next root is looked at, so no character is read for more than one game.
+        # Nothing after the next root is examined, so no character is read for more than one game.
         limit = root.start() if root else len(text)
         simple = _GAME_WITHOUT_VARIATIONS.match(text, begin, limit)
         end = simple.end() if simple else _closing(text, begin, limit)
@@ -108,8 +108,8 @@ def _closing(text: str, begin: int, limit: int) -> int | None:
 
 
 def plain_game(game: str) -> tuple[Node, list[tuple[str, str]]] | None:
-    """Return the root node and the moves (colour, point) of a game whose other nodes hold one move
-    and nothing else; None of any other game."""
+    """Return the root node and the moves (colour, point) of a game whose other nodes have one move
+    and nothing else; None for any other game."""
     root = _ROOT_NODE.match(game)
     if root is None or not _PLAIN_MOVES.fullmatch(game, root.end()):
         return None
@@ -125,7 +125,7 @@ def main_line(game: str) -> list[Node]:
     first bracket closes.
 
     Raises:
-      ValueError: the text is no SGF up to there; it is quoted.
+      ValueError: the text is not valid SGF up to there; it is quoted.
     """
     nodes: list[Node] = []
     position = 0
@@ -153,13 +153,13 @@ def _upper(name: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Return a text as a property value holds it."""
+    """Return a text escaped as a property value."""
     return text.replace("\\", "\\\\").replace("]", "\\]")
 
 
 def unescape(value: str) -> str:
-    """Return the text of a raw property value: an escaped line break is none, and any other escaped
-    character is itself.
+    """Return the text of a raw property value: an escaped line break is removed, any other escaped
+    character stands for itself.
     """
     if "\\" in value:
         value = re.sub(

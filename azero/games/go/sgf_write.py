@@ -19,11 +19,11 @@ class Note:
 
 
 def rules_name(superko: str, suicide: bool) -> str:
-    """Return the RU property of area rules, as other programs read it: the nearest of the names
-    that SGF, KataGo and KaTrain know.
+    """Return the RU property of area rules for other programs: the nearest of the names that SGF,
+    KataGo and KaTrain know.
 
-    Chinese rules are played with simple ko (KataGo) and with positional superko (KGS, OGS); so both
-    are called that.
+    Chinese rules have simple ko in KataGo and positional superko on KGS and OGS, so both get that
+    name.
     """
     if not suicide:
         return "AGA" if superko == "situational" else "Chinese"
@@ -31,8 +31,8 @@ def rules_name(superko: str, suicide: bool) -> str:
 
 
 def format_game(record: GameRecord, notes: Sequence[Note] = ()) -> str:
-    """Return a game as SGF text. `notes` go with the moves, and may be fewer; without any the
-    record's own comments are written.
+    """Return a game as SGF text. `notes` belong to the moves, and there may be fewer; without any
+    the record's own comments are written.
 
     Raises:
       ValueError: the board is too large for the format.

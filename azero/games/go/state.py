@@ -32,7 +32,7 @@ class GoRules(Protocol):
 
     @property
     def suicide(self) -> bool:
-        """Whether a move may take its own chain."""
+        """Whether a move may capture its own chain."""
         ...
 
     @property
@@ -42,7 +42,7 @@ class GoRules(Protocol):
 
     @property
     def num_frames(self) -> int:
-        """Boards that a state keeps."""
+        """Newest boards that a state keeps."""
         ...
 
     @property
@@ -61,8 +61,7 @@ class GoRules(Protocol):
         ...
 
     def result_of(self, points: float) -> float:
-        """Return Black's reward of a finished game that Black leads by so many points before
-        komi."""
+        """Return Black's reward of a finished game in which Black leads by `points` before komi."""
         ...
 
 
@@ -79,8 +78,8 @@ class GoState:
     sums: Array
     """uint32[2, 8]: sums of codes of Black's and of White's stones on the boards of `frames`"""
     history: Array | None
-    """uint32[2, max_moves + 1]: the same of all positions of the game, oldest first; None in a
-    search tree, and where simple ko needs none"""
+    """uint32[2, max_moves + 1]: the same sums of all positions of the game, oldest first; None in a
+    search tree, and with simple ko"""
     to_play: Array
     """int32[]: 0 Black, 1 White"""
     num_passes: Array
@@ -88,4 +87,4 @@ class GoState:
     num_moves: Array
     """int32[]: moves played, passes included"""
     komi: Array | None = None
-    """int32[]: twice the komi, where the planes show it; None where the rules alone know it"""
+    """int32[]: twice the komi, where the planes show it; None where only the rules have it"""

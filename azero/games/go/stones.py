@@ -1,13 +1,13 @@
-"""What stones do: placing and capturing, liberties, repetition, territory. Written for a batch of
-positions, the batch last while it computes.
+"""Placing and capturing stones, liberties, repetition, territory. Natively batched, with the batch
+axis last inside.
 
 The state of a position keeps, in addition to the stones, the set of stones whose chain has exactly
-one liberty ("atari"). With it the legal moves need no flood at all, and a move needs the chains of
-at most five points: its own and its four neighbours'.
+one liberty ("atari"). With it the legal moves need no flood fill, and a move needs the chains of at
+most five points: its own and its four neighbours.
 
-Repetition is found through sums of random codes. A position has one sum modulo 2^32 per colour; the
-code of point p carries p + 1 in its low ten bits, so that one subtraction per past position tells
-the only point that could recreate it.
+Repetition is detected by sums of random codes. A position has one sum modulo 2^32 per colour; the
+code of point p has p + 1 in its low ten bits, so that one subtraction per past position gives the
+only point that could recreate it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Placed(NamedTuple):
     atari: Array
     """uint32[B, K]"""
     change: Array
-    """uint32[B, 2]: to add to the sums of Black and White"""
+    """uint32[B, 2]: what to add to the sums of Black and White"""
 
 
 class PlacedRows(NamedTuple):
@@ -71,9 +71,9 @@ class PlacedRows(NamedTuple):
     other: Array
     atari: Array
     captured: Array
-    """stones taken from the other side"""
+    """stones captured from the other side"""
     removed: Array | None
-    """the stone's own chain where it died; None where suicide is illegal"""
+    """the stone's own chain where it was captured; None where suicide is illegal"""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Stones:
 
         `now` uint32[2] and `past` uint32[2, T] are sums of codes, Black's and White's, of this
         board and of past ones; `checked` bool[T] says which of those must not be recreated.
-        `allows_suicide` bool[] takes suicide away from rules that have it; None leaves it.
+        `allows_suicide` bool[] can forbid suicide under rules that have it; None allows it.
         """
         extra = () if allows_suicide is None else (allows_suicide,)
         return batch_native(partial(_legal, self))(
@@ -142,8 +142,8 @@ def place_rows(
     B], `board` uint32[H, 1] the points of the board."""
     own = own | stone
     # The stone's chain, then the chains of the other colour above, below, left and right of it.
-    beside = [*bits.vertical_neighbours(stone), stone << 1, stone >> 1]
-    seeds = jnp.stack([stone, *(seed & other for seed in beside)], axis=1)
+    neighbours = [*bits.vertical_neighbours(stone), stone << 1, stone >> 1]
+    seeds = jnp.stack([stone, *(seed & other for seed in neighbours)], axis=1)
     chains = bits.flood(seeds, jnp.stack([own, other, other, other, other], axis=1))
     own_chain, other_chains = chains[:, 0], chains[:, 1:]
     is_captured = bits.union(seeds[:, 1:] & atari[:, None]) != 0
@@ -165,7 +165,7 @@ def place_rows(
             is_dead[None], other & atari & bits.neighbours(removed), freed_seeds
         )
         freed_mask = jnp.where(is_dead[None], other, own)
-        # The other neighbours of a dead stone keep their liberties.
+        # The other neighbours of a captured stone keep their liberties.
         others_in_atari = others_in_atari & ~is_dead[None]
         other_chains = bits.where(~is_dead[None, None], other_chains)
         own = own & ~removed
@@ -179,11 +179,10 @@ def place_rows(
     return PlacedRows(own, other, atari, captured, removed)
 
 
-def living_points(own: Array, other: Array, atari: Array, board: Array) -> Array:
-    """Return rows of the empty points where a stone of `own` is no suicide.
+def non_suicide_points(own: Array, other: Array, atari: Array, board: Array) -> Array:
+    """Return rows of the empty points where a stone of `own` is not suicide.
 
-    It touches an empty point or an own chain with a second liberty, or it takes another chain's
-    last liberty.
+    It touches an empty point or an own chain with a second liberty, or it captures a chain.
     """
     empty = board & ~(own | other)
     return empty & bits.neighbours(empty | (own & ~atari) | (other & atari))
@@ -252,10 +251,10 @@ def legal_rows(
 
     `added`, `taken` uint32[B, T] are sums of codes: of `own` in a past position less now, and of
     `other` now less then; `checked` bool[B, T] says which past positions must not be recreated;
-    `allows_suicide` bool[B] in which positions suicide is legal, where the rules have it (None is
-    all).
+    `allows_suicide` bool[B] says in which positions suicide is legal, where the rules have it (None
+    is all).
     """
-    lives = living_points(own, other, atari, bits.board_rows(stones.shape))
+    lives = non_suicide_points(own, other, atari, bits.board_rows(stones.shape))
     legal = lives & ~_recreating(stones, other, atari, added, taken, checked)
     if stones.suicide:
         points = _empty(stones, own, other) & ~lives
@@ -267,12 +266,12 @@ def legal_rows(
 def _recreating(
     stones: Stones, other: Array, atari: Array, added: Array, taken: Array, checked: Array
 ) -> Array:
-    """Return rows of the points whose stone, with what it captures, gives a checked past position:
-    it adds one stone and takes a known sum from the other side.
+    """Return rows of the points where a stone, with its captures, recreates a checked past
+    position: it adds one stone and removes a known sum from the other side.
 
     `added`, `taken` uint32[B, T]: own sum then minus now, the other's now minus then. The loop
-    takes one candidate point of each position at a time, the highest first; there is mostly one at
-    most, where a single stone was captured a move ago.
+    takes one candidate point of each position at a time, the highest first; usually there is at
+    most one, where a single stone was captured a move ago.
     """
     point = (added & _LOW).astype(jnp.int32) - 1
     point = jnp.where(checked & (added == mix(point)) & (point < stones.num_points), point, -1)
@@ -298,8 +297,8 @@ def _suicides(
 ) -> Array:
     """Return rows of those suicidal `points` that do not recreate a checked past position.
 
-    A single stone leaves the position as it was: a repetition wherever the position itself is
-    checked (positional superko, and simple ko, where it would be a second pass); under situational
+    A single stone leaves the position unchanged: a repetition wherever the position itself is
+    checked (positional superko, and simple ko, where it would be like a pass); under situational
     superko, wherever the other side has been to move in it.
     """
     several = points & bits.neighbours(own)

@@ -38,7 +38,7 @@ def parse_vertex(vertex: str, shape: tuple[int, int]) -> int:
     """Return the action of a vertex, upper or lower case.
 
     Raises:
-      ValueError: it is no vertex of this board; the text and the allowed range are quoted.
+      ValueError: it is not a vertex of this board; the text and the allowed range are quoted.
     """
     height, width = shape
     text = vertex.strip().upper()
@@ -56,13 +56,13 @@ def parse_vertex(vertex: str, shape: tuple[int, int]) -> int:
 
 
 def format_score(margin: float) -> str:
-    """Return B+3.5, W+2.5 or 0 of Black's lead, as GTP's final_score has it."""
+    """Return B+3.5, W+2.5 or 0 for Black's lead, as in GTP's final_score."""
     return "0" if margin == 0 else f"{'B' if margin > 0 else 'W'}+{abs(margin):g}"
 
 
 def format_diagram(board: np.ndarray, mark: int | None = None) -> str:
     """Return the diagram of a board int8[H, W] (1 Black X, -1 White O) with coordinates; the stone
-    at point `mark`, the last move, stands in brackets."""
+    at point `mark`, the last move, is in brackets."""
     height, width = board.shape
     names = [column_name(column) for column in range(width)]
     lines = ["   " + " ".join(f"{name:>1}" for name in names)]

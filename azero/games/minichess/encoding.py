@@ -2,8 +2,10 @@
 without the four for castling.
 
 Planes [rank, file, C] from the side to move. For each of the eight newest positions, newest first,
-    the 14 planes of chess; then, of the newest: 112  colour: ones when White is to move 113  total
-    move count, of both sides, divided by 512 114  no-progress count, divided by 100
+the 14 planes of chess; then, of the newest:
+    112  colour: ones when White is to move
+    113  total move count, of both sides, divided by 512
+    114  no-progress count, divided by 100
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ def planes_from_frames(frames: Array, to_play: Array) -> Array:
     """Return the planes float32[5, 5, 115] of frames uint32[8, 9], newest first, as seen by the
     side to move int32[]."""
     planes = chess_encoding.planes_from_frames(frames, to_play)
-    # From Black's side the board lies on the other ranks of the 8x8 board (see `board`).
+    # From Black's side the board is on the other ranks of the 8x8 board (see `board`).
     board = jnp.where(jnp.asarray(to_play) != 0, planes[:SIZE, :SIZE], planes[FIRST_RANK:, :SIZE])
     return jnp.concatenate(
         [board[..., : chess_encoding.CASTLING], board[..., chess_encoding.NO_PROGRESS :]], axis=-1

@@ -1,4 +1,4 @@
-"""The 5 x 5 x 49 code of moves: AlphaZero's 8 x 8 x 73 code of chess (see
+"""The 5 x 5 x 49 encoding of moves: AlphaZero's 8 x 8 x 73 encoding of chess (see
 `azero.games.chess.moves`) without the distances that do not fit a 5x5 board.
 
 action = 49 * square + plane. The square is where the piece stands, from the mover's side:
@@ -23,7 +23,7 @@ from azero.games.chess import moves as chess_moves
 from azero.games.chess.position import ChessMove, ChessPosition
 from azero.games.chess.squares import ChessSquares
 from azero.games.compass import spread
-from azero.games.minichess.board import FIRST_RANK, NUM_SQUARES, SIZE, walled
+from azero.games.minichess.board import FIRST_RANK, NUM_SQUARES, SIZE, block_unused_squares
 from azero.types import Array
 
 DISTANCES = SIZE - 1
@@ -38,14 +38,14 @@ _LEFT_OUT = chess_moves.KNIGHT_PLANES - KNIGHT_PLANES
 
 
 def wide_planes() -> list[int]:
-    """Return for each plane that of chess."""
+    """Return for each plane the corresponding plane of chess."""
     queens = [7 * direction + distance for direction in range(8) for distance in range(DISTANCES)]
     return queens + list(range(chess_moves.KNIGHT_PLANES, chess_moves.NUM_PLANES))
 
 
 def decode(action: Array) -> ChessMove:
     """Return the move of actions uint32, with squares of the 8x8 board. The end of a move that
-    would leave the board is some other square."""
+    would leave the board is arbitrary."""
     square, plane = action // np.uint32(NUM_PLANES), action % np.uint32(NUM_PLANES)
     wide = np.uint32(8) * (square // np.uint32(SIZE) + np.uint32(FIRST_RANK)) + square % np.uint32(
         SIZE
@@ -59,7 +59,7 @@ def decode(action: Array) -> ChessMove:
 def start_squares(position: ChessPosition, targets: Sequence[ChessSquares]) -> list[ChessSquares]:
     """Return for each of the 49 planes the squares from which a legal move of that plane starts
     (`targets` of `azero.games.chess.legal.legal`)."""
-    planes = chess_moves.start_squares(walled(position), targets)
+    planes = chess_moves.start_squares(block_unused_squares(position), targets)
     return [planes[index] for index in wide_planes()]
 
 

@@ -39,8 +39,8 @@ MAX_MOVES = 256
 
 @dataclass(frozen=True)
 class Minichess(ChessGame):
-    """Chess on five ranks and files without castling, double steps and taking in passing; player 0
-    is White.
+    """Chess on five ranks and files without castling, double steps and en passant; player 0 is
+    White.
 
     The 1,225 actions are those of `moves`, the 115 planes those of `encoding`. Everything else is
     as in `azero.games.chess.rules`: promotion to queen, rook, bishop or knight, mate, stalemate,
@@ -51,7 +51,7 @@ class Minichess(ChessGame):
     max_moves: int = MAX_MOVES
     """the game is drawn after this number of moves"""
     fen: str = text.START
-    """where games begin, in Forsyth-Edwards notation with five ranks"""
+    """start position of games, in Forsyth-Edwards notation with five ranks"""
 
     name: ClassVar[str] = "minichess"
     num_actions: ClassVar[int] = moves.NUM_ACTIONS
@@ -72,7 +72,7 @@ class Minichess(ChessGame):
         text.parse_fen(self.fen)
 
     def from_positions(self, lines: Sequence[str]) -> ChessState:
-        """Return games that begin with positions in Forsyth-Edwards notation, as numpy arrays [P,
+        """Return games that start from positions in Forsyth-Edwards notation, as numpy arrays [P,
         ...]. Host side.
 
         Raises:
@@ -111,7 +111,7 @@ def _survey(
 ) -> tuple[list[Array], Array, list[ChessSquares], list[Array], Array]:
     """Return frame words, en-passant file (none), targets, codes and verdict of a position, as
     `joined` takes them."""
-    known = legal.legal(board.walled(seen))
+    known = legal.legal(board.block_unused_squares(seen))
     black = position.is_black(plies)
     nothing = plies & np.uint32(0)
     words = board.pack_board(seen, black)

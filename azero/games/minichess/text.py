@@ -42,8 +42,7 @@ def parse_fen(fen: str) -> ParsedFen:
     """Read a FEN of five ranks; there is no castling or en passant, and the counts may be missing.
 
     Raises:
-      ValueError: it is not a position that the game can go on from; the FEN is quoted and what is
-        wrong with it.
+      ValueError: it is not a valid position; the FEN is quoted, with what is wrong.
     """
     try:
         return _parse(fen)
@@ -53,18 +52,20 @@ def parse_fen(fen: str) -> ParsedFen:
 
 def _parse(fen: str) -> ParsedFen:
     fields = chess_fen.split_fen(fen)
-    if (fields.castling, fields.passing) != ("-", "-"):
+    if (fields.castling, fields.en_passant) != ("-", "-"):
         raise ValueError(
             f"minichess has no castling and no en passant: these fields are '-', not "
-            f"{fields.castling!r} and {fields.passing!r}"
+            f"{fields.castling!r} and {fields.en_passant!r}"
         )
     pieces = chess_fen.parse_pieces(fields.pieces, SIZE)
     wide = ["."] * 64
     for square, piece in enumerate(pieces):
         wide[boards.wide_square(square)] = piece
     seen = chess_fen.position_of(wide, fields.side, 0, 0)
-    seen = boards.raised(seen) if fields.side == "b" else seen
-    chess_fen.check_waiting(boards.walled(boards.raised(chess_fen.mirrored(seen))))
+    seen = boards.shift_up(seen) if fields.side == "b" else seen
+    chess_fen.check_opponent_king(
+        boards.block_unused_squares(boards.shift_up(chess_fen.mirrored(seen)))
+    )
     return ParsedFen(
         seen, chess_fen.word(fields.plies), chess_fen.word(min(fields.clock, positions.CLOCK_MAX))
     )
@@ -72,8 +73,8 @@ def _parse(fen: str) -> ParsedFen:
 
 @dataclass(frozen=True)
 class MinichessBoard:
-    """One position, for people: made from a state (`board_of_state`) or a FEN (`board_of_fen`),
-    with moves as actions of `moves`."""
+    """One position, for display and notation: made from a state (`board_of_state`) or a FEN
+    (`board_of_fen`); its moves are actions of `moves`."""
 
     position: ChessPosition
     """from the mover's side; numpy words uint32[1]"""
@@ -87,8 +88,8 @@ class MinichessBoard:
 
     @functools.cached_property
     def rules(self) -> legal.ChessLegal:
-        """What the rules say about the position."""
-        return legal.legal(boards.walled(self.position))
+        """The legal moves of the position, and check."""
+        return legal.legal(boards.block_unused_squares(self.position))
 
     @property
     def is_check(self) -> bool:
@@ -105,8 +106,7 @@ class MinichessBoard:
         )
 
     def view(self, square: int) -> int:
-        """Return a square's number as the mover counts it, for its number from a1, and the other
-        way round."""
+        """Convert a square's number between counting from a1 and counting from the mover's side."""
         return NUM_SQUARES - SIZE - square + 2 * (square % SIZE) if self.is_black else square
 
     @functools.cached_property

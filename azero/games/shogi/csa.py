@@ -22,10 +22,10 @@ from azero.games.shogi.text import ShogiBoard, board_of_sfen, format_usi, letter
 PIECES = ("", "FU", "KY", "KE", "GI", "KA", "HI", "KI", "OU", "TO", "NY", "NK", "NG", "UM", "RY")
 """Kinds by their codes."""
 VERDICTS = {
-    "%TORYO": "waiter",
-    "%TSUMI": "waiter",
-    "%TIME_UP": "waiter",
-    "%ILLEGAL_MOVE": "waiter",
+    "%TORYO": "opponent",
+    "%TSUMI": "opponent",
+    "%TIME_UP": "opponent",
+    "%ILLEGAL_MOVE": "opponent",
     "%+ILLEGAL_ACTION": "white",
     "%-ILLEGAL_ACTION": "black",
     "%KACHI": "mover",
@@ -34,8 +34,8 @@ VERDICTS = {
     "%HIKIWAKE": "draw",
     "%MAX_MOVES": "draw",
 }
-"""Winner by special move: the side to move, the other side, a colour, or none. Others (%CHUDAN,
-%MATTA, %ERROR) leave it open."""
+"""Winner by special move: the side to move ("mover"), the other side ("opponent"), a colour, or
+none. Others (%CHUDAN, %MATTA, %ERROR) leave it open."""
 
 _MOVE = re.compile(r"([+-])(\d\d)(\d\d)([A-Z]{2})")
 
@@ -57,7 +57,7 @@ def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
 
 
 class _Reader:
-    """What has been read of one game."""
+    """Reads one game."""
 
     def __init__(self, name: str, first_line: int) -> None:
         self.name, self.number = name, first_line - 1
@@ -140,7 +140,7 @@ class _Reader:
             raise ValueError(f"{row!r} is not CSA")
 
     def put(self, square: str, sign: str, piece: str) -> None:
-        if piece == "AL":  # all the rest of the set
+        if piece == "AL":  # all remaining pieces of the set
             self.rest(sign)
             return
         if sign not in self.hands or piece not in PIECES[1:]:
@@ -175,7 +175,7 @@ class _Reader:
 
 
 def format_move(board: ShogiBoard, action: int) -> str:
-    """Return a legal move as CSA has it: +7776FU, -0055KA."""
+    """Return a legal move in CSA notation: +7776FU, -0055KA."""
     usi, sign = format_usi(board, action), "-" if board.is_white else "+"
     if usi[1] == "*":
         return f"{sign}00{digits_of(usi[2:])}{PIECES[LETTERS.index(usi[0])]}"
@@ -198,10 +198,10 @@ def format_csa(
 
     Args:
       actions: legal moves, as in `azero.games.shogi.moves`.
-      sfen: where the game begins.
+      sfen: start position.
       black, white: names of the players.
       ending: special move at the end, such as %TORYO; none if empty.
-      comments: what is written behind the moves, nothing where empty; there may be fewer.
+      comments: comments of the moves, empty for none; there may be fewer than moves.
     """
     board = board_of_sfen(sfen)
     lines = ["V2.2"] + [f"N{sign}{name}" for sign, name in (("+", black), ("-", white)) if name]

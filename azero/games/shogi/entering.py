@@ -19,12 +19,12 @@ POINTS_BLACK, POINTS_WHITE = 28, 27
 
 
 def has_entered(position: ShogiPosition, white: Array) -> Array:
-    """Return bool: the mover may declare, were it not in check. `white` is all ones where White is
+    """Return bool: the mover may declare unless it is in check. `white` is all ones where White is
     to move."""
     own = position.own.far
     ones, twos, fours, _ = position.kinds
     king = position.kind(KING).far & own
-    # Bishops and rooks have the bit of four and one of the lower two.
+    # The codes of bishops and rooks have bit 2 and one of the lower two bits.
     great = own & fours.far & (ones.far ^ twos.far)
     pieces = _count(own & ~king)
     points = pieces + _count(great) * np.uint32(4)

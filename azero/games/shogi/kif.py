@@ -35,12 +35,12 @@ HANDICAPS = {
     "八枚落ち": "3gkg3/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
     "十枚落ち": "4k4/9/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1",
 }
-"""Where games begin, by the name of the handicap."""
+"""Start positions, by the name of the handicap."""
 VERDICTS = {
-    "投了": "waiter",
-    "詰み": "waiter",
-    "切れ負け": "waiter",
-    "反則負け": "waiter",
+    "投了": "opponent",
+    "詰み": "opponent",
+    "切れ負け": "opponent",
+    "反則負け": "opponent",
     "反則勝ち": "mover",
     "入玉勝ち": "mover",
     "千日手": "draw",
@@ -86,7 +86,7 @@ def parse_games(content: str, name: str) -> Iterator[ShogiGame]:
 
 
 class _Reader:
-    """What has been read of one game."""
+    """Reads one game."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -99,7 +99,7 @@ class _Reader:
         self.ending = self.winner = ""
 
     def begin(self) -> MoveList:
-        """Return the moves, which begin here if they have not yet."""
+        """Return the moves of the game; the first call fixes the start position."""
         if self.line is None:
             sfen = self.sfen
             if self.rows:
@@ -140,26 +140,26 @@ class _Reader:
                 raise ValueError(f"{text!r} is not a move in KIF")
             return
         digit, numeral, piece, drop, promotes, file, rank = match.groups()
-        goal = (
+        end = (
             square_of_digits(f"{DIGITS.index(digit) + 1}{NUMERALS.index(numeral) + 1}")
             if digit
-            else line.goal
+            else line.last_square
         )
         letter = _LETTERS[piece]
         if drop:
-            usi = f"{letter}*{goal}"
+            usi = f"{letter}*{end}"
         else:
             if "0" in (file, rank):
                 raise ValueError(f"{text!r} starts from no square")
             start = square_of_digits(file + rank)
             if line.board.pieces[parse_square(start)].upper() != letter:
                 raise ValueError(f"{text!r} moves a piece that is not there")
-            usi = start + goal + ("+" if promotes == "成" else "")
+            usi = start + end + ("+" if promotes == "成" else "")
         line.play(usi, repr(text))
 
 
 def _board_row(row: str) -> str:
-    """Return one rank as in SFEN of a row of a diagram: |v香v桂 ・ ...|一."""
+    """Return one rank in SFEN from a row of a diagram: |v香v桂 ・ ...|一."""
     cells = re.findall(r"([ v^])(\S)", row[1:].split("|")[0])
     letters = {"・": "1", ".": "1"} | _LETTERS
     if len(cells) != 9 or any(piece not in letters for _, piece in cells):
@@ -183,14 +183,14 @@ def _hand(value: str) -> dict[str, int]:
     return hand
 
 
-def format_move(board: ShogiBoard, action: int, goal: str = "") -> str:
-    """Return a legal move as KIF has it: ７六歩(77), ５五角打.
+def format_move(board: ShogiBoard, action: int, last_square: str = "") -> str:
+    """Return a legal move in KIF notation: ７六歩(77), ５五角打.
 
-    It is 同　歩(23) where it goes to `goal`, the last move's square in USI.
+    It is 同　歩(23) on `last_square`, where the last move went, in USI.
     """
     usi = format_usi(board, action)
     file, rank = map(int, digits_of(usi[2:4]))
-    where = "同　" if usi[2:4] == goal else f"{DIGITS[file - 1]}{NUMERALS[rank - 1]}"
+    where = "同　" if usi[2:4] == last_square else f"{DIGITS[file - 1]}{NUMERALS[rank - 1]}"
     if usi[1] == "*":
         return f"{where}{PIECES[usi[0]]}打"
     piece = PIECES[board.pieces[parse_square(usi[:2])].upper()]
@@ -204,7 +204,7 @@ def format_kif(
 
     Args:
       actions: legal moves, as in `azero.games.shogi.moves`.
-      sfen: where the game begins.
+      sfen: start position.
       black, white: names of the players.
       ending: last word, such as 投了; none if empty.
     """
@@ -212,10 +212,10 @@ def format_kif(
     known = {start: name for name, start in HANDICAPS.items()}
     lines = [f"手合割：{known[sfen]}"] if sfen in known else _diagram(board)
     lines += [f"先手：{black}", f"後手：{white}", "手数----指手---------消費時間--"]
-    goal = ""
+    last_square = ""
     for number, action in enumerate(actions, 1):
-        lines.append(f"{number:>4} {format_move(board, action, goal)}")
-        goal = format_usi(board, action)[2:4]
+        lines.append(f"{number:>4} {format_move(board, action, last_square)}")
+        last_square = format_usi(board, action)[2:4]
         board = board.after(action)
     return "\n".join([*lines, *([f"{len(actions) + 1:>4} {ending}"] if ending else []), ""])
 

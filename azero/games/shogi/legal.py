@@ -1,18 +1,25 @@
 """The legal moves of a position, as the squares that can be reached in each direction and those
 where pieces may be dropped.
 
-A piece reaches a square in at most one way per compass direction: that of the first piece on the
-line behind it. So eight sets of squares for the compass directions and two for the knight's jumps
-hold every move on the board, and no move is made to see whether it leaves the king in check: pinned
-pieces keep to their line, and in check a move has to end between king and checker or on it. Two
-more sets hold the drops: of pawns, and of other pieces before their last ranks are looked at.
+A square is reached by at most one piece per compass direction, the first one on the line behind it.
+So eight sets of squares for the compass directions and two for the knight's jumps hold every move
+on the board, and no move is played to test whether it leaves the king in check: pinned pieces stay
+on their line, and in check a move must end between king and checker or on the checker. Two more
+sets hold the drops: of pawns, and of other pieces (still including their last ranks).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from azero.games.compass import COMPASS, Guard, guard_of, opposite, spread, union
+from azero.games.compass import (
+    COMPASS,
+    ChecksAndPins,
+    find_checks_and_pins,
+    opposite,
+    spread,
+    union,
+)
 from azero.games.shogi.pawn_mate import mating_square
 from azero.games.shogi.position import HAND_KINDS, KNIGHT, LANCE, PAWN, ShogiPosition, hand_count
 from azero.games.shogi.reach import Lines, Pieces, lines_of, near_attackers, near_attacks, pieces_of
@@ -32,15 +39,15 @@ NUM_TARGETS = 12
 open to pawns, open to other pieces."""
 PAWN_DROPS, OTHER_DROPS = 10, 11
 FREE_RANKS = {PAWN: 8, LANCE: 8, KNIGHT: 7}
-"""How many ranks, from the mover's side, a piece can still move on from; all nine for the other
+"""Number of ranks, from the mover's side, from which a piece can still move; all nine for the other
 kinds."""
 
 
 class ShogiLegal(NamedTuple):
-    """What the rules say about a position."""
+    """The legal moves of a position, and check."""
 
     targets: list[ShogiSquares]
-    """NUM_TARGETS sets of squares; those for drops do not look at what is in hand"""
+    """NUM_TARGETS sets of squares; those for drops do not depend on the pieces in hand"""
     in_check: Array
     """bool"""
     can_move: Array
@@ -53,11 +60,11 @@ def legal(position: ShogiPosition) -> ShogiLegal:
     position = position._replace(own=pieces[0], other=pieces[1], kinds=tuple(pieces[2:]))
     own, other = pieces_of(position, is_own=True), pieces_of(position, is_own=False)
     lines = lines_of(position, own, other)
-    guard = _guard(position, own, other, lines)
+    checks = _checks_and_pins(position, own, other, lines)
     mate = mating_square(position, own, other, lines)
-    targets = compute_once(*_moves(position, own, guard), *_drops(position, guard, mate))
+    targets = compute_once(*_moves(position, own, checks), *_drops(position, checks, mate))
     every = [*targets[:PAWN_DROPS], *drops_by_kind(position.own_hand, targets)]
-    return ShogiLegal(targets, ~guard.checkers.is_empty(), ~union(every).is_empty())
+    return ShogiLegal(targets, ~checks.checkers.is_empty(), ~union(every).is_empty())
 
 
 def drops_by_kind(hand: Array, targets: list[ShogiSquares]) -> list[ShogiSquares]:
@@ -71,14 +78,14 @@ def drops_by_kind(hand: Array, targets: list[ShogiSquares]) -> list[ShogiSquares
     return drops
 
 
-def _guard(
+def _checks_and_pins(
     position: ShogiPosition, own: Pieces, other: Pieces, lines: Lines
-) -> Guard[ShogiSquares]:
-    runners = [other.runners[opposite(direction)] for direction in range(8)]
-    return guard_of(
+) -> ChecksAndPins[ShogiSquares]:
+    sliders = [other.sliders[opposite(direction)] for direction in range(8)]
+    return find_checks_and_pins(
         position.own,
         lines,
-        runners,
+        sliders,
         near_attacks(other),
         near_attackers(own.king, other),
         ranks(0),
@@ -86,29 +93,31 @@ def _guard(
     )
 
 
-def _moves(position: ShogiPosition, own: Pieces, guard: Guard[ShogiSquares]) -> list[ShogiSquares]:
+def _moves(
+    position: ShogiPosition, own: Pieces, checks: ChecksAndPins[ShogiSquares]
+) -> list[ShogiSquares]:
     """Return the squares reached in the compass directions and by knights."""
     empty = ~position.occupied
-    may_go = ~position.own & guard.answers
-    king_may_go = ~position.own & ~guard.attacked
+    may_go = ~position.own & checks.check_mask
+    king_may_go = ~position.own & ~checks.attacked
     targets = []
     for index, direction in enumerate(COMPASS):
-        movable = guard.unpinned | guard.pinned[index % 4]
-        passed = fill(own.runners[index] & movable, empty, direction) | (
+        movable = checks.unpinned | checks.pinned[index % 4]
+        passed = fill(own.sliders[index] & movable, empty, direction) | (
             own.steppers[index] & movable
         )
         targets.append(
             (step(passed, direction) & may_go) | (step(own.king, direction) & king_may_go)
         )
-    return targets + [step(own.knights & guard.unpinned, jump) & may_go for jump in KNIGHT_JUMPS]
+    return targets + [step(own.knights & checks.unpinned, jump) & may_go for jump in KNIGHT_JUMPS]
 
 
 def _drops(
-    position: ShogiPosition, guard: Guard[ShogiSquares], mate: ShogiSquares
+    position: ShogiPosition, checks: ChecksAndPins[ShogiSquares], mate: ShogiSquares
 ) -> list[ShogiSquares]:
     """Return the squares open to pawns (one unpromoted pawn of a side on a file, no drop-pawn mate)
     and to other pieces."""
-    open_squares = ~position.occupied & guard.answers
+    open_squares = ~position.occupied & checks.check_mask
     pawns = position.kind(PAWN) & position.own
     return [
         open_squares & ~whole_files(pawns) & ~mate & ranks(0, FREE_RANKS[PAWN] - 1),

@@ -1,4 +1,4 @@
-"""The 9 x 9 x 139 code of moves (AZ, supplement, 'Representation', Table S2).
+"""The 9 x 9 x 139 encoding of moves (AZ, supplement, 'Representation', Table S2).
 
 action = 139 * square + plane. The square is where the piece stands or is dropped, from the mover's
 side: 9 * rank + file, so that 0 is 9i for Black and 1a for White (see `squares`). Planes:
@@ -57,7 +57,7 @@ def plane_moves() -> list[Direction]:
 
 def decode(action: Array) -> ShogiMove:
     """Return the move of actions uint32, from the mover's side. The end of a move that would leave
-    the board is some other square."""
+    the board is arbitrary."""
     square, plane = action // np.uint32(NUM_PLANES), action % np.uint32(NUM_PLANES)
     is_drop = spread(plane >= DROP_PLANES)
     promotes = (plane >= PROMOTING_PLANES).astype(np.uint32) & ~is_drop
@@ -73,8 +73,7 @@ def decode(action: Array) -> ShogiMove:
 
 
 def _offset(move: Direction) -> np.uint32:
-    """Return what a move adds to a square's number, as a number that is not negative and the same
-    modulo 81."""
+    """Return what a move adds to a square's number, modulo 81."""
     files, forward = move
     return np.uint32((SIZE * forward + files) % NUM_SQUARES)
 
@@ -83,11 +82,11 @@ def start_squares(position: ShogiPosition, targets: Sequence[ShogiSquares]) -> S
     """Return for each of the 139 planes the squares from which a legal move of that plane starts,
     words uint32[139, ...] (`targets` of `legal.legal`)."""
     own, kinds = position.own, position.kinds
-    # Of the codes without the bit for promotion, gold alone has all others set; the king has that
-    # bit.
+    # Of the codes without the promotion bit, only that of gold has all other bits set; the king's
+    # code has that bit.
     movers = [own, ~position.occupied, own & ~(kinds[3] | (kinds[0] & kinds[1] & kinds[2]))]
     movers += [(position.kind(PAWN) | position.kind(LANCE)) & own, position.kind(KNIGHT) & own]
-    own, empty, promotable, runners, knights = compute_once(*movers)
+    own, empty, promotable, sliders, knights = compute_once(*movers)
     reached, passed = list(targets[:8]), []
     for _ in range(DISTANCES):
         passed += compute_once(
@@ -120,15 +119,15 @@ def start_squares(position: ShogiPosition, targets: Sequence[ShogiSquares]) -> S
         _forward_ranks(own, FREE_RANKS[PAWN], is_forward_only=True),
         _forward_ranks(own, ZONE, is_forward_only=False),
     )
-    plain, promoting = starts & ~(stuck & runners), starts & promotable & zone
+    plain, promoting = starts & ~(stuck & sliders), starts & promotable & zone
     return ShogiSquares(*map(_join_planes, plain, promoting, others))
 
 
 def _forward_ranks(like: ShogiSquares, rank: int, is_forward_only: bool) -> ShogiSquares:
-    """Return for each of the 64 queen's moves the squares from which it comes to `rank` or beyond,
+    """Return for each of the 64 queen's moves the squares from which it reaches `rank` or beyond,
     or starts there: words uint32[64, 1...].
 
-    With `is_forward_only` they are those of the moves straight forward alone.
+    With `is_forward_only`, only moves straight forward have any.
     """
     moves = plane_moves()[:KNIGHT_PLANES]
     sets = [
@@ -153,7 +152,7 @@ def _join_planes(plain: Array, promoting: Array, others: Array) -> Array:
 def action_mask(starts: ShogiSquares) -> Array:
     """Return bool[B, 11259] of the 139 sets of `start_squares`, words uint32[139, B]."""
     words = batch_first(jax.lax.optimization_barrier(jnp.concatenate(starts)))
-    # Nine ranks are unpacked one by one: XLA keeps their joining apart from what is done with the
+    # Nine ranks are unpacked one by one: XLA does not fuse their concatenation with the uses of the
     # mask, and vectorises both.
     pieces = []
     for rank in range(SIZE):

@@ -1,7 +1,7 @@
-"""The drop-pawn mate (uchifuzume): a pawn may not be dropped where it mates at once.
+"""The drop-pawn mate (uchifuzume): a pawn may not be dropped to give mate.
 
 Only one square matters, the one in front of the other king. A pawn dropped there mates unless
-another piece can take it or the king can go somewhere, taking the pawn included; nothing can come
+another piece can capture it or the king can move, capturing the pawn included; no piece can be put
 between.
 """
 
@@ -16,7 +16,7 @@ from azero.games.shogi.squares import ShogiSquares, step, steps
 def mating_square(
     position: ShogiPosition, own: Pieces, other: Pieces, lines: Lines
 ) -> ShogiSquares:
-    """Return the empty square in front of the other king if a pawn of the mover there would mate,
+    """Return the empty square in front of the other king if a pawn dropped there would give mate,
     else no square.
 
     The mover's king may stand anywhere, but the other king must not be in check before the drop, as
@@ -28,27 +28,28 @@ def mating_square(
 
 
 def _attacked(own: Pieces, lines: Lines) -> ShogiSquares:
-    """Return the squares round the other king that the mover attacks once the pawn stands: it ends
-    the runs that pass its square.
+    """Return the squares round the other king that the mover attacks after the drop. The pawn
+    blocks the lines of attack through its square.
 
-    No run passes the other king, who is not in check, so that the king's leaving its square opens
-    no line.
+    The other king is not in check and so blocks no line of attack: its leaving opens none.
     """
-    runs = (
-        hits & ~step(hits & lines.front, direction)
-        for hits, direction in zip(lines.own_hits, COMPASS, strict=True)
+    sliding = (
+        attacks & ~step(attacks & lines.front, direction)
+        for attacks, direction in zip(lines.own_slider_attacks, COMPASS, strict=True)
     )
-    return union([*runs, near_attacks(own)])
+    return union([*sliding, near_attacks(own)])
 
 
 def _takers(position: ShogiPosition, other: Pieces, lines: Lines) -> ShogiSquares:
-    """Return the pieces of the other side, without the king, that can take the pawn. One that is
-    pinned on the king's file takes along it."""
+    """Return the pieces of the other side, without the king, that can capture the pawn. A piece
+    pinned on the king's file can, because it stays on the file."""
     pinned = (
         union(
-            lines.other_sight[d] & lines.own_hits[opposite(d)] for d in range(8) if d not in (N, S)
+            lines.other_king_rays[d] & lines.own_slider_attacks[opposite(d)]
+            for d in range(8)
+            if d not in (N, S)
         )
         & position.other
     )
-    running = union(lines.front_sight[d] & other.runners[opposite(d)] for d in range(8))
-    return (running | near_attackers(lines.front, other)) & ~pinned
+    sliders = union(lines.front_rays[d] & other.sliders[opposite(d)] for d in range(8))
+    return (sliders | near_attackers(lines.front, other)) & ~pinned

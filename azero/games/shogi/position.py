@@ -39,7 +39,7 @@ HAND_BITS = {
     ROOK: (16, 2),
     GOLD: (18, 3),
 }
-"""Where a hand's word counts each kind: first bit, number of bits."""
+"""Where a hand's word has the count of each kind: first bit, number of bits."""
 
 BOARD_WORDS, FRAME_WORDS = 15, 18
 WHITE_BIT, PLIES_BIT = 3, 4
@@ -113,8 +113,8 @@ def board_sets(frame: Sequence[Array]) -> list[ShogiSquares]:
 
 
 def unpack(frame: Sequence[Array], white: Array) -> ShogiPosition:
-    """Return the position of a frame (18 arrays) as White sees it where `white` is all ones, as
-    Black sees it where it is zero."""
+    """Return the position of a frame (18 arrays) as seen by White where `white` is all ones, by
+    Black where it is zero."""
     black, *kinds = (choose(white, turn(squares), squares) for squares in board_sets(frame))
     others = union(kinds) & ~black
     own_hand = (frame[16] & white) | (frame[15] & ~white)
@@ -149,8 +149,8 @@ def hand_count(hand: Array, code: int) -> Array:
 
 
 def play(frame: Sequence[Array], move: ShogiMove) -> list[Array]:
-    """Return the frame after a legal move, with no occurrences filled in. The board is not turned:
-    the move is, where it is White's."""
+    """Return the frame after a legal move, with no occurrences filled in. The board is not rotated;
+    a move of White's is."""
     known = facts(frame[17])
     start, end = (
         square_set((square & ~known.white) | ((np.uint32(80) - square) & known.white))
@@ -177,7 +177,7 @@ def play(frame: Sequence[Array], move: ShogiMove) -> list[Array]:
 
 
 def _hand_unit(code: Array) -> Array:
-    """Return one piece of the kind `code` as a hand counts it, nothing for code 0."""
+    """Return a hand with one piece of the kind `code`, empty for code 0."""
     unit = code & np.uint32(0)
     for kind, (first, _) in HAND_BITS.items():
         unit = unit | (spread(code == kind) & np.uint32(1 << first))
@@ -185,7 +185,7 @@ def _hand_unit(code: Array) -> Array:
 
 
 def repetition_code(frame: Sequence[Array]) -> Array:
-    """Return the key of the position for the repetition rule: pieces on the board and in hand, and
+    """Return the hash of the position for the repetition rule: pieces on the board and in hand, and
     the side to move.
 
     It is a multiply-and-rotate chain over the words (after MurmurHash3).

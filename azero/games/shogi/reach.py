@@ -1,5 +1,5 @@
-"""How the pieces of shogi move: one step, a run along a line, or a knight's jump; and the lines
-that a position's rules are read from.
+"""How the pieces of shogi move: one step, a slide along a line, or a knight's jump; and the lines
+from which the legal moves are computed.
 
 Directions are those of the mover's side of the board (COMPASS), for the pieces of both sides: what
 is forward for the mover is backward for the other side.
@@ -27,8 +27,8 @@ class Pieces(NamedTuple):
 
     steppers: list[ShogiSquares]
     """pieces other than the king that can go one step, by compass direction"""
-    runners: list[ShogiSquares]
-    """pieces that can run, by compass direction"""
+    sliders: list[ShogiSquares]
+    """sliding pieces, by compass direction"""
     knights: ShogiSquares
     king: ShogiSquares
     jumps: tuple[Direction, ...]
@@ -36,24 +36,24 @@ class Pieces(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """What is seen along the eight compass directions, one entry each. To see is to look over empty
-    squares up to and with the first piece."""
+    """Rays along the eight compass directions, one entry each. A ray holds the empty squares up to
+    and with the first piece."""
 
-    sight: list[ShogiSquares]
-    """what the mover's king sees"""
-    fire: list[ShogiSquares]
-    """the other side's runners of that direction and the empty squares they pass, the mover's king
-    not in the way"""
-    hits: list[ShogiSquares]
-    """the squares that these runners attack"""
-    own_hits: list[ShogiSquares]
-    """the squares that the mover's runners of that direction attack"""
-    other_sight: list[ShogiSquares]
-    """what the other king sees"""
-    front_sight: list[ShogiSquares]
-    """what is seen from `front`"""
+    king_rays: list[ShogiSquares]
+    """from the mover's king"""
+    slider_rays: list[ShogiSquares]
+    """the other side's sliders of that direction and the empty squares they pass; the mover's king
+    does not block them"""
+    slider_attacks: list[ShogiSquares]
+    """the squares that these sliders attack"""
+    own_slider_attacks: list[ShogiSquares]
+    """the squares that the mover's sliders of that direction attack"""
+    other_king_rays: list[ShogiSquares]
+    """from the other king"""
+    front_rays: list[ShogiSquares]
+    """from `front`"""
     front: ShogiSquares
-    """the square that the other king looks forward to, if it is empty"""
+    """the square in front of the other king, if it is empty"""
 
 
 def pieces_of(position: ShogiPosition, is_own: bool) -> Pieces:
@@ -78,18 +78,18 @@ def pieces_of(position: ShogiPosition, is_own: bool) -> Pieces:
         *stepping, straight | lances, straight, diagonal, knights, king
     )
     steppers = [ahead, aside, flank, back, flank, back, flank, aside]
-    runners = [lances, *(diagonal if direction % 2 else straight for direction in range(1, 8))]
+    sliders = [lances, *(diagonal if direction % 2 else straight for direction in range(1, 8))]
     if is_own:
-        return Pieces(steppers, runners, knights, king, KNIGHT_JUMPS)
+        return Pieces(steppers, sliders, knights, king, KNIGHT_JUMPS)
     jumps = tuple((files, -forward) for files, forward in KNIGHT_JUMPS)
-    return Pieces(steppers[4:] + steppers[:4], runners[4:] + runners[:4], knights, king, jumps)
+    return Pieces(steppers[4:] + steppers[:4], sliders[4:] + sliders[:4], knights, king, jumps)
 
 
 def lines_of(position: ShogiPosition, own: Pieces, other: Pieces) -> Lines:
-    """Return the lines of a position. Five fills of a direction are done as one."""
+    """Return the lines of a position. The five fills of a direction are computed as one."""
     empty = ~position.occupied
     front = step(other.king, COMPASS[S]) & empty
-    seeds = [[own.king, other.runners[d], own.runners[d], other.king, front] for d in (N, NE, E, S)]
+    seeds = [[own.king, other.sliders[d], own.sliders[d], other.king, front] for d in (N, NE, E, S)]
     *layers, free = layer(
         [
             squares
@@ -98,8 +98,7 @@ def lines_of(position: ShogiPosition, own: Pieces, other: Pieces) -> Lines:
         ],
         5,
     )
-    # Only lances tell the directions of one kind apart, forwards for one side and backwards for the
-    # other.
+    # Only lances distinguish between directions, forwards for one side and backwards for the other.
     by_direction = [layers[(0, 1, 2, 1, 3, 1, 2, 1)[d]] for d in range(8)]
     filled = compute_once(
         *(
@@ -113,12 +112,12 @@ def lines_of(position: ShogiPosition, own: Pieces, other: Pieces) -> Lines:
         return [ShogiSquares(*(word[index] for word in squares)) for squares in sets]
 
     return Lines(
-        sight=row(seen, 0),
-        fire=row(filled, 1),
-        hits=row(seen, 1),
-        own_hits=row(seen, 2),
-        other_sight=row(seen, 3),
-        front_sight=row(seen, 4),
+        king_rays=row(seen, 0),
+        slider_rays=row(filled, 1),
+        slider_attacks=row(seen, 1),
+        own_slider_attacks=row(seen, 2),
+        other_king_rays=row(seen, 3),
+        front_rays=row(seen, 4),
         front=front,
     )
 

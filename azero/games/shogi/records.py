@@ -16,29 +16,29 @@ class ShogiGame:
     """The main line of one game."""
 
     name: str
-    """where it comes from: the file and the number of the game in it"""
+    """source: the file and the number of the game in it"""
     black: str
     """the player's name; empty if it is not given"""
     white: str
     sfen: str
-    """where it begins"""
+    """start position"""
     actions: tuple[int, ...]
     """as in `azero.games.shogi.moves`"""
     winner: str
     """one of WINNERS"""
     ending: str = ""
-    """why it ended, as the format has it (%TORYO, 投了); empty if it does not say"""
+    """why it ended, in the words of the format (%TORYO, 投了); empty if not given"""
 
 
 class MoveList:
-    """The moves of a game while it is read."""
+    """The moves of a game that is being read."""
 
     def __init__(self, sfen: str = START) -> None:
         self.board: ShogiBoard = board_of_sfen(sfen)
         self.sfen = format_sfen(self.board)
         self.actions: list[int] = []
-        self.goal = ""
-        """square in USI that the last move went to"""
+        self.last_square = ""
+        """destination of the last move, in USI"""
 
     def play(self, usi: str, place: str) -> None:
         """Play a move in USI.
@@ -50,7 +50,7 @@ class MoveList:
             raise ValueError(f"{place} is not a legal move: {usi} after {len(self.actions)} moves")
         action = self.board.usi[usi]
         self.actions.append(action)
-        self.goal = usi[2:4]
+        self.last_square = usi[2:4]
         self.board = self.board.after(action)
 
     @property
@@ -59,12 +59,12 @@ class MoveList:
         return "white" if self.board.is_white else "black"
 
     @property
-    def waiter(self) -> str:
+    def opponent(self) -> str:
         """Who is not to move."""
         return "black" if self.board.is_white else "white"
 
 
 def winner_of(verdict: str, line: MoveList) -> str:
-    """Return the winner where the `verdict` is "mover" or "waiter", that of the position; else the
-    verdict itself."""
-    return {"mover": line.mover, "waiter": line.waiter}.get(verdict, verdict)
+    """Return the winner of a `verdict`: the colour of "mover" or "opponent" in the current
+    position, else the verdict itself."""
+    return {"mover": line.mover, "opponent": line.opponent}.get(verdict, verdict)

@@ -1,5 +1,5 @@
-"""The rules of shogi, as AlphaZero plays it: fourfold repetition ends the game by itself, and so do
-512 moves."""
+"""The rules of shogi, as AlphaZero plays it: fourfold repetition and the limit of 512 moves end the
+game without a claim."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MAX_MOVES = 512
 MOST_MOVES = 4096
 """Largest `max_moves` and `repetition_moves`: a state keeps four bytes for each of the latter."""
 GAME_CODES = 192
-"""Positions that the state of a game remembers by default: with them it takes 1,004 bytes without
-the seven older frames."""
+"""Positions that the state of a game keeps by default: with them it takes 1,004 bytes without the
+seven older frames."""
 TREE_CODES = 64
-"""Positions that the state of a search tree remembers."""
+"""Positions that the state of a search tree keeps."""
 FOURFOLD = 4
 """Occurrences of a position that end the game."""
 ENDINGS = (
@@ -42,7 +42,7 @@ ENDINGS = (
     "entering king",
     "move limit",
 )
-"""How a game ended, by `ShogiState.ending`; of several reasons the first."""
+"""How a game ended, by `ShogiState.ending`; if several apply, the first."""
 
 
 @struct.dataclass
@@ -55,20 +55,20 @@ class ShogiState:
     targets: Array
     """uint32[12, 3]: the legal moves as sets of squares (see `legal`), from the mover's side"""
     codes: Array
-    """uint32[repetition_moves]: keys of the last positions of the game, newest first; only the
+    """uint32[repetition_moves]: hashes of the last positions of the game, newest first; only the
     first 64 in a search tree"""
     checks: Array
-    """int32[2]: how many of the newest moves of Black, of White have given check without a pause"""
+    """int32[2]: the number of consecutive checks by the newest moves of Black, and of White"""
     num_moves: Array
     """int32[]: moves played since `init`"""
     ending: Array
-    """int32[]: 0, or a place in ENDINGS"""
+    """int32[]: 0, or an index of ENDINGS"""
     result: Array
     """int32[]: 1 if Black has won, -1 if White has, else 0"""
 
 
 class _Surveyed(struct.PyTreeNode):
-    """A position and what the rules say about it; arrays [B, ...]."""
+    """A position after a move, its legal moves and hash; arrays [B, ...]."""
 
     frame: Array
     """uint32[B, 18], with no occurrences"""
@@ -87,21 +87,20 @@ class Shogi(IdentityOnly):
     """Shogi. The 11,259 actions are those of `moves`, the 362 planes those of `encoding`; player 0
     is Black (sente).
 
-    Mate. Who has no legal move has lost, in check or not.
+    Mate. The side without a legal move loses, in check or not.
 
-    Repetition. A position that occurs a fourth time, with the same side to move and the same pieces
-    in hand, ends the game: the side all of whose moves since the first time have given check loses,
-    else it is a draw. Positions are compared by 32-bit codes (an end by three false matches has a
-    chance far below 1e-20) over the newest `repetition_moves` positions;
+    Repetition. A position that occurs for the fourth time, with the same side to move and the same
+    pieces in hand, ends the game: a side loses if all its moves since the first occurrence gave
+    check, else it is a draw. Positions are compared by 32-bit hashes (three false matches have a
+    probability far below 1e-20) over the newest `repetition_moves` positions;
     `repetition_moves=max_moves` is the whole game, which takes 1.3 KB more for each state. In the
-    slim state of a search tree the newest 64 count. Nothing before the position that `sfen`
-    describes counts.
+    slim state of a search tree only the newest 64 count. Positions before that of `sfen` do not
+    count.
 
-    Entering king. Where `entering_king` is on, the side to move wins as soon as it could declare by
-    the 27-point rule (see `entering`): its declaration is taken as made, so that no action is
-    needed for it.
+    Entering king. With `entering_king`, the side to move wins as soon as it could declare by the
+    27-point rule (see `entering`); no action is needed for the declaration.
 
-    A game of `max_moves` moves without another end is a draw.
+    A game of `max_moves` moves is a draw if nothing else ended it.
     """
 
     max_moves: int = MAX_MOVES
@@ -111,7 +110,7 @@ class Shogi(IdentityOnly):
     repetition_moves: int = GAME_CODES
     """number of moves within which a recurring position counts as a repetition"""
     sfen: str = sfen.START
-    """where games begin, in SFEN"""
+    """start position of games, in SFEN"""
 
     name: ClassVar[str] = "shogi"
     num_actions: ClassVar[int] = moves.NUM_ACTIONS
@@ -138,7 +137,7 @@ class Shogi(IdentityOnly):
 
     @property
     def num_codes(self) -> int:
-        """Positions that the state of a game remembers."""
+        """Positions that the state of a game keeps."""
         return min(self.repetition_moves, self.max_moves)
 
     def init(self) -> ShogiState:
@@ -146,7 +145,7 @@ class Shogi(IdentityOnly):
         return self.from_sfen(self.sfen)
 
     def from_sfen(self, position_sfen: str) -> ShogiState:
-        """Return a game that begins with a position in SFEN. Host side.
+        """Return a game that starts from a position in SFEN. Host side.
 
         Raises:
           ValueError: it is not a position of shogi; what is wrong is named.
@@ -156,7 +155,7 @@ class Shogi(IdentityOnly):
         )
 
     def from_positions(self, lines: Sequence[str]) -> ShogiState:
-        """Return games that begin with positions in SFEN, as numpy arrays [P, ...]. Host side.
+        """Return games that start from positions in SFEN, as numpy arrays [P, ...]. Host side.
 
         Raises:
           ValueError: a line is not a position of shogi; what is wrong is named.
@@ -201,8 +200,7 @@ class Shogi(IdentityOnly):
         return state.ending != 0
 
     def rewards(self, state: ShogiState) -> Array:
-        """Return float32[2] for Black and White: +1 for who has won and -1 for who has lost, else
-        0."""
+        """Return float32[2] for Black and White: +1 for the winner and -1 for the loser, else 0."""
         return jnp.stack([state.result, -state.result]).astype(jnp.float32)
 
     def observe(self, state: ShogiState) -> Array:
@@ -210,8 +208,8 @@ class Shogi(IdentityOnly):
         return self.observe_frames(state.frames, self.to_play(state))
 
     def search_state(self, state: ShogiState) -> ShogiState:
-        """Return the state with the codes of the newest 64 positions: 996 bytes. Repetitions with
-        older positions are not seen."""
+        """Return the state with the hashes of the newest 64 positions: 996 bytes. Repetitions of
+        older positions are not detected."""
         return dataclasses.replace(state, codes=state.codes[:TREE_CODES])
 
     def pack_frame(self, state: ShogiState) -> Array:
@@ -234,8 +232,8 @@ class Shogi(IdentityOnly):
 
 
 def _survey(frame: Sequence[Array]) -> tuple[legal.ShogiLegal, Array, Array]:
-    """Return what the rules say about the position of a frame, its code, and whether the mover's
-    king has entered."""
+    """Return the legal moves of the position of a frame, its hash, and whether the mover's king has
+    entered."""
     known = position.facts(frame[-1])
     seen = position.unpack(frame, known.white)
     rules = legal.legal(seen)
@@ -284,8 +282,8 @@ _mask = jax.jit(batch_native(_mask_batch))
 
 
 def _recall(past: Array, now: Array, num_moves: Array) -> tuple[Array, Array]:
-    """Return how often the position with the code `now` has occurred, at most 4, and how many moves
-    ago first, given codes uint32[K] of the positions before it."""
+    """Return how often the position with hash `now` has occurred, at most 4, and how many moves ago
+    it first did, given hashes uint32[K] of the positions before it."""
     age = jnp.arange(1, past.shape[0] + 1, dtype=jnp.int32)
     same = (past == now) & (age <= num_moves) & (age % 2 == 0)
     return 1 + jnp.minimum(same.sum(dtype=jnp.int32), FOURFOLD - 1), jnp.where(same, age, 0).max()
@@ -305,10 +303,10 @@ def _ending(
     only_checks: Array,
     num_moves: Array,
 ) -> tuple[Array, Array]:
-    """Return the first of the reasons in ENDINGS, or 0, and the result for Black.
+    """Return the index of the first of ENDINGS that applies, or 0, and the result for Black.
 
-    `only_checks` bool[2] says of Black and of White whether all their moves since the position's
-    first time have given check.
+    `only_checks` bool[2]: whether all moves of Black, and of White, since the first occurrence gave
+    check.
     """
     sign = 1 - 2 * to_play
     is_fourth = occurrences >= FOURFOLD

@@ -30,13 +30,13 @@ LETTERS = ".PLNSBRGK"
 """Kinds by their codes; Black's are capitals, a promoted piece has a plus in front."""
 NAMES = ("", "pawn", "lance", "knight", "silver", "bishop", "rook", "gold", "king")
 MAX_MOVE_NUMBER = 100_000
-"""Largest move number that a game may begin with."""
+"""Largest move number of a start position."""
 _HAND_ORDER = "RBGSNLP"
 """Pieces in hand as USI lists them."""
 
 
 class ParsedSfen(NamedTuple):
-    """What an SFEN says; uint32[1] numpy arrays."""
+    """The contents of an SFEN; uint32[1] numpy arrays."""
 
     frame: list[Array]
     """18 words, with no occurrences"""
@@ -50,11 +50,10 @@ Pieces = dict[int, tuple[int, bool]]
 
 def parse_sfen(sfen: str) -> ParsedSfen:
     """Read an SFEN of three or four fields (board, side, hands, move number); "startpos" and a
-    leading "sfen" are understood.
+    leading "sfen" are accepted.
 
     Raises:
-      ValueError: it is not a position that shogi can go on from; the SFEN is quoted and what is
-        wrong with it.
+      ValueError: it is not a valid position; the SFEN is quoted, with what is wrong.
     """
     try:
         return _parse(START if sfen.strip() == "startpos" else sfen)
@@ -87,7 +86,7 @@ def _parse(sfen: str) -> ParsedSfen:
         ShogiFacts(_words(0), _words(0), _words(max(1, int(number_text)) - 1)),
     )
     frame[-1] = frame[-1] | (white & np.uint32(8))
-    # In this view the side that has moved is the mover: its king must not be open to capture.
+    # Seen by the side that has just moved, whose king must not be in check.
     if legal.legal(unpack(frame, ~white)).in_check[0]:
         raise ValueError("the side that is not to move is in check")
     return ParsedSfen(frame, white)
@@ -136,8 +135,8 @@ def _parse_hands(text: str) -> dict[tuple[int, bool], int]:
 
 
 def _check_pieces(pieces: Pieces, hands: dict[tuple[int, bool], int]) -> None:
-    """Refuse a position with too many pieces of a kind, two pawns on a file, a piece that can never
-    move, or kings that are missing or meet."""
+    """Raise a ValueError for too many pieces of a kind, two pawns on a file, a piece that can never
+    move, or kings that are missing or adjacent."""
     for colour, is_white in (("Black", False), ("White", True)):
         kings = sum(piece == (KING, is_white) for piece in pieces.values())
         if kings != 1:
@@ -197,7 +196,7 @@ def _words(value: int) -> Array:
 
 
 def format_hands(own: dict[str, int], other: dict[str, int]) -> str:
-    """Return pieces in hand as SFEN has them, by letter: Black's, then White's; "-" if there are
+    """Return the pieces in hand in SFEN, by letter: Black's, then White's; "-" if there are
     none."""
     text = ""
     for hand, is_white in ((own, False), (other, True)):
@@ -218,10 +217,10 @@ def parse_square(name: str) -> int:
 
 
 def square_of_digits(digits: str) -> str:
-    """Return the name in USI of a square that records call by two digits: 77 is 7g.
+    """Return the name in USI of a square given by two digits as in records: 77 is 7g.
 
     Raises:
-      ValueError: they are no square.
+      ValueError: they do not name a square.
     """
     if not re.fullmatch(r"[1-9][1-9]", digits):
         raise ValueError(f"{digits} is not a square; they are 11 to 99")
@@ -229,5 +228,5 @@ def square_of_digits(digits: str) -> str:
 
 
 def digits_of(name: str) -> str:
-    """Return the two digits by which records call a square, for its name in USI."""
+    """Return the two digits of a square as in records, for its name in USI."""
     return f"{name[0]}{'abcdefghi'.index(name[1]) + 1}"

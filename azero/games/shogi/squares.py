@@ -2,7 +2,7 @@
 
 Squares are numbered from one side of the board: square 9 * rank + file, rank 0 nearest to that
 side, file 0 at its left hand. Seen by Black (sente) square 0 is 9i, square 8 is 1i and square 80 is
-1a; seen by White the board is turned half round, square s becoming 80 - s. A word holds three
+1a; seen by White the board is rotated by 180 degrees: square s becomes 80 - s. A word holds three
 ranks, so that the last one is the promotion zone; its upper five bits are zero. Words are uint32
 arrays of any one shape, of numpy or of JAX: only operators are used, so that the same rules serve a
 compiled batch and a single position on the host.
@@ -96,13 +96,13 @@ def square_set(square: Array) -> ShogiSquares:
 
 
 def turn(squares: ShogiSquares) -> ShogiSquares:
-    """Return the set seen from the other side of the board: turned half round."""
+    """Return the set seen from the other side of the board: rotated by 180 degrees."""
     return ShogiSquares(_reverse(squares.far), _reverse(squares.middle), _reverse(squares.near))
 
 
 def _reverse(word: Array) -> Array:
-    """Return the 27 bits of a word in the opposite order: three ranks, then in each three groups of
-    three files, then in each the files."""
+    """Return the 27 bits of a word in reverse order: first the three ranks, then three groups of
+    files in each rank, then the files in each group."""
     word = (
         ((word >> 18) & np.uint32(0o777))
         | (word & np.uint32(0o777000))
@@ -151,25 +151,24 @@ def _downwards(squares: ShogiSquares, amount: int) -> ShogiSquares:
 
 
 def _entered(files: int) -> ShogiSquares:
-    """Return the squares that a move by `files` files can end on without leaving the board at the
-    side."""
+    """Return the squares that a move by `files` files can reach without wrapping round an edge."""
     row = (0x1FF << files) & 0x1FF if files >= 0 else 0x1FF >> -files
     return constant(sum(row << (SIZE * rank) for rank in range(SIZE)))
 
 
 def _raw(squares: ShogiSquares, direction: Direction, distance: int) -> ShogiSquares:
-    """Return the set moved, wrapping round the sides."""
+    """Return the set moved, wrapping round the edges."""
     files, forward = direction
     amount = (SIZE * forward + files) * distance
     if forward == 0:
-        # Within a rank no square needs the next word: what would is off the board.
+        # Within a rank no square moves to the next word unless it leaves the board.
         moved = (word << amount if amount > 0 else word >> -amount for word in squares)
         return ShogiSquares(*moved)
     return _upwards(squares, amount) if amount >= 0 else _downwards(squares, -amount)
 
 
 def step(squares: ShogiSquares, direction: Direction) -> ShogiSquares:
-    """Return the set moved once in `direction`; what leaves the board is gone."""
+    """Return the set moved one step in `direction`; squares that leave the board are dropped."""
     moved = _raw(squares, direction, 1)
     return moved & _entered(direction[0]) if direction[0] else moved
 
@@ -201,8 +200,8 @@ def stack(sets: Sequence[ShogiSquares]) -> ShogiSquares:
 
 
 def layer(sets: Sequence[ShogiSquares], count: int) -> list[ShogiSquares]:
-    """Return K * `count` sets, words uint32[...], as `count` ones with words uint32[K, ...], the
-    first K of them first; computed_once."""
+    """Return K * `count` sets, words uint32[...], as `count` sets with words uint32[K, ...], the
+    first K sets first; each is computed once."""
     words = [word for squares in sets for word in squares]
     is_traced = any(isinstance(word, jax.Array) for word in words)
     shape = np.broadcast_shapes(*(np.shape(word) for word in words))
@@ -218,12 +217,12 @@ def layer(sets: Sequence[ShogiSquares], count: int) -> list[ShogiSquares]:
 
 
 def compute_once(*sets: ShogiSquares) -> list[ShogiSquares]:
-    """Return the same sets, which XLA then computes once; without this every later use repeats the
-    work that leads up to it.
+    """Return the same sets, which XLA then computes once; otherwise every later use would compute
+    them again.
 
-    XLA on a CPU copies work into each of its uses, also across an optimization barrier, but never
-    across a concatenation of more than eight arrays (a shorter one it joins to the work and does
-    not vectorise): so at least three sets are computed_once together.
+    XLA on a CPU duplicates computations into each of their uses, even across an optimization
+    barrier, but not across a concatenation of more than eight arrays (a shorter one it fuses, and
+    does not vectorise): so at least three sets must be passed together.
     """
     if not any(isinstance(word, jax.Array) for squares in sets for word in squares):
         return list(sets)

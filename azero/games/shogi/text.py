@@ -21,8 +21,8 @@ _LAST = 80
 
 @dataclass(frozen=True)
 class ShogiBoard:
-    """One position, for people: made from a state (`board_of_state`) or an SFEN (`board_of_sfen`),
-    with moves as actions of `moves`."""
+    """One position, for display and notation: made from a state (`board_of_state`) or an SFEN
+    (`board_of_sfen`); its moves are actions of `moves`."""
 
     frame: tuple[Array, ...]
     """18 numpy words uint32[1]"""
@@ -34,7 +34,7 @@ class ShogiBoard:
 
     @property
     def plies(self) -> int:
-        """Moves of the whole game, by the SFEN's number."""
+        """Moves of the whole game, from the move number of the SFEN."""
         return int(self.frame[-1][0]) >> positions.PLIES_BIT
 
     @functools.cached_property
@@ -65,13 +65,13 @@ class ShogiBoard:
         return black, white
 
     def view(self, square: int) -> int:
-        """Return a square's number as the mover counts it, for its number as Black does, and the
-        other way round."""
+        """Convert a square's number between counting from Black's side and from the mover's
+        side."""
         return _LAST - square if self.is_white else square
 
     @functools.cached_property
     def rules(self) -> legal.ShogiLegal:
-        """What the rules say about the position."""
+        """The legal moves of the position, and check."""
         return legal.legal(self.position)
 
     @property
@@ -102,7 +102,7 @@ class ShogiBoard:
 
 
 def letter_of(code: int) -> str:
-    """Return a kind as in SFEN: P, or +P if it is promoted; empty for code 0."""
+    """Return the letter of a kind in SFEN: P, or +P if it is promoted; empty for code 0."""
     promoted = code > positions.PROMOTED
     return ("+" if promoted else "") + LETTERS[
         code - positions.PROMOTED if promoted else code
@@ -132,7 +132,7 @@ def format_sfen(board: ShogiBoard) -> str:
 
 
 def format_usi(board: ShogiBoard, action: int) -> str:
-    """Return a move as USI has it: 7g7f, 8h2b+, P*5e. An action that would leave the board is "9i
+    """Return a move in USI notation: 7g7f, 8h2b+, P*5e. An action that would leave the board is "9i
     by -1+2" (files to the mover's right, ranks), "+" at the end."""
     if not 0 <= action < moves.NUM_ACTIONS:
         raise ValueError(f"action {action} is not one of shogi: 0 to {moves.NUM_ACTIONS - 1}")

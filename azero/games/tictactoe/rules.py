@@ -28,7 +28,7 @@ _FULL = 0b111111111
 
 @struct.dataclass
 class TicTacToeState:
-    """Both players' squares: nine bits each; the first mover's come first."""
+    """Both players' squares, nine bits each; the first mover's are first."""
 
     boards: Array
     """uint32[2]"""
@@ -69,11 +69,11 @@ class TicTacToe:
         return jnp.bitwise_count(state.boards[0] | state.boards[1]).astype(jnp.int32) & 1
 
     def is_terminal(self, state: TicTacToeState) -> Array:
-        """Return bool[]: somebody has a line or the board is full."""
+        """Return bool[]: a player has three in a row or the board is full."""
         return _has_line(state.boards).any() | ((state.boards[0] | state.boards[1]) == _FULL)
 
     def rewards(self, state: TicTacToeState) -> Array:
-        """Return float32[2]: +1 for the line, -1 for the other side, else zero."""
+        """Return float32[2]: +1 for the side with three in a row, -1 for the other, else zero."""
         lines = _has_line(state.boards).astype(jnp.float32)
         return lines - lines[::-1]
 

@@ -1,13 +1,13 @@
 """Gumbel AlphaZero (Danihelka et al. 2022), with sequential halving run in parallel.
 
-The considered moves of the root have disjoint subtrees, so one simulation for each of them fits
-into one descent and one call of the leaf: a phase that visits w moves r times each takes r calls of
-B x w positions instead of r x w calls of B. Nothing below the root can tell the difference: a
-subtree sees its own simulations in the same order. At the root it shows in two places:
+The considered moves of the root have disjoint subtrees, so one descent and one call of the leaf
+serve one simulation of each of them: a phase that visits w moves r times each takes r calls of B x
+w positions instead of r x w calls of B. Below the root nothing changes: a subtree sees its own
+simulations in the same order. At the root there are two differences:
 
 1. The moves of a phase are chosen together, from the scores at its start. Visited one after the
    other, the first visit of a phase raises max_b N(b), and with it the scale of sigma, by one
-   before the next move is chosen; so near the cut another move may get through.
+   before the next move is chosen; so near the cut another move may be kept.
 2. The schedule is that of `max_considered` moves whatever the position. Where fewer moves are
    legal, their share of visits does not grow: lanes stay empty and such a root gets fewer than
    `num_simulations` simulations, each move as many as it would have had among `max_considered`.
@@ -56,7 +56,7 @@ def halving_schedule(max_considered: int, num_simulations: int) -> tuple[Halving
     section 3, with m = min(n, max_considered) moves).
 
     A phase gives each of its w moves max(1, floor(n / (ceil(log2 m) w))) visits and keeps half of
-    them, but never fewer than two. What the budget cuts short goes to the best moves of the phase.
+    them, but never fewer than two. Simulations left over go to the best moves, one each.
 
     Raises:
       ValueError: either number is below one.
@@ -146,8 +146,8 @@ def make_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn:
             return backup(tree, path, value)
 
         def root_scores(edges: Edges) -> Array:
-            """Score the moves that are still in, those with the most visits, by g + log P +
-            sigma(q); -inf elsewhere, also where the root has no room for a move."""
+            """Return g + log P + sigma(q) of the remaining moves, those with the most visits; -inf
+            elsewhere, also for moves without an edge at the root."""
             remaining = edges.visits == jnp.max(edges.visits, axis=-1, keepdims=True)
             return jnp.where(
                 remaining & has_room,

@@ -1,9 +1,10 @@
-"""The same two searches through DeepMind's mctx: a backend that a setting selects, and the oracle
-of the tests.
+"""PUCT and Gumbel search through DeepMind's mctx: a backend that a setting selects, and the
+reference of the tests.
 
-mctx knows neither terminal positions nor legal moves below the root. A finished game is made
-absorbing: it stays, keeps its result as value, and the discount is +1 as the side to move stays
-too. Illegal moves carry a prior logit by which the selection rules know them.
+mctx knows neither terminal positions nor legal moves below the root. A finished game is an
+absorbing state: its value is the result, and the discount is +1 because the side to move does not
+change. Illegal moves are marked by their prior logit. `SearchConfig.edge_width` has no effect:
+mctx's nodes have an edge for every action.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def make_mctx_gumbel(config: GumbelConfig, game: Game, leaf: LeafFn) -> SearchFn
 
 
 def read_output(tree: Any, action: Array, weights: Array) -> SearchOutput:
-    """Read the rest of a `SearchOutput` off an mctx tree."""
+    """Return the `SearchOutput` of an mctx tree."""
     summary = tree.summary()
     edges = jax.vmap(edges_of, in_axes=(0, None))(tree, tree.ROOT_INDEX)
     return SearchOutput(

@@ -1,5 +1,5 @@
-"""The search that does not search: the leaf's own policy, for matches of a raw network (AGZ Figure
-6b measures it too)."""
+"""The search of zero simulations: it plays the leaf's policy, for matches of the raw network (as in
+AGZ Figure 6b)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def make_policy(
     game: Game, leaf: LeafFn, allowed_moves: Callable[[PyTree], Array] | None = None
 ) -> SearchFn:
     """Make the search of zero simulations: its weights are the leaf's policy over the legal moves,
-    its action the most probable one.
+    its action is the most probable move.
 
-    `allowed_moves` (states[B]) -> bool[B, A] leaves legal moves out; in every position it leaves
-    one.
+    `allowed_moves` (states[B]) -> bool[B, A] restricts the legal moves; it allows at least one in
+    every position.
     """
 
     def search(params: PyTree, key: Array, roots: PyTree) -> SearchOutput:

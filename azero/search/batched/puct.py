@@ -1,4 +1,4 @@
-"""PUCT search exactly as AlphaGo Zero and exactly as AlphaZero's pseudocode have it."""
+"""PUCT search as published: AlphaGo Zero's form, and that of AlphaZero's pseudocode."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def alphago_zero_terms(
     "Select").
 
     At the first visit below a node sum_b N_b is zero and every move scores zero. The paper leaves
-    that tie open; here the prior breaks it, by taking the sum as at least one. All later visits are
-    as printed.
+    that tie open; here the prior breaks it: the sum counts as at least one. Later visits follow the
+    printed formula.
     """
     total = jnp.maximum(jnp.sum(edges.visits, axis=-1, keepdims=True), 1.0)
     scale = alphago_zero_scale(total, c_puct, jnp)
@@ -65,8 +65,7 @@ def alphazero_terms(
     """Return the terms of the pseudocode's `ucb_score`, with values in [0, 1] (AZ pseudocode).
 
     The visits of the parent count its own evaluation. (The pseudocode leaves it out at the root
-    alone, where its first simulation is then a tie of all moves; here the root is a node like any
-    other.)
+    only, where all moves then tie in the first simulation; here the root is like any other node.)
     """
     total = jnp.sum(edges.visits, axis=-1, keepdims=True)
     scale = alphazero_scale(total, pb_c_base, pb_c_init, jnp)
@@ -118,8 +117,8 @@ def make_terms(config: PuctConfig, is_root: bool = False) -> TermsFn:
 def make_score(config: PuctConfig, is_root: bool = False) -> ScoreFn:
     """Return the selection rule that `config` describes, at the root or below it.
 
-    At the root a move that has been visited, but less than is forced, comes before all others: its
-    score is infinite (KG section 3.2).
+    At the root, a visited move with fewer visits than `forced_visits` comes first: its score is
+    infinite (KG section 3.2).
 
     Raises:
       ValueError: there is no such rule.
@@ -149,9 +148,9 @@ def unforced_visits(config: PuctConfig, edges: Edges, best: Array) -> Array:
     """Return the visits of the root's moves without those that were only forced: float32[B, A] (KG
     section 3.2, "Policy Target Pruning").
 
-    `best` int32[B], the most visited move, keeps its visits. Up to n_forced visits are taken from
-    every other one, as long as its score stays below that of the best move, with the values as they
-    are at the end; a move that is left with one visit loses it too.
+    `best` int32[B], the most visited move, keeps its visits. Every other move loses up to n_forced
+    visits, as long as its final score stays below that of the best move; a move left with a single
+    visit loses it, too.
     """
     if config.forced_playouts == 0.0:
         return edges.visits
@@ -169,8 +168,8 @@ def unforced_visits(config: PuctConfig, edges: Edges, best: Array) -> Array:
 
 
 def root_priors(config: PuctConfig, key: Array, logits: Array, legal_mask: Array) -> Array:
-    """Return the priors with which the root is searched, softened and with noise as `config` says:
-    float32[B, A] with ILLEGAL marks."""
+    """Return the root's priors, with the temperature and noise of `config`: float32[B, A] with
+    ILLEGAL marks."""
     if config.root_temperature != 1.0:
         logits = logits / config.root_temperature
     return mix_dirichlet(
@@ -233,8 +232,8 @@ def make_puct(config: PuctConfig, game: Game, leaf: LeafFn) -> SearchFn:
 
 
 def summarize(config: PuctConfig, tree: Tree, num_actions: int) -> SearchOutput:
-    """Return what PUCT plays and teaches: the distribution of the visits that were not only forced,
-    and the most visited move (the one with the higher prior among equals)."""
+    """Return the output of a PUCT search: the policy target is the visit distribution without
+    forced visits, the action the most visited move (of equals the one with the higher prior)."""
     edges = root_actions(tree, num_actions)
     action = jnp.argmax(edges.visits + 0.5 * edges.priors, axis=-1).astype(
         jnp.int32

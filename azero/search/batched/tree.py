@@ -5,14 +5,14 @@ updates the big arrays in place (a vmapped while_loop selects between two whole 
 step). Lanes are [B, L]: L simulations of the same game that run side by side in disjoint subtrees;
 PUCT has L = 1.
 
-An edge is a pair (node, move) and holds what AlphaGo Zero stores there: P, N and W. Children of an
-edge are node indices, or one of two negative marks. A terminal position gets no node: the edge into
+An edge is a pair (node, move) and holds what AlphaGo Zero stores there: P, N and W. The child of an
+edge is a node index or one of two negative marks. A terminal position gets no node: the edge into
 it is marked TERMINAL, and each visit plays the move again and backs up the exact result.
 
 Every node has room for E edges. Where E is the number of actions A (Go), edge and action are the
 same number. Where few of many actions are ever legal (chess: 218 of 4,672), E is smaller and
-`Tree.moves` says which action each edge stands for, in rising order, so that ties fall as they
-would among all actions.
+`Tree.moves` says which action each edge stands for, in rising order, so that ties are broken as
+among all actions.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ ILLEGAL = -1.0
 ROOT = 0
 """Index of the root among the nodes of a game."""
 CPU_CHUNK = 256
-"""Positions that the CPU plays and evaluates at once; more overflow its cache (measured: 4,096
-positions of 9x9 Go took twice as long each)."""
+"""Positions that a CPU plays and evaluates at once; more do not fit its cache (measured: with 4,096
+positions of 9x9 Go each took twice as long)."""
 
 
 @struct.dataclass
@@ -74,7 +74,7 @@ class Tree:
     move at s."""
     squares: Array | None = None
     """float32[B, N]: the sum of the squares of the values backed up through the edges of the node;
-    None where the search asks for none."""
+    None where the search does not need it."""
 
 
 class Edges(NamedTuple):
@@ -105,22 +105,23 @@ class Edges(NamedTuple):
 
 
 class Path(NamedTuple):
-    """Where the lanes of one simulation left the tree: the last edge, which is evaluated next."""
+    """Where the lanes of one simulation leave the tree: the last edge, behind which the next
+    evaluation is."""
 
     node: Array
     """int32[B, L]"""
     edge: Array
     """int32[B, L]"""
     child: Array
-    """int32[B, L]: what stood at that edge: UNVISITED, TERMINAL, or a node where the depth limit
+    """int32[B, L]: the child of that edge: UNVISITED, TERMINAL, or a node where the depth limit
     ended the descent."""
     valid: Array
-    """bool[B, L]: lanes that simulate at all."""
+    """bool[B, L]: lanes in use."""
 
 
 ScoreFn = Callable[[Edges], Array]
-"""Edges of [...] nodes -> scores float32[..., E]; the highest legal score is followed, the first of
-equals."""
+"""Edges of [...] nodes -> scores float32[..., E]. The descent follows the legal edge with the
+highest score, the first of equals."""
 
 
 def index_dtype(num_nodes: int) -> jnp.dtype:
@@ -141,11 +142,12 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
     """Keep the `width` legal moves with the highest priors.
 
     Args:
-      priors: float32[P, A] with ILLEGAL marks; width: E, at most A.
+      priors: float32[P, A] with ILLEGAL marks.
+      width: E, at most A.
 
     Returns:
-      Their actions int32[P, E] in rising order, A in places left over, and their priors float32[P,
-        E], which sum to one; (None, priors) if E is A.
+      Their actions int32[P, E] in rising order, padded with A, and their priors float32[P, E],
+      which sum to one; (None, priors) if E is A.
     """
     num_actions = priors.shape[-1]
     if width == num_actions:
@@ -154,8 +156,8 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
     moves = jnp.where(kept >= 0.0, actions.astype(jnp.int32), num_actions)
     moves, kept = jax.lax.sort((moves, kept), dimension=-1, num_keys=1)
     is_move = kept >= 0.0
-    # The sum is below one where more moves are legal than have room. Dividing by a sum of 1.0000001
-    # would only blur what the leaf said.
+    # The sum is below one where moves were left out. Elsewhere it is one but for rounding, and the
+    # division would only change the last bits of the leaf's priors.
     total = jnp.sum(jnp.where(is_move, kept, 0.0), axis=-1, keepdims=True)
     has_room = jnp.sum(priors >= 0.0, axis=-1, keepdims=True, dtype=jnp.int32) <= width
     return moves, jnp.where(
@@ -166,8 +168,8 @@ def compact(priors: Array, width: int) -> tuple[Array | None, Array]:
 def best_legal(scores: Array, edges: Edges) -> Array:
     """Return int32[...]: the legal edge with the highest score, the first of equals.
 
-    (Not by a maximum and a comparison, though XLA vectorises those on the CPU: it computes the
-    scores twice then, not always to the same last bit.)
+    (Not by a maximum and a comparison, though XLA vectorises those on the CPU: it then computes the
+    scores twice, and the last bits may differ.)
     """
     return jnp.argmax(jnp.where(edges.legal_mask(), scores, -jnp.inf), axis=-1).astype(jnp.int32)
 
@@ -184,9 +186,11 @@ def init_tree(
     """Return trees that hold only the evaluated roots.
 
     Args:
-      states: slim states [B, ...] of the roots; priors: float32[B, A] with ILLEGAL marks; values:
-        float32[B] for the side to move; num_nodes: N; width: E,
-      by default the most legal moves that a position of the game has;
+      states: slim states [B, ...] of the roots.
+      priors: float32[B, A] with ILLEGAL marks.
+      values: float32[B] for the side to move.
+      num_nodes: N.
+      width: E, by default the most legal moves that a position of the game can have.
       keeps_squares: whether the tree has `Tree.squares`.
     """
     batch, num_actions = priors.shape
@@ -225,8 +229,8 @@ def _games(node: Array) -> Array:
 
 
 def _at(array: Array, *indices: Array) -> Array:
-    """Return array[game, *indices]; the indices are known to lie inside, and saying so halves the
-    time of the gather on the CPU."""
+    """Return array[game, *indices]. The indices are in bounds; the promise halves the time of the
+    gather on the CPU."""
     return array.at[(_games(indices[0]), *indices)].get(mode="promise_in_bounds")
 
 
@@ -246,8 +250,10 @@ def descend(tree: Tree, edge: Array, valid: Array, score: ScoreFn, max_depth: in
     """Follow edges from the root to the first one that leaves the tree.
 
     Args:
-      edge: int32[B, L], the edges at the root; valid: bool[B, L]; score: the rule below the root;
-        max_depth: longest path in edges.
+      edge: int32[B, L], the edges at the root.
+      valid: bool[B, L], the lanes in use.
+      score: the selection rule below the root.
+      max_depth: longest path in edges.
     """
 
     class Carry(NamedTuple):
@@ -274,7 +280,7 @@ def descend(tree: Tree, edge: Array, valid: Array, score: ScoreFn, max_depth: in
 
 
 class _Evaluated(NamedTuple):
-    """What `expand` learns about P new positions."""
+    """P new positions and their evaluations."""
 
     states: PyTree
     players: Array
@@ -288,7 +294,7 @@ class _Evaluated(NamedTuple):
 def _play_and_evaluate(
     game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array
 ) -> _Evaluated:
-    """Play moves int32[P] on states [P, ...] and evaluate what arises."""
+    """Play moves int32[P] in states [P, ...] and evaluate the positions that result."""
     states = jax.vmap(game.step)(before, action)
     logits, values = leaf(params, key, states)
     terminal = jax.vmap(game.is_terminal)(states)
@@ -304,8 +310,8 @@ def _play_and_evaluate(
 
 
 def num_chunks(size: int) -> int:
-    """Return into how many equal chunks the CPU cuts a batch of `size`: as few as fit CPU_CHUNK, or
-    one if only slivers would divide it (a prime number)."""
+    """Return the number of equal chunks into which the CPU divides a batch of `size`: the fewest of
+    at most CPU_CHUNK positions, or one if the chunks would be tiny (a prime size)."""
     chunks = next(
         count for count in range(1, size + 1) if size % count == 0 and size // count <= CPU_CHUNK
     )
@@ -315,7 +321,8 @@ def num_chunks(size: int) -> int:
 def _in_chunks(
     game: Game, leaf: LeafFn, width: int, params: PyTree, key: Array, before: PyTree, action: Array
 ) -> _Evaluated:
-    """Do the same chunk by chunk, for a machine whose cache a wide batch would overflow."""
+    """Do the same as `_play_and_evaluate`, chunk by chunk, for a batch that does not fit the
+    cache."""
     size = action.shape[0]
     chunks = num_chunks(size)
 
@@ -412,7 +419,7 @@ def backup(tree: Tree, path: Path, value: Array) -> Tree:
             value_sums=carry.value_sums.at[where].add(
                 sign * value, mode="drop", unique_indices=True
             ),
-            # Lanes meet at the root.
+            # All lanes of a game add to its root.
             squares=None
             if carry.squares is None
             else carry.squares.at[where[:2]].add(
@@ -466,8 +473,8 @@ def root_edges(tree: Tree) -> Edges:
 
 
 def root_actions(tree: Tree, num_actions: int) -> Edges:
-    """Return the edges of the roots at the place of their actions, with arrays of [B, A] and [B];
-    an action without an edge is ILLEGAL."""
+    """Return the edges of the roots, indexed by action: arrays of [B, A] and [B]; an action without
+    an edge is ILLEGAL."""
     edges = root_edges(tree)
     if tree.moves is None:
         return edges
@@ -487,7 +494,7 @@ def root_actions(tree: Tree, num_actions: int) -> Edges:
 
 
 def root_edge_of(tree: Tree, action: Array) -> Array:
-    """Return int32[B, L]: the root's edges of actions int32[B, L]."""
+    """Return int32[B, L]: the edges at the root of actions int32[B, L]."""
     if tree.moves is None:
         return action
     return jnp.argmax(
@@ -496,8 +503,8 @@ def root_edge_of(tree: Tree, action: Array) -> Array:
 
 
 def node_value(edges: Edges) -> Array:
-    """Return float32[...]: the mean over the node's own evaluation and everything backed up into
-    it, for its side to move."""
+    """Return float32[...]: the mean of the node's own evaluation and of all values backed up
+    through it, for its side to move."""
     return (edges.raw_value + jnp.sum(edges.value_sums, axis=-1)) / (
         1.0 + jnp.sum(edges.visits, axis=-1)
     )
@@ -508,8 +515,8 @@ def best_child_value(edges: Edges, action: Array) -> Array:
 
     AlphaGo Zero resigns where "its root value and best child value" are low (methods, 'Self-play')
     without saying which child is the best: here the one that it would play, the most visited
-    (Browne et al. 2012, section 3.3: the robust child). The highest Q may be that of a single
-    visit, which the noise chose.
+    (Browne et al. 2012, section 3.3: the robust child). The highest Q may rest on a single visit,
+    made because of the noise.
     """
     return jnp.take_along_axis(edges.qvalues(unvisited=-jnp.inf), action[:, None], axis=-1)[:, 0]
 

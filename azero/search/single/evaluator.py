@@ -1,5 +1,5 @@
-"""A leaf for the positions of one tree: batches of a few fixed sizes over all local devices,
-symmetries, and a memory of what has been evaluated."""
+"""Evaluates positions of one tree with a leaf: batches of a few fixed sizes over all local devices,
+symmetries, and a cache."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from jax.sharding import Mesh
 
 from azero import mesh as meshes
 from azero.games.game import Game
-from azero.search.leaf import TurnedLeafFn
+from azero.search.leaf import SymmetryLeafFn
 from azero.search.single.leaves import NetworkLeaves
 from azero.search.single.node import Evaluation
 from azero.search.single.packed import PackedPosition, PackedRules, pad_rows, unpack_state
 from azero.types import Array, PyTree
 
 Symmetries = Literal["random", "average", "none"]
-"""How a leaf is looked at: through one symmetry drawn at random, through all of them (as many
-evaluations), or as it is."""
+"""How a position is evaluated: under one symmetry drawn at random, averaged over all of them (as
+many evaluations), or as it is."""
 
 
 _NODE_BYTES = 2_000
-"""Memory of a node apart from its state: measured were 1,340 (chess) and 1,430 (shogi) in trees of
-1,500 nodes below the start; the rest is for more legal moves."""
+"""Bytes of a node apart from its state: measured 1,340 (chess) and 1,430 (shogi) in trees of 1,500
+nodes from the start position; the rest is a reserve for more legal moves."""
 
 
 class Counts(NamedTuple):
-    """What the leaf has been asked so far."""
+    """Calls of the leaf so far."""
 
     calls: int
     positions: int
-    """Each symmetry counted."""
+    """Every symmetry counts."""
     seconds: float
-    """Waiting for answers."""
+    """Spent waiting for results."""
 
 
 class Evaluator:
-    """Evaluates packed positions, and remembers the newest evaluations."""
+    """Evaluates packed positions, and caches the most recently used evaluations."""
 
     def __init__(
         self,
         game: Game,
-        leaf: TurnedLeafFn,
+        leaf: SymmetryLeafFn,
         params: PyTree,
         *,
         batch: int,
@@ -59,13 +59,13 @@ class Evaluator:
         """Make an evaluator.
 
         Args:
-          game: whose states the leaf reads; only the rules that the leaf sees matter (not the
+          game: whose states the leaf evaluates; only the rules that the leaf sees matter (not the
             komi).
           leaf: the leaf; it is compiled for one position and for `batch`.
           params: its parameters, on the host or on any device.
           batch: positions of a full call, split over the devices.
           symmetry: see `Symmetries`.
-          cache_size: evaluations remembered; 0 is none.
+          cache_size: evaluations that are cached; 0 is none.
           seed: of the symmetries drawn and of the leaf's own random numbers.
           mesh: the devices; None is all of this host. As many of them are used as divide `batch`
             evenly.
@@ -98,24 +98,26 @@ class Evaluator:
         return state_bytes + _NODE_BYTES
 
     def evaluate(self, positions: Sequence[PackedPosition]) -> list[Evaluation]:
-        """Return the evaluations of `positions`, those that are remembered without asking the leaf;
-        equal positions are asked once."""
+        """Return the evaluations of `positions`, from the cache where possible; equal positions are
+        evaluated once."""
         found = {
             position.content: known
             for position in positions
-            if (known := self._recall(position.content)) is not None
+            if (known := self._cached(position.content)) is not None
         }
         missing = {
             position.content: position for position in positions if position.content not in found
         }
-        for content, evaluation in zip(missing, self._look(list(missing.values())), strict=True):
+        for content, evaluation in zip(
+            missing, self._evaluate_missing(list(missing.values())), strict=True
+        ):
             found[content] = evaluation
-            self._remember(content, evaluation)
+            self._store(content, evaluation)
         return [found[position.content] for position in positions]
 
     def view(self, position: PackedPosition, symmetry: int | None) -> Evaluation:
-        """Return the evaluation of `position` through one symmetry, or the mean over all of them
-        where `symmetry` is None; nothing is remembered."""
+        """Return the evaluation of `position` under one symmetry, or the mean over all of them
+        where `symmetry` is None; nothing is cached."""
         wanted = range(self.num_symmetries) if symmetry is None else [symmetry]
         return _mean(*self.ask([position] * len(wanted), list(wanted)), position)
 
@@ -130,8 +132,8 @@ class Evaluator:
             self._largest = size
             yield size
 
-    def _look(self, positions: list[PackedPosition]) -> list[Evaluation]:
-        """Evaluate positions as `symmetry` says."""
+    def _evaluate_missing(self, positions: list[PackedPosition]) -> list[Evaluation]:
+        """Evaluate positions, with the symmetries of the settings."""
         if not positions:
             return []
         count, views = len(positions), 1
@@ -156,7 +158,7 @@ class Evaluator:
         self, positions: Sequence[PackedPosition], symmetries: Sequence[int]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the leaf's policies float32[P, A] over the legal moves and its values float32[P],
-        in calls of the fixed sizes; nothing is remembered."""
+        in calls of the fixed sizes; nothing is cached."""
         began, calls = time.perf_counter(), self.counts.calls
         chunks, largest = [], self._largest
         for start in range(0, len(positions), largest):
@@ -175,13 +177,13 @@ class Evaluator:
         logits, values = (np.concatenate(column) for column in zip(*chunks, strict=True))
         return legal_policies(logits, positions), values
 
-    def _recall(self, content: bytes) -> Evaluation | None:
+    def _cached(self, content: bytes) -> Evaluation | None:
         evaluation = self._cache.get(content)
         if evaluation is not None:
             self._cache.move_to_end(content)
         return evaluation
 
-    def _remember(self, content: bytes, evaluation: Evaluation) -> None:
+    def _store(self, content: bytes, evaluation: Evaluation) -> None:
         if self._cache_size == 0:
             return
         self._cache[content] = evaluation
@@ -193,7 +195,7 @@ class _Program:
     """The leaf, compiled for one batch size over some devices."""
 
     def __init__(
-        self, game: Game, leaf: TurnedLeafFn, params: PyTree, seed: int, mesh: Mesh
+        self, game: Game, leaf: SymmetryLeafFn, params: PyTree, seed: int, mesh: Mesh
     ) -> None:
         def evaluate(
             params: PyTree, call: Array, rows: Array, symmetry: Array
@@ -235,7 +237,7 @@ def legal_policies(logits: np.ndarray, positions: Sequence[PackedPosition]) -> n
 
 
 def _mean(policies: np.ndarray, values: np.ndarray, position: PackedPosition) -> Evaluation:
-    """Return the mean of one or several views of a position."""
+    """Return the mean of one or several evaluations of a position."""
     one = len(values) == 1
     policy, value = (policies[0], values[0]) if one else (policies.mean(axis=0), values.mean())
     legal = np.flatnonzero(position.legal)

@@ -15,11 +15,11 @@ from azero.search.single.packed import PackedPosition, PackedRules
 
 
 class Visit(NamedTuple):
-    """What one visit of a leaf gives, in [-1, 1] for the first mover."""
+    """The result of one visit of a leaf, in [-1, 1] for the first mover."""
 
     result: float
     network_value: float | None = None
-    """Of a network whose values are counted apart (`Node.network_part`), at its first answer."""
+    """The value of a network that is counted apart (`Node.network_part`), at the first visit."""
 
 
 class Leaves(Protocol):
@@ -28,7 +28,8 @@ class Leaves(Protocol):
     counts_apart: bool
     """Whether a network's values are counted apart from the results of visits.
 
-    Then every visit of a leaf has a result of its own, and descents of a batch may meet at it.
+    If so, every visit of a leaf has a result of its own, and several descents of a batch may end at
+    the same leaf.
     """
 
     def root(self, position: PackedPosition, legal: np.ndarray) -> Node:
@@ -36,24 +37,24 @@ class Leaves(Protocol):
         ...
 
     def visit(self, leaves: Sequence[Leaf]) -> list[Visit]:
-        """Return what a visit of each leaf gives; some may be the same leaf."""
+        """Return the result of a visit of each leaf; some may be the same leaf."""
         ...
 
     def expand(self, leaf: Leaf, visits: float) -> Node | Leaf | Ending:
-        """Return what lies behind an edge from now on that led to `leaf` in so many visits."""
+        """Return what replaces `leaf` behind its edge, which has `visits` visits."""
         ...
 
     def finish_batch(self) -> None:
-        """Do what is to be done when all results of a batch have been backed up."""
+        """Finish a batch after all its results have been backed up."""
         ...
 
     def retain(self, root: Node | None) -> None:
-        """Forget nodes that are not below `root`, a new root; None is all."""
+        """Forget nodes that are not below the new `root`; None forgets all."""
         ...
 
 
 class LeafEvaluator(Protocol):
-    """Evaluates positions, those of trees among them; trees may share one."""
+    """Evaluates positions, single ones and those of trees; trees may share one."""
 
     @property
     def num_symmetries(self) -> int:
@@ -65,11 +66,13 @@ class LeafEvaluator(Protocol):
         ...
 
     def view(self, position: PackedPosition, symmetry: int | None) -> Evaluation:
-        """Return the evaluation of `position` through one symmetry, or without preference."""
+        """Return the evaluation of `position` under one symmetry; None leaves the choice to the
+        evaluator."""
         ...
 
     def warm_up_in_steps(self, position: PackedPosition) -> Iterator[int]:
-        """Compile for positions like this one; yield how many may be evaluated together."""
+        """Compile for positions like this one; yield each time how many may be evaluated
+        together."""
         ...
 
     def node_bytes(self, state_bytes: int, num_actions: int) -> int:
@@ -91,9 +94,9 @@ class NetworkLeaves:
         self._evaluate, self._edge_width = evaluate, edge_width
 
     def root(self, position: PackedPosition, legal: np.ndarray) -> Node:
-        """Return the node of `position`, with the network's priors in proportion."""
+        """Return the node of `position`, with the network's priors over `legal`."""
         evaluation = self._evaluate([position])[0]
-        # The real game may forbid more than a search sees: superko over the whole game.
+        # The real game may forbid more moves than a search does: superko over the whole game.
         allowed = legal[evaluation.actions].all()
         return Node(position, evaluation if allowed else evaluation.among(legal))
 
@@ -107,7 +110,7 @@ class NetworkLeaves:
         return visits
 
     def expand(self, leaf: Leaf, visits: float) -> Node | Ending:
-        """Return the node, or an ending where a restriction leaves no move."""
+        """Return the node, or an ending where a restriction allows no move."""
         del visits
         assert leaf.evaluation is not None
         evaluation = leaf.evaluation.narrowed(self._edge_width)
@@ -118,7 +121,7 @@ class NetworkLeaves:
         return Node(leaf.position, evaluation) if is_open else Ending(value)
 
     def finish_batch(self) -> None:
-        """Do nothing: all is evaluated at the first visit."""
+        """Do nothing: a leaf is evaluated at its first visit."""
 
     def retain(self, root: Node | None) -> None:
         """Do nothing: no node waits for an answer."""

@@ -3,12 +3,12 @@
 Source: AG16 methods, "Search algorithm"; constants from its Extended Data Table 5. The position
 behind an edge is valued once and rolled out at every visit; it becomes a node when its edge has
 more than n_thr visits. A node begins with the tree policy's priors; those of the policy network,
-softened by beta, take their place when its turn in the queue comes. A move to which the policies
-give nothing is not searched while there is another: the networks of 2016 have no pass, and where
-they play they fill no eye of their own (sensible moves).
+softened by beta, take their place when its turn in the queue comes. A move with probability zero is
+not searched while there is another: the networks of 2016 have no pass, and where they play they
+fill no eye of their own (sensible moves).
 
-The paper's threads are batches here: the leaves of a batch are evaluated together, and the queue
-of the policy network gives `policy_batch` answers a batch.
+The paper's threads are batches here: the leaves of a batch are evaluated together, and after each
+batch the policy network evaluates `policy_batch` nodes of its queue.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from azero.games.game import Game
-from azero.search.leaf import TurnedLeafFn
+from azero.search.leaf import SymmetryLeafFn
 from azero.search.single.evaluator import Evaluator
 from azero.search.single.leaves import Visit
 from azero.search.single.node import Evaluation, Leaf, Node, nodes_below, sign_of
@@ -30,7 +30,7 @@ from azero.search.single.packed import PackedPosition, PackedRules
 from azero.types import PyTree
 
 _EDGE_BYTES = 64
-"""Of an edge: six numbers of 8 bytes, and the reference to what is behind it."""
+"""Of an edge: six numbers of 8 bytes, and the reference to its child."""
 _LEAF_BYTES = 5
 """Of a leaf for every move, apart from its state: the tree policy's prior, and whether it is legal.
 A node has about as many leaves as rollouts made it."""
@@ -41,15 +41,15 @@ class MixSettings:
     """How leaves are evaluated."""
 
     asks_values: bool = True
-    """Whether the value network is asked; where lambda is 1 it does not count."""
+    """Whether the value network is evaluated; where lambda is 1 its values do not count."""
     threshold: int = 40
     """n_thr: an edge with more rollouts gets a node (AG16: 40)."""
     is_adaptive: bool = False
     """Raise the threshold while the policy network's queue is longer than one batch of it, and
     lower it while it is empty (AG16: yes)."""
     policy_batch: int = 16
-    """Positions of the queue that the policy network answers for each batch of descents (AG16: one
-    at a time, but by processors of its own)."""
+    """Positions of the queue that the policy network evaluates after each batch of descents (AG16:
+    one at a time, on processors of its own)."""
     beta: float = 0.67
     """The policy network's priors are proportional to p ** beta (AG16: 0.67)."""
 
@@ -64,26 +64,31 @@ class AskFn(Protocol):
     """Evaluates positions with one network or policy."""
 
     def __call__(self, positions: Sequence[PackedPosition]) -> tuple[np.ndarray, np.ndarray]:
-        """Return policies float32[P, A] over legal moves, values float32[P] for who is to move."""
+        """Return policies float32[P, A] over legal moves, values float32[P] for the side to
+        move."""
         ...
 
 
 def make_ask(
     game: Game,
-    leaf: TurnedLeafFn,
+    leaf: SymmetryLeafFn,
     params: PyTree,
     *,
     batch: int,
     seed: int,
-    is_turned: bool = True,
+    random_symmetry: bool = True,
 ) -> AskFn:
-    """Return what asks one leaf in calls of up to `batch` positions; `seed` is of all its draws.
+    """Return a function that evaluates positions with one leaf, in calls of up to `batch`; `seed`
+    is for all random numbers.
 
-    With `is_turned` it looks at every position through a random symmetry (AG16 methods: the
+    With `random_symmetry` every position is evaluated under a random symmetry (AG16 methods: the
     implicit symmetry ensemble); rollouts need none.
     """
     evaluator = Evaluator(game, leaf, params, batch=batch, symmetry="none", cache_size=0, seed=seed)
-    random, num_symmetries = np.random.default_rng(seed), game.num_symmetries if is_turned else 1
+    random, num_symmetries = (
+        np.random.default_rng(seed),
+        game.num_symmetries if random_symmetry else 1,
+    )
 
     def ask(positions: Sequence[PackedPosition]) -> tuple[np.ndarray, np.ndarray]:
         symmetries = random.integers(0, num_symmetries, len(positions)).tolist()
@@ -96,9 +101,9 @@ class MixedEvaluator(NamedTuple):
     """`LeafEvaluator` of a policy network, a value network and rollouts."""
 
     policy: AskFn
-    """the policy network; its values are not looked at"""
+    """the policy network; its values are not used"""
     value: AskFn
-    """the value network; its policies are not looked at"""
+    """the value network; its policies are not used"""
     rollout: AskFn
     """outcomes of one rollout each, for the side to move: points without komi where the game is
     scored; the policies are the tree policy's"""
@@ -106,7 +111,7 @@ class MixedEvaluator(NamedTuple):
     batch: int = 16
     """Leaves that are evaluated together."""
     num_symmetries: int = 0
-    """None can be asked for: the networks draw them at random."""
+    """None can be chosen: the networks draw them at random."""
 
     def leaves(self, rules: PackedRules, edge_width: int | None = None) -> MixedLeaves:
         """Return what evaluates the leaves of one tree."""
@@ -168,7 +173,8 @@ class MixedLeaves:
         return Node(position, evaluation.narrowed(self._edge_width))
 
     def visit(self, leaves: Sequence[Leaf]) -> list[Visit]:
-        """Return results of one rollout each, and values of leaves that are seen first."""
+        """Return the result of one rollout for each leaf, and the value of leaves visited for the
+        first time."""
         if not leaves:
             return []
         values = self._values(leaves)
@@ -181,9 +187,8 @@ class MixedLeaves:
         return visits
 
     def _values(self, leaves: Sequence[Leaf]) -> dict[int, float]:
-        """Return the value network's answers, for the first mover, at the first visits of leaves.
-
-        They are by the index of the visit.
+        """Return the value network's values for the first mover, at the first visits of leaves, by
+        the index of the visit.
         """
         if not self._evaluator.settings.asks_values:
             return {}
@@ -197,7 +202,8 @@ class MixedLeaves:
         return {i: value for i in fresh.values() if (value := leaves[i].value) is not None}
 
     def expand(self, leaf: Leaf, visits: float) -> Node | Leaf:
-        """Return a node above the threshold; a leaf without a move to search stays one."""
+        """Return a node if `visits` is above the threshold; a leaf without a move to search stays a
+        leaf."""
         position = leaf.position
         if leaf.allowed is not None:
             position = position._replace(legal=position.legal & leaf.allowed)
@@ -208,7 +214,8 @@ class MixedLeaves:
         return node
 
     def finish_batch(self) -> None:
-        """Let the policy network answer its oldest positions; adapt the threshold to the rest."""
+        """Evaluate the oldest nodes of the policy network's queue; adapt the threshold to the
+        rest."""
         most = self._evaluator.settings.policy_batch
         self._answer([self.queue.popleft() for _ in range(min(len(self.queue), most))])
         if self._evaluator.settings.is_adaptive:
@@ -218,7 +225,7 @@ class MixedLeaves:
                 self.threshold = max(0, self.threshold - 1)
 
     def retain(self, root: Node | None) -> None:
-        """Keep the nodes below `root` in the queue, and answer `root` itself."""
+        """Keep the nodes below `root` in the queue, and evaluate `root` itself."""
         waiting, self.queue = self.queue, deque()
         if root is not None and waiting:
             below = {id(node) for node in nodes_below(root)}
@@ -237,7 +244,8 @@ class MixedLeaves:
 
 
 def _soften(policy: np.ndarray, beta: float) -> np.ndarray:
-    """Return p ** beta over some moves, scaled to one: float64[L]; even where all are zero."""
+    """Return p ** beta over some moves, scaled to sum to one: float64[L]; uniform where all are
+    zero."""
     odds = policy.astype(np.float64) ** beta
     total = odds.sum()
     return odds / total if total > 0 else np.full(len(odds), 1.0 / max(1, len(odds)))

@@ -1,7 +1,7 @@
-"""The nodes of the tree of one game, and what else may lie behind an edge.
+"""The nodes of the tree of one game, and what else an edge may lead to.
 
 An edge belongs to its parent node, as in AlphaGo Zero: visits, sum and sum of squares of the values
-for the side to move at the parent. The moves of a node lie in falling order of their priors.
+for the side to move at the parent. The moves of a node are in falling order of their priors.
 Unvisited moves all have the same value, so the best of them is always the first one: the visited
 moves come before all others, and only they take memory and time.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from azero.search.single.packed import PackedPosition
 
 _FIRST_EDGES = 4
-"""Edges that a node has room for when it is first left; the room doubles as needed."""
+"""Edges that a node has room for at first; the room doubles as needed."""
 
 
 class Evaluation(NamedTuple):
@@ -26,7 +26,7 @@ class Evaluation(NamedTuple):
     priors: np.ndarray
     """float[L], falling; they sum to one."""
     value: float
-    """In [-1, 1] for the side to move; nan where nothing has said it."""
+    """In [-1, 1] for the side to move; nan where it is not known."""
 
     @classmethod
     def ordered(
@@ -36,7 +36,7 @@ class Evaluation(NamedTuple):
         value: float,
         num_actions: int,
     ) -> Evaluation:
-        """Return the evaluation with `actions` int[L] brought into the order of `priors`."""
+        """Return the evaluation with `actions` int[L] sorted by `priors`, the highest first."""
         order = np.argsort(-priors, kind="stable")
         dtype = np.int16 if num_actions <= np.iinfo(np.int16).max else np.int32
         return cls(actions[order].astype(dtype), priors[order], value)
@@ -81,22 +81,22 @@ class Node:
     )
 
     def __init__(self, position: PackedPosition, evaluation: Evaluation) -> None:
-        # The mask, of up to 11 KB, has done its work: the evaluation has the legal moves.
+        # The mask takes up to 11 KB and is not needed any more: the evaluation has the legal moves.
         self.position = position._replace(legal=np.zeros(0, bool))
         self.evaluation = evaluation
         self.tried = 0
         """Edges visited so far: the first ones of `evaluation`."""
         self.visits = np.zeros(0)
-        """float64[room]: N, virtual losses of descents under way included."""
+        """float64[room]: N, virtual losses of unfinished descents included."""
         self.sums = np.zeros(0)
         """float64[room]: W, sum of the values for the side to move here; a virtual loss is -1."""
         self.squares = np.zeros(0)
         """float64[room]: sum of the squared values, virtual losses left out."""
         self.children: list[Node | Leaf | Ending | None] = []
-        """What lies behind each tried edge; None while its first evaluation is awaited."""
+        """The child of each tried edge; None while its first evaluation is pending."""
         self.total_visits = 0
         self.total_value = evaluation.value
-        """The node's own evaluation and all sums."""
+        """Sum of the node's own evaluation and of all backed-up values."""
         self.explored = 0.0
         """Sum of the priors of the tried edges."""
         self._network: np.ndarray | None = None
@@ -109,7 +109,7 @@ class Node:
     def network_part(self) -> np.ndarray:
         """Return N_v and W_v, values of a network counted apart from rollouts: float64[2, room].
 
-        Room is made for them when they are first asked for.
+        The array is made at the first call.
         """
         room = len(self.visits)
         if self._network is None:
@@ -135,7 +135,8 @@ class Node:
         return int(found[0]) if len(found) else None
 
     def set_priors(self, policy: np.ndarray) -> None:
-        """Take the priors from float[A]; tried edges stay where they are, the others follow."""
+        """Replace the priors by `policy` float[A]; tried edges keep their places, the others are
+        sorted."""
         tried, untried = np.split(self.evaluation.actions, [self.tried])
         order = np.concatenate([tried, untried[np.lexsort((untried, -policy[untried]))]])
         self.evaluation = Evaluation(order, policy[order], self.evaluation.value)
@@ -150,26 +151,26 @@ def _grown(column: np.ndarray, room: int) -> np.ndarray:
 
 
 class Leaf:
-    """A position behind an edge that is no node yet."""
+    """A position of the tree that is not a node yet."""
 
     __slots__ = ("allowed", "evaluation", "policy", "position", "value")
 
     def __init__(self, position: PackedPosition, allowed: np.ndarray | None) -> None:
         self.position = position
         self.allowed = allowed
-        """bool[A]: the moves, legal or not, that a restriction leaves; None is all."""
+        """bool[A]: the moves, legal or not, that a restriction allows; None is all."""
         self.evaluation: Evaluation | None = None
-        """Of a network, once it has answered."""
+        """Of a network, once it has been evaluated."""
         self.policy: np.ndarray | None = None
-        """float32[A] of the tree policy, once it has answered (AG16)."""
+        """float32[A] of the tree policy, once it has been evaluated (AG16)."""
         self.value: float | None = None
-        """Of the value network, for the first mover, once it has answered (AG16)."""
+        """Of the value network, for the first mover, once it has been evaluated (AG16)."""
 
 
 class Ending(NamedTuple):
-    """A position behind which nothing is searched: each visit backs up the same value.
+    """A position below which nothing is searched: each visit backs up the same value.
 
-    The game is over, or a restriction leaves no move there.
+    The game is over, a restriction allows no move, or the depth limit is reached.
     """
 
     result: float
@@ -177,7 +178,8 @@ class Ending(NamedTuple):
 
 
 def sign_of(to_play: int) -> float:
-    """Return 1 for the first mover, else -1: values for one side times this are the first's."""
+    """Return 1 for the first mover, else -1: the factor between values for `to_play` and for the
+    first mover."""
     return 1.0 - 2.0 * to_play
 
 
@@ -200,7 +202,8 @@ def restrict(node: Node, allowed: np.ndarray) -> Node:
 
 
 def merge(node: Node, part: Node) -> Node:
-    """Return a copy of `node` with what `part` knows, made by `restrict` and searched since."""
+    """Return a copy of `node` with the results of `part`, which `restrict` made and which was then
+    searched."""
     actions, priors, value = node.evaluation
     known = part.evaluation.actions[: part.tried]
     others = [e for e in range(node.tried) if actions[e] not in part.evaluation.actions]

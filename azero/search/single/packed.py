@@ -50,9 +50,9 @@ class PackedRules:
     def __init__(self, game: Game, batch: int) -> None:
         """Make the rules of `game` for calls with one position and with up to `batch`.
 
-        Each of the two sizes is compiled at its first call, once for all komi and for the other
-        rules that are arguments of a program. A game that the host can play needs no program for
-        one position: at 19x19 it takes 0.2 ms so, and 0.7 ms as a call of a program.
+        Each of the two sizes is compiled at its first call, once for all values of komi and of the
+        other rules that are arguments of a program. A game that the host can play needs no program
+        for one position: at 19x19 that takes 0.2 ms, a call of a program 0.7 ms.
         """
         self.game = game
         self._host = game if isinstance(game, PlayedOnHost) else None
@@ -63,8 +63,8 @@ class PackedRules:
         )
 
     def pack(self, state: PyTree) -> PackedPosition:
-        """Return the position of `state`, of a real game or of a search tree; `legal` is what a
-        search tree sees."""
+        """Return the packed position of `state`, of a real game or of a search tree; its legal
+        moves are those of a search tree."""
         slim = jax.device_get(self.game.search_state(state))
         if self._host is not None:
             return _packed_on_host(self._host, slim)
@@ -108,7 +108,7 @@ class PackedRules:
 
 
 def _packed_on_host(game: PlayedOnHost, slim: PyTree) -> PackedPosition:
-    """Return what the compiled programs say of a slim state."""
+    """Return the packed position of a slim state, as the compiled programs would."""
     words = np.concatenate(
         [np.asarray(leaf).reshape(-1).view(np.uint32) for leaf in jax.tree.leaves(slim)]
     )
@@ -124,7 +124,7 @@ def _packed_on_host(game: PlayedOnHost, slim: PyTree) -> PackedPosition:
 
 
 def _unpacked_on_host(game: Hashable, state: bytes) -> PyTree:
-    """Return the slim state in NumPy's arrays."""
+    """Return the slim state as NumPy arrays."""
     leaves, structure = jax.tree.flatten(_slim_shape(game))
     words, arrays, begin = np.frombuffer(state, np.uint32), [], 0
     for leaf in leaves:
@@ -197,12 +197,12 @@ def _digest(words: Any, numpy: Any = jnp) -> Any:
 def _compiled(
     hashable_game: Hashable,
 ) -> tuple[Callable[[Any, PyTree], Any], Callable[[Any, np.ndarray, np.ndarray], Any]]:
-    """Return the compiled look at one slim state and the compiled step of many packed ones; both
-    take the rules' arguments first, None where there are none.
+    """Return two compiled functions, one that describes a slim state and one that steps many packed
+    ones; both take the rules' arguments first, None where there are none.
 
-    Both give two arrays: words uint32[B, W + _DIGEST_WORDS + 3], the state, its digest, the side to
-    move, whether the game is over, and the outcome (points of a game that is scored, else the first
-    mover's reward); and the legal moves bool[B, A].
+    Both return two arrays: words uint32[B, W + _DIGEST_WORDS + 3], the state, its digest, the side
+    to move, whether the game is over, and the outcome (points of a game that is scored, else the
+    first mover's reward); and the legal moves bool[B, A].
     """
     general = cast(Game, hashable_game)
 

@@ -1,9 +1,9 @@
 """The tree of one game, on the host: many leaves per call of the network, kept from move to move.
 
 What chooses edges (`azero.search.single.selection`) and what evaluates leaves
-(`azero.search.single.leaves`) are passed in. A descent that waits for its evaluation counts as
-visits that were lost (AG16 methods: virtual loss), so that the next descent of the same batch goes
-elsewhere; the backup takes the loss back and adds what the leaf gave.
+(`azero.search.single.leaves`) are passed in. A descent that waits for its evaluation counts as lost
+visits (virtual loss, AG16 methods), so that the next descent of the same batch goes elsewhere; the
+backup removes the loss and adds the leaf's result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azero.games.game import Game
-from azero.search.leaf import TurnedLeafFn
+from azero.search.leaf import SymmetryLeafFn
 from azero.search.single.evaluator import Evaluator, Symmetries
 from azero.search.single.leaves import Leaves
 from azero.search.single.node import Ending, Leaf, Node, nodes_below, restrict, sign_of
@@ -34,25 +34,25 @@ class TreeSettings:
     """How one tree searches. Values lie in [-1, 1] throughout."""
 
     batch: int = 8
-    """Leaves per call of the network. More are faster and look at worse moves."""
+    """Leaves per call of the network. More are faster but search worse moves."""
     rule: Rule = ENGINE
     """Chooses the edges."""
     symmetry: Symmetries = "random"
-    """How the network looks at a leaf: in a random symmetry (AGZ), the mean over all, or as it is
-    (AZ)."""
+    """How the network evaluates a leaf: under a random symmetry (AGZ), averaged over all, or as it
+    is (AZ)."""
     max_nodes: int = 400_000
-    """The search stops when the tree has so many nodes; at 19x19 one takes 2.3 KB (measured)."""
+    """The search stops when the tree has this many nodes; at 19x19 one takes 2.3 KB (measured)."""
     cache_size: int = 20_000
-    """Evaluations remembered beside the tree, for positions that come again."""
+    """Evaluations cached outside the tree, for positions that come again."""
     keeps_tree: bool = True
-    """Whether a search goes on with what earlier ones found. The searches of self-play start over
-    at every move, and Gumbel's plan of visits has to."""
+    """Whether a search reuses the tree of the previous move. The searches of self-play do not, and
+    Gumbel's schedule of visits must not."""
     edge_width: int | None = None
     """See `SearchConfig.edge_width`."""
     max_depth: int | None = None
     """See `SearchConfig.max_depth`."""
     virtual_loss: int = 1
-    """Visits that a descent counts as lost until its result is there."""
+    """Lost visits that a descent counts as until its result is backed up."""
 
     def __post_init__(self) -> None:
         known = typing.get_args(Symmetries)
@@ -69,7 +69,7 @@ class TreeSettings:
     def make_evaluator(
         self,
         game: Game,
-        leaf: TurnedLeafFn,
+        leaf: SymmetryLeafFn,
         params: PyTree,
         seed: int = 0,
         mesh: Mesh | None = None,
@@ -91,13 +91,13 @@ class TreeSettings:
 
 
 class _Descent(NamedTuple):
-    """A way from the root to an edge behind which there is no node."""
+    """A path from the root to an edge that leads to no node."""
 
     path: Path
     is_new: bool
-    """The last edge has just been made; nobody has played its move yet."""
+    """The last edge is new: its move has not been played yet."""
     end: Leaf | Ending | None
-    """What stands behind the last edge; None while that is not known."""
+    """The child of the last edge; None while it is not known."""
 
 
 class ParallelTree:
@@ -108,7 +108,7 @@ class ParallelTree:
         rules: PackedRules,
         leaves: Leaves,
         settings: TreeSettings,
-        left_moves: Callable[[int, int], np.ndarray] | None = None,
+        allowed_moves: Callable[[int, int], np.ndarray] | None = None,
     ) -> None:
         """Make an empty tree; `move_to` gives it a root.
 
@@ -116,17 +116,17 @@ class ParallelTree:
           rules: take batches of at least `settings.batch`, as the evaluator of the leaves does.
           leaves: evaluates them, for this tree alone.
           settings: of the search.
-          left_moves: (to_play, depth) -> bool[A], the moves that are searched at so many moves
-            below the root; None is all. The root is not asked about: `search` takes it restricted.
-            A tree that restricts has one root.
+          allowed_moves: (to_play, depth) -> bool[A], the moves that are searched `depth` moves
+            below the root; None is all. It is not called for the root: `search` takes that
+            restricted. A tree with restrictions keeps one root.
         """
-        self._left_moves = left_moves
+        self._allowed_moves = allowed_moves
         self._rules, self._leaves, self._settings = rules, leaves, settings
         self.root: Node | None = None
         self.num_nodes = 0
-        """Positions in the tree, each way to them counted."""
+        """Nodes of the tree; a position reached by several paths counts several times."""
         self.num_descents = 0
-        """Descents since the root was set, those without a result left out."""
+        """Descents with a result since the root was set."""
         self.sum_depths = 0
         """The sum of their lengths."""
         self.deepest = 0
@@ -134,7 +134,7 @@ class ParallelTree:
 
     @property
     def is_full(self) -> bool:
-        """Whether the tree has reached its limit; it searches on when the root moves on."""
+        """Whether the tree has reached its limit of nodes; a move of the root frees some."""
         return self.num_nodes >= self._settings.max_nodes
 
     def clear(self) -> None:
@@ -147,19 +147,18 @@ class ParallelTree:
 
         Args:
           state: of a real game.
-          legal: bool[A], the moves that may be played; a search may see more (superko over the
-            whole game).
-          actions: the moves since the last root; None if it does not follow from it.
+          legal: bool[A], the legal moves; a search may allow more (superko over the whole game).
+          actions: the moves since the last root; None if `state` does not follow from it.
 
         Returns:
-          Whether the tree below has been kept: the position had been visited.
+          Whether the tree below `state` is kept, because the position had been visited.
         """
         self.num_descents = self.sum_depths = self.deepest = 0
         position = self._rules.pack(state)
         node = self._follow(actions) if actions is not None else None
         is_kept = node is not None and node.position.state == position.state
         if node is None or not is_kept or not legal[node.evaluation.actions].any():
-            self.clear()  # the memory of the old tree goes first
+            self.clear()  # free the memory of the old tree first
             self.root, self.num_nodes = self._leaves.root(position, legal), 1
             return False
         self._leaves.retain(node)
@@ -188,12 +187,12 @@ class ParallelTree:
 
         Args:
           most: at least one.
-          root: a copy of the root with fewer moves (`restrict`), for a search among those alone.
-          edges: of the root, one for each playout, in place of those that the rule chooses there.
+          root: a copy of the root with fewer moves (`restrict`), to search only those.
+          edges: edges of the root, one for each playout; None lets the rule choose.
 
         Returns:
-          Playouts made; zero if and only if the tree is full. Where an error (or the keyboard)
-          interrupts the batch, the tree is forgotten.
+          Playouts made; zero if and only if the tree is full. An exception (also of the keyboard)
+          clears the tree.
         """
         start = self.root if root is None else root
         if start is None:
@@ -204,7 +203,7 @@ class ParallelTree:
             most = most if edges is None else min(most, len(edges))
             return self._search_batch(start, most, edges)
         except BaseException:
-            self.clear()  # losses of descents that will not end would stay in it
+            self.clear()  # virtual losses of unfinished descents would stay in it
             raise
 
     def _search_batch(self, start: Node, most: int, edges: Sequence[int] | None) -> int:
@@ -222,7 +221,8 @@ class ParallelTree:
             self.sum_depths += len(descent.path)
             self.deepest = max(self.deepest, len(descent.path))
             found.append(descent)
-        # The blocked ones met an edge that waits; their losses stood until now to widen the batch.
+        # Blocked descents ended at an edge that waits for its evaluation. Their virtual losses were
+        # kept until now, so that the batch spreads.
         for descent in blocked:
             self._take_back(descent.path)
         self._play([descent.path for descent in found if descent.is_new])
@@ -231,7 +231,7 @@ class ParallelTree:
         return len(found)
 
     def _descend(self, node: Node, first_edge: int | None) -> _Descent:
-        """Follow the rule from `node` to an edge without a node behind it, with virtual losses."""
+        """Follow the rule from `node` to an edge that leads to no node, adding virtual losses."""
         path: Path = []
         select, count = self._settings.rule.select, self._settings.virtual_loss
         loss = float(count)  # NumPy adds floats faster than integers to its columns
@@ -254,7 +254,7 @@ class ParallelTree:
             node = child
 
     def _play(self, paths: list[Path]) -> None:
-        """Play the last moves of `paths`, which nobody has played yet."""
+        """Play the last moves of `paths`, which are new."""
         if not paths:
             return
         parents = [path[-1] for path in paths]
@@ -264,12 +264,13 @@ class ParallelTree:
             if position.is_terminal:
                 node.children[edge] = Ending(position.result)
                 continue
-            restricts = self._left_moves
+            restricts = self._allowed_moves
             allowed = None if restricts is None else restricts(position.to_play, len(path))
             node.children[edge] = Leaf(position, allowed)
 
     def _visit(self, paths: list[Path]) -> None:
-        """Evaluate the leaves that `paths` end at, back the results up, and make nodes of them."""
+        """Evaluate the leaves at the ends of `paths`, back up the results, and make nodes of the
+        leaves."""
         ends = [node.children[edge] for node, edge in (path[-1] for path in paths)]
         leaves = [end for end in ends if isinstance(end, Leaf)]
         visits = iter(self._leaves.visit(leaves))
@@ -289,13 +290,14 @@ class ParallelTree:
                 self.num_nodes += isinstance(child, Node)
 
     def _back_up_ending(self, path: Path, end: Ending) -> None:
-        """Add an exact result, which stands for a network's value, too."""
+        """Back up an exact result, which also counts as a network's value."""
         self._back_up(path, end.result)
         if self._leaves.counts_apart:
             _back_up_network(path, end.result)
 
     def _back_up(self, path: Path, result: float) -> None:
-        """Replace the loss on every edge of `path` by `result`, which is for the first mover."""
+        """Replace the virtual loss on every edge of `path` by `result`, which is for the first
+        mover."""
         loss = self._settings.virtual_loss
         for node, edge in path:
             gain = result if node.position.to_play == 0 else -result

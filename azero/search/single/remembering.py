@@ -1,4 +1,5 @@
-"""Rollouts that remember: a leaf with a table that goes from call to call, such as good replies."""
+"""Rollouts with memory: a leaf with a table that is carried from call to call, such as good
+replies."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class RememberingRollouts:
     ) -> None:
         """Make rollouts for `batch` positions at a time.
 
-        Fewer are filled up with copies, which the table learns from, too.
+        Smaller batches are padded with copies; the table learns from these, too.
         """
 
         def evaluate(
@@ -53,7 +54,7 @@ class RememberingRollouts:
         self._batch = batch
         self._calls = 0
         self.table = jnp.array(table)
-        """What has been learned so far."""
+        """The table after the latest call."""
 
     def __call__(self, positions: Sequence[PackedPosition]) -> tuple[np.ndarray, np.ndarray]:
         """Return policies float32[P, A] over the legal moves and values float32[P]."""

@@ -1,9 +1,9 @@
-"""Which edge a tree of one game follows: the rules of AlphaGo (2016), AlphaGo Zero, AlphaZero, of
-engines, and of Gumbel AlphaZero.
+"""Selection rules of the tree of one game: AlphaGo (2016), AlphaGo Zero, AlphaZero, engines, and
+Gumbel AlphaZero.
 
-A rule is given a node and returns the index of a tried edge, or `node.tried`, which is the best
-edge never tried. For the same settings these are the rules of `azero.search.batched.puct`, with
-which they share the formula, and of `azero.search.batched.gumbel`, which search many games at once.
+A rule takes a node and returns the index of a tried edge, or `node.tried`, the best untried edge.
+For the same settings the rules equal those of `azero.search.batched.puct` and
+`azero.search.batched.gumbel`, which search many games at once; the PUCT formula is shared.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ class Puct:
     c_base: float = 19652.0
     """alphazero: see form (AZ pseudocode)."""
     c_init: float = 1.25
-    """alphazero: see form; as published for values in [0, 1]; the search doubles it (AZ)."""
+    """alphazero: see form; as published, for values in [0, 1]; here it is doubled (AZ)."""
     unvisited: Unvisited = "reduction"
-    """Value of a move never tried: the node's own less a reduction that grows with the probability
-    already explored (KG), a loss (AZ), or a draw (AGZ)."""
+    """First-play urgency, the value of an untried move: the node's own less a reduction that grows
+    with the probability already explored (KG), a loss (AZ), or a draw (AGZ)."""
     reduction: float = 0.2
     """reduction: the value is V - reduction sqrt(P explored) (KG: 0.2)."""
     variance_scale: float = 0.0
-    """See `PuctConfig.variance_scale`; 0 is off. Descents of the same batch that wait for their
-    results lower the mean of the values and are not in the sum of squares."""
+    """See `PuctConfig.variance_scale`; 0 is off. Virtual losses lower the mean of the values but
+    are not in the sum of squares."""
     stdev_prior: float = 0.4
     """See `PuctConfig.stdev_prior`."""
     stdev_prior_weight: float = 2.0
@@ -108,7 +108,7 @@ class Puct:
         return 2.0 * alphazero_scale(visits, self.c_base, self.c_init, math)
 
     def _deviation_factor(self, node: Node) -> float:
-        """Return what c is multiplied by."""
+        """Return the factor of c for this node."""
         factor = deviation_factor(
             node.value,
             node.evaluation.value**2 + node.squares[: node.tried].sum(),
@@ -134,9 +134,9 @@ class AlphaGo2016:
     """lambda: the share of rollouts in Q; 0 is the value network alone, 1 rollouts alone (AG16:
     0.5)."""
     fpu: FirstPlay = "zero"
-    """First-play urgency, the Q of a move that no descent has taken: 0 (AG16), or with "parent" the
-    mean over the moves that have been taken. With 0, a side that is behind looks at every move once
-    before it looks at any again, which few rollouts cannot afford."""
+    """First-play urgency, the Q of an untried move: 0 (AG16), or with "parent" the mean over the
+    tried moves. With 0, a side that is behind tries every move once before any move twice, for
+    which few rollouts do not suffice."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.mixing <= 1.0:
@@ -156,7 +156,7 @@ class AlphaGo2016:
         return _best_edge(node, values, node.visits[: node.tried], scale, fresh)
 
     def values(self, node: Node) -> np.ndarray:
-        """Return Q of the tried edges: float64[tried]; a part without visits counts 0."""
+        """Return Q of the tried edges: float64[tried]; a part without visits counts as 0."""
         tried = node.tried
         counts, sums = node.network_part()[:, :tried]
         by_network = sums / np.maximum(counts, 1.0)
@@ -183,7 +183,7 @@ class Gumbel:
     """
 
     num_simulations: int
-    """Of a search that is not told how many."""
+    """Simulations of a search without another limit."""
     max_considered: int = 16
     """Moves of the root that are searched (GUM: 16)."""
     c_visit: float = 50.0
@@ -192,7 +192,8 @@ class Gumbel:
     """See `GumbelConfig.c_scale`."""
 
     def select(self, node: Node) -> int:
-        """Return the edge that lags furthest behind the improved policy (GUM equation 14)."""
+        """Return the edge whose share of visits is furthest below the improved policy (GUM equation
+        14)."""
         tried = node.tried
         shares = self.improved_policy(node)[: tried + 1]
         shares[:tried] -= node.visits[:tried] / (1.0 + node.total_visits)
@@ -212,16 +213,14 @@ class Gumbel:
         num_simulations: int | None,
         width: Callable[[], int],
     ) -> Iterator[list[int]]:
-        """Yield the edges of `root`, which nothing has visited, that are followed next.
+        """Yield the edges of the unvisited `root` to follow next, at most `width()` at a time.
 
-        They are at most `width()` at a time, which lie in disjoint subtrees.
-
-        The next ones are to be asked for when the last ones have been backed up.
+        They lie in disjoint subtrees. The results of one list must be backed up before the next.
         """
         num_simulations = num_simulations or self.num_simulations
         num_moves = len(root.evaluation.actions)
         for considered, rounds in halving_schedule(self.max_considered, num_simulations):
-            # Before the first visits the edges are in the order of priors, and so of scores.
+            # Before the first visits the edges are sorted by priors, and so by scores.
             edges = self.order(root) if root.tried else list(range(num_moves))
             edges = edges[:considered]
             most = root.visits[: root.tried].max(initial=0.0)
@@ -296,11 +295,11 @@ def _best_edge(
 
 
 def rule_of(config: SearchConfig, num_actions: int) -> Puct | Gumbel:
-    """Return the rule of a run's search, without its exploration at the root (noise, temperature,
-    forced visits), in a game with so many actions.
+    """Return the rule of a run's search in a game of `num_actions` actions, without exploration at
+    the root (noise, temperature, forced visits).
 
     Raises:
-      ValueError: the search is one that only the mctx library has.
+      ValueError: the search exists only for many games at once (mctx_gumbel).
     """
     if isinstance(config, MctxGumbelConfig) or not isinstance(config, GumbelConfig | PuctConfig):
         problem = "searches many games at once and no single one"

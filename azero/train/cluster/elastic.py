@@ -178,7 +178,7 @@ class Elastic:
             if games is not None:
                 games = games._replace(number=state.assembler.take_numbers(len(games.length)))
                 self._surplus += len(games.action)
-                yield self._loop.take_in(state, tally, games, len(games.action))
+                yield self._loop.add_games(state, tally, games, len(games.action))
         state.games += tally.games
         state.positions += tally.positions
         new_positions = min(self._surplus, self._quota)

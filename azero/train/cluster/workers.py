@@ -205,7 +205,7 @@ class RayWorkerPool:
             except RayError as error:
                 if isinstance(error, RayActorError) and error.actor_init_failed:
                     raise
-                self._lose(task, error)
+                self._replace_worker(task, error)
             else:
                 self._idle.append(task.worker)
                 self._accept(task, result)
@@ -224,7 +224,7 @@ class RayWorkerPool:
                     self._waiting += len(result.action)
             self._changed.notify_all()
 
-    def _lose(self, task: _Task, error: RayError) -> None:
+    def _replace_worker(self, task: _Task, error: RayError) -> None:
         """Remove a worker and request a new one."""
         worker = self._workers.pop(task.worker.number)
         _kill(worker)

@@ -61,16 +61,16 @@ def test_a_network_fits_one_board_and_says_which() -> None:
 
 
 def test_a_line_of_a_megabyte_is_one_error() -> None:
-    said = _serve(
+    output = _serve(
         b"name\n" + b"play b " + b"A" * 1_000_000 + b"\nversion\n" + b"\x00" * 1_000_000 + b"\nname"
     )
     assert (
-        said[0] == "= azero"
-        and said[2].startswith("= 0.")
-        and said[4] == "= azero"
-        and len(said) == 5
+        output[0] == "= azero"
+        and output[2].startswith("= 0.")
+        and output[4] == "= azero"
+        and len(output) == 5
     )
-    assert said[1] == said[3] == "? line too long: more than 65536 bytes"
+    assert output[1] == output[3] == "? line too long: more than 65536 bytes"
 
 
 def _serve(text: bytes, **options) -> list[str]:

@@ -354,7 +354,7 @@ def test_rules_that_cannot_be_played_are_replaced_with_a_warning(rules: Any) -> 
 
 
 def test_actions_are_echoed() -> None:
-    said = Client().answers(
+    messages = Client().answers(
         {"id": "1", "action": "query_version"},
         {"id": "2", "action": "clear_cache"},
         {"id": "3", "action": "query_models"},
@@ -364,7 +364,7 @@ def test_actions_are_echoed() -> None:
         {"id": "7", "action": "terminate"},
         {"id": "8", "action": "terminate_all", "turnNumbers": 3},
     )
-    version, cleared, models, ended, all_ended, unknown, unnamed, wrong = said
+    version, cleared, models, ended, all_ended, unknown, unnamed, wrong = messages
     assert (
         version["action"] == "query_version"
         and version["version"]
@@ -383,13 +383,13 @@ def test_actions_are_echoed() -> None:
 
 
 def test_priorities_come_first_and_equals_in_order() -> None:
-    said = Client().answers(
+    messages = Client().answers(
         {**QUERY, "id": "a", "analyzeTurns": [0, 1], "priorities": [1, 9]},
         {**QUERY, "id": "b", "priority": 5},
         {**QUERY, "id": "c", "priority": 5},
         {**QUERY, "id": "d"},
     )
-    assert [(answer["id"], answer["turnNumber"]) for answer in said] == [
+    assert [(answer["id"], answer["turnNumber"]) for answer in messages] == [
         ("a", 1),
         ("b", 2),
         ("c", 2),
@@ -405,13 +405,13 @@ def test_queries_that_wait_are_terminated_without_results() -> None:
         {**QUERY, "id": "other"},
         {"id": "t", "action": "terminate", "terminateId": "q", "turnNumbers": [0, 2]},
     )
-    said = client.finish()
+    messages = client.finish()
     assert (
-        said[0] == {"id": "q", "isDuringSearch": False, "noResults": True, "turnNumber": 0}
-        and said[1]["turnNumber"] == 2
+        messages[0] == {"id": "q", "isDuringSearch": False, "noResults": True, "turnNumber": 0}
+        and messages[1]["turnNumber"] == 2
     )
-    assert said[2]["action"] == "terminate" and [
-        (answer["id"], answer["turnNumber"]) for answer in said[3:]
+    assert messages[2]["action"] == "terminate" and [
+        (answer["id"], answer["turnNumber"]) for answer in messages[3:]
     ] == [("q", 1), ("other", 2)]
 
 
@@ -421,14 +421,14 @@ def test_a_search_is_reported_on_and_terminated_in_its_middle() -> None:
     worker.start()
     client.send({**QUERY, "maxVisits": 10_000, "reportDuringSearchEvery": 0.05})
     deadline = time.monotonic() + 20
-    while len(client.said) < 3 and time.monotonic() < deadline:
+    while len(client.messages) < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
     began = time.monotonic()
     client.send({"id": "t", "action": "terminate", "terminateId": "q"})
     client.engine.close()
     worker.join(5.0)
     assert time.monotonic() - began < 2.0 and not worker.is_alive()
-    *reports, last = [answer for answer in client.said if answer["id"] == "q"]
+    *reports, last = [answer for answer in client.messages if answer["id"] == "q"]
     assert (
         len(reports) >= 3
         and all(report["isDuringSearch"] for report in reports)
@@ -453,8 +453,13 @@ def test_a_stream_is_answered_to_its_end() -> None:
     sink = io.BytesIO()
     game = GoGame(UniformThinker, (5, 5))
     serve(lambda write: AnalysisEngine(game, write, visits=3), io.BytesIO(b"\n".join(lines)), sink)
-    said = [json.loads(line) for line in sink.getvalue().splitlines()]
-    assert sorted(answer.get("id", "error") for answer in said) == ["error", "error", "last", "q"]
+    messages = [json.loads(line) for line in sink.getvalue().splitlines()]
+    assert sorted(answer.get("id", "error") for answer in messages) == [
+        "error",
+        "error",
+        "last",
+        "q",
+    ]
     assert b"\n\n" not in sink.getvalue()
 
 

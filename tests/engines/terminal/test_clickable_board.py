@@ -28,9 +28,9 @@ def test_a_click_is_a_move_and_is_answered():
     table = board()
     assert stones(table) == "." * 25
     table.points[12].click()
-    assert stones(table) == "O...........X............" and "I play A5" in table.said
+    assert stones(table) == "O...........X............" and "I play A5" in table.messages
     table.points[12].click()
-    assert stones(table).count("X") == 1 and "'C3' is not a legal move here" in table.said
+    assert stones(table).count("X") == 1 and "'C3' is not a legal move here" in table.messages
 
 
 def test_commands_are_buttons_or_text():
@@ -44,16 +44,16 @@ def test_commands_are_buttons_or_text():
     row.children[-1].value = "d4"
     assert stones(table)[8] == "X" and row.children[-1].value == ""
     buttons["hint"].click()
-    assert "your chances" in table.said and "your chances" in status.value
+    assert "your chances" in table.messages and "your chances" in status.value
     buttons["resign"].click()
-    assert "You resign: White wins" in table.said
+    assert "You resign: White wins" in table.messages
     table.points[0].click()
-    assert "the game is over" in table.said
+    assert "the game is over" in table.messages
 
 
 def test_the_network_may_begin():
     table = board("tictactoe", human=1)
-    assert stones(table) == "X........" and "I play" in table.said
+    assert stones(table) == "X........" and "I play" in table.messages
     table.points[4].click()
     assert stones(table) == "XX..O...."
 

@@ -39,30 +39,32 @@ def _play(
 
 
 def test_moves_are_answered_and_the_board_is_drawn() -> None:
-    said, session = _play(["c3", "C3", "z9", "hint", "board", "quit", "D4"])
-    assert session.num_moves == 2 and "I play A5 (50% for me" in said and "Good-bye." in said
-    assert "5(O). . . . 5" in said and "3 . .(X). . 3" in said and "1 . . . . . 1" in said
+    output, session = _play(["c3", "C3", "z9", "hint", "board", "quit", "D4"])
+    assert session.num_moves == 2 and "I play A5 (50% for me" in output and "Good-bye." in output
+    assert "5(O). . . . 5" in output and "3 . .(X). . 3" in output and "1 . . . . . 1" in output
     assert (
-        "'C3' is not a legal move here (move 3 of the game); type help for the commands" in said
-        and "'z9' is not a legal move" in said
+        "'C3' is not a legal move here (move 3 of the game); type help for the commands" in output
+        and "'z9' is not a legal move" in output
     )
-    assert "your chances: 50.0%" in said and "B5 pass" in said
+    assert "your chances: 50.0%" in output and "B5 pass" in output
 
 
 def test_undo_takes_back_a_move_and_its_answer() -> None:
-    said, session = _play(["undo", "C3", "D4", "undo", "undo", "undo"])
-    assert session.num_moves == 0 and said.count("no move to take back") == 2
+    output, session = _play(["undo", "C3", "D4", "undo", "undo", "undo"])
+    assert session.num_moves == 0 and output.count("no move to take back") == 2
 
 
 def test_the_second_player_waits_and_undo_stops_before_the_first_move_is_answered() -> None:
-    said, session = _play(["C3", "undo"], human=1)
-    assert "You play White (O)" in said and said.index("I play A5") > 0 and session.num_moves == 1
+    output, session = _play(["C3", "undo"], human=1)
+    assert (
+        "You play White (O)" in output and output.index("I play A5") > 0 and session.num_moves == 1
+    )
     assert session.position.to_play == 1
 
 
 def test_passes_end_a_game_which_is_scored_and_saved(tmp_path) -> None:
     path = tmp_path / "game.sgf"
-    said, _ = _play(
+    output, _ = _play(
         [
             "C3",
             "pass",
@@ -77,40 +79,40 @@ def test_passes_end_a_game_which_is_scored_and_saved(tmp_path) -> None:
         ]
     )
     assert (
-        "save FILE: the file name is missing" in said
-        and f"written: {path}" in said.replace("\n", "")
-        and "No such file" in said
+        "save FILE: the file name is missing" in output
+        and f"written: {path}" in output.replace("\n", "")
+        and "No such file" in output
     )
     assert (
-        "by area, komi 6.5" in said
-        and "You resign: White wins" in said
-        and "the game is over: undo, save FILE or quit" in said
-        and "take back" in said
+        "by area, komi 6.5" in output
+        and "You resign: White wins" in output
+        and "the game is over: undo, save FILE or quit" in output
+        and "take back" in output
     )
     (record,) = parse_games(path.read_bytes(), "game")
     assert [colour for colour, _ in record.moves] == [0, 1, 0, 1] and record.komi == 6.5
 
 
 def test_a_network_without_hope_resigns() -> None:
-    said, session = _play(["C3", "score", "undo", "D4"], value=-0.99)
+    output, session = _play(["C3", "score", "undo", "D4"], value=-0.99)
     assert (
-        said.count("I resign: Black wins") == 2
-        and "Black wins by resignation" in said
+        output.count("I resign: Black wins") == 2
+        and "Black wins by resignation" in output
         and session.num_moves == 1
     )
 
 
 def test_tic_tac_toe_works_too() -> None:
-    said, session = _play(["b2", "b2", "score", "save x.sgf", "c3", "a1"], game="tictactoe")
+    output, session = _play(["b2", "b2", "score", "save x.sgf", "c3", "a1"], game="tictactoe")
     assert (
-        " 2 . X ." in said.replace("2 .", " 2 .", 1)
-        and "a b c" in said
-        and "the game goes on" in said
+        " 2 . X ." in output.replace("2 .", " 2 .", 1)
+        and "a b c" in output
+        and "the game goes on" in output
     )
     assert (
-        "only games of Go can be saved" in said
+        "only games of Go can be saved" in output
         and session.position.is_over
-        and "the game is over: X wins" in said
+        and "the game is over: X wins" in output
     )
 
 
@@ -129,14 +131,14 @@ def test_a_side_is_chosen_by_its_colour(game: str, colours: str) -> None:
 
 
 def test_chess_is_drawn_as_chess_and_its_sides_have_their_names() -> None:
-    said, session = _play(["help", "e2e4", "resign"], game="chess", human=0)
+    output, session = _play(["help", "e2e4", "resign"], game="chess", human=0)
     assert (
-        "You play White against" in said
-        and "You resign: Black wins" in said
+        "You play White against" in output
+        and "You resign: Black wins" in output
         and session.num_moves == 2
     )
-    assert "\n4 . . . . P . . .\n" in said and said.count("a b c d e f g h") == 3
-    assert "b1c3, b1a3 ...   a move" in said and "save FILE" not in said
+    assert "\n4 . . . . P . . .\n" in output and output.count("a b c d e f g h") == 3
+    assert "b1c3, b1a3 ...   a move" in output and "save FILE" not in output
 
 
 @pytest.mark.parametrize(
@@ -154,9 +156,9 @@ def test_chess_is_drawn_as_chess_and_its_sides_have_their_names() -> None:
     ],
 )
 def test_noise_is_survived(line: str) -> None:
-    said, session = _play([line, "C3"])
+    output, session = _play([line, "C3"])
     assert (
         session.num_moves == 2
         and np.count_nonzero(session.game.board(session.position.state)) == 2
-        and "Traceback" not in said
+        and "Traceback" not in output
     )

@@ -63,5 +63,5 @@ class MovesInProcess:
 
     def answer(self, question: bytes | str) -> str:
         """Return the answer as written dialogues have it, with an empty line behind it."""
-        said = self.ask(question)
-        return said and said + "\n"
+        output = self.ask(question)
+        return output and output + "\n"

@@ -219,7 +219,7 @@ def test_a_finished_game_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pieces", "is_dead"),
+    ("pieces", "is_insufficient"),
     [
         ("4k3/8/8/8/8/8/8/4K3", True),
         ("4k3/8/8/8/8/8/8/4KN2", True),
@@ -237,8 +237,10 @@ def test_a_finished_game_stays_as_it_is() -> None:
         ("4k3/8/1B6/8/3B4/8/5B2/4K3", True),  # three bishops on dark squares
     ],
 )
-def test_insufficient_material(pieces: str, is_dead: bool) -> None:
-    assert (ending(GAME.from_fen(f"{pieces} w - - 0 1")) == "insufficient material") == is_dead
+def test_insufficient_material(pieces: str, is_insufficient: bool) -> None:
+    assert (
+        ending(GAME.from_fen(f"{pieces} w - - 0 1")) == "insufficient material"
+    ) == is_insufficient
 
 
 def test_fifty_moves_and_a_mate_with_the_last_of_them() -> None:

@@ -256,8 +256,8 @@ def test_a_compact_tree_searches_like_a_wide_one(changes: dict[str, Any]) -> Non
         return jax.jit(settings.build(game, random_leaf(game)))({}, jax.random.key(0), roots)
 
     wide = search(game.num_actions)
-    going_on = ~np.asarray(jax.vmap(jax.vmap(game.is_terminal))(wide.tree.states))
-    width = int(np.asarray(wide.tree.priors >= 0)[going_on].sum(-1).max())
+    in_progress = ~np.asarray(jax.vmap(jax.vmap(game.is_terminal))(wide.tree.states))
+    width = int(np.asarray(wide.tree.priors >= 0)[in_progress].sum(-1).max())
     assert width < game.num_actions
     compact = search(width)
     assert wide.tree.moves is None and compact.tree.moves.shape[-1] == width

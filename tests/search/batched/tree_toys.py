@@ -12,7 +12,7 @@ import numpy as np
 from search_toys import Node, RandomTree, Rule, ToyState, best
 
 from azero.mesh import make_mesh
-from azero.search.leaf import TurnedLeafFn
+from azero.search.leaf import SymmetryLeafFn
 from azero.search.single.node import Ending
 from azero.search.single.node import Node as TreeNode
 from azero.search.single.packed import PackedRules
@@ -29,7 +29,7 @@ class ShownTree(RandomTree):
         return ((state.code >> jnp.arange(32, dtype=jnp.uint32)) & 1 != 0).reshape(1, 1, 32)
 
 
-def make_tree(game: Any, leaf: TurnedLeafFn, **settings: Any) -> ParallelTree:
+def make_tree(game: Any, leaf: SymmetryLeafFn, **settings: Any) -> ParallelTree:
     """Return a tree on one device."""
     chosen = TreeSettings(**settings)
     mesh = make_mesh([jax.local_devices()[0]])

@@ -14,7 +14,7 @@ from tree_toys import ShownTree, check_sums, grow, legal_of, make_tree, plain_ru
 
 from azero.games.table import make
 from azero.mesh import make_mesh
-from azero.search.leaf import uniform_leaf, unturned_leaf
+from azero.search.leaf import ignore_symmetry, uniform_leaf
 from azero.search.single import packed
 from azero.search.single.node import Ending, merge, nodes_below, restrict
 from azero.search.single.node import Node as TreeNode
@@ -51,7 +51,7 @@ def test_one_leaf_at_a_time_equals_plain_python(unvisited: Any, extra_turns: boo
     rule = plain_rule(unvisited, C_BASE, C_INIT, REDUCTION)
     tree = make_tree(
         game,
-        unturned_leaf(leaf),
+        ignore_symmetry(leaf),
         batch=1,
         rule=Puct(c_base=C_BASE, c_init=C_INIT, unvisited=unvisited, reduction=REDUCTION),
     )
@@ -75,7 +75,7 @@ def test_many_leaves_at_a_time_leave_no_loss_behind(batch: int) -> None:
     """Every edge holds exactly what was backed up through it, also where descents met in vain and
     where a side moves twice running."""
     game = ShownTree(num_actions=4, extra_turns=True)
-    tree = make_tree(game, unturned_leaf(random_leaf(game)), batch=batch)
+    tree = make_tree(game, ignore_symmetry(random_leaf(game)), batch=batch)
     for seed in range(3):
         state = game.init(seed)
         tree.move_to(state, legal_of(game, state), None)
@@ -87,7 +87,7 @@ def test_many_leaves_at_a_time_leave_no_loss_behind(batch: int) -> None:
 def test_a_wide_batch_in_a_tiny_tree_ends() -> None:
     """With two moves and a game of depth one there are fewer leaves than the batch has room for."""
     game = ShownTree(num_actions=2, max_moves=1, legal_share=1.0)
-    tree = make_tree(game, unturned_leaf(random_leaf(game)), batch=16)
+    tree = make_tree(game, ignore_symmetry(random_leaf(game)), batch=16)
     state = game.init()
     tree.move_to(state, legal_of(game, state), None)
     grow(tree, 200)
@@ -102,7 +102,7 @@ class TestTicTacToe:
 
     @classmethod
     def setup_class(cls) -> None:
-        leaf = unturned_leaf(uniform_leaf(cls.GAME))
+        leaf = ignore_symmetry(uniform_leaf(cls.GAME))
         cls.SMALL, cls.WIDE = make_tree(cls.GAME, leaf, batch=1), make_tree(cls.GAME, leaf, batch=8)
 
     def after(self, squares: list[int]) -> Any:
@@ -141,7 +141,7 @@ class TestTicTacToe:
         """Tic-tac-toe has 5,478 positions; its tree of moves many more nodes than the search has
         positions to look at."""
         settings, rules = TreeSettings(batch=8), PackedRules(self.GAME, 8)
-        leaf = unturned_leaf(uniform_leaf(self.GAME))
+        leaf = ignore_symmetry(uniform_leaf(self.GAME))
         evaluator = settings.make_evaluator(
             self.GAME, leaf, {}, mesh=make_mesh(jax.local_devices()[:1])
         )
@@ -183,7 +183,7 @@ class TestTicTacToe:
         assert tree.root is not None and tree.root.total_visits == 0 and tree.num_nodes == 1
 
     def test_a_full_tree_says_so_and_searches_on_after_a_move(self) -> None:
-        tree = make_tree(self.GAME, unturned_leaf(uniform_leaf(self.GAME)), batch=8, max_nodes=50)
+        tree = make_tree(self.GAME, ignore_symmetry(uniform_leaf(self.GAME)), batch=8, max_nodes=50)
         state = self.GAME.init()
         tree.move_to(state, legal_of(self.GAME, state), None)
         while tree.search(100):
@@ -228,12 +228,14 @@ class TestTicTacToe:
         """The first mover may not play 2 above depth 4, the second one only 0 and 7 above depth 2;
         at depth 3 the second mover is free."""
 
-        def left_moves(to_play: int, depth: int) -> np.ndarray:
+        def allowed_moves(to_play: int, depth: int) -> np.ndarray:
             if to_play == 0:
                 return (np.arange(9) != 2) | (depth >= 4)
             return np.isin(np.arange(9), [0, 7]) | (depth >= 2)
 
-        tree = ParallelTree(self.WIDE._rules, self.WIDE._leaves, TreeSettings(batch=8), left_moves)
+        tree = ParallelTree(
+            self.WIDE._rules, self.WIDE._leaves, TreeSettings(batch=8), allowed_moves
+        )
         state = self.GAME.init()
         tree.move_to(state, legal_of(self.GAME, state), None)
         grow(tree, 1200)
@@ -249,7 +251,7 @@ class TestTicTacToe:
         assert seen[1] == {0, 7} and 2 not in seen[2] and 2 in seen[3] and 2 in seen[4]
 
     def test_an_interrupted_batch_leaves_no_tree(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        tree = make_tree(self.GAME, unturned_leaf(uniform_leaf(self.GAME)), batch=8)
+        tree = make_tree(self.GAME, ignore_symmetry(uniform_leaf(self.GAME)), batch=8)
         state = self.GAME.init()
         tree.move_to(state, legal_of(self.GAME, state), None)
 
@@ -270,7 +272,7 @@ def test_superko_of_the_whole_game_holds_at_the_root() -> None:
     random = np.random.default_rng(5)
     step, legal_mask = jax.jit(game.step), jax.jit(game.legal_action_mask)
     slim_mask = jax.jit(lambda state: game.legal_action_mask(game.search_state(state)))
-    tree = make_tree(game, unturned_leaf(uniform_leaf(game)), batch=4)
+    tree = make_tree(game, ignore_symmetry(uniform_leaf(game)), batch=4)
     differing = 0
     for _ in range(400):
         if bool(game.is_terminal(state)):

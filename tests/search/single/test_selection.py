@@ -17,7 +17,7 @@ from azero.players.play_style import PlayStyle
 from azero.players.player import Position
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
-from azero.search.leaf import unturned_leaf
+from azero.search.leaf import ignore_symmetry
 from azero.search.settings import (
     GumbelConfig,
     MctxGumbelConfig,
@@ -60,7 +60,7 @@ def both_ways(game: Any, config: SearchConfig, batch: int) -> tuple[list[Any], A
         max_depth=config.max_depth,
     )
     one_device = make_mesh([jax.local_devices()[0]])
-    evaluator = settings.make_evaluator(game, unturned_leaf(leaf), {}, mesh=one_device)
+    evaluator = settings.make_evaluator(game, ignore_symmetry(leaf), {}, mesh=one_device)
     thinker = TreePlayer(game, evaluator, settings=settings, style=PlayStyle(choice="visits"))
     limits = Limits(visits=config.num_simulations)
     positions = [
@@ -124,7 +124,7 @@ def test_a_search_without_a_number_of_visits_goes_on_after_its_plan() -> None:
     game: Any = ShownTree(num_actions=7, extra_turns=True)
     rule = Gumbel(num_simulations=16, max_considered=4)
     settings = TreeSettings(batch=4, rule=rule, symmetry="none", keeps_tree=False)
-    leaf, one_device = unturned_leaf(random_leaf(game)), make_mesh([jax.local_devices()[0]])
+    leaf, one_device = ignore_symmetry(random_leaf(game)), make_mesh([jax.local_devices()[0]])
     thinker = TreePlayer(
         game, settings.make_evaluator(game, leaf, {}, mesh=one_device), settings=settings
     )

@@ -1,5 +1,5 @@
-"""The input planes of AlphaGo (2016): 48 for the policy network, and the player's colour as the
-49th for the value network.
+"""The input planes of AlphaGo (2016): 48 for the policy network, and the colour to play as the 49th
+for the value network.
 
 Source: AG16 Extended Data Table 2. Choices the paper leaves open (as in RocAlphaGo if possible):
     order        stone colour 3 (own, other, empty), ones 1, turns since 8, liberties 8,
@@ -31,7 +31,14 @@ import jax.numpy as jnp
 from azero.games import bits
 from azero.games.batching import batch_native
 from azero.games.go.alphago2016.ladders import Preys, find_ladders
-from azero.games.go.groups import LEVELS, Chains, beside, find_chains, find_moves, self_atari
+from azero.games.go.groups import (
+    LEVELS,
+    Chains,
+    find_chains,
+    find_moves,
+    neighbours_by_side,
+    self_atari,
+)
 from azero.games.go.stones import Stones, colour_rows, legal_rows, sum_codes
 from azero.types import Array
 
@@ -65,7 +72,8 @@ LAYERS = (
 LADDER_PLANE = 44
 """The first of the two planes of ladders."""
 PLANE_COUNTS = (4, 12, 20, NUM_POLICY_PLANES, NUM_VALUE_PLANES)
-"""How many of the planes, from the first, a network may see (AG16 Extended Data Table 3)."""
+"""Numbers of planes, from the first, that a network can have as input (AG16 Extended Data Table
+3)."""
 
 
 def planes_from_frames(
@@ -90,7 +98,7 @@ def planes_from_frames(
 def _planes(
     shape: tuple[int, int], num_planes: int, frames: Array, to_play: Array, checked: Array
 ) -> tuple[Array, Preys | None]:
-    """Return the planes but those of ladders as words uint32[B, C, K], and what is needed for
+    """Return the planes without those of ladders as words uint32[B, C, K], and the input for
     those."""
     sides = colour_rows(shape, frames, to_play == 1)
     own, other = sides[0][:, 0], sides[1][:, 0]
@@ -146,7 +154,7 @@ def _turns_since(sides: tuple[Array, Array]) -> list[Array]:
 def _move_planes(
     own: Array, other: Array, chains: Chains, legal: Array, board: Array
 ) -> list[Array]:
-    """Return the planes of moves, rows uint32[H, B], but those of ladders."""
+    """Return the planes of moves without those of ladders, rows uint32[H, B]."""
     moves = find_moves(own, other, chains, legal, board)
     return [
         *_one_hot(moves.captured, legal),
@@ -159,7 +167,9 @@ def _move_planes(
 def eyes(own: Array, other: Array, board: Array) -> Array:
     """Return the eyes of `own`: empty points with own stones on all sides, and at most one stone of
     the other side, none on the edge, on the diagonals."""
-    edge = board & ~functools.reduce(jnp.bitwise_and, beside(jnp.broadcast_to(board, own.shape)))
+    edge = board & ~functools.reduce(
+        jnp.bitwise_and, neighbours_by_side(jnp.broadcast_to(board, own.shape))
+    )
     surrounded = board & ~(own | other) & ~bits.neighbours(board & ~own)
     once = twice = jnp.zeros_like(own)
     for rows in bits.vertical_neighbours(other):

@@ -10,9 +10,9 @@ repetitions are not checked. A prey that is not caught within NODE_LIMIT moves o
 FRAME_LIMIT moves still to try, counts as escaped: the longest ladder across 19x19 takes about 200
 moves of reading and 35 such moves.
 
-Reading is a loop over all ladders of all positions of the batch. Each of the lanes follows one of
-them, one move a turn, and takes the next from the queue when it is done, so that a long ladder
-keeps one lane busy and no other waits.
+Reading is a loop over all ladders of all positions of the batch. Each lane follows one ladder, one
+move per iteration, and takes the next from the queue when it is done, so that a long ladder keeps
+only one lane busy.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ import jax.numpy as jnp
 
 from azero.games import bits
 from azero.games.batching import batch_native
-from azero.games.go.stones import living_points, place_rows
+from azero.games.go.stones import non_suicide_points, place_rows
 from azero.types import Array
 
 NODE_LIMIT = 500
 """Moves of reading for one first move (ours)."""
 FRAME_LIMIT = 64
-"""Moves on one line of reading that leave another to try (ours)."""
+"""Moves on one line of reading that leave alternatives to try (ours)."""
 
 CPU_LANES = 16
 """Ladders that a CPU core follows at a time (measured)."""
 
 
 class _Node(NamedTuple):
-    """What there is to read: rows uint32[H, L], L lanes."""
+    """A position of the reading: rows uint32[H, L], L lanes."""
 
     prey_side: Array
     hunter_side: Array
     atari: Array
     options: Array
-    """moves that the side to move has still to try"""
+    """moves that the side to move still has to try"""
 
 
 class _Lanes(NamedTuple):
     job: Array
-    """int32[L]: number in the queue; at its end where there is nothing to do"""
+    """int32[L]: index in the queue; the length of the queue where the lane is idle"""
     node: _Node
     prey: Array
     """rows uint32[H, L]: one stone of the prey"""
     hunts: Array
     """bool[L]: the side to move is the hunter"""
     is_fresh: Array
-    """bool[L]: the ladder has just been taken, and its first moves are still to be found"""
+    """bool[L]: the ladder is new, and its first moves are not computed yet"""
     first: Array
-    """rows uint32[H, L]: the first move that is being tried; none before"""
+    """rows uint32[H, L]: the first move that is being tried; empty before the first"""
     todo: Array
     """rows uint32[H, L]: first moves to try after it"""
     num_nodes: Array
@@ -68,12 +68,12 @@ class _Lanes(NamedTuple):
     frames: Array
     """uint32[FRAME_LIMIT, L, 4H]: nodes with moves left to try, the oldest first"""
     frame_hunts: Array
-    """bool[FRAME_LIMIT, L]: whose moves they are"""
+    """bool[FRAME_LIMIT, L]: whether these are the hunter's moves"""
     next_job: Array
     """int32[]"""
     works: Array
-    """bool[2 * B * (N + 1)]: by kind, position and point (N takes what is no result): the first
-    move catches, or saves"""
+    """bool[2 * B * (N + 1)], by kind, position and point (N is a dummy): whether the first move
+    catches, or saves"""
 
 
 class _Queue(NamedTuple):
@@ -87,7 +87,7 @@ class _Queue(NamedTuple):
 
 
 class Preys(NamedTuple):
-    """Positions with what may be caught in them, each a set of points as words uint32[K]."""
+    """Positions and their possible preys, each a set of points as words uint32[K]."""
 
     own: Array
     """of the side to move"""
@@ -105,8 +105,8 @@ def find_ladders(preys: Preys, shape: tuple[int, int]) -> tuple[Array, Array]:
     """Return the words uint32[K] of the legal points where the side to move catches a prey in a
     ladder, and where it saves one from being caught.
 
-    One position; under `vmap` all ladders of the batch share a queue. A CPU follows some of them at
-    a time, another device as many as there are positions.
+    For one position; under `vmap` all ladders of the batch share a queue. A CPU follows CPU_LANES
+    of them at a time, another device as many as there are positions.
     """
     few = functools.partial(_find_ladders, shape, CPU_LANES)
     return batch_native(functools.partial(_find_ladders, shape, None), few)(*preys)
@@ -134,7 +134,7 @@ def _make_queue(preys: Preys, shape: tuple[int, int]) -> _Queue:
     stones = jnp.stack(
         [bits.unpack(words, num_points) for words in (preys.hunted, preys.threatened)]
     )
-    # A stone is at most once in the queue, so that it is never longer than the points of all
+    # A stone is in the queue at most once, so the queue is never longer than the points of all
     # boards.
     preys_in_order = jnp.nonzero(stones.reshape(-1), size=stones.size // 2, fill_value=stones.size)[
         0
@@ -218,7 +218,7 @@ def _take_jobs(lanes: _Lanes, queue: _Queue, is_done: Array, shape: tuple[int, i
 
 
 def _turn(lanes: _Lanes, queue: _Queue, shape: tuple[int, int], batch: int) -> _Lanes:
-    """Play one move in every lane and see what came of it."""
+    """Play one move in every lane and process the result."""
     node, is_fresh = lanes.node, lanes.is_fresh
     move = bits.lowest(node.options)
     is_first = ~is_fresh & (bits.union(lanes.first) == 0)
@@ -250,8 +250,8 @@ def _turn(lanes: _Lanes, queue: _Queue, shape: tuple[int, int], batch: int) -> _
 def _play(
     node: _Node, lanes: _Lanes, move: Array, hunts: Array, legal: Array, shape: tuple[int, int]
 ) -> tuple[_Node, Array, Array]:
-    """Play `move` and return the node after it with the moves of the side `hunts` says, and whether
-    the hunter, or the prey, has won."""
+    """Play `move` and return the node after it, with the moves of the hunter where `hunts`, else of
+    the prey, and whether the hunter, or the prey, has won."""
     board = bits.board_rows(shape)
     by_hunter = lanes.hunts[None]
     own, other = (
@@ -279,7 +279,7 @@ def _play(
         jnp.where(hunts[None], hunter_side, prey_side),
         jnp.where(hunts[None], prey_side, hunter_side),
     )
-    lives = living_points(to_move, waiting, placed.atari, board) & ~bits.where(
+    lives = non_suicide_points(to_move, waiting, placed.atari, board) & ~bits.where(
         is_ko[None], placed.captured
     )
     options = wanted & jnp.where(lanes.is_fresh[None], legal, lives)
@@ -291,7 +291,7 @@ def _play(
 
 
 def _push(lanes: _Lanes, node: _Node, is_pushed: Array) -> _Lanes:
-    """Keep the node of the lanes that have more to try there."""
+    """Push the node of the lanes that have more moves to try there."""
     lane = jnp.arange(is_pushed.shape[0], dtype=jnp.int32)
     place = jnp.where(is_pushed, lanes.num_frames, FRAME_LIMIT)
     return lanes._replace(
@@ -304,8 +304,8 @@ def _push(lanes: _Lanes, node: _Node, is_pushed: Array) -> _Lanes:
 def _return(
     lanes: _Lanes, hunter_wins: Array, prey_wins: Array, is_long: Array
 ) -> tuple[_Lanes, Array]:
-    """Go back, where a side has won, to the last node at which the other has more to try. Return
-    also where there is none: the first move is decided."""
+    """Where a side has won, go back to the last node at which the other side has more moves to try.
+    Also return where there is none, so that the first move is decided."""
     is_decided = hunter_wins | prey_wins
     level = jnp.arange(FRAME_LIMIT, dtype=jnp.int32)[:, None]
     fits = (level < lanes.num_frames[None]) & (lanes.frame_hunts == prey_wins[None])
@@ -331,7 +331,7 @@ def _finish(
     shape: tuple[int, int],
     batch: int,
 ) -> _Lanes:
-    """Write down what the decided first moves do; go on with the next first move, or with the next
+    """Store the results of decided first moves; continue with the next first move, or with the next
     ladder."""
     num_points = shape[0] * shape[1]
     point = jnp.where(works, bits.first_point(lanes.first, shape), num_points)

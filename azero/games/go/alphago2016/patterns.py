@@ -16,10 +16,9 @@ Extended Data Table 4 as one number per group and point.
     8  distance          the same to the move before it
     9  diamond           a code of the 12 points around the move
 0 is none. A point of a pattern is empty, off the board, or a stone: own or the other side's, with
-1, 2 or at least 3 liberties. Codes are 32-bit hashes; the policy takes as many of their high bits
-as its table has. The paper's tables hold the 69,338 and 32,207 most frequent patterns; a hash needs
-no list of them. Where the paper only names a feature, the definition is ours: `saves` and `nakade`
-below.
+1, 2 or at least 3 liberties. Codes are 32-bit hashes, whose high bits index the policy's table. The
+paper's tables hold the 69,338 and 32,207 most frequent patterns; a hash needs no list of them.
+Where the paper only names a feature, the definition is ours: `saves` and `_nakade` below.
 
 Natively batched, the batch last: sets of points are rows uint32[H, B], numbers at points uint32[H,
 W, B].
@@ -36,8 +35,8 @@ import numpy as np
 
 from azero.games import bits
 from azero.games.batching import batch_native
-from azero.games.go.groups import Chains, beside, find_chains, find_moves, self_atari
-from azero.games.go.stones import colour_rows, living_points
+from azero.games.go.groups import Chains, find_chains, find_moves, neighbours_by_side, self_atari
+from azero.games.go.stones import colour_rows, non_suicide_points
 from azero.types import Array
 
 NUM_ROLLOUT = 6
@@ -48,7 +47,7 @@ _MARGIN = 2
 MOST_DISTANCE = 17
 """34 weights for two moves (AG16 Extended Data Table 4)."""
 MOST_CAPTURED = 31
-"""Counts 1 to 31 and 256 surroundings make the 8192 nakade patterns of AG16 Extended Data Table
+"""Counts 1 to 31 and 256 surroundings fit the 8192 nakade patterns of AG16 Extended Data Table
 4."""
 
 AROUND = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
@@ -58,7 +57,7 @@ DIAMOND = (*AROUND, (-2, 0), (2, 0), (0, -2), (0, 2))
 
 
 class Situation(NamedTuple):
-    """What the features are made of; rows uint32[H, B]."""
+    """The data from which the features are computed; rows uint32[H, B]."""
 
     own: Array
     """of the side to move"""
@@ -70,7 +69,7 @@ class Situation(NamedTuple):
     last: Array
     """the previous move; none after a pass and at the start"""
     captured: Array
-    """what it captured"""
+    """stones that it captured"""
 
 
 def planes_from_frames(
@@ -79,7 +78,7 @@ def planes_from_frames(
     """Return the numbers uint32[H, W, C] of a position, those of the rollout policy (C = 6) or of
     the tree policy (10).
 
-    `frames` uint32[8, 2K] and `to_play` int32[] are as for the planes of `features2016`.
+    `frames` uint32[8, 2K] and `to_play` int32[] are as for the planes of `features`.
     """
     return batch_native(functools.partial(_planes, shape, num_planes))(frames, to_play)
 
@@ -91,15 +90,15 @@ def _planes(shape: tuple[int, int], num_planes: int, frames: Array, to_play: Arr
     else:
         own, _ = colour_rows(shape, frames[:, 1:3], to_play == 1)
         board = bits.board_rows(shape)
-        legal = living_points(now.own, now.other, now.one, board)
+        legal = non_suicide_points(now.own, now.other, now.one, board)
         in_atari = self_atari(find_moves(now.own, now.other, chains, legal, board), legal)
         numbers = tree_features(now, _only(own[:, 0] & ~own[:, 1]), in_atari, shape)
     return jnp.stack(numbers).transpose(3, 1, 2, 0)
 
 
 def situation(frames: Array, to_play: Array, shape: tuple[int, int]) -> tuple[Situation, Chains]:
-    """Return what the features of positions are made of, and their chains; frames uint32[B, T, 2K],
-    the newest first and at least two, to_play int32[B]."""
+    """Return the situations of positions, and their chains; frames uint32[B, T, 2K], newest first
+    and at least two, to_play int32[B]."""
     own, other = colour_rows(shape, frames[:, :2], to_play == 1)
     (own, own_before), (other, other_before) = (jnp.unstack(side, axis=1) for side in (own, other))
     chains = find_chains(own, other, bits.board_rows(shape))
@@ -110,12 +109,13 @@ def situation(frames: Array, to_play: Array, shape: tuple[int, int]) -> tuple[Si
 
 
 def _only(rows: Array) -> Array:
-    """Return sets of one point; the set-up before a game's first move is no move."""
+    """Return sets of one point, else empty sets: the set-up before a game's first move is not a
+    move."""
     return bits.where(bits.counts_one(rows)[None], rows)
 
 
 class Near(NamedTuple):
-    """The groups that are none but at the 12 points around the previous move; arrays [12, B]."""
+    """The groups that are 0 except at the 12 points around the previous move; arrays [12, B]."""
 
     point: Array
     """int32: the point; H W where it is off the board, or there was no such move"""
@@ -135,7 +135,7 @@ class Everywhere(NamedTuple):
 
 
 def sparse_features(now: Situation, shape: tuple[int, int]) -> Everywhere:
-    """Return the rollout policy's numbers with those around the previous move apart, which saves
+    """Return the rollout policy's numbers, those around the previous move separately, which saves
     most of the work."""
     cells = _cells(now, shape)
     save = unpack_rows(saves(now, shape), shape[1])
@@ -223,7 +223,7 @@ def saves(now: Situation, shape: tuple[int, int]) -> Array:
     threatened = now.own & now.one
     takers = bits.flood(bits.neighbours(threatened) & now.other & now.one, now.other)
     once = twice = jnp.zeros_like(empty)
-    for side in beside(empty):
+    for side in neighbours_by_side(empty):
         once, twice = once | side, twice | (once & side)
     safe = (
         twice
@@ -290,7 +290,7 @@ def _cells(now: Situation, shape: tuple[int, int]) -> Array:
 
 
 def _code(cells: Array, offsets: tuple[tuple[int, int], ...]) -> Array:
-    """Return a sum uint32[H, W, B] that tells the cells at `offsets` around every point."""
+    """Return a hash uint32[H, W, B] of the cells at `offsets` around every point."""
     height, width = cells.shape[0] - 2 * _MARGIN, cells.shape[1] - 2 * _MARGIN
     total = jnp.zeros((height, width, cells.shape[2]), jnp.uint32)
     for (row, column), factor in zip(offsets, _FACTORS, strict=False):
@@ -313,6 +313,6 @@ _FACTORS = tuple((0x9E3779B1 * (2 * index + 1) ** 5 & 0xFFFFFFFF) | 1 for index 
 
 
 def _computed_once(array: Array) -> Array:
-    """Return the array, computed once: what XLA puts into the loops that read it, a CPU computes
-    again for each of them."""
+    """Return the array, computed once: otherwise XLA on a CPU would fuse it into the loops that
+    read it and compute it again in each."""
     return jax.lax.optimization_barrier(array)

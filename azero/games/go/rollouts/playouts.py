@@ -1,12 +1,12 @@
 """Games played to the end by a fast policy, many at once: the rollouts of AlphaGo (2016). Natively
 batched: sets of points are rows uint32[H, B].
 
-A game ends with two passes, or after `max_moves` further moves, and is scored by area. A move is no
-suicide, does not fill an own eye and does not take a ko back at once; longer repetitions are not
-looked for, which the paper does not speak of either. A side without such a move passes.
+A game ends with two passes, or after `max_moves` further moves, and is scored by area. A move is
+not suicide, does not fill an own eye and does not recapture a ko at once; longer repetitions are
+not checked (the paper does not mention them). A side without such a move passes.
 
-The sets of stones whose chains have one and two liberties are carried along and are exact, so that
-a move floods only the chains that it touches.
+The sets of stones whose chains have one and two liberties are updated exactly with every move, so
+that a move needs flood fills only of the chains that it touches.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ import jax.numpy as jnp
 from azero.games import bits
 from azero.games.go.alphago2016.features import eyes
 from azero.games.go.alphago2016.patterns import Situation, situation, sparse_features, unpack_rows
-from azero.games.go.groups import beside
+from azero.games.go.groups import neighbours_by_side
 from azero.games.go.rules import Go
 from azero.games.go.state import GoState
-from azero.games.go.stones import living_points
+from azero.games.go.stones import non_suicide_points
 from azero.types import Array, PyTree
 
 EvaluateFn = Callable[[list[Array | None]], Array]
 """The numbers uint32[...] of the groups of `patterns.rollout_features`, None for groups left out ->
 logits float32[...]."""
 MOVES_PER_POINT = 2
-"""A rollout is scored after this number of moves per point, as games of AlphaGo Zero (722 moves);
+"""A rollout is scored after this number of moves per point, like games of AlphaGo Zero (722 moves);
 AG16 gives no limit."""
 
 
 class Playout(NamedTuple):
-    """Games on the way to their end."""
+    """Unfinished rollouts."""
 
     now: Situation
     ko: Array
@@ -50,15 +50,15 @@ class Playout(NamedTuple):
 
 
 def start_from(states: GoState, shape: tuple[int, int]) -> Playout:
-    """Return the games that go on from states[B]: with their last move, what it captured, and the
-    ko that may not be taken back."""
+    """Return the rollouts that start from states[B]: with their last move, its captures, and the
+    forbidden ko."""
     now, _ = situation(states.frames, states.to_play, shape)
     return Playout(now, ko_point(now), states.to_play == 1, states.num_passes, jnp.int32(0))
 
 
 def ko_point(now: Situation) -> Array:
-    """Return rows uint32[H, B]: where the side to move may not play because the last move took a
-    single stone there, stands alone, and would be taken back."""
+    """Return rows uint32[H, B]: the ko point, where the last move captured a single stone and could
+    itself be recaptured as a single stone."""
     is_ko = (
         bits.counts_one(now.captured)
         & (bits.union(bits.neighbours(now.last) & now.other) == 0)
@@ -69,7 +69,7 @@ def ko_point(now: Situation) -> Array:
 
 def play_out(evaluate: EvaluateFn, key: Array, playout: Playout, shape: tuple[int, int]) -> Array:
     """Play all games to the end and return Black's area minus White's, int32[B]."""
-    words = fresh_words(key, playout, shape)
+    words = random_words(key, playout, shape)
 
     def move(playout: Playout) -> Playout:
         return play_move(playout, choose(evaluate, words[playout.num_moves], playout, shape), shape)
@@ -79,13 +79,13 @@ def play_out(evaluate: EvaluateFn, key: Array, playout: Playout, shape: tuple[in
     )
 
 
-def fresh_words(key: Array, playout: Playout, shape: tuple[int, int]) -> Array:
-    """Return randomness uint32[T, B] for the longest game."""
+def random_words(key: Array, playout: Playout, shape: tuple[int, int]) -> Array:
+    """Return random bits uint32[T, B] for the longest game."""
     return jax.random.bits(key, (MOVES_PER_POINT * shape[0] * shape[1], playout.is_white.shape[0]))
 
 
 def is_unfinished(playout: Playout, most: int) -> Array:
-    """Return bool[]: a game is not over, and there may be further moves."""
+    """Return bool[]: whether a game is not over and the limit `most` is not reached."""
     return (playout.num_moves < most) & (playout.num_passes < 2).any()
 
 
@@ -100,10 +100,11 @@ def final_lead(end: Playout, shape: tuple[int, int]) -> Array:
 
 
 def allowed_points(playout: Playout, shape: tuple[int, int]) -> Array:
-    """Return rows uint32[H, B] of where the side to move may play; none once a game is over."""
+    """Return rows uint32[H, B] of the points where the side to move may play; none once a game is
+    over."""
     now, board = playout.now, bits.board_rows(shape)
     allowed = (
-        living_points(now.own, now.other, now.one, board)
+        non_suicide_points(now.own, now.other, now.one, board)
         & ~playout.ko
         & ~eyes(now.own, now.other, board)
     )
@@ -111,8 +112,8 @@ def allowed_points(playout: Playout, shape: tuple[int, int]) -> Array:
 
 
 def choose(evaluate: EvaluateFn, words: Array, playout: Playout, shape: tuple[int, int]) -> Array:
-    """Draw a move of every game from the softmax of the policy; `words` uint32[B] is fresh
-    randomness. Return rows uint32[H, B], none for a pass."""
+    """Draw a move in every game from the softmax of the policy; `words` uint32[B] are random bits.
+    Return rows uint32[H, B], empty for a pass."""
     allowed = allowed_points(playout, shape)
     score = jnp.where(
         unpack_rows(allowed, shape[1]) != 0,
@@ -149,11 +150,11 @@ def _gumbel(words: Array, shape: tuple[int, int]) -> Array:
 
 
 def play_move(playout: Playout, stone: Array, shape: tuple[int, int]) -> Playout:
-    """Play a stone, rows uint32[H, B] of at most one point, in every game that is not over; none is
-    a pass."""
+    """Play a stone, rows uint32[H, B] of at most one point, in every game that is not over; an
+    empty set is a pass."""
     now, board = playout.now, bits.board_rows(shape)
     own, other = now.own | stone, now.other
-    seeds = jnp.stack([stone, *(seed & other for seed in beside(stone))], axis=1)
+    seeds = jnp.stack([stone, *(seed & other for seed in neighbours_by_side(stone))], axis=1)
     chains = bits.flood(seeds, jnp.stack([own, other, other, other, other], axis=1))
     is_captured = bits.union(seeds[:, 1:] & now.one[:, None]) != 0
     captured = bits.any_of(bits.where(is_captured[None], chains[:, 1:]))
@@ -183,8 +184,8 @@ def play_move(playout: Playout, stone: Array, shape: tuple[int, int]) -> Playout
 def _freed(
     own: Array, empty: Array, one: Array, two: Array, remaining: Array
 ) -> tuple[Array, Array]:
-    """Count the liberties of the own chains of the `remaining` stones again, one chain of each game
-    at a time."""
+    """Recount the liberties of the own chains of the `remaining` stones, one chain of each game at
+    a time."""
 
     def count(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         remaining, one, two = carry

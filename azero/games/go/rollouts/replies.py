@@ -1,11 +1,11 @@
-"""Rollouts with a table of last good replies: a side answers a move as it did in the last game that
-it won, where it may, and draws from the policy elsewhere.
+"""Rollouts with a table of last good replies: a side answers a move as in the last game that it
+won, if that is legal, and otherwise draws from the policy.
 
 Source: Drake 2009 (ICGA Journal 32); a reply of a game that was lost is forgotten (Baier and Drake
 2010, IEEE Transactions on Computational Intelligence and AI in Games 2). AG16 methods, 'Rollout
-policy', has a cache of this kind, which the tree fills, and which is keyed on the 3x3 points around
-both moves. Natively batched: games side by side read one table, and it learns from all of them when
-they are over.
+policy', has a cache of this kind, filled by the tree and keyed on the 3x3 points around both moves.
+Natively batched: the games of a batch share one table, which is updated from all of them when they
+are over.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from azero.games.go.rollouts.playouts import (
     allowed_points,
     choose,
     final_lead,
-    fresh_words,
     is_unfinished,
     play_move,
+    random_words,
     start_from,
 )
 from azero.games.go.rules import Go
@@ -35,28 +35,28 @@ from azero.types import Array, PyTree
 
 
 class PlayedOut(NamedTuple):
-    """The moves of games that were played to the end."""
+    """The moves of finished rollouts."""
 
     points: Array
     """int32[T, B]: N for a pass, and after the end"""
     first_is_white: Array
-    """bool[B]: who made the first of them"""
+    """bool[B]: whether White made the first of them"""
     before: Array
     """int32[B]: the move before them; N where there is none"""
 
 
 def no_replies(num_points: int) -> Array:
-    """Return the table int32[2, N + 1] that knows no reply: by colour of the side that answers and
-    point of the previous move, 1 + the point of the reply."""
+    """Return the empty table int32[2, N + 1]: by colour of the side that replies and point of the
+    previous move, 1 + the point of the reply, or 0 for none."""
     return jnp.zeros((2, num_points + 1), jnp.int32)
 
 
 def play_out_with_replies(
     evaluate: EvaluateFn, key: Array, playout: Playout, table: Array, shape: tuple[int, int]
 ) -> tuple[Array, PlayedOut]:
-    """Play all games to the end with a table, which stays as it is; return Black's area minus
-    White's, int32[B], and the games."""
-    words, num_points = fresh_words(key, playout, shape), shape[0] * shape[1]
+    """Play all games to the end with a fixed table; return Black's area minus White's, int32[B],
+    and the games."""
+    words, num_points = random_words(key, playout, shape), shape[0] * shape[1]
 
     def point_of(rows: Array) -> Array:
         return jnp.where(bits.union(rows) != 0, bits.first_point(rows, shape), num_points)
@@ -80,12 +80,11 @@ def play_out_with_replies(
 
 
 def learn_replies(table: Array, games: PlayedOut, result: Array) -> Array:
-    """Return the table after games with results int32[B], 1 where Black won, -1 where White did, 0
-    for a draw, which teaches nothing.
+    """Return the table updated from games with results int32[B]: 1 where Black won, -1 where White
+    did, 0 for a draw, which changes nothing.
 
-    All games go forward side by side: at each move the replies of sides that lost are forgotten
-    where the table has them, then those of sides that won are stored, and of several games the last
-    one counts.
+    All games are processed move by move together: the replies of losing sides are deleted from the
+    table, then those of winning sides are stored; of several games the last one counts.
     """
     num_points = table.shape[1] - 1
     length, count = games.points.shape

@@ -11,21 +11,21 @@ Point = tuple[int, int]
 
 
 def pass_alive(board: np.ndarray, colour: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unconditionally alive stones of `colour` (1 or -1) on board int8[H, W], and the
-    points they enclose for good, both bool[H, W].
+    """Return the unconditionally alive stones of `colour` (1 or -1) on board int8[H, W], and their
+    unconditional territory, both bool[H, W].
 
     A region is a connected set of points without a stone of `colour`. It is vital to a chain if
     every empty point of it is a liberty of the chain. Chains with fewer than two vital regions, and
-    regions beside such chains, fall away until nothing changes; what is left lives. The points
-    enclosed for good are the regions that only living chains surround and in which the other side
-    cannot make an eye: all of whose empty points are liberties of living chains.
+    regions adjacent to such chains, are removed until nothing changes; the chains left are alive.
+    The territory is the regions surrounded by living chains only, in which the other side cannot
+    make an eye: all their empty points are liberties of living chains.
     """
     chains = [chain for chain, _ in setup.chains(np.where(board == colour, board, 0))]
     owner = {point: index for index, chain in enumerate(chains) for point in chain}
     regions = [_Region(points, board, owner) for points in _regions(board == colour)]
     alive = set(range(len(chains)))
     while True:
-        healthy = [region for region in regions if region.beside <= alive]
+        healthy = [region for region in regions if region.adjacent_chains <= alive]
         kept = {
             chain for chain in alive if sum(chain in region.vital_to for region in healthy) >= 2
         }
@@ -36,7 +36,7 @@ def pass_alive(board: np.ndarray, colour: int) -> tuple[np.ndarray, np.ndarray]:
     for index in alive:
         _mark(stones, chains[index])
     for region in regions:
-        if region.beside and region.beside <= alive and region.is_covered:
+        if region.adjacent_chains and region.adjacent_chains <= alive and region.is_covered:
             _mark(enclosed, region.points)
     return stones, enclosed
 
@@ -46,11 +46,12 @@ class _Region:
 
     def __init__(self, points: set[Point], board: np.ndarray, owner: dict[Point, int]) -> None:
         self.points = points
-        around = {
-            point: {owner[other] for other in _around(point) if other in owner} for point in points
+        adjacent = {
+            point: {owner[other] for other in _neighbours(point) if other in owner}
+            for point in points
         }
-        self.beside: set[int] = set().union(*around.values())
-        empty = [around[point] for point in points if board[point] == 0]
+        self.adjacent_chains: set[int] = set().union(*adjacent.values())
+        empty = [adjacent[point] for point in points if board[point] == 0]
         self.vital_to: set[int] = set.intersection(*empty) if empty else set()
         self.is_covered = all(empty)
 
@@ -60,7 +61,7 @@ def _regions(walls: np.ndarray) -> list[set[Point]]:
     return [points for points, _ in setup.chains((~walls).astype(np.int8))]
 
 
-def _around(point: Point) -> list[Point]:
+def _neighbours(point: Point) -> list[Point]:
     row, column = point
     return [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
 

@@ -1,8 +1,8 @@
-"""Eye spaces that the other side kills from within (nakade): small ones are played out in full,
-since random games seldom find the vital points.
+"""Eye spaces that the other side kills from inside (nakade): small ones are searched exhaustively,
+because random games seldom find the vital points.
 
-The attackers around are taken to be safe and to fill all liberties outside, so only the points
-within one chain are played on: captures, simple ko, passes.
+The surrounding attackers are assumed to be safe and to have filled all outside liberties, so the
+search is on the points inside one chain: captures, simple ko, passes.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from azero.games.go.setup import around
+from azero.games.go.setup import neighbours
 
 MOST_POINTS = 7
-"""Largest eye space that is played out, in points: the largest nakade has six (the flower six), and
-of seven there are 3^7 fillings."""
+"""Largest eye space that is searched, in points: the largest nakade has six (the flower six), and
+seven points have 3^7 fillings."""
 _EMPTY, _OWNER, _ATTACKER = 0, 1, 2
 
 Point = tuple[int, int]
@@ -24,25 +24,28 @@ class _State(NamedTuple):
     """A position within the chain."""
 
     cells: tuple[int, ...]
-    """What stands on each point."""
+    """The state of each point."""
     ko: int
-    """The point that may not be taken back at once, -1 without one."""
+    """The point where a ko may not be recaptured, -1 without one."""
     to_play: int
 
 
 class EyeSpace:
-    """The points within one chain, which is their only wall."""
+    """The points inside one chain, which encloses them alone."""
 
     def __init__(self, points: set[Point], shape: tuple[int, ...], chain: set[Point]) -> None:
-        """Take the points of all regions that the chain encloses; together they are at most
+        """Make the space of the points of all regions that the chain encloses, at most
         MOST_POINTS."""
         order = sorted(points)
         index = {point: number for number, point in enumerate(order)}
         self._points = order
-        self._beside = [
-            [index[other] for other in around(point, shape) if other in index] for point in order
+        self._neighbours = [
+            [index[other] for other in neighbours(point, shape) if other in index]
+            for point in order
         ]
-        self._touches = [any(other in chain for other in around(point, shape)) for point in order]
+        self._touches = [
+            any(other in chain for other in neighbours(point, shape)) for point in order
+        ]
 
     def is_dead(self, owners: set[Point], attackers: set[Point]) -> bool:
         """Return whether the chain is captured even if its owner moves first, given the points with
@@ -62,8 +65,8 @@ class EyeSpace:
             if state not in following:
                 following[state] = list(self._following(state))
                 todo += [after for after in following[state] if after is not None]
-        # The attackers have won where they capture the chain, and wherever they can force that;
-        # what is never forced, as in a seki, they have not won.
+        # The attackers win where they capture the chain or can force its capture; otherwise, as in
+        # a seki, the chain is not dead.
         won: set[_State | None] = {None}
         found = True
         while found:
@@ -91,40 +94,40 @@ class EyeSpace:
                 continue
             captured = [
                 each
-                for beside in self._beside[point]
-                if cells[beside] == other
-                for each in self._captured(cells, beside)
+                for neighbour in self._neighbours[point]
+                if cells[neighbour] == other
+                for each in self._captured(cells, neighbour)
             ]
             for each in captured:
                 cells[each] = _EMPTY
             if self._captured(cells, point):
                 continue
-            alone = all(cells[beside] != state.to_play for beside in self._beside[point]) and not (
-                state.to_play == _OWNER and self._touches[point]
-            )
+            alone = all(
+                cells[neighbour] != state.to_play for neighbour in self._neighbours[point]
+            ) and not (state.to_play == _OWNER and self._touches[point])
             is_ko = (
                 alone
                 and len(captured) == 1
-                and sum(cells[beside] == _EMPTY for beside in self._beside[point]) == 1
+                and sum(cells[neighbour] == _EMPTY for neighbour in self._neighbours[point]) == 1
             )
             yield _State(tuple(cells), captured[0] if is_ko else -1, other)
 
     def _string(self, cells: list[int], first: list[int]) -> tuple[set[int], bool]:
-        """Return the points of one colour that are connected with `first`, and whether any of them
+        """Return the points of one colour that are connected to `first`, and whether any of them
         has a liberty."""
         string, todo, has_liberty = set(first), list(first), False
         while todo:
             point = todo.pop()
-            for beside in self._beside[point]:
-                has_liberty |= cells[beside] == _EMPTY
-                if cells[beside] == cells[point] and beside not in string:
-                    string.add(beside)
-                    todo.append(beside)
+            for neighbour in self._neighbours[point]:
+                has_liberty |= cells[neighbour] == _EMPTY
+                if cells[neighbour] == cells[point] and neighbour not in string:
+                    string.add(neighbour)
+                    todo.append(neighbour)
         return string, has_liberty
 
     def _captured(self, cells: list[int], point: int) -> set[int]:
-        """Return the stones of the string at `point` if it has no liberty; one that is connected
-        with the chain has the chain's."""
+        """Return the stones of the string at `point` if it has no liberty; a string connected to
+        the chain shares the chain's liberties."""
         string, has_liberty = self._string(cells, [point])
         if has_liberty or (
             cells[point] == _OWNER
@@ -135,8 +138,7 @@ class EyeSpace:
         return string
 
     def _chain_lives(self, cells: list[int]) -> bool:
-        """Return whether the chain has a liberty, of its own or by the stones within that are
-        connected with it."""
+        """Return whether the chain has a liberty, of its own or through connected stones inside."""
         own = [
             point for point, stone in enumerate(cells) if stone == _OWNER and self._touches[point]
         ]

@@ -1,9 +1,9 @@
-"""Monte Carlo playouts of Go: who owns each point when both sides play on at random but sensibly.
-Batched, on the default device.
+"""Monte Carlo playouts of Go: the owner of each point after random but sensible play. Batched, on
+the default device.
 
-Both sides fill no eye of their own, prefer moves that capture, and put no large chain of their own
-into atari; where nothing is left to do they pass. So eyes stay eyes and a seki stays a seki, while
-a dead chain is taken off the board in nearly every playout.
+Both sides fill no own eye, prefer captures, and do not put a large own chain into atari; without
+such a move they pass. So eyes stay eyes and a seki stays a seki, while a dead chain is captured in
+nearly every playout.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from azero.types import Array
 CAPTURE_PREFERENCE = 0.7
 """Share of the moves at which a side captures if it can."""
 RESCUE_PREFERENCE = 0.5
-"""Share of the moves at which a side that captures nothing plays a last liberty of a chain of its
-own."""
+"""Share of the moves at which a side that captures nothing extends a chain of its own from
+atari."""
 NAKADE_STONES = 3
-"""Chains up to this many stones may be put into atari: larger ones never kill by their shape alone
-more often than they throw a seki away."""
+"""Chains up to this many stones may be put into atari: with larger ones that destroys a seki more
+often than it kills by shape."""
 MOVES_PER_POINT = 2.5
-"""A playout that is still going on then is counted as it stands."""
+"""Move limit of a playout, per point of the board; the position is then scored as it is."""
 
 
 _RUNNING = threading.Lock()
-"""One thread at a time: the second of two that ask at the start waits for the program that the
-first one compiles."""
+"""Held by the thread that runs: a second thread waits for the program that the first one
+compiles."""
 
 
 class _Carry(NamedTuple):
@@ -68,8 +68,8 @@ def count_ownership(board: np.ndarray, num_playouts: int, seed: int = 0) -> np.n
 def _compiled(
     shape: tuple[int, int], num_playouts: int
 ) -> tuple[Callable[[Array, GoState, GoState], Array], Go]:
-    """Return the compiled playouts on a board and the game they play: without superko, which needs
-    no history."""
+    """Return the compiled playouts on a board and their game: with simple ko, which needs no
+    history."""
     num_moves = int(MOVES_PER_POINT * shape[0] * shape[1]) + 10
     game = Go(shape, komi=0.5, superko="simple", max_moves=num_moves + 2)
 
@@ -83,22 +83,21 @@ def _compiled(
             white_first,
         )
 
-        def goes_on(carry: _Carry) -> Array:
+        def is_unfinished(carry: _Carry) -> Array:
             return (carry.ply < num_moves) & ~jax.vmap(game.is_terminal)(carry.states).all()
 
         def move(carry: _Carry) -> _Carry:
             key, draw_key = jax.random.split(carry.key)
             return _Carry(_play_one(game, carry.states, draw_key), key, carry.ply + 1)
 
-        final = jax.lax.while_loop(goes_on, move, _Carry(states, key, jnp.int32(0))).states
+        final = jax.lax.while_loop(is_unfinished, move, _Carry(states, key, jnp.int32(0))).states
         return jax.vmap(game.ownership)(final).astype(jnp.float32).mean(axis=0)
 
     return jax.jit(run), game
 
 
 def _play_one(game: Go, states: GoState, key: Array) -> GoState:
-    """Play one move of every playout: the first of two drawn moves that is sensible, else a
-    pass."""
+    """Play one move of every playout: the first sensible one of two drawn moves, else a pass."""
     shape, num_points = game.board_shape, game.num_points
     is_white = states.to_play == 1
     black, white = (
@@ -157,8 +156,8 @@ def _unpack(rows: Array, shape: tuple[int, int]) -> Array:
 
 
 def _own_eyes(own: Array, other: Array, empty: Array, shape: tuple[int, int]) -> Array:
-    """Return rows of the eyes: empty, own stones on all sides, and at most one diagonal point of
-    the other side's, none of them at the edge."""
+    """Return rows of the eyes: empty, own stones on all sides, and at most one diagonal stone of
+    the other side, none at the edge."""
     full = jnp.uint32(bits.full_row(shape[1]))
     enclosed = empty & ~bits.neighbours(other | empty)
     above, below = bits.vertical_neighbours(other)

@@ -1,10 +1,10 @@
-"""Which stones are dead when a game of Go is over, and the score without them.
+"""Dead stones at the end of a game of Go, and the score without them.
 
 Unconditional life (Benson) decides where it can: such stones live, and the other side's stones
-among them are dead. Everywhere else playouts decide: a chain whose points its own side keeps in too
-few of them is dead. Unsettled groups, where the side to move wins, count as alive, and so does a
-seki. Small eye spaces are played out in full, for random games seldom find the vital points of a
-nakade.
+inside their territory are dead. Elsewhere playouts decide: a chain whose points its own side keeps
+in too few of them is dead. Unsettled groups, where the side to move wins, count as alive, and so
+does a seki. Small eye spaces are searched exhaustively, because random games seldom find the vital
+points of a nakade.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ UNSURE_BELOW = 0.7
 weakest one there: 8 of the 150 games, and of 56 that were counted otherwise before 22 instead of
 33."""
 SHARED_POINTS = 7
-"""Largest empty region that may be neutral, as in a seki, in a finished game; one above a quarter
-of the board belongs to a game that goes on."""
+"""Largest empty region that may be neutral in a finished game, as in a seki; one above a quarter of
+the board means that the game is not finished."""
 PLAYOUT_MOVES = 24_000
 """Work for one judgement: playouts times points of the board; 9x9 gets 256 playouts, 19x19 gets
 64."""
@@ -36,11 +36,10 @@ SAFE_TERRITORY = 6
 """Points of territory that make a group safe enough to fill the liberties of a chain it surrounds:
 no seki on the test positions has as many; a choice."""
 SHARED_LIBERTIES = 2
-"""Largest empty region outside of a chain that its surroundings are taken to fill without its
-owner's making an eye there."""
+"""Largest empty region outside a chain that the surrounding stones are assumed to fill before the
+owner makes an eye there."""
 SEKI_EYES = 2
-"""A living group with fewer points of territory than this, beside points that are nobody's, is in
-seki."""
+"""A living group with fewer points of territory than this, next to neutral points, is in seki."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Status:
 
 
 def prepare(shape: tuple[int, int]) -> None:
-    """Compile what judging a position on such a board may need."""
+    """Compile what `judge` needs for boards of this shape."""
     owners_of(np.zeros(shape, np.int8))
 
 
@@ -88,8 +87,7 @@ def owners_of(board: np.ndarray, seed: int = 0) -> np.ndarray:
 def judge(board: np.ndarray, seed: int = 0) -> Status:
     """Judge a final position, board int8[H, W]; the same board and seed give the same judgement.
 
-    On unsettled boards the result is what playouts make of them; the docstring of this module says
-    what is decided how.
+    On unsettled boards the result depends on playouts; see the docstring of this module.
     """
     dead = _dead_stones(board, seed)
     area = area_of(np.where(dead, 0, board).astype(np.int8))
@@ -114,8 +112,8 @@ def _dead_stones(board: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _kept_shares(board: np.ndarray, ownership: np.ndarray) -> np.ndarray:
-    """Return float64[H, W]: in what share of the playouts the points of each stone's chain stay its
-    side's; 0 where no stone is."""
+    """Return float64[H, W]: the share of the playouts in which its side keeps the points of each
+    stone's chain; 0 where there is no stone."""
     kept = np.zeros(board.shape)
     for chain, _ in setup.chains(board):
         points = tuple(zip(*chain, strict=True))
@@ -134,8 +132,8 @@ def _divide_large_regions(board: np.ndarray, kept: np.ndarray, dead: np.ndarray)
 
 
 def _weakest_beside(board: np.ndarray, kept: np.ndarray) -> Point | None:
-    """Return the stone beside a large region of both colours that its side keeps least; None where
-    all are sure enough."""
+    """Return the stone next to a large region bordered by both colours that its side keeps least
+    often; None where all are kept often enough."""
     for region, _ in setup.chains((board == 0).astype(np.int8)):
         border = _border(region, board.shape)
         if (
@@ -149,7 +147,7 @@ def _weakest_beside(board: np.ndarray, kept: np.ndarray) -> Point | None:
 
 
 def _kill_by_nakade(board: np.ndarray, dead: np.ndarray, alive: np.ndarray) -> None:
-    """Mark in `dead` the chains that look alive but are killed within their eye space; the stones
+    """Mark in `dead` the chains that seem alive but are killed inside their eye space; the stones
     that kill them live."""
     area = area_of(np.where(dead, 0, board).astype(np.int8))
     safe = alive.copy()
@@ -177,7 +175,7 @@ def _kill_by_nakade(board: np.ndarray, dead: np.ndarray, alive: np.ndarray) -> N
 
 
 def _without(chain: set[Point], shape: tuple[int, ...]) -> np.ndarray:
-    """Return int8[H, W]: 1 where the chain is not."""
+    """Return int8[H, W]: 1 at the points outside the chain."""
     rest = np.ones(shape, np.int8)
     rest[tuple(zip(*chain, strict=True))] = 0
     return rest
@@ -186,8 +184,8 @@ def _without(chain: set[Point], shape: tuple[int, ...]) -> np.ndarray:
 def _is_surrounded(
     board: np.ndarray, chain: set[Point], within: set[Point], safe: np.ndarray
 ) -> bool:
-    """Return whether outside of a chain, whose eye space is `within`, there are only safe stones of
-    the other side and liberties that they can fill."""
+    """Return whether a chain with the eye space `within` is surrounded by safe stones of the other
+    side and liberties that these can fill."""
     colour = board[next(iter(chain))]
     outside = _border(chain, board.shape) - within
     for region, _ in setup.chains((board == 0).astype(np.int8)):
@@ -229,4 +227,4 @@ def _seki(board: np.ndarray, area: np.ndarray) -> np.ndarray:
 
 def _border(points: set[Point], shape: tuple[int, ...]) -> set[Point]:
     """Return the neighbours of a set of points."""
-    return {other for point in points for other in setup.around(point, shape)} - points
+    return {other for point in points for other in setup.neighbours(point, shape)} - points
