@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +49,7 @@ def points_estimator(
         back = jax.vmap(game.inverse_transform_policy)(owners, symmetries).mean(axis=0)
         komi = game.komi if state.komi is None else 0.5 * state.komi
         komi = jnp.where(game.to_play(state) == 0, -komi, komi)
-        return PointsEstimate(mean + komi, stdev, back[:-1])
+        traced: tuple[Any, ...] = (mean + komi, stdev, back[:-1])  # numbers once it has run
+        return PointsEstimate(*traced)
 
     return Estimator(game, network.analyse, params, points)
