@@ -10,17 +10,17 @@ from azero.checkpoint.leaves import unflatten_dict
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError
 from azero.config import to_dict
 from azero.data.files import DamagedFileError, read_arrays, read_header, write_arrays
+from azero.data.run_files import EXPORTED
 from azero.selfplay.trajectory import HostArray
 from azero.settings import Config, from_dict
 from azero.types import PyTree
 
-_FILE = "network.azero"
 _SCHEMA = 1
 
 
 def exported_path(directory: Path) -> Path:
     """Return the file of an exported network in `directory`, whether it is there or not."""
-    return directory / _FILE
+    return directory / EXPORTED
 
 
 def write_exported(directory: Path, variables: PyTree, iteration: int, config: Config) -> Path:

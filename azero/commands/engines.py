@@ -105,6 +105,7 @@ def usi(request: Annotated[MovesRequest, tyro.conf.arg(name="")]) -> None:
 def _serve_moves(protocol: str, request: MovesRequest) -> None:
     from azero.engines.background import Background, importing
     from azero.engines.lines import LineReader, LineWriter
+    from azero.engines.uci.draws import has_draws
     from azero.engines.uci.engine import LONGEST_LINE, UciEngine
     from azero.engines.uci.uci import UCI
     from azero.engines.uci.usi import USI
@@ -120,8 +121,15 @@ def _serve_moves(protocol: str, request: MovesRequest) -> None:
 
     with _protocol() as (stdin, stdout):
         lines, write = LineReader(stdin, LONGEST_LINE), LineWriter(stdout)
+        # Before the thread that imports JAX: two that import at once may meet half a module.
+        draws = has_draws(request.checkpoint, request.random_net)
         UciEngine(
-            UCI if protocol == "uci" else USI, Background(load), lines, write, visits=request.visits
+            UCI if protocol == "uci" else USI,
+            Background(load),
+            lines,
+            write,
+            visits=request.visits,
+            has_draws=draws,
         ).run()
 
 

@@ -13,6 +13,7 @@ from azero.console.progress import working
 from azero.console.terminal import make_console
 from azero.data.rows import write_atomically
 from azero.evaluate.review import Review, review_game, review_rows, review_sgf
+from azero.games.go.encoding import NUM_KOMI_PLANES
 from azero.games.go.rules import Go
 from azero.games.go.scoring.status import judge
 from azero.games.go.settings import GoConfig
@@ -59,7 +60,7 @@ def analyze(
         raise ValueError(f"a review needs at least one visit, not {visits}")
     record = _read(path, game)
     spec, config = resolve(spec)
-    rules, remark = _rules(record, config.game)
+    rules, remark = _rules(record, config.game, config.network.FITS_ANY_BOARD)
     board = rules.build()
     assert isinstance(board, Go)
     limits = Limits(visits=visits if visits is not None else spec.visits or VISITS)
@@ -102,13 +103,13 @@ def _read(path: Path, number: int) -> GameRecord:
     raise ValueError(problem or f"there is no game {number} in {path}")
 
 
-def _rules(record: GameRecord, trained: GameConfig) -> tuple[GameConfig, str]:
+def _rules(record: GameRecord, trained: GameConfig, fits_any_board: bool) -> tuple[GameConfig, str]:
     """Return the rules of the review, and what to say about them."""
     if not isinstance(trained, GoConfig):
         raise ValueError(f"the network plays {trained.name}, the record is a game of Go")
     rows, columns = record.board_shape
     known = (trained.size[0], trained.size[-1])
-    if known != record.board_shape:
+    if known != record.board_shape and not fits_any_board:
         raise ValueError(
             f"the network plays on {known[0]}x{known[1]}, {record.name} is a game on "
             f"{rows}x{columns}"
@@ -119,13 +120,16 @@ def _rules(record: GameRecord, trained: GameConfig) -> tuple[GameConfig, str]:
             trained.komi,
             f"The record has no valid komi; reviewed with {trained.komi:g}.",
         )
-    elif komi != trained.komi:
+    elif komi != trained.komi and trained.planes != NUM_KOMI_PLANES:
         remark = (
             f"The network learned with komi {trained.komi:g} and does not know the game's komi of "
             f"{komi:g}: its values are for {trained.komi:g}."
         )
     longest = max(2 * rows * columns, len(record.moves) + 2)
-    return dataclasses.replace(trained.for_matches(), komi=komi, max_moves=longest), remark
+    rules = dataclasses.replace(
+        trained.for_matches(), size=record.board_shape, komi=komi, max_moves=longest
+    )
+    return rules, remark
 
 
 def _stem(path: Path, number: int) -> str:

@@ -16,11 +16,12 @@ import os
 import struct
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from azero.selfplay.trajectory import HostArray
+if TYPE_CHECKING:
+    from azero.selfplay.trajectory import HostArray
 
 _MAGIC = b"AZEROv1\n"
 _PREFIX = struct.Struct("<8sI32s")

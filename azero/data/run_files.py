@@ -5,6 +5,7 @@ run.json         experiment, start, machine, versions, commit
 metrics.jsonl    one row per iteration
 events.jsonl     evaluations, gates, checkpoints, resumptions: rows with a kind
 samples/N.json   games of iteration N, to be drawn
+network.azero    an exported network (`azero.checkpoint.exported`)
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from azero.config import config_hash, to_dict
+from azero.data.files import read_header
 from azero.data.rows import Row, keep_rows, read_rows, to_plain, write_atomically
+from azero.settings import Config, from_dict
 
 METRICS = "metrics.jsonl"
 EVENTS = "events.jsonl"
 CONFIG = "config.json"
 RUN = "run.json"
+EXPORTED = "network.azero"
 SAMPLES = "samples"
 PACKAGES = ("azero", "jax", "jaxlib", "flax", "optax", "mctx", "orbax-checkpoint", "numpy")
 """Packages whose versions a run records."""
@@ -78,6 +80,21 @@ def read_settings(workdir: Path) -> dict[str, Any]:
       ValueError: the file is damaged; it is named.
     """
     return _read_json(workdir / CONFIG)
+
+
+def read_config(directory: Path) -> Config:
+    """Return the settings of the exported network or of the run in a directory. Unlike
+    `azero.checkpoint` this needs no JAX, whose import takes seconds.
+
+    Raises:
+      ValueError: there are none, or they cannot be read.
+    """
+    exported = directory / EXPORTED
+    if exported.exists():
+        return from_dict(read_header(exported)[0]["facts"].get("config", {}), source=str(exported))
+    if not (settings := read_settings(directory)):
+        raise ValueError(f"{directory} has no settings")
+    return from_dict(settings, source=str(directory / CONFIG))
 
 
 def write_config(workdir: Path, config: Any) -> None:
@@ -142,6 +159,8 @@ def load_run(workdir: Path) -> RunData:
 
 def describe_machine() -> dict[str, Any]:
     """Return the devices, the host, the versions and, from a checkout, the commit."""
+    import jax  # not above: settings are read without it
+
     devices = jax.devices()
     versions = {}
     for package in PACKAGES:

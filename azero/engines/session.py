@@ -266,6 +266,10 @@ class Session:
         """Return what the network expects of the end of the game; see `Thinker`."""
         return self.load_thinker().estimate_points(self._known(position), actions)
 
+    def estimate_draws(self, position: Position, actions: Sequence[int]) -> list[float] | None:
+        """Return the network's probability of a draw after each move; see `Thinker`."""
+        return self.load_thinker().estimate_draws(self._known(position), actions)
+
     def _known(self, position: Position) -> Position:
         """Return `position` under the thinker's rules."""
         return (

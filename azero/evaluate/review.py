@@ -16,6 +16,7 @@ from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import Note, format_game
 from azero.games.go.text import format_vertex
 from azero.players.player import Position
+from azero.players.points import PointsEstimate
 from azero.players.thinking import Analysis, Limits, Thinker
 
 
@@ -42,6 +43,9 @@ class ReviewedMove:
     """The network's probability of the move that was played."""
     board: np.ndarray
     """int8[H, W] before the move: 1 Black, -1 White."""
+    black_lead: float | None
+    """Points by which Black is expected to lead at the end, komi included, as it is after the move;
+    None where the network has no score head."""
 
     @property
     def loss(self) -> float:
@@ -63,6 +67,11 @@ class Review:
     final_black_value: float
     """Value for Black after the last move; the result if the game was played to its end, as
     `review_game` counts it."""
+    final_board: np.ndarray
+    """int8[H, W] after the last move: 1 Black, -1 White."""
+    final_ownership: np.ndarray | None
+    """float32[H, W] after the last move: the expected owner, from 1 Black to -1 White; None where
+    the network has no ownership head."""
     stopped: str
     """Why the review ends before the record does; empty if it does not."""
 
@@ -81,7 +90,8 @@ def review_game(
     on_move: Callable[[ReviewedMove], None] | None = None,
     count_points: Callable[[np.ndarray], float] | None = None,
 ) -> Review:
-    """Think about every position of a game.
+    """Think about every position of a game. Leads and ownership are the network's own, without
+    search; after two passes the lead is what `count_points` says, less komi.
 
     A review ends at the first move that is out of turn or that the rules forbid, and says so; moves
     of Black before White's first are handicap stones.
@@ -103,33 +113,52 @@ def review_game(
     moves: list[ReviewedMove] = []
     stopped = ""
 
-    def think(position: Position) -> Analysis:
-        analysis = thinker.think(position, limits)
+    def think(position: Position) -> tuple[Analysis, PointsEstimate | None]:
+        analysis, estimate = thinker.think(position, limits), _black_points(thinker, position)
         if (
             count_points is None
             or not position.is_over
             or position.actions[-1:] != (game.num_points,)
         ):
-            return analysis
-        black = game.result_of(count_points(game.board(position.state)))
-        return dataclasses.replace(analysis, value=-black if position.to_play else black)
+            return analysis, estimate
+        points = count_points(game.board(position.state))
+        black = game.result_of(points)
+        value = -black if position.to_play else black
+        if estimate is not None:
+            estimate = estimate._replace(lead=points - game.komi)
+        return dataclasses.replace(analysis, value=value), estimate
 
-    analysis = think(position)
+    analysis, estimate = think(position)
     for number, (colour, action) in enumerate(colours_and_actions, start=1 + skipped):
         stopped = _objection(position, colour, action, number)
         if stopped:
             break
         following = position.play(action)
-        next_analysis = think(following)
-        move = _reviewed(game, position, number, colour, action, analysis, next_analysis)
+        next_analysis, estimate = think(following)
+        lead = None if estimate is None else estimate.lead
+        move = _reviewed(game, position, number, colour, action, analysis, next_analysis, lead)
         moves.append(move)
         if on_move is not None:
             on_move(move)
         position, analysis = following, next_analysis
     if not moves:
         raise ValueError(f"{record.name}: {stopped or 'there is no move to review'}")
-    final = analysis.value if position.to_play == 0 else -analysis.value
-    return Review(record, tuple(moves), final, stopped)
+    return Review(
+        record,
+        tuple(moves),
+        final_black_value=analysis.value if position.to_play == 0 else -analysis.value,
+        final_board=game.board(position.state),
+        final_ownership=None if estimate is None else estimate.ownership.reshape(game.board_shape),
+        stopped=stopped,
+    )
+
+
+def _black_points(thinker: Thinker, position: Position) -> PointsEstimate | None:
+    """Return what the network expects of the end of the game for Black, if it says so."""
+    estimates = thinker.estimate_points(position)
+    if estimates is None:
+        return None
+    return estimates[0] if position.to_play == 0 else estimates[0].for_opponent()
 
 
 def _start(record: GameRecord, game: Go) -> tuple[Position, list[tuple[int, int]], int]:
@@ -170,6 +199,7 @@ def _reviewed(
     action: int,
     analysis: Analysis,
     following: Analysis,
+    black_lead: float | None,
 ) -> ReviewedMove:
     best = analysis.moves[0] if analysis.moves else None
     return ReviewedMove(
@@ -183,6 +213,7 @@ def _reviewed(
         visits=analysis.visits,
         prior=float(analysis.raw_policy[action]),
         board=game.board(position.state),
+        black_lead=black_lead,
     )
 
 
@@ -192,7 +223,8 @@ def win_rate(value: float) -> float:
 
 
 def review_rows(review: Review) -> list[dict[str, object]]:
-    """Return one plain row for every move: win rates in percent for the player who moved."""
+    """Return one plain row for every move: win rates in percent for the player who moved, and the
+    lead in points, where it is known, for Black."""
     shape = review.record.board_shape
     return [
         {
@@ -206,14 +238,15 @@ def review_rows(review: Review) -> list[dict[str, object]]:
             "line": [format_vertex(action, shape) for action in move.line],
             "prior": round(move.prior, 4),
             "visits": move.visits,
+            **({} if move.black_lead is None else {"black_lead": round(move.black_lead, 2)}),
         }
         for move in review.moves
     ]
 
 
 def review_sgf(review: Review) -> str:
-    """Return the game as SGF with the win rates as comments, and the better line as a variation
-    where a move gave something away."""
+    """Return the game as SGF with the win rates and leads as comments, and the better line as a
+    variation where a move gave something away."""
     shape = review.record.board_shape
     notes = [Note()] * (review.moves[0].number - 1)
     for move in review.moves:
@@ -226,6 +259,9 @@ def review_sgf(review: Review) -> str:
             lines.append(
                 f"best {format_vertex(move.best, shape)}; this one loses {50 * move.loss:.1f}%"
             )
+        if move.black_lead is not None:
+            leader = "Black" if move.black_lead >= 0 else "White"
+            lines.append(f"{leader} leads by {abs(move.black_lead):.1f} points after this move")
         lines.append("line " + " ".join(format_vertex(action, shape) for action in move.line))
         notes.append(Note("\n".join(lines), (move.line,) if move.loss > 0 else ()))
     if review.stopped:

@@ -1,4 +1,4 @@
-"""Making a network from its settings, and resolving what they leave to the machine."""
+"""Makes networks from settings, and resolves settings that depend on the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from azero.networks import alphago2016, inference, rollout
 from azero.networks.network import Network, Outputs, Shapes
 from azero.networks.pooled import pooled_network
-from azero.networks.resnet import PolicyValue, blocks_per_turn
+from azero.networks.resnet import PolicyValue, scan_unroll
 from azero.networks.settings import (
     ConvolutionalConfig,
     NetworkConfig,
@@ -40,14 +40,14 @@ _BF16_FLAGS = {"amx_bf16", "avx512_bf16", "bf16"}
 def make_resnet(config: ResNetConfig, game: Shapes, platform: str | None = None) -> Network:
     """Make the network of AlphaGo Zero for the planes and moves of `game`.
 
-    `platform` is what it will run on, "cpu", "gpu" or "tpu"; default what there is here.
+    `platform` is where it will run, "cpu", "gpu" or "tpu"; by default JAX's default backend.
     """
     platform = platform or jax.default_backend()
     config = resolve(config, platform)
     chunk = chunk_size(config, game.board_shape) if platform == "cpu" else None
-    turn = blocks_per_turn(config.blocks - 1, platform)
-    frozen = PolicyValue(config, game.num_actions, is_training=False, turn=turn)
-    training = PolicyValue(config, game.num_actions, is_training=True, turn=turn)
+    unroll = scan_unroll(config.blocks - 1, platform)
+    frozen = PolicyValue(config, game.num_actions, is_training=False, unroll=unroll)
+    training = PolicyValue(config, game.num_actions, is_training=True, unroll=unroll)
 
     def init(key: Array) -> PyTree:
         return frozen.init(key, jnp.zeros((1, *game.board_shape, game.num_planes), jnp.float32))
@@ -66,7 +66,7 @@ def make_resnet(config: ResNetConfig, game: Shapes, platform: str | None = None)
         apply,
         train_apply,
         fold,
-        functools.partial(inference.infer, config, chunk=chunk, turn=turn),
+        functools.partial(inference.infer, config, chunk=chunk, unroll=unroll),
     )
 
 
@@ -76,7 +76,7 @@ def make_pooled(config: PooledConfig, game: Shapes, platform: str | None = None)
     config = resolve(config, platform)
     chunk = chunk_size(config, game.board_shape) if platform == "cpu" else None
     blocks = config.blocks - 1
-    return pooled_network(config, game, chunk, blocks_per_turn(blocks, platform) == blocks)
+    return pooled_network(config, game, chunk, scan_unroll(blocks, platform) == blocks)
 
 
 def make_alphago2016(
@@ -97,7 +97,7 @@ def make_alphago2016(
 def make_linear(
     config: Rollout2016Config | Tree2016Config, game: Shapes, platform: str | None = None
 ) -> Network:
-    """Make the rollout or the tree policy of AlphaGo (2016); it computes alike on all platforms."""
+    """Make the rollout or the tree policy of AlphaGo (2016), the same on all platforms."""
     return rollout.linear_network(config, game.board_shape, game.num_planes, game.num_actions)
 
 
@@ -109,11 +109,11 @@ def chunk_size(config: ConvolutionalConfig, board_shape: tuple[int, int]) -> int
 
 
 def resolve(config: N, platform: str | None = None) -> N:
-    """Return `config` without "auto": the convolution, and the compute types that it needs, by kind
-    of processor, so that equal machines compute alike.
+    """Return `config` without "auto": the convolution and its compute types by kind of processor,
+    so that equal machines compute the same.
 
-    `platform` is "cpu", "gpu" or "tpu"; default what there is here. GPUs and TPUs take XLA's
-    convolution, CPUs what `_cpu_convolution` says. Minimal filtering needs float32: with it both
+    `platform` is "cpu", "gpu" or "tpu"; by default JAX's default backend. GPUs and TPUs use XLA's
+    convolution, CPUs that of `_cpu_convolution`. Minimal filtering needs float32: with it both
     compute types are float32, whatever the settings say.
     """
     if not isinstance(config, ConvolutionalConfig):
@@ -139,7 +139,7 @@ def _cpu_convolution(config: ConvolutionalConfig) -> Literal["dots", "winograd"]
     | with them | float32 | winograd |
     | AVX-512, AVX2, Arm and others without | either | winograd |
 
-    XLA's own is never taken: its gradient is several times slower than that of the other two.
+    XLA's own is never chosen: its gradient is several times slower than that of the other two.
     """
     return "dots" if config.inference_dtype == "bfloat16" and has_bf16_units() else "winograd"
 

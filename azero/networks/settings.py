@@ -28,6 +28,8 @@ class NetworkConfig(Kind):
     """The table of networks."""
     FITS_ANY_BOARD: ClassVar[bool] = False
     """Whether the same parameters serve every board of the game."""
+    HAS_DRAWS: ClassVar[bool] = False
+    """Whether the value head has outputs for loss, draw and win, not one number."""
 
     name: str
 
@@ -100,6 +102,7 @@ class PooledConfig(ConvolutionalConfig):
 
     MAKER: ClassVar[str] = "azero.networks.make:make_pooled"
     FITS_ANY_BOARD: ClassVar[bool] = True
+    HAS_DRAWS: ClassVar[bool] = True
 
     name: Literal["pooled"] = "pooled"
     """Which network: the one with global pooling."""

@@ -17,6 +17,7 @@ from azero.games.settings import GameConfig
 from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
+from azero.players.head_estimates import draws_estimator
 from azero.players.play_style import PlayStyle
 from azero.players.points import points_estimator
 from azero.players.program_specs import FORMS as PROGRAM_FORMS
@@ -292,6 +293,7 @@ def load_thinker(
         name=name,
         seed=settings.seed,
         points=points_estimator(game, network, params),
+        draws=draws_estimator(game, network, params),
     )
 
 

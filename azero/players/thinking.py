@@ -201,3 +201,9 @@ class Thinker(Protocol):
         in `position`: as it is, and after each of the legal `actions`. None if it has no heads for
         that."""
         ...
+
+    def estimate_draws(self, position: Position, actions: Sequence[int]) -> list[float] | None:
+        """Return the network's probability of a draw, in [0, 1], after each of the legal `actions`
+        in `position`. None if it has but one value, the game is one of points, or the program for
+        it is still being compiled (`warm_up_in_steps`)."""
+        ...

@@ -13,9 +13,10 @@ import numpy as np
 
 from azero.games.game import Game, Scored
 from azero.players.clock import Clock
+from azero.players.head_estimates import Estimator
 from azero.players.play_style import PlayStyle
 from azero.players.player import RESIGN, Decision, Move, Position
-from azero.players.points import PointsEstimate, PointsEstimator
+from azero.players.points import PointsEstimate
 from azero.players.root_moves import describe_moves, is_most_visited_best, order_moves
 from azero.players.thinking import (
     Analysis,
@@ -45,7 +46,8 @@ class TreePlayer:
         style: PlayStyle = PlayStyle(),  # noqa: B008
         name: str = "azero",
         seed: int = 0,
-        points: PointsEstimator | None = None,
+        points: Estimator[PointsEstimate] | None = None,
+        draws: Estimator[float] | None = None,
     ) -> None:
         """Make a player of `game`; the rules may change from position to position (the komi).
 
@@ -57,9 +59,10 @@ class TreePlayer:
           name: what reports call this player.
           seed: of drawn moves; the draws run on from game to game.
           points: estimates scores and owners; None where the network cannot.
+          draws: estimates the probability of a draw; the same.
         """
         self.name = name
-        self._points = points
+        self._points, self._draws = points, draws
         self.evaluator = evaluator
         self.style = style
         self._settings = settings
@@ -101,6 +104,8 @@ class TreePlayer:
         self._adopt(position.game)
         rules, action = self._rules, int(np.argmax(position.legal))
         packed, self._width = rules.pack(position.state), 1
+        # Nobody waits for the programs of the draws: a clock may be running.
+        draws, self._draws = self._draws, None
         for width in self.evaluator.warm_up_in_steps(packed):
             for size in sorted({1, width}):
                 rules.step([packed] * size, [action] * size)
@@ -108,6 +113,10 @@ class TreePlayer:
             yield
         if self._points is not None:
             self._points.warm_up(packed)
+            yield
+        if draws is not None:
+            draws.warm_up(packed)
+            self._draws = draws
             yield
 
     def choose(self, position: Position, clock: Clock) -> Decision:
@@ -198,13 +207,28 @@ class TreePlayer:
         """Return what the network expects of the end of the game, as `Thinker` says."""
         if self._points is None:
             return None
+        here, *others = self._points(self._with_following(position, actions))
+        return [here, *(estimate.for_opponent() for estimate in others)]
+
+    def estimate_draws(self, position: Position, actions: Sequence[int]) -> list[float] | None:
+        """Return the network's probability of a draw after each move, as `Thinker` says."""
+        if self._draws is None:
+            return None
+        _, *after = self._with_following(position, actions)
+        estimates = self._draws(after)
+        return [
+            1.0 - abs(end.result) if end.is_terminal else estimate
+            for end, estimate in zip(after, estimates, strict=True)
+        ]
+
+    def _with_following(self, position: Position, actions: Sequence[int]) -> list[PackedPosition]:
+        """Return `position` and the positions after each of `actions`."""
         self._adopt(position.game)
         before, after = self._rules.pack(position.state), list[PackedPosition]()
         for start in range(0, len(actions), self._settings.batch):
             tried = actions[start : start + self._settings.batch]
             after += self._rules.step([before] * len(tried), tried)
-        here, *others = self._points([before, *after])
-        return [here, *(estimate.for_opponent() for estimate in others)]
+        return [before, *after]
 
     def _adopt(self, game: Game) -> None:
         """Think about `game` from now on, with the planes and rewards that the network knows."""

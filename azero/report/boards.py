@@ -19,6 +19,8 @@ CELL = 24
 """Units of the SVG between two lines."""
 MARGIN = 20
 """Units around the board, for the coordinates."""
+LARGEST_SQUARE = 0.5
+"""Side of the square of a certain owner, in cells: it leaves the stone under it to be seen."""
 
 
 def positions(game: StoredGame) -> list[str]:
@@ -137,6 +139,30 @@ def draw_position(
             f'{y + arm:.1f}M{x - arm:.1f} {y + arm:.1f}L{x + arm:.1f} {y - arm:.1f}"/>'
         )
     return _frame(game, "position with a better line", stones)
+
+
+def draw_ownership(board: np.ndarray, ownership: np.ndarray) -> str:
+    """Return a position of Go as an SVG with a square on every point in the colour of its expected
+    owner; the area of a square grows with how sure that is.
+
+    Args:
+      board: int8[H, W], 1 for Black's stones, -1 for White's.
+      ownership: float[H, W], from 1 for Black to -1 for White.
+    """
+    rows, columns = board.shape
+    game = StoredGame("go", (rows, columns), (), (0.0, 0.0))
+    drawn = [
+        _draw_stone(game, point, "X" if value > 0 else "O", None, False)
+        for point, value in enumerate(board.reshape(-1).tolist())
+        if value
+    ]
+    for point, owner in enumerate(ownership.reshape(-1).tolist()):
+        (x, y), side = centre(game, point), CELL * LARGEST_SQUARE * abs(owner) ** 0.5
+        drawn.append(
+            f'<rect class="owner {"black" if owner > 0 else "white"}" x="{x - side / 2:.1f}" '
+            f'y="{y - side / 2:.1f}" width="{side:.1f}" height="{side:.1f}"/>'
+        )
+    return _frame(game, "expected owners of the points", drawn)
 
 
 def _frame(game: StoredGame, label: str, stones: Sequence[str]) -> str:

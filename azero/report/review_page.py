@@ -1,4 +1,5 @@
-"""The page of a reviewed game: win rates, the largest mistakes, and the better moves on boards."""
+"""The page of a reviewed game: win rates, the largest mistakes, and the better moves on boards;
+leads and ownership where the network says them."""
 
 from __future__ import annotations
 
@@ -9,14 +10,15 @@ from typing import Any
 
 import matplotlib
 from markupsafe import Markup
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, MultipleLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, MultipleLocator, PercentFormatter, StrMethodFormatter
 
 from azero.data.rows import write_atomically
 from azero.evaluate.review import Review, ReviewedMove, win_rate
 from azero.games.go.text import format_vertex
-from azero.report.boards import draw_position
-from azero.report.plots import SERIES_COLOURS, STYLE, style_axes, svg_element
+from azero.report.boards import draw_ownership, draw_position
+from azero.report.plots import INK, SERIES_COLOURS, STYLE, style_axes, svg_element
 from azero.report.templates import load_template
 
 SHOWN_MISTAKES = 12
@@ -53,6 +55,8 @@ def write_review(path: Path, review: Review, reviewer: str, remark: str = "") ->
         facts=[(name, value) for name, value in facts if value],
         graph=Markup(_graph(review, mistakes)),
         players=[_player(review, name, colour) for colour, name in enumerate((black, white))],
+        has_leads=review.moves[0].black_lead is not None,
+        ownership=_ownership(review),
         mistakes=[_mistake(review, move) for move in mistakes],
         moves=[_row(review, move) for move in review.moves],
         written=time.strftime("%Y-%m-%d %H:%M"),
@@ -61,31 +65,50 @@ def write_review(path: Path, review: Review, reviewer: str, remark: str = "") ->
 
 
 def _graph(review: Review, mistakes: Sequence[ReviewedMove]) -> str:
-    """Draw Black's win rate over the game.
+    """Draw Black's win rate over the game, and below it Black's lead where it is known.
 
     `mistakes` are dots in their player's colour that link to the boards.
     """
+    leads = {move.number: move.black_lead for move in review.moves if move.black_lead is not None}
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(8.8, 4.6 if leads else 2.6), layout="constrained")
+        charts = figure.subplots(2 if leads else 1, sharex=True, squeeze=False)[:, 0]
+        _draw_win_rate(charts[0], review, mistakes)
+        if leads:
+            charts[1].axhline(0, color=INK, linewidth=0.6)
+            charts[1].plot(list(leads), list(leads.values()), color=SERIES_COLOURS[1])
+            charts[1].yaxis.set_major_formatter(StrMethodFormatter("{x:+g}"))
+            for axes, name in zip(charts, ("win rate", "lead in points"), strict=True):
+                axes.set_ylabel(name, color=INK)
+        for axes in charts:
+            style_axes(axes)
+    return svg_element(figure, f"Black's win rate{' and lead' if leads else ''}")
+
+
+def _draw_win_rate(axes: Axes, review: Review, mistakes: Sequence[ReviewedMove]) -> None:
     before = {move.number: win_rate(move.black_value) for move in review.moves}
     numbers = [*(number - 1 for number in before), review.moves[-1].number]
     rates = [*before.values(), win_rate(review.final_black_value)]
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(8.8, 2.6), layout="constrained")
-        axes = figure.add_subplot()
-        axes.plot(numbers, rates, color=SERIES_COLOURS[0])
-        axes.scatter(
-            [move.number - 1 for move in mistakes],
-            [before[move.number] for move in mistakes],
-            c=[STONES[move.colour] for move in mistakes],
-            edgecolors=MISTAKE,
-            urls=[f"#move-{move.number}" for move in mistakes],
-            zorder=3,
-        )
-        axes.set_ylim(0, 100)
-        axes.yaxis.set_major_locator(MultipleLocator(25))
-        axes.yaxis.set_major_formatter(PercentFormatter())
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True))
-        style_axes(axes)
-    return svg_element(figure, "Black's win rate")
+    axes.plot(numbers, rates, color=SERIES_COLOURS[0])
+    axes.scatter(
+        [move.number - 1 for move in mistakes],
+        [before[move.number] for move in mistakes],
+        c=[STONES[move.colour] for move in mistakes],
+        edgecolors=MISTAKE,
+        urls=[f"#move-{move.number}" for move in mistakes],
+        zorder=3,
+    )
+    axes.set_ylim(0, 100)
+    axes.yaxis.set_major_locator(MultipleLocator(25))
+    axes.yaxis.set_major_formatter(PercentFormatter())
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True))
+
+
+def _ownership(review: Review) -> Markup | None:
+    """Draw the final position with its expected owners, where the network says them."""
+    if review.final_ownership is None:
+        return None
+    return Markup(draw_ownership(review.final_board, review.final_ownership))
 
 
 def _player(review: Review, name: str, colour: int) -> dict[str, Any]:
@@ -118,4 +141,5 @@ def _row(review: Review, move: ReviewedMove) -> dict[str, Any]:
         "after": win_rate(move.value_after),
         "loss": 50 * move.loss,
         "visits": move.visits,
+        "lead": move.black_lead,
     }

@@ -1,6 +1,7 @@
 """What an engine answers before its network is there: itself, rules and boards at once, a move when
 it is due, and an error in one line."""
 
+import dataclasses
 import io
 import os
 import re
@@ -9,10 +10,13 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 from gtp_client import GtpClient
 from uniform_thinker import UniformThinker
 
+from azero.checkpoint.exported import write_exported
+from azero.data.run_files import write_config
 from azero.engines.background import Background, StartError
 from azero.engines.go_game import GoGame
 from azero.engines.gtp.engine import GtpEngine, serve
@@ -24,13 +28,16 @@ from azero.engines.session import Session
 from azero.engines.uci.engine import UciEngine
 from azero.engines.uci.uci import UCI
 from azero.engines.uci.usi import USI
+from azero.games.chess.settings import ChessConfig
 from azero.games.table import make
+from azero.networks.settings import PooledConfig
 from azero.players.thinking import Limits
+from azero.settings import Config
 
 LIGHT = (
     "azero.commands.main, azero.commands.engines, azero.engines.gtp.engine, "
     "azero.engines.kata.engine, azero.engines.uci.uci, azero.engines.uci.usi, "
-    "azero.engines.uci.engine"
+    "azero.engines.uci.engine, azero.engines.uci.draws"
 )
 
 
@@ -64,6 +71,31 @@ def test_the_first_answers_need_no_jax() -> None:
         check=True,
     ).stdout
     assert output == "[]\n"
+
+
+def test_whether_a_network_has_draws_is_read_without_jax(tmp_path) -> None:
+    ordinary = Config(game=ChessConfig())
+    pooled = dataclasses.replace(ordinary, network=PooledConfig())
+    variables = {"params": {"a": np.zeros(2, np.float32)}}
+    for name, config in (("ordinary", ordinary), ("pooled", pooled)):
+        write_exported(tmp_path / name / "exported", variables, 1, config)
+        write_config(tmp_path / name, config)
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "config.json").write_text("{")
+    program = """
+import sys
+from pathlib import Path
+from azero.engines.uci.draws import has_draws
+root = Path(sys.argv[1])
+names = ("pooled", "pooled/exported", "ordinary", "ordinary/exported", "damaged", "nowhere")
+print([has_draws(root / name, None) for name in names])
+print([has_draws(None, name) for name in ("go9_efficient?blocks=2", "chess?blocks=2", "no such")])
+print([name for name in ("jax", "flax", "orbax", "optax") if name in sys.modules])
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert said == ["[True, True, False, False, False, False]", "[True, False, False]", "[]"]
 
 
 def test_gtp_answers_for_itself_while_the_game_is_in_the_making(gate) -> None:

@@ -14,14 +14,21 @@ from azero.players.thinking import Analysis, Limits, MoveInfo
 
 class UniformThinker:
     """Visits legal moves in turn; `value` is what it thinks of every position, for the side to
-    move."""
+    move, and `draw` how often it expects a draw; None is a network that does not say."""
 
     name = "uniform"
 
     def __init__(
-        self, game, value: float = 0.0, seconds_per_visit: float = 0.0, *, expects_pass: bool = True
+        self,
+        game,
+        value: float = 0.0,
+        seconds_per_visit: float = 0.0,
+        *,
+        expects_pass: bool = True,
+        draw: float | None = None,
     ) -> None:
         self.game = game
+        self.draw = draw
         self.value = value
         self.seconds_per_visit = seconds_per_visit
         self.expects_pass = expects_pass
@@ -115,3 +122,6 @@ class UniformThinker:
 
     def estimate_points(self, position, actions=()):
         return None
+
+    def estimate_draws(self, position, actions):
+        return None if self.draw is None else [self.draw] * len(actions)

@@ -1,5 +1,5 @@
-"""Reviews with a player whose opinions are written down: losses, set-ups, moves that cannot be, the
-SGF and the page."""
+"""Reviews with a player whose opinions are written down: losses, set-ups, moves that cannot be,
+leads and ownership, the SGF and the page."""
 
 import gzip
 import html
@@ -8,16 +8,22 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
+from azero.checkpoint.exported import write_exported
 from azero.commands.review import analyze
 from azero.evaluate.review import Review, review_game, review_rows, review_sgf
 from azero.games.go.rules import Go
+from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import GameRecord, parse_games
+from azero.networks.settings import PooledConfig
 from azero.players.player import Position
+from azero.players.points import PointsEstimate
 from azero.players.thinking import Analysis, Limits, MoveInfo
 from azero.report.review_page import write_review
+from azero.settings import Config
 
 GAME = Go(size=3, komi=0.5)
 CENTRE, CORNER, EDGE, PASS = 4, 0, 1, 9
@@ -25,12 +31,14 @@ CENTRE, CORNER, EDGE, PASS = 4, 0, 1, 9
 
 class Oracle:
     """Says what it was told of each position, by the number of moves so far: (value for the mover,
-    best move)."""
+    best move); of points, the lead and the owners for the mover after so many moves, or nothing."""
 
     name = "oracle"
 
-    def __init__(self, opinions: Sequence[tuple[float, int]]) -> None:
-        self.opinions = opinions
+    def __init__(
+        self, opinions: Sequence[tuple[float, int]], points: Sequence[PointsEstimate] | None = None
+    ) -> None:
+        self.opinions, self.points = opinions, points
         self.seen: list[Position] = []
 
     def think(self, position: Position, limits: Limits, **_: object) -> Analysis:
@@ -50,6 +58,14 @@ class Oracle:
 
     def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
         return np.full(10, 0.1, np.float32), 0.0
+
+    def estimate_points(
+        self, position: Position, actions: Sequence[int] = ()
+    ) -> list[PointsEstimate] | None:
+        return None if self.points is None else [self.points[len(position.actions)]]
+
+    def estimate_draws(self, position: Position, actions: Sequence[int]) -> list[float] | None:
+        return None
 
 
 def game(moves: Sequence[tuple[int, int]], **facts: object) -> GameRecord:
@@ -126,6 +142,45 @@ def test_the_record_keeps_its_moves_and_gets_better_lines() -> None:
     assert text.count("(;") == 5 and "\n(;B[bb];W[])" in text and "\n(;B[ba];W[])" in text
 
 
+OWNERS = np.array([1, 1, 1, 0.5, 0, -0.25, -1, -1, -1], np.float32)
+POINTS = [
+    PointsEstimate(lead, 2.0, owners)
+    for lead, owners in ((9.0, OWNERS), (1.25, -OWNERS), (-2.0, OWNERS), (3.0, -OWNERS))
+]
+"""Before the first move, and after each."""
+
+
+def with_points(record: GameRecord) -> Review:
+    return review_game(Oracle(OPINIONS, POINTS), record, GAME, Limits(visits=7))
+
+
+def test_leads_and_ownership_are_blacks() -> None:
+    found = with_points(game(ONE_MISTAKE[:3]))
+    assert [move.black_lead for move in found.moves] == [-1.25, -2.0, -3.0]
+    assert found.final_ownership is not None
+    assert found.final_ownership.tolist() == OWNERS.reshape(3, 3).tolist(), "White is to move"
+    assert found.final_board.reshape(-1).tolist() == [1, 0, 0, 0, -1, 0, 0, 0, 0]
+    assert [row["black_lead"] for row in review_rows(found)] == [-1.25, -2.0, -3.0]
+    assert "line B2 pass" in review_sgf(found)
+    (again,) = parse_games(review_sgf(found).encode(), "game")
+    assert "\nWhite leads by 2.0 points after this move\n" in again.comments[1]
+    without = review(game(ONE_MISTAKE), OPINIONS)
+    assert without.final_ownership is None and "leads" not in review_sgf(without)
+
+
+def test_after_two_passes_the_lead_is_counted() -> None:
+    points = [*POINTS, PointsEstimate(8.0, 2.0, OWNERS)]
+    found = review_game(
+        Oracle(OPINIONS, points),
+        game(ONE_MISTAKE),
+        GAME,
+        Limits(visits=7),
+        count_points=lambda _: 4.0,
+    )
+    assert [move.black_lead for move in found.moves] == [-1.25, -2.0, -3.0, 3.5], "komi is 0.5"
+    assert found.final_ownership is not None and found.final_ownership[0, 0] == 1.0
+
+
 def test_handicap_stones_and_set_ups_begin_the_game() -> None:
     placed = review(game([(0, CORNER), (0, 8), (1, CENTRE)]), [(0.0, CENTRE)] * 3)
     assert [move.number for move in placed.moves] == [3] and placed.moves[0].board.sum() == 2, (
@@ -179,6 +234,17 @@ def test_the_page_shows_the_mistakes_on_boards(tmp_path: Path) -> None:
         "its dots lead to the mistakes"
     )
     assert not re.search(r'(?:src|href)="(?!#)', page), "it needs no other file"
+
+
+def test_the_page_shows_leads_and_ownership(tmp_path: Path) -> None:
+    write_review(tmp_path / "page.html", with_points(game(ONE_MISTAKE[:3])), "oracle")
+    page = (tmp_path / "page.html").read_text()
+    assert "<h2>Black's win rate and lead</h2>" in page and "lead in points</text>" in page
+    assert '<td class="num">-1.2</td>' in page and '<td class="num">-3.0</td>' in page
+    assert page.count('aria-label="expected owners of the points"') == 1
+    write_review(tmp_path / "page.html", review(game(ONE_MISTAKE), OPINIONS), "oracle")
+    page = (tmp_path / "page.html").read_text().split("<main>")[1]
+    assert "lead" not in page and "wner" not in page
 
 
 def test_a_page_without_mistakes(tmp_path: Path) -> None:
@@ -240,3 +306,28 @@ def test_the_command_writes_its_files_and_rows(
     assert [row["played"] for row in rows] == ["A5"] and (
         tmp_path / "elsewhere" / "games.review.html"
     ).exists()
+
+
+@pytest.mark.parametrize("size", ["4", "5:4"])
+def test_a_network_for_any_board_reviews_another_board_than_its_own(
+    size: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = Config(
+        game=GoConfig(size=(5,), komi=0.5, planes=19, selfplay_komis=(0.5, 24.5)),
+        network=PooledConfig(
+            blocks=2, filters=8, value_hidden=8, head_filters=4, convolution="winograd"
+        ),
+    )
+    network = config.network.build(config.game.build())
+    write_exported(tmp_path, jax.jit(network.init)(jax.random.key(1)), 3, config)
+    record = tmp_path / "game.sgf"
+    record.write_text(f"(;SZ[{size}]KM[3.5];B[aa];W[bb];B[cc])")
+    analyze(record, str(tmp_path), visits=2, as_json=True, out=tmp_path)
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) == 3 and all(abs(row["black_lead"]) < 25 for row in rows)
+    page = html.unescape((tmp_path / "game.review.html").read_text())
+    assert page.count('class="owner') == (16 if size == "4" else 20)
+    assert "does not know the game's komi" not in page, "it sees the komi"
+    record.write_text("(;SZ[40];B[aa])")
+    with pytest.raises(ValueError, match="sides are 1 to 31"):
+        analyze(record, str(tmp_path), visits=2)

@@ -1,4 +1,5 @@
-"""One network on several boards and komis: players, matches, estimates of points and owners."""
+"""One network on several boards and komis: players, matches, estimates of points, owners and
+draws."""
 
 import dataclasses
 from pathlib import Path
@@ -94,3 +95,39 @@ def test_points_are_estimated_for_the_side_to_move(pooled) -> None:
 def test_networks_of_the_papers_estimate_no_points(plain) -> None:
     thinker = load_thinker(parse_player(f"{plain}?visits=1"))
     assert thinker.estimate_points(Position.start(make("go", size=5, komi=0.5))) is None
+
+
+def test_draws_are_those_of_the_network_and_of_the_rules(tmp_path) -> None:
+    import jax
+
+    config = dataclasses.replace(
+        load("tictactoe").config, network=PooledConfig(head_filters=4, **SMALL)
+    )
+    game = config.game.build()
+    network = config.network.build(game)
+    variables = jax.jit(network.init)(jax.random.key(2))
+    write_exported(tmp_path, variables, 3, config)
+    thinker = load_thinker(parse_player(f"checkpoint:{tmp_path}?visits=4"))
+    position = Position.start(thinker.game)
+    corner, centre, other = thinker.estimate_draws(position, [0, 4, 8])
+    after = [np.asarray(game.observe(position.play(move).state)) for move in (0, 4)]
+    planes = np.stack([np.rot90(after[0], turn) for turn in range(4)] + [after[1]])
+    outcome = network.analyse(jax.jit(network.fold)(variables), planes).auxiliary["outcome"]
+    draws = np.asarray(jax.nn.softmax(outcome))[:, 1]
+    assert corner == pytest.approx(draws[:4].mean(), abs=1e-4) == pytest.approx(other, abs=1e-4)
+    assert centre == pytest.approx(draws[4], abs=1e-4)
+    # X O X / X O O / O X .: the last move ends the game as a draw.
+    for move in (0, 1, 2, 4, 3, 5, 7, 6):
+        position = position.play(move)
+    assert thinker.estimate_draws(position, [8]) == [1.0]
+    first, *_, last = (
+        thinker.estimate_draws(position, [8]) for _ in thinker.warm_up_in_steps(position)
+    )
+    assert (first, last) == (None, [1.0]), "a search does not wait for what is being compiled"
+    assert thinker.estimate_points(position) is None
+
+
+def test_networks_of_the_papers_say_nothing_of_draws_nor_do_games_of_points(plain, pooled) -> None:
+    for player in (plain, pooled):
+        thinker = load_thinker(parse_player(f"{player}?visits=1"))
+        assert thinker.estimate_draws(Position.start(thinker.game), [0]) is None

@@ -3,11 +3,19 @@
 import random
 import re
 
+import numpy as np
 import pytest
 from needs import require_module
 
 from azero.data.run_files import StoredGame
-from azero.report.boards import draw_board, move_names, positions
+from azero.report.boards import (
+    CELL,
+    LARGEST_SQUARE,
+    draw_board,
+    draw_ownership,
+    move_names,
+    positions,
+)
 
 
 def _go(rows: int, columns: int, *actions: int) -> StoredGame:
@@ -52,6 +60,20 @@ def test_tictactoe_captures_nothing() -> None:
     game = StoredGame("tictactoe", (3, 3), (0, 1, 4, 3, 8), (1.0, -1.0))
     assert positions(game)[-1] == "XO.OX...X"
     assert draw_board(game).count("<circle") == 5
+
+
+def test_squares_of_owners_grow_with_their_certainty() -> None:
+    board = np.array([[1, 0], [0, -1]], np.int8)
+    picture = draw_ownership(board, np.array([[1.0, 0.25], [0.0, -1.0]], np.float32))
+    side = CELL * LARGEST_SQUARE
+    squares = re.findall(r'class="owner (\w+)"[^>]* width="([\d.]+)"', picture)
+    assert squares == [
+        ("black", f"{side:.1f}"),
+        ("black", f"{side / 2:.1f}"),
+        ("white", "0.0"),
+        ("white", f"{side:.1f}"),
+    ]
+    assert picture.count("<circle") == 2, "the stones"
 
 
 def test_moves_are_named_as_on_a_go_board() -> None:

@@ -24,7 +24,7 @@ from azero.engines.moves import best_unsearched
 from azero.engines.uci.info import format_info, win_draw_loss
 from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, Option, UciOptions
 from azero.engines.uci.search import SearchControl
-from azero.players.thinking import Analysis, Limits, Restriction
+from azero.players.thinking import Analysis, Limits, MoveInfo, Restriction
 from azero.players.uci_go import START, GoRequest, parse_go
 
 if TYPE_CHECKING:
@@ -76,15 +76,19 @@ class UciEngine:
         *,
         visits: int | None = None,
         name: str = "azero",
+        has_draws: bool = False,
     ) -> None:
         """Serve `game`, which may still be in the making: only a search waits for it. `visits`
-        bounds every search that is not infinite."""
+        bounds every search that is not infinite; `has_draws` says that the network has outputs for
+        loss, draw and win."""
         self.dialect = dialect
         self._making = game
         self.failure: BaseException | None = None
         """Why the network cannot be loaded, set by the first search."""
         self.name = name
-        self.options = UciOptions(dialect.options)
+        self.options = UciOptions(
+            [option for option in dialect.options if has_draws or option != SHOW_WDL]
+        )
         self._visits = visits
         self._lines = lines
         self._write = write
@@ -383,16 +387,10 @@ class UciEngine:
 
         def report(analysis: Analysis) -> None:
             search.depth = analysis.depth
-            for order in range(1, min(self.options[MULTI_PV], len(analysis.moves)) + 1):
-                self._say(
-                    format_info(
-                        self.game.notation,
-                        position,
-                        analysis,
-                        order,
-                        self._score(analysis.moves[order - 1].value),
-                    )
-                )
+            shown = analysis.moves[: self.options[MULTI_PV]]
+            scores = self._scores(position, shown)
+            for order, score in enumerate(scores, start=1):
+                self._say(format_info(self.game.notation, position, analysis, order, score))
 
         return self.game.session.think(
             position,
@@ -418,9 +416,19 @@ class UciEngine:
             else None
         )
 
-    def _score(self, value: float) -> str:
-        shares = " wdl {} {} {}".format(*win_draw_loss(value)) if self.options[SHOW_WDL] else ""
-        return f"cp {self.dialect.centipawns(value)}{shares}"
+    def _scores(self, position: Position, moves: Sequence[MoveInfo]) -> list[str]:
+        """Return the scores of moves in the protocol's words."""
+        scores = [f"cp {self.dialect.centipawns(move.value)}" for move in moves]
+        if not self.options[SHOW_WDL]:
+            return scores
+        actions = [move.action for move in moves]
+        draws = self.game.session.estimate_draws(position, actions)
+        if draws is None:
+            return scores
+        return [
+            "{} wdl {} {} {}".format(score, *win_draw_loss(move.value, draw))
+            for score, move, draw in zip(scores, moves, draws, strict=True)
+        ]
 
 
 def _patience(request: GoRequest) -> float | None:

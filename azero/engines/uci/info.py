@@ -34,14 +34,16 @@ def shogi_centipawns(value: float) -> int:
     return max(-_LARGEST_CP, min(_LARGEST_CP, round(_SHOGI_SCALE * math.log(rate / (1.0 - rate)))))
 
 
-def win_draw_loss(value: float) -> tuple[int, int, int]:
-    """Return a value in [-1, 1] as thousandths of wins, draws and losses.
+def win_draw_loss(value: float, draw: float) -> tuple[int, int, int]:
+    """Return thousandths of wins, draws and losses, which sum to 1,000.
 
-    A network with one value says what is scored, not how often games are drawn: draws are given as
-    none, as Leela Chess Zero does for networks without them.
+    Wins less losses are the search's `value` in [-1, 1]. Draws are the network's `draw` in [0, 1],
+    or what that value leaves: a position that is won can hardly be drawn.
     """
-    wins = round(500.0 * (1.0 + min(1.0, max(-1.0, value))))
-    return wins, 0, 1000 - wins
+    value = min(1.0, max(-1.0, value))
+    draws = round(1000.0 * min(draw, 1.0 - abs(value)))
+    wins = round((1000 - draws + 1000.0 * value) / 2)
+    return wins, draws, 1000 - wins - draws
 
 
 def format_info(

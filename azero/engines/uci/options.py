@@ -52,6 +52,7 @@ MULTI_PV = Option("MultiPV", 1, (1, 500))
 THREADS = Option("Threads", 1, (1, 1024))
 """Accepted because some GUIs always set it; the network uses the cores that XLA gives it."""
 SHOW_WDL = Option("UCI_ShowWDL", 0)
+"""Offered with a network that has outputs for loss, draw and win."""
 RESIGN_VALUE = Option("ResignValue", 99_999, (0, 99_999))
 """Deficit in centipawns at which the engine resigns (the name and the default, never, are
 YaneuraOu's)."""

@@ -30,10 +30,16 @@ class MovesInProcess:
     while the first one is carried out."""
 
     def __init__(
-        self, game: str, *, value: float = 0.0, visits: int | None = 30, **options: int
+        self,
+        game: str,
+        *,
+        value: float = 0.0,
+        draw: float | None = None,
+        visits: int | None = 30,
+        **options: int,
     ) -> None:
         self.thinkers: list[UniformThinker] = []
-        self.value = value
+        self.value, self.draw = value, draw
         self._script = _Script()
         self._sink = io.BytesIO()
         self.game = MoveGame(make(game, **options), self._make)
@@ -43,10 +49,11 @@ class MovesInProcess:
             self._script,
             LineWriter(self._sink),
             visits=visits,
+            has_draws=draw is not None,
         )
 
     def _make(self, game) -> UniformThinker:
-        self.thinkers.append(UniformThinker(game, self.value, expects_pass=False))
+        self.thinkers.append(UniformThinker(game, self.value, expects_pass=False, draw=self.draw))
         return self.thinkers[-1]
 
     def ask(self, question: bytes | str) -> str:

@@ -20,7 +20,9 @@ if __name__ == "__main__":
     stdin, stdout = standard_streams()
 
     def load(give: Callable[[MoveGame], None]) -> None:
-        game = MoveGame(make(sys.argv[1]), lambda game: UniformThinker(game, expects_pass=False))
+        game = MoveGame(
+            make(sys.argv[1]), lambda game: UniformThinker(game, expects_pass=False, draw=0.25)
+        )
         game.begin_to_prepare()
         give(game)
 
@@ -30,4 +32,5 @@ if __name__ == "__main__":
         LineReader(stdin),
         LineWriter(stdout),
         visits=4,
+        has_draws=True,
     ).run()

@@ -28,7 +28,7 @@ LINE = re.compile(
 
 @pytest.mark.parametrize("protocol", GAMES)
 def test_written_dialogues(protocol: str) -> None:
-    engine = MovesInProcess(GAMES[protocol])
+    engine = MovesInProcess(GAMES[protocol], draw=0.25)
     exchanges = read_dialogue(HERE / f"{protocol}_dialogue.txt")
     assert len(exchanges) >= 40
     for exchange in exchanges:
@@ -189,11 +189,25 @@ def test_scores_grow_with_the_value_and_are_even() -> None:
         and chess_centipawns(1.2) == 12_780
     ), "90 tan(0.782), 90 tan(1.564)"
     assert shogi_centipawns(0.5) == 831 and shogi_centipawns(1.0) == 30_000, "756.09 ln 3"
-    assert (
-        win_draw_loss(0.0) == (500, 0, 500)
-        and win_draw_loss(-1.0) == (0, 0, 1000)
-        and all(sum(win_draw_loss(value)) == 1000 for value in values)
-    )
+
+
+def test_wins_draws_and_losses_sum_to_a_thousand_and_agree_with_the_value() -> None:
+    assert win_draw_loss(0.0, 0.25) == (375, 250, 375)
+    assert win_draw_loss(0.5, 0.25) == (625, 250, 125)
+    assert win_draw_loss(0.9, 0.5) == (900, 100, 0), "the value leaves one draw in ten"
+    assert win_draw_loss(-1.0, 1.0) == (0, 0, 1000) and win_draw_loss(0.0, 1.0) == (0, 1000, 0)
+    for value in [index / 777 - 1 for index in range(1555)]:
+        for draw in [index / 321 for index in range(322)]:
+            wins, draws, losses = win_draw_loss(value, draw)
+            assert wins + draws + losses == 1000 and min(wins, draws, losses) >= 0
+            assert abs((wins - losses) / 1000 - value) <= 0.0011
+
+
+def test_a_network_with_one_value_does_not_offer_win_draw_and_loss() -> None:
+    engine = MovesInProcess("chess")
+    assert "UCI_ShowWDL" not in engine.ask("uci")
+    assert "there is no option 'UCI_ShowWDL'" in engine.ask("setoption name UCI_ShowWDL value true")
+    assert " wdl " not in engine.ask("go nodes 1")
 
 
 def test_clocks_are_those_of_the_side_to_move() -> None:
