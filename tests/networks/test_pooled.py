@@ -103,7 +103,7 @@ def test_it_learns_and_infers_what_it_learned(norm: str, moves: str) -> None:
     inferred = jax.jit(network.infer)(folded, planes)
     np.testing.assert_allclose(inferred[0], logits, atol=1e-4)
     np.testing.assert_allclose(inferred[1], value, atol=1e-5)
-    assert np.unique(value).size > 16 and (abs(value) < 1).all()
+    assert np.unique(value).size > 16 and (abs(value) <= 1).all()  # 1 by rounding
 
 
 @pytest.mark.parametrize("convolution", list(CONVOLUTIONS))
