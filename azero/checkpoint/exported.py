@@ -10,12 +10,10 @@ from azero.checkpoint.leaves import unflatten_dict
 from azero.checkpoint.record import CheckpointError, DamagedCheckpointError
 from azero.config import to_dict
 from azero.data.files import DamagedFileError, read_arrays, read_header, write_arrays
-from azero.data.run_files import EXPORTED
+from azero.data.run_files import EXPORTED, EXPORTED_SCHEMA, exported_settings
 from azero.selfplay.trajectory import HostArray
-from azero.settings import Config, from_dict
+from azero.settings import Config
 from azero.types import PyTree
-
-_SCHEMA = 1
 
 
 def exported_path(directory: Path) -> Path:
@@ -40,7 +38,12 @@ def write_exported(directory: Path, variables: PyTree, iteration: int, config: C
     write_arrays(
         path,
         dict(_flatten(variables)),
-        {"kind": "network", "schema": _SCHEMA, "iteration": iteration, "config": to_dict(config)},
+        {
+            "kind": "network",
+            "schema": EXPORTED_SCHEMA,
+            "iteration": iteration,
+            "config": to_dict(config),
+        },
     )
     return path
 
@@ -75,9 +78,10 @@ def read_exported_settings(directory: Path) -> tuple[int, Config]:
 
 
 def _settings(path: Path, facts: Mapping[str, Any]) -> tuple[int, Config]:
-    if facts.get("kind") != "network" or facts.get("schema") != _SCHEMA:
-        raise CheckpointError(f"{path} is not a network that this version can read")
-    return facts["iteration"], from_dict(facts["config"], source=str(path))
+    try:
+        return exported_settings(path, facts)
+    except ValueError as error:
+        raise CheckpointError(str(error)) from error
 
 
 def _flatten(variables: PyTree, prefix: str = "") -> list[tuple[str, HostArray]]:

@@ -18,7 +18,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ EVENTS = "events.jsonl"
 CONFIG = "config.json"
 RUN = "run.json"
 EXPORTED = "network.azero"
+EXPORTED_SCHEMA = 1
 SAMPLES = "samples"
 PACKAGES = ("azero", "jax", "jaxlib", "flax", "optax", "mctx", "orbax-checkpoint", "numpy")
 """Packages whose versions a run records."""
@@ -91,10 +92,21 @@ def read_config(directory: Path) -> Config:
     """
     exported = directory / EXPORTED
     if exported.exists():
-        return from_dict(read_header(exported)[0]["facts"].get("config", {}), source=str(exported))
+        return exported_settings(exported, read_header(exported)[0]["facts"])[1]
     if not (settings := read_settings(directory)):
         raise ValueError(f"{directory} has no settings")
     return from_dict(settings, source=str(directory / CONFIG))
+
+
+def exported_settings(path: Path, facts: Mapping[str, Any]) -> tuple[int, Config]:
+    """Return the iteration and the settings in the header of the exported network at `path`.
+
+    Raises:
+      ValueError: it is another kind of file, or of another version.
+    """
+    if facts.get("kind") != "network" or facts.get("schema") != EXPORTED_SCHEMA:
+        raise ValueError(f"{path} is not a network that this version can read")
+    return facts["iteration"], from_dict(facts["config"], source=str(path))
 
 
 def write_config(workdir: Path, config: Any) -> None:

@@ -76,6 +76,64 @@ class _PendingClient:
         self.until = time.monotonic() + HELLO_SECONDS
 
 
+class _Arrivals:
+    """The processes that connect to the lead: first pending, then, with a valid proof, joined."""
+
+    def __init__(self, selector: selectors.BaseSelector, count: int, token: str) -> None:
+        self._selector, self._count, self._token = selector, count, token
+        self._pending: list[_PendingClient] = []
+        self.connections: dict[int, socket.socket] = {}
+        self.answers: dict[int, Message] = {}
+        self.names = {0: socket.gethostname()}
+
+    def accept(self, listener: socket.socket) -> None:
+        """Accept a connection and send it the random number for its proof."""
+        connection, _ = listener.accept()
+        client = _PendingClient(connection)
+        connection.setblocking(False)
+        send(connection, {"nonce": client.nonce})
+        self._pending.append(client)
+        self._selector.register(connection, selectors.EVENT_READ, client)
+
+    def read(self, client: _PendingClient) -> None:
+        """Read what a pending client sent; once its message is whole, let it join or refuse it."""
+        if client not in self._pending:
+            return
+        hello = next_message(client.connection, client.buffer)
+        if hello is None:
+            return
+        refusal = _refusal(hello, client.nonce, self._token, self._count, self.names)
+        self._remove(client, refusal)
+        if refusal is None:
+            process = hello["process"]
+            client.connection.settimeout(HELLO_SECONDS)
+            keep_alive(client.connection)
+            self.connections[process], self.names[process] = client.connection, str(hello["host"])
+            self.answers[process] = {
+                "go": True,
+                "proof": proof(self._token, "go", process, hello["nonce"]),
+            }
+
+    def refuse_late(self) -> None:
+        """Refuse pending clients that took too long, and the oldest where there are too many."""
+        late = {client for client in self._pending if client.until < time.monotonic()}
+        for client in late.union(self._pending[:-MOST_PENDING]):
+            self._remove(client, "the connection did not identify itself in time")
+
+    def refuse_all(self) -> None:
+        """Refuse all pending clients, because every process has joined or the time is over."""
+        for client in list(self._pending):
+            self._remove(client, "all processes of the run have joined")
+
+    def _remove(self, client: _PendingClient, refusal: str | None) -> None:
+        self._selector.unregister(client.connection)
+        self._pending.remove(client)
+        if refusal is not None:
+            with contextlib.suppress(OSError):
+                send(client.connection, {"end": refusal})
+            client.connection.close()
+
+
 def wait_for_processes(
     listener: socket.socket, count: int, seconds: float, token: str
 ) -> ProcessLinks:
@@ -85,11 +143,7 @@ def wait_for_processes(
     Raises:
       ValueError: some did not join in time; they are named.
     """
-    connections: dict[int, socket.socket] = {}
-    answers: dict[int, Message] = {}
-    names = {0: socket.gethostname()}
     end = time.monotonic() + seconds
-    pending: list[_PendingClient] = []
     with (
         listener,
         selectors.DefaultSelector() as selector,
@@ -97,48 +151,18 @@ def wait_for_processes(
     ):
         listener.setblocking(False)
         selector.register(listener, selectors.EVENT_READ)
-
-        def remove_pending(client: _PendingClient, refusal: str | None = None) -> None:
-            selector.unregister(client.connection)
-            pending.remove(client)
-            if refusal is not None:
-                with contextlib.suppress(OSError):
-                    send(client.connection, {"end": refusal})
-                client.connection.close()
-
-        def accept(client: _PendingClient, hello: Message) -> None:
-            refusal = _refusal(hello, client.nonce, token, count, names)
-            remove_pending(client, refusal)
-            if refusal is None:
-                process = hello["process"]
-                client.connection.settimeout(HELLO_SECONDS)
-                keep_alive(client.connection)
-                connections[process], names[process] = client.connection, str(hello["host"])
-                answers[process] = {
-                    "go": True,
-                    "proof": proof(token, "go", process, hello["nonce"]),
-                }
-
-        while len(connections) < count - 1 and time.monotonic() < end:
+        arrivals = _Arrivals(selector, count, token)
+        while len(arrivals.connections) < count - 1 and time.monotonic() < end:
             for key, _ in selector.select(max(0.0, min(1.0, end - time.monotonic()))):
-                if key.data is None:
-                    with contextlib.suppress(OSError):
-                        _accept_pending(listener, pending, selector)
-                elif (
-                    key.data in pending
-                    and (hello := next_message(key.data.connection, key.data.buffer)) is not None
-                ):
-                    accept(key.data, hello)
-            for client in [
-                *(client for client in pending if client.until < time.monotonic()),
-                *pending[:-MOST_PENDING],
-            ]:
-                if client in pending:
-                    remove_pending(client, "the connection did not identify itself in time")
-        for client in list(pending):
-            remove_pending(client, "all processes of the run have joined")
-    line = ProcessLinks(0, connections, names)
-    missing = [str(process) for process in range(1, count) if process not in connections]
+                if key.data is not None:
+                    arrivals.read(key.data)
+                    continue
+                with contextlib.suppress(OSError):
+                    arrivals.accept(listener)
+            arrivals.refuse_late()
+        arrivals.refuse_all()
+    line = ProcessLinks(0, arrivals.connections, arrivals.names)
+    missing = [str(process) for process in range(1, count) if process not in arrivals.connections]
     if missing:
         what = "process" if len(missing) == 1 else "processes"
         reason = (
@@ -150,22 +174,10 @@ def wait_for_processes(
             f"{reason}; start every process with the same run.coordinator and run.num-processes, "
             "and its own id"
         )
-    for process, connection in connections.items():
+    for process, connection in arrivals.connections.items():
         with contextlib.suppress(OSError):
-            send(connection, answers[process])
+            send(connection, arrivals.answers[process])
     return line
-
-
-def _accept_pending(
-    listener: socket.socket, pending: list[_PendingClient], selector: selectors.BaseSelector
-) -> None:
-    """Accept a connection and send it the random number for its proof."""
-    connection, _ = listener.accept()
-    client = _PendingClient(connection)
-    connection.setblocking(False)
-    send(connection, {"nonce": client.nonce})
-    pending.append(client)
-    selector.register(connection, selectors.EVENT_READ, client)
 
 
 def _refusal(

@@ -107,17 +107,17 @@ def load_go(
     spec = source.spec()
     settings.visits = _visits(spec, settings.visits)
     _, config = resolve(spec)
-    game = config.game.build()
-    if not isinstance(game, Go):
+    board = config.game.build()
+    if not isinstance(board, Go):
         raise ValueError(
-            f"{spec.name} plays {game.name}; this protocol is for Go (azero play plays every game)"
+            f"{spec.name} plays {board.name}; this protocol is for Go (azero play plays every game)"
         )
     _say_loading(spec)
-    rules = Rules(game.superko, game.suicide)
+    rules = Rules(board.superko, board.suicide)
     game = GoGame(
         lambda game: load_any_thinker(spec, _rules_of(game)),
-        game.board_shape,
-        komi=game.komi,
+        board.board_shape,
+        komi=board.komi,
         rules=rules,
         any_shape=config.network.FITS_ANY_BOARD,
         is_interrupted=is_interrupted,

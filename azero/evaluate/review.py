@@ -114,19 +114,7 @@ def review_game(
     stopped = ""
 
     def think(position: Position) -> tuple[Analysis, PointsEstimate | None]:
-        analysis, estimate = thinker.think(position, limits), _black_points(thinker, position)
-        if (
-            count_points is None
-            or not position.is_over
-            or position.actions[-1:] != (game.num_points,)
-        ):
-            return analysis, estimate
-        points = count_points(game.board(position.state))
-        black = game.result_of(points)
-        value = -black if position.to_play else black
-        if estimate is not None:
-            estimate = estimate._replace(lead=points - game.komi)
-        return dataclasses.replace(analysis, value=value), estimate
+        return _think(thinker, position, limits, count_points)
 
     analysis, estimate = think(position)
     for number, (colour, action) in enumerate(colours_and_actions, start=1 + skipped):
@@ -151,6 +139,26 @@ def review_game(
         final_ownership=None if estimate is None else estimate.ownership.reshape(game.board_shape),
         stopped=stopped,
     )
+
+
+def _think(
+    thinker: Thinker,
+    position: Position,
+    limits: Limits,
+    count_points: Callable[[np.ndarray], float] | None,
+) -> tuple[Analysis, PointsEstimate | None]:
+    """Return what the search finds in a position, and Black's estimate of the end of the game; both
+    with the counted points after two passes."""
+    analysis, estimate = thinker.think(position, limits), _black_points(thinker, position)
+    game = cast(Go, position.game)
+    if count_points is None or not position.is_over or position.actions[-1:] != (game.num_points,):
+        return analysis, estimate
+    points = count_points(game.board(position.state))
+    black = game.result_of(points)
+    value = -black if position.to_play else black
+    if estimate is not None:
+        estimate = estimate._replace(lead=points - game.komi)
+    return dataclasses.replace(analysis, value=value), estimate
 
 
 def _black_points(thinker: Thinker, position: Position) -> PointsEstimate | None:
