@@ -146,6 +146,18 @@ def test_what_the_pages_name_exists():
             )
 
 
+def test_the_examples_of_the_python_page_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(
+        r"^```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.M | re.S
+    )
+    assert len(examples) > 6
+    scope: dict[str, object] = {}
+    for code in examples:
+        exec(code, scope)
+    assert len(scope["losses"]) == 2 and (tmp_path / "game.sgf").exists()
+
+
 def test_the_examples_of_the_readme_run():
     examples = re.findall(
         r"^( *)```python\n(.*?)```", (ROOT / "README.md").read_text(), re.M | re.S
