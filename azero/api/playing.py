@@ -119,7 +119,6 @@ def play(
             thinker.style = dataclasses.replace(
                 thinker.style, limits=side.limits(visits, seconds), temperature_moves=drawn_moves
             )
-            thinker.name = name
             makers.append(_same(thinker))
         (played,) = play_games(game, [(makers[0], makers[1])], [pairing], timeout=timeout)
     return _finished(played, rules, pairing.first_position(game), names)

@@ -129,7 +129,10 @@ def test_commands_name_players_in_one_way():
     with pytest.raises(ValueError, match="'gtp:gnugo' is a program with its own protocol"):
         Source("gtp:gnugo").spec()
     sides = read_sides(MatchRequest("go9", "model:go9?visits=3"))
-    assert [side.name for side in sides] == ["go9, 16 visits, gumbel", "go9, 3 visits, gumbel"]
+    version = f"go9, iteration {read_network('go9').iteration}"
+    visits = sides[0].config.search.num_simulations
+    assert sides[0].name == f"{version}, {visits} visits, gumbel"
+    assert sides[1].name == f"{version}, 3 visits, gumbel"
     assert match_rules(MatchRequest("go9", "go9"), sides).build().board_shape == (9, 9)
 
 
