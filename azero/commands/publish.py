@@ -74,7 +74,8 @@ class Request:
     """One line: the game, and what the network learned from; default that of the network that is
     replaced."""
     experiment: str | None = None
-    """Directory of the repository with the record; default the run's directory."""
+    """Directory of the repository with the run's record; default the run's directory if it is one
+    of experiments/."""
     command: str | None = None
     """Command of the run; default that of its experiment with the settings that differ."""
     notes: str = ""
@@ -93,6 +94,12 @@ def publish(
     """
     console = console or make_console()
     run = _find_run(request)
+    experiment = request.experiment or run.as_posix()
+    if not experiment.startswith("experiments/"):
+        raise ValueError(
+            f"{experiment} is not in experiments/: --experiment names the directory of the "
+            "repository with the record of the run"
+        )
     matches = [_measured(directory, request.name) for directory in request.match]
     old = read_network(request.name, root) if request.name in list_names(root) else None
     _, config = load_settings(request.checkpoint, request.iteration)
@@ -108,7 +115,7 @@ def publish(
     card = Card(
         title=title,
         sha256=read_header(path)[2],
-        experiment=request.experiment or str(run),
+        experiment=experiment,
         notes=request.notes,
         strength=tuple(matches),
         **_facts(run, config, request.command),

@@ -16,7 +16,7 @@ from azero.experiment import load
 from azero.games.game import Game
 from azero.games.settings import GameConfig
 from azero.models.naming import NetworkName, parse_network_name
-from azero.models.registry import find_network
+from azero.models.registry import find_network, list_names
 from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
@@ -159,10 +159,7 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
         return apv
     named = parse_network_name(text)
     if named is None:
-        raise ValueError(
-            f"{text!r} is not a player: {_known(text)}; a player has a name of azero models, is "
-            f"the directory of a run, or is {FORMS}"
-        )
+        raise ValueError(f"{text!r} is not a player: {_known(text)}; a player is also {FORMS}")
     options = _options(text, named)
     if named.kind == "random-net":
         return RandomNetSpec(named.name, **options)
@@ -171,10 +168,13 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
 
 
 def _known(text: str) -> str:
-    """Return why a text is not the name of one of our networks."""
+    """Return why a text names no network."""
     if ":" in text:
         return "it is of none of the forms"
-    return f"there is no directory {text.partition('?')[0]!r}, and no network of that name"
+    name = text.partition("?")[0]
+    return (
+        f"there is no directory {name!r}, and the networks that ship are {', '.join(list_names())}"
+    )
 
 
 _NUMBERS = {

@@ -167,7 +167,10 @@ def test_the_analysis_engine_behind_pipes() -> None:
             ["gtp", "go9", "--random-net", "go9"],
             "azero: give one player, not 2: go9, random-net:go9",
         ),
-        (["gtp", "go99"], "azero: 'go99' is not a player: there is no directory 'go99', and no "),
+        (
+            ["gtp", "go99"],
+            "azero: 'go99' is not a player: there is no directory 'go99', and the networks ",
+        ),
         (["gtp", "--checkpoint", "no-such-place"], "azero: there is no directory no-such-place"),
         (
             ["analysis", "--random-net", "go5", "--iteration", "3"],

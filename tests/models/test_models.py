@@ -147,7 +147,9 @@ def test_a_network_is_published_and_replaced_by_a_stronger_one_alone(tmp_path, m
     weak, strong, networks = tmp_path / "weak", find_network("tictactoe"), tmp_path / "networks"
     assert quiet_run("tictactoe", tictactoe(), weak) == 0
     quiet = Console(quiet=True)
-    few = Request("ttt", weak, games=40, visits=4, random_plies=1)
+    few = Request("ttt", weak, games=40, visits=4, random_plies=1, experiment="experiments/ttt")
+    with pytest.raises(ValueError, match="weak is not in experiments/: --experiment names"):
+        publish(dataclasses.replace(few, experiment=None), networks, quiet)
     with pytest.raises(ValueError, match="ttt is new: --title says"):
         publish(few, networks, quiet)
     shipped = publish(dataclasses.replace(few, title="Tic-tac-toe"), networks, quiet)
