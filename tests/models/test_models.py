@@ -17,6 +17,7 @@ from azero.checkpoint import load_variables
 from azero.commands.models import show_models
 from azero.commands.publish import Request, main, publish
 from azero.data.run_files import EXPORTED
+from azero.engines.serve import chosen_player
 from azero.engines.source import DEFAULTS, Source
 from azero.match.request import MatchRequest
 from azero.match.sides import match_rules, read_sides
@@ -134,6 +135,14 @@ def test_commands_name_players_in_one_way():
     assert sides[0].name == f"{version}, {visits} visits, gumbel"
     assert sides[1].name == f"{version}, 3 visits, gumbel"
     assert match_rules(MatchRequest("go9", "go9"), sides).build().board_shape == (9, 9)
+
+
+def test_without_a_player_a_network_that_ships_plays_and_is_named(capsys):
+    assert chosen_player(Source(), "go") == parse_player("go9")
+    title = read_network("go9").card.title
+    assert f"azero: no player is named: go9 ({title}) plays" in capsys.readouterr().err
+    assert chosen_player(Source("go5"), "go") == parse_player("go5")
+    assert capsys.readouterr().err == ""
 
 
 def test_a_shipped_network_plays():
