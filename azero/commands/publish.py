@@ -1,6 +1,7 @@
-"""Ship a network with azero, or replace one that ships by a stronger one.
+"""Ship a network with azero, replace one that ships by a stronger one, or add matches to its card.
 
 python -m azero.commands.publish go9 runs/go9-long --match runs/ladder/gnu-go-level-10
+python -m azero.commands.publish go9 --match runs/ladder/pachi-500-playouts
 
 A network of that name that ships already is replaced only by one that beats it: they play a match,
 and the lower end of the score's 95% interval must be above one half. The card says what made the
@@ -15,7 +16,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -52,8 +53,9 @@ class Request:
 
     name: Positional[str]
     """Name of the network in azero: go9."""
-    checkpoint: Positional[Path]
-    """Directory of its run, or of an exported network."""
+    checkpoint: Annotated[Positional[Path | None], tyro.conf.arg(metavar="[CHECKPOINT]")] = None
+    """Directory of its run, or of an exported network; without it --match adds to the card of the
+    network that ships."""
     iteration: int | None = None
     """Checkpoint of the run; default the newest."""
     run: Path | None = None
@@ -93,7 +95,10 @@ def publish(
       CheckpointError: it cannot be read.
     """
     console = console or make_console()
-    run = _find_run(request)
+    if request.checkpoint is None:
+        return _add_matches(request, read_network(request.name, root), root)
+    checkpoint = request.checkpoint
+    run = _find_run(request, checkpoint)
     experiment = request.experiment or run.as_posix()
     if not experiment.startswith("experiments/"):
         raise ValueError(
@@ -102,16 +107,16 @@ def publish(
         )
     matches = [_measured(directory, request.name) for directory in request.match]
     old = read_network(request.name, root) if request.name in list_names(root) else None
-    _, config = load_settings(request.checkpoint, request.iteration)
+    _, config = load_settings(checkpoint, request.iteration)
     if old is not None:
         _check_same_game(old, config.game)
-        matches.append(_beat(request, old, request.out or run / "publish", console))
+        matches.append(_beat(request, checkpoint, old, request.out or run / "publish", console))
     elif request.title is None:
         raise ValueError(f"{request.name} is new: --title says in one line what it is")
     title = request.title if old is None or request.title is not None else old.card.title
     assert title is not None
-    _check_size(request, root)
-    path = export_network(request.checkpoint, root / request.name, request.iteration)
+    _check_size(request, checkpoint, root)
+    path = export_network(checkpoint, root / request.name, request.iteration)
     card = Card(
         title=title,
         sha256=read_header(path)[2],
@@ -125,18 +130,43 @@ def publish(
     return read_network(request.name, root)
 
 
-def _find_run(request: Request) -> Path:
+def _add_matches(request: Request, shipped: ShippedNetwork, root: Path) -> ShippedNetwork:
+    """Add matches to a card; one against the same opponent at the same settings replaces that.
+
+    Raises:
+      ValueError: a match is not one of the network that ships, or none is named.
+    """
+    if not request.match:
+        raise ValueError("nothing to do: name a checkpoint to publish, or matches with --match")
+    for directory in request.match:
+        iteration = read_match(directory)["players"][0]["iteration"]
+        if iteration != shipped.iteration:
+            raise ValueError(
+                f"the match in {directory} is of iteration {iteration}; {request.name} is of "
+                f"iteration {shipped.iteration}"
+            )
+    added = [_measured(directory, request.name) for directory in request.match]
+    known = {(match.opponent, match.settings) for match in added}
+    kept = [
+        match for match in shipped.card.strength if (match.opponent, match.settings) not in known
+    ]
+    card = dataclasses.replace(shipped.card, strength=(*added, *kept))
+    write_card(shipped.directory, card)
+    return read_network(request.name, root)
+
+
+def _find_run(request: Request, checkpoint: Path) -> Path:
     """Return the directory with the files of the run.
 
     Raises:
       ValueError: there is none.
     """
-    places = [request.checkpoint, request.checkpoint.parent]
+    places = [checkpoint, checkpoint.parent]
     for place in places if request.run is None else [request.run]:
         if (place / RUN).exists():
             return place
     raise ValueError(
-        f"no {RUN} in {request.run or request.checkpoint}: --run names the directory of the run"
+        f"no {RUN} in {request.run or checkpoint}: --run names the directory of the run"
     )
 
 
@@ -153,7 +183,9 @@ def _by(shape: tuple[int, int]) -> str:
     return "x".join(map(str, shape))
 
 
-def _beat(request: Request, old: ShippedNetwork, out: Path, console: Console) -> MeasuredMatch:
+def _beat(
+    request: Request, checkpoint: Path, old: ShippedNetwork, out: Path, console: Console
+) -> MeasuredMatch:
     """Play the match against the network that ships; return it.
 
     Raises:
@@ -161,7 +193,7 @@ def _beat(request: Request, old: ShippedNetwork, out: Path, console: Console) ->
     """
     iteration = "" if request.iteration is None else f"&iteration={request.iteration}"
     match = MatchRequest(
-        first=f"checkpoint:{request.checkpoint}?visits={request.visits}{iteration}",
+        first=f"checkpoint:{checkpoint}?visits={request.visits}{iteration}",
         second=f"checkpoint:{old.directory}?visits={request.visits}",
         first_name="new",
         second_name=f"{request.name} of iteration {old.iteration}, which shipped before",
@@ -173,16 +205,16 @@ def _beat(request: Request, old: ShippedNetwork, out: Path, console: Console) ->
     score = summarise(read_match_games(out)).score
     if score.low <= 0.5:
         raise ValueError(
-            f"{request.checkpoint} does not replace {request.name}: it scores "
+            f"{checkpoint} does not replace {request.name}: it scores "
             f"{100 * score.score:.1f}% (95%: {100 * score.low:.1f} to {100 * score.high:.1f}) "
             f"against it, and the lower end must be above 50%"
         )
     return dataclasses.replace(_measured(out, request.name), command="")
 
 
-def _check_size(request: Request, root: Path) -> None:
+def _check_size(request: Request, checkpoint: Path, root: Path) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        path = export_network(request.checkpoint, Path(directory), request.iteration)
+        path = export_network(checkpoint, Path(directory), request.iteration)
         size = path.stat().st_size
     others = [read_network(name, root) for name in list_names(root) if name != request.name]
     total = size + sum(other.num_bytes for other in others)

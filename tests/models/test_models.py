@@ -178,6 +178,14 @@ def test_a_network_is_published_and_replaced_by_a_stronger_one_alone(tmp_path, m
 
     again = dataclasses.replace(few, name="new", title="x", match=(tmp_path / "match",))
     assert publish(again, networks, quiet).card.strength[0].won == match.won
+    one_more = Request("new", match=(tmp_path / "lost",))
+    added = publish(one_more, networks, quiet)
+    assert [found.won < found.lost for found in added.card.strength] == [True, False]
+    assert publish(one_more, networks, quiet) == added, "the same match is there once"
+    with pytest.raises(ValueError, match="is of iteration 60; new is of iteration 2"):
+        publish(dataclasses.replace(one_more, match=(tmp_path / "match",)), networks, quiet)
+    with pytest.raises(ValueError, match="nothing to do: name a checkpoint"):
+        publish(Request("new"), networks, quiet)
     with pytest.raises(ValueError, match="ttt plays tictactoe on 3x3, the new network go on 9x9"):
         publish(dataclasses.replace(few, checkpoint=find_network("go9"), run=weak), networks, quiet)
     monkeypatch.setattr("azero.commands.publish.MOST_BYTES", 1000)
