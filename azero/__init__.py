@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from azero.api.playing import FinishedGame, play
     from azero.api.training import run_experiment
     from azero.games.game import Game
+    from azero.games.position import Position
     from azero.games.table import make
     from azero.models.registry import list_names as list_models
-    from azero.players.position import Position
 
 __version__ = "0.2.0"
 
@@ -45,7 +45,7 @@ _PLACES = {
     "FinishedGame": "azero.api.playing:FinishedGame",
     "Game": "azero.games.game:Game",
     "Model": "azero.api.model:Model",
-    "Position": "azero.players.position:Position",
+    "Position": "azero.games.position:Position",
     "SearchResult": "azero.api.model:SearchResult",
     "SearchedMove": "azero.api.model:SearchedMove",
     "list_models": "azero.models.registry:list_names",

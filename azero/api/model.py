@@ -14,8 +14,8 @@ import numpy as np
 from azero.compilation_cache import use_compilation_cache
 from azero.engines.serve import rules_of
 from azero.games.game import Game
+from azero.games.position import Position
 from azero.players.notation import NOTATIONS
-from azero.players.position import Position
 from azero.players.specs import ThinkerSpec, load_any_thinker, parse_player, resolve
 from azero.players.thinking import Analysis, Limits
 from azero.players.tree_player import TreePlayer

@@ -11,6 +11,7 @@ from pathlib import Path
 from azero.api.model import Model
 from azero.games.go.settings import GoConfig
 from azero.games.go.text import format_score
+from azero.games.position import Position
 from azero.games.settings import GameConfig
 from azero.games.table import side_names
 from azero.match.external import Pairing, play_games
@@ -19,7 +20,6 @@ from azero.match.records import RECORDS
 from azero.match.referee import PLAYED_OUT
 from azero.players.external import MakePlayer
 from azero.players.player import Player
-from azero.players.position import Position
 from azero.players.program import find_program
 from azero.players.program_specs import ProgramSpec, program_maker
 from azero.players.specs import ThinkerSpec, parse_player

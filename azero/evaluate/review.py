@@ -14,8 +14,8 @@ from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import Note, format_game
 from azero.games.go.text import format_vertex
+from azero.games.position import Position, objection, start_of_record
 from azero.players.points import PointsEstimate
-from azero.players.position import Position, objection, start_of_record
 from azero.players.thinking import Analysis, Limits, Thinker
 
 

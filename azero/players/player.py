@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azero.games.position import Position
 from azero.players.clock import Clock
-from azero.players.position import Position
 from azero.search.search import SearchFn
 from azero.types import Array, PyTree
 
