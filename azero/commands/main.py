@@ -75,26 +75,29 @@ def report(workdir: Positional[Path], plot: Path | None = None) -> None:
 
 
 def checkpoint(
-    workdir: Positional[Path], export: Path | None = None, iteration: int | None = None
+    workdir: Positional[Path],
+    export: Path | None = None,
+    export_leela: Path | None = None,
+    export_onnx: Path | None = None,
+    iteration: int | None = None,
 ) -> None:
     """List the checkpoints of a run: iteration, steps, games, size, age, one digest of the whole
-    state.
+    state; or write the network of one as a file.
 
     Args:
-      workdir: the run's directory.
+      workdir: the run's directory, or one with an exported network.
       export: instead of the list: write the network alone as one small file into this directory,
         which other commands take like a run.
+      export_leela: instead of the list: write the network as a file of Leela Zero, compressed where
+        the name ends in .gz (networks like AlphaGo Zero's on a square board).
+      export_onnx: instead of the list: write the network as an ONNX file.
       iteration: the checkpoint to export; default the newest.
     """
-    from azero.checkpoint import export_network
-    from azero.train.saving import print_checkpoints
+    from azero.commands.export import export_checkpoint
 
-    if export is None and iteration is not None:
-        raise ValueError("--iteration is the checkpoint to export; give a directory with --export")
-    if export is None:
-        print_checkpoints(_existing(workdir))
-    else:
-        print(export_network(_existing(workdir), export, iteration))
+    export_checkpoint(
+        _existing(workdir), {"": export, "leela": export_leela, "onnx": export_onnx}, iteration
+    )
 
 
 def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:

@@ -26,6 +26,7 @@ from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig, PiecesConfig
 from azero.games.table import make, side_names
 from azero.players.alphago2016 import ApvSpec
+from azero.players.file_specs import OnnxSpec
 from azero.players.searches import ENGINE
 from azero.players.specs import (
     CheckpointSpec,
@@ -206,7 +207,9 @@ def side_of(colour: str, game: Game) -> int:
 
 
 def _say_loading(spec: ThinkerSpec) -> None:
-    search = "" if isinstance(spec, ApvSpec) or spec.search is not None else f", {ENGINE}"
+    search = (
+        "" if isinstance(spec, ApvSpec | OnnxSpec) or spec.search is not None else f", {ENGINE}"
+    )
     say(f"azero: loading {spec.name}{search} ...")
 
 

@@ -14,9 +14,13 @@ from azero.checkpoint import load_settings, load_variables
 from azero.experiment import load
 from azero.games.game import Game
 from azero.games.settings import GameConfig
+from azero.interop.leela import read_leela, read_leela_settings
+from azero.interop.onnx_file import OnnxNetwork
 from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
+from azero.players.file_specs import FORMS as FILE_FORMS
+from azero.players.file_specs import LeelaSpec, OnnxSpec, load_onnx, search_words
 from azero.players.head_estimates import draws_estimator
 from azero.players.play_style import PlayStyle
 from azero.players.points import points_estimator
@@ -42,9 +46,10 @@ from azero.types import PyTree
 
 FORMS = (
     '"checkpoint:WORKDIR?visits=64&iteration=100&search=engine", '
-    f'"random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {APV_FORM}, {PROGRAM_FORMS}'
+    f'"random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {FILE_FORMS}, {APV_FORM}, '
+    f"{PROGRAM_FORMS}"
 )
-_NETWORKS = ("checkpoint", "random-net")
+_NETWORKS = ("checkpoint", "random-net", "leela")
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class CheckpointSpec:
             [
                 self.workdir.name,
                 *([] if self.iteration is None else [f"iteration {self.iteration}"]),
-                *_search_words(self),
+                *search_words(self.visits, self.search),
             ]
         )
 
@@ -91,7 +96,7 @@ class RandomNetSpec:
     @property
     def name(self) -> str:
         """How results call it."""
-        return ", ".join([f"random {self.experiment}", *_search_words(self)])
+        return ", ".join([f"random {self.experiment}", *search_words(self.visits, self.search)])
 
     @property
     def config(self) -> Config:
@@ -109,15 +114,9 @@ class RandomNetSpec:
         return dataclasses.replace(config, network=dataclasses.replace(config.network, **sizes))
 
 
-def _search_words(spec: NetworkSpec) -> list[str]:
-    """Return what a name says of the search: without visits there is none."""
-    words = [] if spec.visits is None else [f"{spec.visits} visits"]
-    return words if spec.search is None or spec.visits == 0 else [*words, spec.search]
-
-
-NetworkSpec = CheckpointSpec | RandomNetSpec
-"""A player with one of our networks."""
-ThinkerSpec = NetworkSpec | ApvSpec
+NetworkSpec = CheckpointSpec | RandomNetSpec | LeelaSpec
+"""A player with a single network."""
+ThinkerSpec = NetworkSpec | OnnxSpec | ApvSpec
 """One of our players. With one tree for its game it thinks like an engine; a single network can
 also play many games at once."""
 
@@ -157,34 +156,39 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
         return apv
     kind, _, rest = text.partition(":")
     name, _, query = rest.partition("?")
+    if name and kind == "onnx":
+        return OnnxSpec(Path(name), **_options(text, query, ("visits",), has_search=False))
     if not name or kind not in _NETWORKS:
         raise ValueError(f"{text!r} is not a player; a player is {FORMS}")
     if kind == "checkpoint":
         return CheckpointSpec(Path(name), **_options(text, query, ("visits", "iteration")))
+    if kind == "leela":
+        return LeelaSpec(Path(name), **_options(text, query, ("visits",)))
     return RandomNetSpec(name, **_options(text, query, ("visits", "seed", "blocks", "filters")))
 
 
 def is_network(text: str) -> bool:
-    """Whether the player that `text` names is a single network of ours."""
+    """Whether the player that `text` names is a single network."""
     return text.partition(":")[0] in _NETWORKS
 
 
-def _options(text: str, query: str, numbers: tuple[str, ...]) -> dict[str, Any]:
-    """Return the options in the query of the player's name `text`: its `numbers`, and its
-    search."""
+def _options(
+    text: str, query: str, numbers: tuple[str, ...], has_search: bool = True
+) -> dict[str, Any]:
+    """Return the options in the query of the player's name `text`: its `numbers`, and its search if
+    it has a choice."""
     options: dict[str, Any] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if name == "search" and value in SEARCHES:
+        if has_search and name == "search" and value in SEARCHES:
             options[name] = value
         elif name in numbers and value.isdigit():
             options[name] = int(value)
         else:
-            wanted = " and ".join(
-                [*(f"{known}=NUMBER" for known in numbers), f"search={'|'.join(SEARCHES)}"]
-            )
+            known = [f"{number}=NUMBER" for number in numbers]
+            known += [f"search={'|'.join(SEARCHES)}"] if has_search else []
             raise ValueError(
                 f"{name}={value} in {text!r} is not understood; a "
-                f"{text.partition(':')[0]} takes {wanted}"
+                f"{text.partition(':')[0]} takes {' and '.join(known)}"
             )
     return options
 
@@ -195,10 +199,14 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
-      ValueError: there is no such directory or experiment.
+      ValueError: there is no such directory or experiment, or a network's file is damaged.
     """
     if isinstance(spec, ApvSpec):
         return spec, apv_config(spec)
+    if isinstance(spec, LeelaSpec):
+        return spec, read_leela_settings(spec.file)
+    if isinstance(spec, OnnxSpec):
+        return spec, OnnxNetwork(spec.file).config
     if not isinstance(spec, CheckpointSpec):
         return spec, spec.config
     if not spec.workdir.is_dir():
@@ -209,14 +217,14 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
 
 def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
     """Return the player with its search named: by its rule where it is the run's own. AlphaGo of
-    2016 has but one.
+    2016 and ONNX files have but one.
 
     Args:
       spec: the player.
       config: the settings that it was made with.
       default: the search of a player that names none.
     """
-    if isinstance(spec, ApvSpec):
+    if isinstance(spec, ApvSpec | OnnxSpec):
         return spec
     search = spec.search or default
     return dataclasses.replace(
@@ -252,6 +260,8 @@ def load_any_thinker(
     """
     if isinstance(spec, ApvSpec):
         return load_apv(spec, rules, settings.seed)
+    if isinstance(spec, OnnxSpec):
+        return load_onnx(spec, rules, settings.tree, settings.style, settings.seed)
     return load_thinker(spec, rules, settings)
 
 
@@ -312,6 +322,8 @@ def _read_variables(spec: NetworkSpec) -> tuple[PyTree, Config]:
         if not spec.workdir.is_dir():
             raise ValueError(f"there is no directory {spec.workdir}")
         return load_variables(spec.workdir, spec.iteration)
+    if isinstance(spec, LeelaSpec):
+        return read_leela(spec.file)
     config = spec.config
     game = config.game.build()
     network = config.network.build(game)
