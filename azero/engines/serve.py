@@ -25,11 +25,10 @@ from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig, PiecesConfig
 from azero.games.table import make, side_names
-from azero.players.alphago2016 import ApvSpec
-from azero.players.file_specs import OnnxSpec
 from azero.players.searches import ENGINE
 from azero.players.specs import (
     CheckpointSpec,
+    NetworkSpec,
     RandomNetSpec,
     ThinkerSpec,
     load_any_thinker,
@@ -207,9 +206,7 @@ def side_of(colour: str, game: Game) -> int:
 
 
 def _say_loading(spec: ThinkerSpec) -> None:
-    search = (
-        "" if isinstance(spec, ApvSpec | OnnxSpec) or spec.search is not None else f", {ENGINE}"
-    )
+    search = f", {ENGINE}" if isinstance(spec, NetworkSpec) and spec.search is None else ""
     say(f"azero: loading {spec.name}{search} ...")
 
 

@@ -26,6 +26,8 @@ from azero.players.play_style import PlayStyle
 from azero.players.points import points_estimator
 from azero.players.program_specs import FORMS as PROGRAM_FORMS
 from azero.players.program_specs import ProgramSpec, parse_program
+from azero.players.random_moves import FORM as RANDOM_FORM
+from azero.players.random_moves import RandomMovesSpec, load_random_moves
 from azero.players.searches import (
     ENGINE,
     SEARCHES,
@@ -46,8 +48,8 @@ from azero.types import PyTree
 
 FORMS = (
     '"checkpoint:WORKDIR?visits=64&iteration=100&search=engine", '
-    f'"random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {FILE_FORMS}, {APV_FORM}, '
-    f"{PROGRAM_FORMS}"
+    f'"random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {FILE_FORMS}, {RANDOM_FORM}, '
+    f"{APV_FORM}, {PROGRAM_FORMS}"
 )
 _NETWORKS = ("checkpoint", "random-net", "leela")
 
@@ -116,7 +118,7 @@ class RandomNetSpec:
 
 NetworkSpec = CheckpointSpec | RandomNetSpec | LeelaSpec
 """A player with a single network."""
-ThinkerSpec = NetworkSpec | OnnxSpec | ApvSpec
+ThinkerSpec = NetworkSpec | OnnxSpec | RandomMovesSpec | ApvSpec
 """One of our players. With one tree for its game it thinks like an engine; a single network can
 also play many games at once."""
 
@@ -156,6 +158,8 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
         return apv
     kind, _, rest = text.partition(":")
     name, _, query = rest.partition("?")
+    if name and kind == "random":
+        return RandomMovesSpec(name, **_options(text, query, (), has_search=False))
     if name and kind == "onnx":
         return OnnxSpec(Path(name), **_options(text, query, ("visits",), has_search=False))
     if not name or kind not in _NETWORKS:
@@ -184,7 +188,7 @@ def _options(
         elif name in numbers and value.isdigit():
             options[name] = int(value)
         else:
-            known = [f"{number}=NUMBER" for number in numbers]
+            known = [f"{number}=NUMBER" for number in numbers] or ["no options"]
             known += [f"search={'|'.join(SEARCHES)}"] if has_search else []
             raise ValueError(
                 f"{name}={value} in {text!r} is not understood; a "
@@ -216,15 +220,15 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
 
 
 def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
-    """Return the player with its search named: by its rule where it is the run's own. AlphaGo of
-    2016 and ONNX files have but one.
+    """Return the player with its search named: by its rule where it is the run's own. Only single
+    networks have a choice.
 
     Args:
       spec: the player.
       config: the settings that it was made with.
       default: the search of a player that names none.
     """
-    if isinstance(spec, ApvSpec | OnnxSpec):
+    if not isinstance(spec, NetworkSpec):
         return spec
     search = spec.search or default
     return dataclasses.replace(
@@ -262,6 +266,8 @@ def load_any_thinker(
         return load_apv(spec, rules, settings.seed)
     if isinstance(spec, OnnxSpec):
         return load_onnx(spec, rules, settings.tree, settings.style, settings.seed)
+    if isinstance(spec, RandomMovesSpec):
+        return load_random_moves(spec, rules, settings.seed)
     return load_thinker(spec, rules, settings)
 
 
