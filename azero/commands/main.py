@@ -23,7 +23,13 @@ from azero.cloud.requests import (
 from azero.commands.engines import analysis, gtp, play, uci, usi
 from azero.compilation_cache import use_compilation_cache
 from azero.console.standard_output import end_with_reader
-from azero.data.records.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
+from azero.data.records.requests import (
+    AccuracyRequest,
+    ExportRequest,
+    ImportRequest,
+    JosekiRequest,
+    ShowRequest,
+)
 from azero.match.request import LadderRequest, MatchRequest
 
 
@@ -201,14 +207,21 @@ def analyze(
 
 def data(
     action: OmitSubcommandPrefixes[
-        Annotated[ImportRequest, subcommand("import")] | Annotated[ShowRequest, subcommand("show")]
+        Annotated[ImportRequest, subcommand("import")]
+        | Annotated[ShowRequest, subcommand("show")]
+        | Annotated[ExportRequest, subcommand("export")]
     ],
 ) -> None:
-    """Turn recorded games into training positions, and look at them."""
+    """Turn recorded games into training positions, look at them, and write games to files."""
     from azero.data.records.importing import run_import
     from azero.data.records.importing import show as show_dataset
 
-    if isinstance(action, ImportRequest):
+    if isinstance(action, ExportRequest):
+        from azero.report.game_records import export_games
+
+        count = export_games(_existing(action.directory), action.out, action.last)
+        print(f"{action.out}: {count:,} games")
+    elif isinstance(action, ImportRequest):
         run_import(action)
     else:
         show_dataset(action)
