@@ -11,7 +11,7 @@ from azero.interop.onnx_file import OnnxNetwork
 from azero.players.play_style import PlayStyle
 from azero.players.searches import symmetry_of, with_eyes_last
 from azero.players.tree_player import TreePlayer
-from azero.search.leaf import symmetry_network_leaf
+from azero.search.leaf import outside_leaf
 from azero.search.single.parallel import TreeSettings
 
 FORMS = '"leela:FILE?visits=400&search=engine", "onnx:FILE?visits=400"'
@@ -78,10 +78,8 @@ def load_onnx(
     config = network.config
     game = (config.game if rules is None else rules.seen_as(config.game)).build()
     tree = tree or TreeSettings(symmetry=symmetry_of(config))
-    leaf = symmetry_network_leaf(game, lambda outputs, planes: outputs)
-    evaluator = tree.make_evaluator(
-        game, with_eyes_last(config, game, leaf), (), seed, network=network
-    )
+    leaf = with_eyes_last(config, game, outside_leaf(game))
+    evaluator = tree.make_evaluator(game, leaf, (), seed, network=network)
     if spec.visits is not None:
         limits = dataclasses.replace(style.limits, visits=max(1, spec.visits))
         style = dataclasses.replace(style, limits=limits)

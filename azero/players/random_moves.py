@@ -14,8 +14,8 @@ from azero.search.single.parallel import TreeSettings
 from azero.settings import Config
 
 FORM = '"random:EXPERIMENT"'
-_STYLE = PlayStyle(limits=Limits(visits=1), temperature_moves=1 << 30)
-"""One visit is the leaf's policy, from which every move is drawn."""
+_STYLE = PlayStyle(limits=Limits(visits=0), temperature_moves=1 << 30)
+"""Without visits every move is drawn from the policy of the leaf."""
 
 
 @dataclass(frozen=True)
