@@ -17,7 +17,8 @@ def test_every_legal_move_is_as_likely_at_any_time() -> None:
     moves = [player.choose(position, Clock()).action for _ in range(350)]
     counts = np.bincount(moves, minlength=9)
     assert counts[4] == counts[0] == 0 and counts[np.flatnonzero(position.legal)].min() > 20
-    games = {play_game(player.game, player, player).position.actions for _ in range(4)}
+    plays = [play_game(player.game, player, player) for _ in range(4)]
+    games = {tuple(decision.action for decision in play.decisions) for play in plays}
     assert len(games) > 1
     with pytest.raises(ValueError, match="takes no options"):
         parse_player("random:tictactoe?seed=1")
