@@ -25,6 +25,7 @@ from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig, PiecesConfig
 from azero.games.table import make, side_names
+from azero.interop.pgx_game import PgxGame
 from azero.players.searches import ENGINE
 from azero.players.specs import (
     CheckpointSpec,
@@ -231,6 +232,8 @@ def _game_config(spec: ThinkerSpec) -> GameConfig:
 
 def _rules_of(game: Game) -> GameConfig:
     """Return the settings that make `game`."""
+    if isinstance(game, PgxGame):
+        return game.config
     if not isinstance(game, Go):
         rules = GameConfig.default(game.name)
         return rules.replace(max_moves=game.max_moves) if isinstance(rules, PiecesConfig) else rules

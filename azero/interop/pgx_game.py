@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azero.games import bits
+from azero.interop.settings import PgxConfig
 from azero.types import Array, PyTree
 
 LONGEST = {
@@ -88,6 +89,11 @@ class PgxGame:
         if id not in pgx.available_envs():
             raise ValueError(f"game.id {id!r}: Pgx has {', '.join(pgx.available_envs())}")
         return cls(pgx.make(id), max_moves)
+
+    @property
+    def config(self) -> PgxConfig:
+        """The settings that make this game, if `pgx.make` knows its environment."""
+        return PgxConfig(id=self.id, max_moves=self.max_moves)
 
     @property
     def num_actions(self) -> int:

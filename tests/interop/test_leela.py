@@ -13,6 +13,7 @@ import pytest
 from leelaz import raw_outputs
 from needs import require_program
 
+from azero.checkpoint import load_variables
 from azero.checkpoint.exported import write_exported
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
@@ -127,12 +128,28 @@ def test_files_come_back(tmp_path: Path) -> None:
     expected = outputs(variables, config, planes)
     for file in (first, second):
         for mine, back in zip(expected, outputs(*read_leela(file), both), strict=True):
-            np.testing.assert_allclose(mine, back, atol=2e-6)
+            np.testing.assert_allclose(mine, back, atol=1e-5)
     once, twice = first.read_text().split("\n"), gzip.decompress(second.read_bytes()).decode()
     for line, again in zip(once, twice.split("\n"), strict=True):
         np.testing.assert_allclose(
             np.array(line.split(), float), np.array(again.split(), float), rtol=2e-6, atol=1e-9
         )
+
+
+def test_a_trained_network_comes_back(tmp_path: Path) -> None:
+    """17 planes and 64 units in the value head become 18 and 256."""
+    run = Path(__file__).parents[2] / "experiments" / "go5-komi" / "checkpoint"
+    variables, config = load_variables(run)
+    planes = np.random.default_rng(2).random((8, 5, 5, 17)) < 0.3
+    planes[..., 16] = (np.arange(8) % 2 == 0)[:, None, None]
+    file = tmp_path / "five.gz"
+    write_leela(file, variables, config)
+    read, settings = read_leela(file)
+    assert settings.network.value_hidden == 256 and settings.game.planes == 18
+    both = np.concatenate([planes, ~planes[..., 16:]], axis=-1)
+    expected = outputs(variables, config, planes)
+    for mine, back in zip(expected, outputs(read, settings, both), strict=True):
+        np.testing.assert_allclose(mine, back, atol=1e-5)
 
 
 def lines_of(tmp_path: Path) -> list[bytes]:

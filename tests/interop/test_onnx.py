@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from needs import require_module
 
+from azero.checkpoint import load_variables
 from azero.experiment import load
 from azero.games.settings import GameConfig
 from azero.interop.onnx_file import OnnxNetwork, write_onnx
@@ -24,6 +25,7 @@ from azero.players.thinking import Limits
 from azero.settings import Config
 from azero.types import PyTree
 
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 require_module("onnx")
 require_module("onnxruntime")
 
@@ -109,6 +111,19 @@ def test_onnx_runtime_agrees(name: str, tmp_path: Path) -> None:
         expected, found = outputs(variables, config, planes), onnx.outputs(planes)
         check_close(found, expected)
     assert np.std(np.asarray(expected["value"])) > 1e-5
+
+
+@pytest.mark.parametrize("name", ["go5-komi", "efficiency/go7-first", "chess-endings"])
+def test_trained_networks_agree(name: str, tmp_path: Path) -> None:
+    variables, config = load_variables(EXPERIMENTS / name / "checkpoint")
+    file = tmp_path / "network.onnx"
+    write_onnx(file, variables, config)
+    game = config.game.replace(start_positions=None) if name == "chess-endings" else config.game
+    config = dataclasses.replace(config, game=game)
+    planes = planes_of(config, 8)
+    expected, found = outputs(variables, config, planes), OnnxNetwork(file).outputs(planes)
+    for head, mine in expected.items():
+        np.testing.assert_allclose(found[head], mine, rtol=1e-5, atol=1e-4, err_msg=head)
 
 
 def test_a_pooled_network_takes_boards_of_any_size(tmp_path: Path) -> None:
