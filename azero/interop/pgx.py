@@ -110,6 +110,13 @@ class AzeroEnv(core.Env):
         self.game = game
         self._id, self._name = id, name
 
+        def begin() -> tuple[PyTree, Array, Array]:
+            state = game.init()
+            return state, game.observe(state), game.legal_action_mask(state)
+
+        # Constants, so that `init` can stand in a condition, as in Pgx's auto-reset.
+        self._begin = jax.device_get(jax.jit(begin)())
+
     @property
     def id(self) -> Any:
         """Pgx's name of the environment."""
@@ -139,8 +146,9 @@ class AzeroEnv(core.Env):
         """Return the state after an action.
 
         A finished game stays as it is, with zero rewards; an illegal action ends it and costs the
-        player who tried it 1. It is the same as Pgx's own `step`, without its conditions, which
-        under `vmap` compute both branches.
+        player who tried it 1. It is what Pgx's own `step` does, without conditions around the
+        rules: JAX cannot map those where a game has a batched form of its own
+        (`azero.games.batching`).
         """
         del key
         was_over = state.terminated | state.truncated
@@ -159,15 +167,15 @@ class AzeroEnv(core.Env):
         )
 
     def _init(self, key: Array) -> AzeroState:
-        begin = self.game.init()
+        begin, observation, legal = jax.tree.map(jnp.asarray, self._begin)
         first = jnp.int32(jax.random.bernoulli(key))
         return AzeroState(
             current_player=first,
-            observation=self.game.observe(begin),
+            observation=observation,
             rewards=jnp.zeros(2, jnp.float32),
             terminated=jnp.bool_(False),
             truncated=jnp.bool_(False),
-            legal_action_mask=self.game.legal_action_mask(begin),
+            legal_action_mask=legal,
             _step_count=jnp.int32(0),
             _first_player=first,
             _game_state=begin,

@@ -23,9 +23,9 @@ class LeelaSpec:
 
     file: Path
     visits: int | None = None
-    """Simulations per move; 0 is the raw policy, None the number of AlphaGo Zero's self-play."""
+    """As in `azero.players.specs.CheckpointSpec`; in matches 1,600 by default (AGZ)."""
     search: str | None = None
-    """As in `azero.players.specs.CheckpointSpec`."""
+    """The same."""
 
     @property
     def name(self) -> str:

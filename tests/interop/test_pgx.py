@@ -12,6 +12,7 @@ from azero.interop.settings import PgxConfig
 
 pgx = require_module("pgx")
 api = require_module("pgx._src.api_test")
+wrappers = require_module("pgx.experimental.wrappers")
 
 from azero.interop import pgx as bridge  # noqa: E402 - needs pgx
 
@@ -80,6 +81,22 @@ def test_an_illegal_action_ends_the_game() -> None:
         after = step(state, 0)
         assert after.terminated and not after.rewards.any()
         assert int(after._step_count) == int(state._step_count) == 2
+
+
+@pytest.mark.parametrize(("name", "moves"), [("tic_tac_toe", 12), ("go_9x9", 3)])
+def test_it_runs_under_the_auto_reset_of_pgx(name: str, moves: int) -> None:
+    """It has conditions, in which JAX cannot map the batched form of Go's rules."""
+    env = bridge.make(name)
+    step = jax.jit(jax.vmap(wrappers.auto_reset(env.step, env.init)))
+    keys = jax.random.split(jax.random.key(1), 4)
+    state, ended = jax.jit(jax.vmap(env.init))(keys), 0
+    for _ in range(moves):
+        state = step(state, act_randomly(keys[0], state.legal_action_mask), keys)
+        ended += int(state.terminated.sum())
+    if name == "tic_tac_toe":
+        assert ended >= 4 and (np.asarray(state._step_count) <= 9).all()
+    else:
+        assert (np.asarray(state._step_count) == moves).all()
 
 
 def test_a_position_is_drawn() -> None:
