@@ -1,6 +1,8 @@
 """Pgx both ways: its own API tests on our games, the same random games in both, its environments as
 games that are trained and played."""
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -131,6 +133,13 @@ def test_an_environment_is_a_game(name: str, seed: int) -> None:
     rewards = np.asarray(game.rewards(state)).tolist()
     assert rewards == [float(other.rewards[first]), float(other.rewards[1 - first])]
     assert len(game.format_board(state).splitlines()) == game.board_shape[0]
+
+
+def test_without_pgx_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "azero.interop.pgx")
+    monkeypatch.setitem(sys.modules, "pgx.core", None)
+    with pytest.raises(ValueError, match=r"pip install 'azero\[peers\]'"):
+        PgxConfig().build()
 
 
 def test_environments_that_are_no_such_games() -> None:
