@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import json
 import math
+import operator
 import tomllib
 import types
 import typing
@@ -132,9 +133,9 @@ class Kind:
 
 
 def find(path: str) -> Any:
-    """Return what "module:name" means."""
+    """Return what "module:name" or "module:Class.name" means."""
     module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return operator.attrgetter(name)(importlib.import_module(module))
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -25,6 +25,7 @@ NAMES = (
     "chess",
     "chess_endings",
     "shogi",
+    "connect_four",
     "sl19",
     "sl9",
 )

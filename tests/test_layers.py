@@ -26,6 +26,7 @@ ORDER = [
     "data",
     "learn",
     "checkpoint",
+    "interop",
     "models",
     "players",
     "match",

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import jax
@@ -19,7 +21,8 @@ from azero import mesh as meshes
 from azero.bench.flags import check_counts
 from azero.console.terminal import make_console
 from azero.games.game import Game
-from azero.games.table import make
+from azero.games.go.settings import GoConfig
+from azero.interop.onnx_file import OnnxNetwork, write_onnx
 from azero.match.elo import elo_difference
 from azero.match.referee import play_game
 from azero.match.score import MatchResult, Tally
@@ -30,10 +33,12 @@ from azero.players.player import Position
 from azero.players.specs import NetworkSpec, ThinkerSettings, load_thinker, parse_player
 from azero.players.thinking import Limits
 from azero.players.tree_player import TreePlayer
-from azero.search.leaf import symmetry_network_leaf
+from azero.search.leaf import outside_leaf, symmetry_network_leaf
 from azero.search.single.evaluator import Evaluator
 from azero.search.single.packed import PackedRules
 from azero.search.single.parallel import TreeSettings
+from azero.settings import Config
+from azero.types import PyTree
 
 OPENING_MOVES = 30
 """Random moves before the measured search, for a middle-game position."""
@@ -57,8 +62,8 @@ class EngineResult:
 class EngineArguments:
     """What to time."""
 
-    against: str | None = None
-    """No peer is available: a name is an error."""
+    against: Literal["onnx"] | None = None
+    """onnx: the same network as an ONNX file, evaluated by ONNX Runtime on the CPU, in float32."""
     size: int = 19
     """Points per side."""
     blocks: int = 6
@@ -92,22 +97,37 @@ class CostArguments:
 
 
 def run(
-    network_config: NetworkConfig, size: int, batches: tuple[int, ...], visits: int
+    network_config: NetworkConfig,
+    size: int,
+    batches: tuple[int, ...],
+    visits: int,
+    against: str | None = None,
 ) -> list[EngineResult]:
     """Time searches of `visits` visits from one position, a fresh tree for every batch size; the
-    weights are random."""
-    game = make("go", size=size)
+    weights are random. With `against` "onnx" the network is evaluated by ONNX Runtime."""
+    config = Config(GoConfig(size=(size,)), network_config)
+    game = config.game.build()
     network = network_config.build(game)
-    params = jax.jit(lambda key: network.fold(network.init(key)))(jax.random.key(0))
-    leaf = symmetry_network_leaf(game, network.infer)
+    variables = jax.jit(network.init)(jax.random.key(0))
+    leaf, params = symmetry_network_leaf(game, network.infer), jax.jit(network.fold)(variables)
+    outside = None
+    if against == "onnx":
+        outside, leaf, params = _onnx_network(variables, config), outside_leaf(game), ()
     position = random_opening(game)
     results = []
     for batch in batches:
         settings = TreeSettings(batch=batch, cache_size=0)
-        evaluator = settings.make_evaluator(game, leaf, params)
+        evaluator = settings.make_evaluator(game, leaf, params, network=outside)
         player = TreePlayer(game, evaluator, settings=settings)
         results.append(measure(player, evaluator, batch, position, visits))
     return results
+
+
+def _onnx_network(variables: PyTree, config: Config) -> OnnxNetwork:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "network.onnx"
+        write_onnx(file, variables, config)
+        return OnnxNetwork(file)
 
 
 def random_opening(game: Game) -> Position:
@@ -225,24 +245,23 @@ def main(arguments: list[str] | None = None) -> None:
         cost(match)
         return
     chosen = tyro.cli(EngineArguments, args=words)
-    if chosen.against is not None:
-        raise ValueError(f"azero bench engine has no peer, not {chosen.against!r}")
     check_counts(chosen, "size blocks filters batches visits")
     network = resolve(
         ResNetConfig(blocks=chosen.blocks, filters=chosen.filters, convolution=chosen.convolution)
     )
-    results = run(network, chosen.size, chosen.batches, chosen.visits)
-    shape = (
-        f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters "
-        f"({network.convolution} {network.inference_dtype})"
-    )
-    make_console().print(
+    console = make_console()
+    shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters"
+    how = f"{network.convolution} {network.inference_dtype}"
+    console.print(
         table(
-            results,
-            f"{shape}, {chosen.visits} visits, {jax.device_count()} "
+            run(network, chosen.size, chosen.batches, chosen.visits),
+            f"{shape} ({how}), {chosen.visits} visits, {jax.device_count()} "
             f"{jax.default_backend()} devices",
         )
     )
+    if chosen.against is not None:
+        results = run(network, chosen.size, chosen.batches, chosen.visits, chosen.against)
+        console.print(table(results, f"{shape} (ONNX Runtime, CPU), {chosen.visits} visits"))
 
 
 if __name__ == "__main__":

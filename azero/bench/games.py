@@ -90,8 +90,7 @@ def engine_of(game: Game) -> RulesEngine:
 
 
 def pgx_engine(contest: Contest) -> RulesEngine:
-    """Return Pgx's rules. The planes, which its step also makes, are thrown away, so that the
-    compiler drops them.
+    """Return Pgx's rules.
 
     Raises:
       ValueError: Pgx is not installed.
@@ -100,7 +99,23 @@ def pgx_engine(contest: Contest) -> RulesEngine:
         import pgx
     except ImportError as error:
         raise ValueError("Pgx is not installed: pip install 'azero[peers]'") from error
-    env: Any = pgx.make(contest.pgx)
+    return _environment("pgx", pgx.make(contest.pgx))
+
+
+def environment_engine(contest: Contest) -> RulesEngine:
+    """Return our rules behind Pgx's interface (`azero.interop.pgx`).
+
+    Raises:
+      ValueError: Pgx is not installed.
+    """
+    from azero.interop.pgx import make
+
+    return _environment("azero as pgx.Env", make(contest.pgx))
+
+
+def _environment(name: str, env: Any) -> RulesEngine:
+    """Return the rules of an environment of Pgx. The planes, which its step also makes, are thrown
+    away, so that the compiler drops them."""
 
     def forget(state: Any) -> Any:
         return state.replace(observation=jnp.zeros_like(state.observation))
@@ -110,7 +125,7 @@ def pgx_engine(contest: Contest) -> RulesEngine:
         return state, state.terminated, state.rewards
 
     return RulesEngine(
-        "pgx", lambda key: forget(env.init(key)), advance, lambda state: state.legal_action_mask
+        name, lambda key: forget(env.init(key)), advance, lambda state: state.legal_action_mask
     )
 
 
@@ -219,25 +234,25 @@ def run(
     against: str | None = None, names: Sequence[str] = tuple(CONTESTS), seconds: float = 5.0
 ) -> list[dict[str, Any]]:
     """Measure our rules of the games `names`, and another engine if `against` names one, print a
-    table, and return its rows.
+    table, and return its rows. With Pgx also ours as environments of Pgx are measured.
 
     Raises:
       ValueError: `against` is not an engine that is known and installed, or a name is not one of
         CONTESTS.
     """
-    makers = {"azero": azero_engine, "pgx": pgx_engine}
-    if against is not None and against not in makers:
-        raise ValueError(f"unknown engine {against!r}; the engines are: {', '.join(makers)}")
+    makers = {"azero": azero_engine, "environment": environment_engine, "pgx": pgx_engine}
+    if against not in (None, "azero", "pgx"):
+        raise ValueError(f"unknown engine {against!r}; the engines are: azero, pgx")
     if unknown := [name for name in names if name not in CONTESTS]:
         raise ValueError(f"unknown game {unknown[0]!r}; the games are: {', '.join(CONTESTS)}")
-    engines = ["azero"] if against in (None, "azero") else ["azero", str(against)]
+    engines = ["azero"] if against in (None, "azero") else list(makers)
     rows = []
     for name in names:
         contest = CONTESTS[name]
         for engine_name in engines:
             engine = makers[engine_name](contest)
             batches = (
-                contest.batches[engine_name]
+                contest.batches["pgx" if engine_name == "pgx" else "azero"]
                 if jax.default_backend() == "cpu"
                 else ACCELERATOR_BATCHES
             )

@@ -23,7 +23,13 @@ from azero.cloud.requests import (
 from azero.commands.engines import Player, analysis, gtp, play, uci, usi
 from azero.compilation_cache import use_compilation_cache
 from azero.console.standard_output import end_with_reader
-from azero.data.records.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
+from azero.data.records.requests import (
+    AccuracyRequest,
+    ExportRequest,
+    ImportRequest,
+    JosekiRequest,
+    ShowRequest,
+)
 from azero.engines.source import Source
 from azero.match.request import LadderRequest, MatchRequest
 
@@ -76,26 +82,29 @@ def report(workdir: Positional[Path], plot: Path | None = None) -> None:
 
 
 def checkpoint(
-    workdir: Positional[Path], export: Path | None = None, iteration: int | None = None
+    workdir: Positional[Path],
+    export: Path | None = None,
+    export_leela: Path | None = None,
+    export_onnx: Path | None = None,
+    iteration: int | None = None,
 ) -> None:
     """List the checkpoints of a run: iteration, steps, games, size, age, one digest of the whole
-    state.
+    state; or write the network of one as a file.
 
     Args:
-      workdir: the run's directory.
+      workdir: the run's directory, or one with an exported network.
       export: instead of the list: write the network alone as one small file into this directory,
         which other commands take like a run.
+      export_leela: instead of the list: write the network as a file of Leela Zero, compressed where
+        the name ends in .gz (networks like AlphaGo Zero's on a square board).
+      export_onnx: instead of the list: write the network as an ONNX file.
       iteration: the checkpoint to export; default the newest.
     """
-    from azero.checkpoint import export_network
-    from azero.train.saving import print_checkpoints
+    from azero.commands.export import export_checkpoint
 
-    if export is None and iteration is not None:
-        raise ValueError("--iteration is the checkpoint to export; give a directory with --export")
-    if export is None:
-        print_checkpoints(_existing(workdir))
-    else:
-        print(export_network(_existing(workdir), export, iteration))
+    export_checkpoint(
+        _existing(workdir), {"": export, "leela": export_leela, "onnx": export_onnx}, iteration
+    )
 
 
 def models(name: Positional[str | None] = None, json: bool = False) -> None:
@@ -211,14 +220,21 @@ def analyze(
 
 def data(
     action: OmitSubcommandPrefixes[
-        Annotated[ImportRequest, subcommand("import")] | Annotated[ShowRequest, subcommand("show")]
+        Annotated[ImportRequest, subcommand("import")]
+        | Annotated[ShowRequest, subcommand("show")]
+        | Annotated[ExportRequest, subcommand("export")]
     ],
 ) -> None:
-    """Turn recorded games into training positions, and look at them."""
+    """Turn recorded games into training positions, look at them, and write games to files."""
     from azero.data.records.importing import run_import
     from azero.data.records.importing import show as show_dataset
 
-    if isinstance(action, ImportRequest):
+    if isinstance(action, ExportRequest):
+        from azero.report.game_records import export_games
+
+        count = export_games(_existing(action.directory), action.out, action.last)
+        print(f"{action.out}: {count:,} games")
+    elif isinstance(action, ImportRequest):
         run_import(action)
     else:
         show_dataset(action)

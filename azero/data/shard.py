@@ -23,7 +23,7 @@ _SCHEMA_OF_SLOTS = 1
 """The older schema, whose rows hold a fixed number of the most probable moves, as int16 and
 float16; it can still be read."""
 _IS_TARGET, _ENDS_ELSEWHERE = 1, 2  # bits of `flags` in a row
-_RESIGNED, _CAN_RESIGN = 1, 2  # bits of `flags` in a game
+RESIGNED, _CAN_RESIGN = 1, 2  # bits of `flags` in a game
 
 
 HORIZONS = (0.176, 0.056, 0.016)
@@ -209,7 +209,7 @@ def pack_games(games: Games) -> HostArray:
     table = np.zeros(len(games.length), GAME_DTYPE)
     for name in ("number", "length", "result", "network"):
         table[name] = getattr(games, name)
-    table["flags"] = games.resigned * _RESIGNED + games.can_resign * _CAN_RESIGN
+    table["flags"] = games.resigned * RESIGNED + games.can_resign * _CAN_RESIGN
     return table
 
 

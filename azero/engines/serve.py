@@ -21,11 +21,11 @@ from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig, PiecesConfig
 from azero.games.table import make, side_names
+from azero.interop.pgx_game import PgxGame
 from azero.models.naming import PROTOCOL_GAMES
 from azero.models.registry import read_network
-from azero.players.alphago2016 import ApvSpec
 from azero.players.searches import ENGINE
-from azero.players.specs import ThinkerSpec, load_any_thinker, resolve
+from azero.players.specs import NetworkSpec, ThinkerSpec, load_any_thinker, resolve
 from azero.players.thinking import Limits
 
 MOST_MOVES = 4096
@@ -152,7 +152,7 @@ def side_of(colour: str, game: Game) -> int:
 
 
 def _say_loading(spec: ThinkerSpec) -> None:
-    search = "" if isinstance(spec, ApvSpec) or spec.search is not None else f", {ENGINE}"
+    search = f", {ENGINE}" if isinstance(spec, NetworkSpec) and spec.search is None else ""
     say(f"azero: loading {spec.name}{search} ...")
 
 
@@ -177,6 +177,8 @@ def _game_config(spec: ThinkerSpec) -> GameConfig:
 
 def rules_of(game: Game) -> GameConfig:
     """Return the settings that make `game`."""
+    if isinstance(game, PgxGame):
+        return game.config
     if not isinstance(game, Go):
         rules = GameConfig.default(game.name)
         return rules.replace(max_moves=game.max_moves) if isinstance(rules, PiecesConfig) else rules

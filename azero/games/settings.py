@@ -18,6 +18,7 @@ class GameConfig(Kind):
         "chess": "azero.games.chess.settings:ChessConfig",
         "go": "azero.games.go.settings:GoConfig",
         "minichess": "azero.games.minichess.settings:MinichessConfig",
+        "pgx": "azero.interop.settings:PgxConfig",
         "shogi": "azero.games.shogi.settings:ShogiConfig",
         "tictactoe": "azero.games.tictactoe.settings:TicTacToeConfig",
     }

@@ -12,8 +12,12 @@ from azero.experiment import load
 from azero.models.registry import find_network, list_names
 from azero.settings import Config
 
-KINDS = ("checkpoint", "model", "random-net")
-"""Prefixes of the names of single networks."""
+NETWORKS = ("checkpoint", "model", "random-net", "leela")
+"""Prefixes of the names of networks that play by every search, also many games at once."""
+KINDS = (*NETWORKS, "onnx", "random")
+"""Prefixes of the names of our players with one network, or none."""
+_SUFFIXES = {".onnx": "onnx", ".gz": "leela", ".txt": "leela"}
+"""Kinds of the files of networks."""
 
 
 PROTOCOL_GAMES = {"uci": "chess", "usi": "shogi"}
@@ -26,14 +30,15 @@ class NetworkName(NamedTuple):
     kind: str
     """One of KINDS."""
     name: str
-    """A directory, a network that ships, or an experiment."""
+    """A directory, a network that ships, a file, or an experiment."""
     query: str
     """Options, what stands behind the question mark."""
 
 
 def parse_network_name(text: str) -> NetworkName | None:
-    """Return what a name means: "KIND:NAME?OPTIONS", or without its kind a network that ships, or
-    the directory of a run or of an exported network, or its file. None if it is nothing of these.
+    """Return what a name means: "KIND:NAME?OPTIONS", or without its kind a network that ships, the
+    directory of a run or of an exported network, its file, or a file of Leela Zero or ONNX. None if
+    it is nothing of these.
 
     A directory that is called like a network that ships is meant by "./NAME".
     """
@@ -47,6 +52,8 @@ def parse_network_name(text: str) -> NetworkName | None:
     path = Path(name)
     if path.is_file() and path.name == EXPORTED:
         return NetworkName("checkpoint", str(path.parent), query)
+    if path.is_file() and path.suffix in _SUFFIXES:
+        return NetworkName(_SUFFIXES[path.suffix], name, query)
     return NetworkName("checkpoint", name, query) if name and path.is_dir() else None
 
 
@@ -57,7 +64,7 @@ def find_directory(text: str) -> Path:
       ValueError: there is no such network.
     """
     named = parse_network_name(text)
-    if named is None or named.kind == "random-net":
+    if named is None or named.kind not in ("checkpoint", "model"):
         raise ValueError(f"{text!r} is neither a network that ships nor the directory of one")
     return find_network(named.name) if named.kind == "model" else Path(named.name)
 
@@ -71,9 +78,9 @@ def read_visits(text: str) -> int | None:
 
 
 def is_network(text: str) -> bool:
-    """Whether a player's name is that of a single network of ours, which may be gone by now; the
-    names of all other players begin with their kind."""
-    return text.partition(":")[0] in KINDS or ":" not in text
+    """Whether a player's name is that of a single network, which may be gone by now; the names of
+    all other players begin with their kind."""
+    return text.partition(":")[0] in NETWORKS or ":" not in text
 
 
 def read_named_config(text: str) -> Config:

@@ -53,21 +53,27 @@ def make_resnet(config: ResNetConfig, game: Shapes, platform: str | None = None)
         return frozen.init(key, jnp.zeros((1, *game.board_shape, game.num_planes), jnp.float32))
 
     def apply(variables: PyTree, planes: Array) -> tuple[Array, Array]:
-        outputs, _ = frozen.apply(variables, planes, mutable=[])
-        return outputs
+        (logits, value), _ = frozen.apply(variables, planes, mutable=[])
+        return logits, _for_side_to_move(config, planes, value)
 
     def train_apply(variables: PyTree, planes: Array) -> tuple[Outputs, PyTree]:
         (logits, value), changed = training.apply(variables, planes, mutable=["batch_stats"])
+        value = _for_side_to_move(config, planes, value)
         return Outputs(logits, value, {}), changed["batch_stats"]
 
+    def infer(folded: PyTree, planes: Array) -> tuple[Array, Array]:
+        logits, value = inference.infer(config, folded, planes, chunk, unroll)
+        return logits, _for_side_to_move(config, planes, value)
+
     fold = functools.partial(inference.fold, config, game.board_shape[1])
-    return Network(
-        init,
-        apply,
-        train_apply,
-        fold,
-        functools.partial(inference.infer, config, chunk=chunk, unroll=unroll),
-    )
+    return Network(init, apply, train_apply, fold, infer)
+
+
+def _for_side_to_move(config: ResNetConfig, planes: Array, value: Array) -> Array:
+    """Return the values [B] of planes [B, H, W, C] for the side to move."""
+    if config.colour_plane is None:
+        return value
+    return jnp.where(planes[:, 0, 0, config.colour_plane] > 0, value, -value)
 
 
 def make_pooled(config: PooledConfig, game: Shapes, platform: str | None = None) -> Network:

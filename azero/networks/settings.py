@@ -84,6 +84,9 @@ class ResNetConfig(ConvolutionalConfig):
     point's move from that point's own features alone, which learns faster from few positions."""
     value_filters: int = 1
     """Filters of the value head's 1x1 convolution (AGZ: 1)."""
+    colour_plane: int | None = None
+    """Input plane whose ones say that the first mover is to move, for a network whose value head
+    gives the first mover's result (ELF OpenGo); None: the head gives that of the side to move."""
     batch_norm_momentum: float = 0.95
     """Share of the old running statistics kept at each training step (the paper gives none)."""
     batch_norm_epsilon: float = 1e-5
@@ -92,6 +95,7 @@ class ResNetConfig(ConvolutionalConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range(self, "network", "policy_filters value_filters", 1)
+        check_range(self, "network", "colour_plane", 0)
         check_range(self, "network", "batch_norm_momentum", 0, 1)
         check_range(self, "network", "batch_norm_epsilon", 0, above=True)
 

@@ -84,7 +84,7 @@ def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings
     Raises:
       ValueError: the search plays many games at once and no single one.
     """
-    symmetry = _symmetry(config)
+    symmetry = symmetry_of(config)
     if search == ENGINE:
         return TreeSettings(symmetry=symmetry)
     settings = search_settings(config, search)
@@ -104,7 +104,7 @@ def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings
     )
 
 
-def _symmetry(config: Config) -> Symmetries:
+def symmetry_of(config: Config) -> Symmetries:
     """Return how a player with one tree looks at positions: as in the run's matches."""
     if config.evaluation.average_symmetries:
         return "average"

@@ -4,6 +4,7 @@ programs."""
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,16 +16,22 @@ from azero.checkpoint import load_settings, load_variables
 from azero.experiment import load
 from azero.games.game import Game
 from azero.games.settings import GameConfig
+from azero.interop.leela import read_leela, read_leela_settings
+from azero.interop.onnx_file import OnnxNetwork
 from azero.models.naming import NetworkName, parse_network_name
 from azero.models.registry import find_network, list_names
 from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
+from azero.players.file_specs import FORMS as FILE_FORMS
+from azero.players.file_specs import LeelaSpec, OnnxSpec, load_onnx, search_words
 from azero.players.head_estimates import draws_estimator
 from azero.players.play_style import PlayStyle
 from azero.players.points import points_estimator
 from azero.players.program_specs import FORMS as PROGRAM_FORMS
 from azero.players.program_specs import ProgramSpec, parse_program
+from azero.players.random_moves import FORM as RANDOM_FORM
+from azero.players.random_moves import RandomMovesSpec, load_random_moves
 from azero.players.searches import (
     ENGINE,
     SEARCHES,
@@ -45,7 +52,8 @@ from azero.types import PyTree
 
 FORMS = (
     '"model:NAME?visits=64", "checkpoint:WORKDIR?visits=64&iteration=100&search=engine", '
-    f'"random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {APV_FORM}, {PROGRAM_FORMS}'
+    f'"random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {FILE_FORMS}, {RANDOM_FORM}, '
+    f"{APV_FORM}, {PROGRAM_FORMS}"
 )
 
 
@@ -69,7 +77,7 @@ class CheckpointSpec:
             [
                 self.workdir.name,
                 *([] if self.iteration is None else [f"iteration {self.iteration}"]),
-                *_search_words(self),
+                *search_words(self.visits, self.search),
             ]
         )
 
@@ -93,7 +101,7 @@ class RandomNetSpec:
     @property
     def name(self) -> str:
         """How results call it."""
-        return ", ".join([f"random {self.experiment}", *_search_words(self)])
+        return ", ".join([f"random {self.experiment}", *search_words(self.visits, self.search)])
 
     @property
     def config(self) -> Config:
@@ -111,15 +119,9 @@ class RandomNetSpec:
         return dataclasses.replace(config, network=dataclasses.replace(config.network, **sizes))
 
 
-def _search_words(spec: NetworkSpec) -> list[str]:
-    """Return what a name says of the search: without visits there is none."""
-    words = [] if spec.visits is None else [f"{spec.visits} visits"]
-    return words if spec.search is None or spec.visits == 0 else [*words, spec.search]
-
-
-NetworkSpec = CheckpointSpec | RandomNetSpec
-"""A player with one of our networks."""
-ThinkerSpec = NetworkSpec | ApvSpec
+NetworkSpec = CheckpointSpec | RandomNetSpec | LeelaSpec
+"""A player with a single network."""
+ThinkerSpec = NetworkSpec | OnnxSpec | RandomMovesSpec | ApvSpec
 """One of our players. With one tree for its game it thinks like an engine; a single network can
 also play many games at once."""
 
@@ -160,11 +162,33 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
     named = parse_network_name(text)
     if named is None:
         raise ValueError(f"{text!r} is not a player: {_known(text)}; a player is also {FORMS}")
-    options = _options(text, named)
-    if named.kind == "random-net":
-        return RandomNetSpec(named.name, **options)
-    is_shipped = named.kind == "model"
-    return CheckpointSpec(find_network(named.name) if is_shipped else Path(named.name), **options)
+    kind = _KINDS[named.kind]
+    spec: ThinkerSpec = kind.spec(kind.place(named.name), **_options(text, named))
+    return spec
+
+
+class _Kind(NamedTuple):
+    """What the name of a network may say."""
+
+    spec: Callable[..., ThinkerSpec]
+    """Makes the player of a place and the options."""
+    place: Callable[[str], Any]
+    """Returns the place that a name means."""
+    numbers: tuple[str, ...]
+    """Options with a number."""
+    has_search: bool = True
+    """Whether it has a choice of searches."""
+
+
+_KINDS = {
+    "checkpoint": _Kind(CheckpointSpec, Path, ("visits", "iteration")),
+    "model": _Kind(CheckpointSpec, find_network, ("visits",)),
+    "leela": _Kind(LeelaSpec, Path, ("visits",)),
+    "onnx": _Kind(OnnxSpec, Path, ("visits",), has_search=False),
+    "random-net": _Kind(RandomNetSpec, str, ("visits", "seed", "blocks", "filters")),
+    "random": _Kind(RandomMovesSpec, str, (), has_search=False),
+}
+"""By the kind of the network's name."""
 
 
 def _known(text: str) -> str:
@@ -177,28 +201,21 @@ def _known(text: str) -> str:
     )
 
 
-_NUMBERS = {
-    "checkpoint": ("visits", "iteration"),
-    "model": ("visits",),
-    "random-net": ("visits", "seed", "blocks", "filters"),
-}
-"""Options with a number, by the kind of the network's name."""
-
-
 def _options(text: str, named: NetworkName) -> dict[str, Any]:
-    """Return the options in the query of the player's name `text`: its numbers, and its search."""
-    numbers, query, options = _NUMBERS[named.kind], named.query, dict[str, Any]()
+    """Return the options in the query of the player's name `text`."""
+    _, _, numbers, has_search = _KINDS[named.kind]
+    query, options = named.query, dict[str, Any]()
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if name == "search" and value in SEARCHES:
+        if has_search and name == "search" and value in SEARCHES:
             options[name] = value
         elif name in numbers and value.isdigit():
             options[name] = int(value)
         else:
-            wanted = " and ".join(
-                [*(f"{known}=NUMBER" for known in numbers), f"search={'|'.join(SEARCHES)}"]
-            )
+            known = [f"{number}=NUMBER" for number in numbers] or ["no options"]
+            known += [f"search={'|'.join(SEARCHES)}"] if has_search else []
             raise ValueError(
-                f"{name}={value} in {text!r} is not understood; a {named.kind} takes {wanted}"
+                f"{name}={value} in {text!r} is not understood; a {named.kind} takes "
+                f"{' and '.join(known)}"
             )
     return options
 
@@ -209,10 +226,14 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
 
     Raises:
       CheckpointError: there is no such checkpoint, or it is damaged.
-      ValueError: there is no such directory or experiment.
+      ValueError: there is no such directory or experiment, or a network's file is damaged.
     """
     if isinstance(spec, ApvSpec):
         return spec, apv_config(spec)
+    if isinstance(spec, LeelaSpec):
+        return spec, read_leela_settings(spec.file)
+    if isinstance(spec, OnnxSpec):
+        return spec, OnnxNetwork(spec.file).config
     if not isinstance(spec, CheckpointSpec):
         return spec, spec.config
     if not spec.workdir.is_dir():
@@ -222,15 +243,15 @@ def resolve(spec: ThinkerSpec) -> tuple[ThinkerSpec, Config]:
 
 
 def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
-    """Return the player with its search named: by its rule where it is the run's own. AlphaGo of
-    2016 has but one.
+    """Return the player with its search named: by its rule where it is the run's own. Only single
+    networks have a choice.
 
     Args:
       spec: the player.
       config: the settings that it was made with.
       default: the search of a player that names none.
     """
-    if isinstance(spec, ApvSpec):
+    if not isinstance(spec, NetworkSpec):
         return spec
     search = spec.search or default
     return dataclasses.replace(
@@ -266,6 +287,10 @@ def load_any_thinker(
     """
     if isinstance(spec, ApvSpec):
         return load_apv(spec, rules, settings.seed)
+    if isinstance(spec, OnnxSpec):
+        return load_onnx(spec, rules, settings.tree, settings.style, settings.seed)
+    if isinstance(spec, RandomMovesSpec):
+        return load_random_moves(spec, rules, settings.seed)
     return load_thinker(spec, rules, settings)
 
 
@@ -326,6 +351,8 @@ def _read_variables(spec: NetworkSpec) -> tuple[PyTree, Config]:
         if not spec.workdir.is_dir():
             raise ValueError(f"there is no directory {spec.workdir}")
         return load_variables(spec.workdir, spec.iteration)
+    if isinstance(spec, LeelaSpec):
+        return read_leela(spec.file)
     config = spec.config
     game = config.game.build()
     network = config.network.build(game)

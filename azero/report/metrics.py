@@ -1,4 +1,5 @@
-"""The metrics of a run: every number as a JSON line and in TensorBoard's format."""
+"""The metrics of a run: every number as a JSON line, in TensorBoard's format, and on request in
+Weights & Biases."""
 
 from __future__ import annotations
 
@@ -16,29 +17,41 @@ from azero.data.files import StorageError, describe_system_error
 from azero.data.rows import Row, RowFile
 from azero.data.run_files import EVENTS, METRICS, StoredGame, forget_after, write_samples
 from azero.mesh import is_lead
+from azero.report.weights_and_biases import WandbRun
 
 TENSORBOARD = "tensorboard"
 """Folder of the TensorBoard files inside the working directory."""
 
 
 class MetricsWriter:
-    """Writes `metrics.jsonl`, `events.jsonl`, sample games and TensorBoard files; every row is on
-    its way to the disk when its method returns.
+    """Writes `metrics.jsonl`, `events.jsonl`, sample games and TensorBoard files, and sends numbers
+    to Weights & Biases; every row is on its way to the disk when its method returns.
 
     What the system refuses to write (a full disk) is left out, with one warning: a record ends no
     run. Of several hosts only the lead writes; on the others the methods do nothing, for they would
     write the same rows into the same files.
     """
 
-    def __init__(self, workdir: Path, resume_iteration: int = 0) -> None:
+    def __init__(
+        self,
+        workdir: Path,
+        resume_iteration: int = 0,
+        open_wandb: Callable[[], WandbRun] | None = None,
+    ) -> None:
         """Open the files of `workdir` to go on after `resume_iteration`; rows and samples of later
-        iterations, which will be played again, are dropped."""
+        iterations, which will be played again, are dropped.
+
+        `open_wandb` begins or resumes the run at Weights & Biases; None sends nothing there.
+        """
         self._workdir = workdir
         self._warnings: list[str] = []
         self._has_failed = False
         self._files: tuple[RowFile, RowFile, _Board] | None = None
+        self._wandb: WandbRun | None = None
         if is_lead():
             self._attempt(lambda: self._open(resume_iteration))
+            if open_wandb is not None:
+                self._attempt(lambda: setattr(self, "_wandb", open_wandb()))
 
     def _open(self, resume_iteration: int) -> None:
         forget_after(self._workdir, resume_iteration)
@@ -86,6 +99,8 @@ class MetricsWriter:
         }
         self._attempt(lambda: metrics.append({"time": time.time(), **row}))
         self._attempt(lambda: board.write(numbers, step))
+        if (wandb := self._wandb) is not None:
+            self._attempt(lambda: wandb.write(numbers, step))
 
     def event(self, kind: str, iteration: int, **facts: Any) -> None:
         """Write an event of the given kind: "evaluation" (see `azero.match.arena.evaluation_row`),
@@ -110,9 +125,10 @@ class MetricsWriter:
 
     def close(self) -> None:
         """Close all files."""
-        for file in self._files or ():
-            self._attempt(file.close)
-        self._files = None
+        for file in (*(self._files or ()), self._wandb):
+            if file is not None:
+                self._attempt(file.close)
+        self._files = self._wandb = None
 
     def __enter__(self) -> Self:
         return self

@@ -78,6 +78,12 @@ def symmetry_network_leaf(
     return leaf
 
 
+def outside_leaf(game: Game) -> SymmetryLeafFn:
+    """Make the leaf of a network that is evaluated outside XLA (`azero.search.single.evaluator`):
+    its `params` are the outputs (logits, values) for the planes under the symmetries."""
+    return symmetry_network_leaf(game, lambda outputs, planes: outputs)
+
+
 def ignore_symmetry(leaf: LeafFn) -> SymmetryLeafFn:
     """Adapt `leaf` to a SymmetryLeafFn that ignores the symmetry."""
     return lambda params, key, states, symmetry: leaf(params, key, states)

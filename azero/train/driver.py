@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from rich.text import Text
 from azero import mesh as mesh_lib
 from azero.checkpoint import Checkpointer, CheckpointError, export_network
 from azero.compilation_cache import use_compilation_cache
+from azero.config import to_dict
 from azero.console.progress import Progress, working
 from azero.console.terminal import make_console
 from azero.data import run_files as files
@@ -29,6 +30,7 @@ from azero.experiment import Experiment
 from azero.learn.learner import check_state
 from azero.report.metrics import MetricsWriter
 from azero.report.page import write_report
+from azero.report.weights_and_biases import WandbRun
 from azero.settings import Config
 from azero.train.events import Phase, Trained
 from azero.train.going_back import explain_divergence, go_back
@@ -153,6 +155,12 @@ def _awaiting_save(checkpointer: Checkpointer) -> Iterator[None]:
             checkpointer.wait()
 
 
+def _wandb_opener(config: Config, workdir: Path) -> Callable[[], WandbRun] | None:
+    """Return what opens the run at Weights & Biases; None where the settings want none."""
+    project = config.run.wandb
+    return None if project is None else lambda: WandbRun(workdir, project, to_dict(config))
+
+
 def _run_iterations(
     stage: Stage[S],
     iterate: Iterate[S],
@@ -165,7 +173,7 @@ def _run_iterations(
     """Run iterations until the last one or a request to stop."""
     total, every = stage.config.run.iterations, stage.config.checkpoint.every
     with (
-        MetricsWriter(workdir, state.iteration) as metrics,
+        MetricsWriter(workdir, state.iteration, _wandb_opener(stage.config, workdir)) as metrics,
         Progress(total, state.iteration, console) as progress,
     ):
         stopping, is_saved = False, state.iteration > 0

@@ -50,6 +50,9 @@ class RunConfig:
     """With coordinator: index of this process, from 0; None takes it from Slurm or Open MPI."""
     join_seconds: int = 300
     """How long a process waits for the others at the start."""
+    wandb: str | None = None
+    """Project of Weights & Biases to which the metrics also go (`pip install 'azero[wandb]'`;
+    WANDB_MODE=offline keeps them in the working directory)."""
     profile_iteration: int | None = None
     """Write a profiler trace of this iteration into the working directory."""
 

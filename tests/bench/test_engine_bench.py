@@ -4,6 +4,7 @@ wide against narrow batches is played."""
 from __future__ import annotations
 
 import pytest
+from needs import require_module
 
 from azero.bench import engine
 from azero.networks.settings import ResNetConfig
@@ -15,6 +16,13 @@ def test_speed() -> None:
     assert results[0].visits_per_second > 0 and results[0].positions_per_second > 0
     assert 0.0 < results[0].network_share < 1.0 and results[0].mean_batch == 1.0
     assert engine.table(results, "title").row_count == 1
+
+
+def test_speed_through_onnx_runtime() -> None:
+    require_module("onnxruntime")
+    network = ResNetConfig(blocks=1, filters=8)
+    (result,) = engine.run(network, size=7, batches=(4,), visits=24, against="onnx")
+    assert result.visits_per_second > 0 and 1.0 <= result.mean_batch <= 4.0
 
 
 def test_cost_of_wide_batches(capsys: pytest.CaptureFixture[str]) -> None:

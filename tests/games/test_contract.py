@@ -20,6 +20,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"size": 1, "komi": 0.0, "superko": "simple"},
     ],
     "minichess": [{"max_moves": 60}],
+    "pgx": [{"id": "connect_four"}, {"id": "othello", "max_moves": 40}],
     "shogi": [{"max_moves": 40}],
 }
 COUNTING = ("animal_shogi", "chess", "minichess", "shogi")

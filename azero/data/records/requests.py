@@ -45,6 +45,19 @@ class ShowRequest:
 
 
 @dataclass(frozen=True)
+class ExportRequest:
+    """Write the games of a run's replay, or of a match, to one file for other programs: SGF of Go,
+    PGN of chess, CSA of shogi."""
+
+    directory: Positional[Path]
+    """The run's directory, or that of a match (azero match --out)."""
+    out: Path
+    """The file (.sgf .pgn .csa)."""
+    last: int | None = None
+    """Only so many newest games."""
+
+
+@dataclass(frozen=True)
 class JosekiRequest:
     """Count corner sequences in games; rotations, reflections and colours are folded together (AGZ,
     Figure 5)."""

@@ -1,4 +1,5 @@
-"""Packed positions of Go and the 17 input planes of AlphaGo Zero."""
+"""Packed positions of Go and the 17 input planes of AlphaGo Zero, and more planes for some
+networks."""
 
 from __future__ import annotations
 
@@ -11,6 +12,9 @@ NUM_FRAMES = 8
 """Positions in the planes: the current one and seven before it (AGZ methods, 'Neural network
 architecture')."""
 NUM_PLANES = 2 * NUM_FRAMES + 1
+NUM_TWO_COLOUR_PLANES = NUM_PLANES + 1
+"""Leela Zero's: White to move has a plane of its own, so that a convolution sees the edge of the
+board by it whoever moves."""
 NUM_KOMI_PLANES = NUM_PLANES + 2
 _KOMI_SCALE = 0.1
 """Scale of the plane of the komi in points: 7.5 points are near one (no source; KataGo: 1/20)."""
@@ -29,6 +33,13 @@ def planes_from_frames(frames: Array, to_play: Array, shape: tuple[int, int]) ->
     stones = bits.unpack(sides, height * width)
     planes = jnp.concatenate([stones, jnp.broadcast_to(is_black, (1, height * width))])
     return planes.T.reshape(height, width, NUM_PLANES)
+
+
+def with_white_to_move(planes: Array, to_play: Array) -> Array:
+    """Return the planes bool[H, W, 17] followed by one that is all ones when White is to move:
+    bool[H, W, 18]."""
+    is_white = jnp.broadcast_to(jnp.asarray(to_play) == 1, (*planes.shape[:2], 1))
+    return jnp.concatenate([planes, is_white], axis=-1)
 
 
 def with_komi(planes: Array, to_play: Array, twice_komi: Array) -> Array:

@@ -50,8 +50,9 @@ class Go:
     suicide: bool
     max_moves: int
     num_planes: int
-    """17: AlphaGo Zero's; 19: these and two of the komi; 4, 12, 20, 48 or 49: the first of
-    AlphaGo's of 2016; 6, 10: the inputs of its rollout and tree policies"""
+    """17: AlphaGo Zero's; 18: these and one of White to move; 19: these and two of the komi; 4, 12,
+    20, 48 or 49: the first of AlphaGo's of 2016; 6, 10: the inputs of its rollout and tree
+    policies"""
     margin_weight: float
     """share of the reward that is the margin"""
 
@@ -98,6 +99,7 @@ class Go:
         if num_planes not in (
             known := (
                 encoding.NUM_PLANES,
+                encoding.NUM_TWO_COLOUR_PLANES,
                 encoding.NUM_KOMI_PLANES,
                 *features2016.PLANE_COUNTS,
                 *patterns.NUM_PLANES,
@@ -408,6 +410,8 @@ class Go:
                 frames, jnp.asarray(to_play), self.board_shape, checked, self.num_planes
             )
         planes = encoding.planes_from_frames(frames, to_play, self.board_shape)
+        if self.num_planes == encoding.NUM_TWO_COLOUR_PLANES:
+            return encoding.with_white_to_move(planes, to_play)
         if not self.shows_komi:
             return planes
         assert komi is not None, "a state of rules whose planes do not show the komi"

@@ -32,9 +32,9 @@ class GoConfig(GameConfig):
     """Share of the reward of self-play and search that is the margin in points over the points of
     the board; the rest is the result. The papers have 0. Who wins a match is counted without it."""
     planes: int = 17
-    """What the network sees. 17 is AlphaGo Zero's input, 19 adds two planes of the komi; 4, 12, 20,
-    48 or 49 are the first planes of AlphaGo's of 2016, 6 and 10 what its rollout and its tree
-    policy see."""
+    """What the network sees. 17 is AlphaGo Zero's input, 18 adds a plane of White to move (Leela
+    Zero's input), 19 two planes of the komi instead; 4, 12, 20, 48 or 49 are the first planes of
+    AlphaGo's of 2016, 6 and 10 what its rollout and its tree policy see."""
     selfplay_komis: tuple[float, ...] = ()  # type: ignore[misc]
     """Komis of the games of self-play, each as likely as the others, for a network that sees the
     komi (planes 19). Empty: all games are played at `komi`, as matches are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import jax
@@ -29,6 +29,15 @@ many evaluations), or as it is."""
 _NODE_BYTES = 2_000
 """Bytes of a node apart from its state: measured 1,340 (chess) and 1,430 (shogi) in trees of 1,500
 nodes from the start position; the rest is a reserve for more legal moves."""
+
+
+HostNetwork = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""A network outside XLA: planes float32[B, H, W, C] -> (logits float32[B, A], value
+float32[B])."""
+
+
+_Answers = tuple[np.ndarray, np.ndarray]
+"""(logits float32[B, A], values float32[B])"""
 
 
 class Counts(NamedTuple):
@@ -55,6 +64,7 @@ class Evaluator:
         cache_size: int,
         seed: int,
         mesh: Mesh | None = None,
+        network: HostNetwork | None = None,
     ) -> None:
         """Make an evaluator.
 
@@ -69,6 +79,7 @@ class Evaluator:
           seed: of the symmetries drawn and of the leaf's own random numbers.
           mesh: the devices; None is all of this host. As many of them are used as divide `batch`
             evenly.
+          network: evaluates the planes outside XLA; `params` of the leaf are then what it returns.
         """
         devices = list(
             (meshes.make_mesh(jax.local_devices()) if mesh is None else mesh).devices.flat
@@ -80,11 +91,16 @@ class Evaluator:
         self._cache: OrderedDict[bytes, Evaluation] = OrderedDict()
         self._cache_size = cache_size
         self._random = np.random.default_rng(seed)
-        self._programs = {1: _Program(game, leaf, params, seed, meshes.make_mesh(devices[:1]))}
-        if batch > 1:
-            self._programs[batch] = _Program(
-                game, leaf, params, seed, meshes.make_mesh(devices[:used])
-            )
+        self._programs: dict[int, Callable[[int, np.ndarray, np.ndarray], _Answers]]
+        if network is not None:
+            outside = _OutsideProgram(game, leaf, network)
+            self._programs = {1: outside, batch: outside}
+        else:
+            on_devices = {1: devices[:1]} | ({batch: devices[:used]} if batch > 1 else {})
+            self._programs = {
+                size: _Program(game, leaf, params, seed, meshes.make_mesh(some))
+                for size, some in on_devices.items()
+            }
         self._largest = max(self._programs)
 
     def leaves(self, rules: PackedRules, edge_width: int | None = None) -> NetworkLeaves:
@@ -217,14 +233,38 @@ class _Program:
         self._function = jax.jit(sharded, in_shardings=placing, out_shardings=split)
         self._params = jax.device_put(params, everywhere)
 
-    def __call__(
-        self, call: int, rows: np.ndarray, symmetry: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> _Answers:
         """Return logits float32[B, A] and values float32[B] of packed states uint32[B, W]; `call`
         numbers the random draws."""
         logits, values = jax.device_get(
             self._function(self._params, np.uint32(call), rows, symmetry)
         )
+        return logits, values
+
+
+class _OutsideProgram:
+    """The leaf with a network outside XLA: XLA makes the planes, and reads the outputs."""
+
+    def __init__(self, game: Game, leaf: SymmetryLeafFn, network: HostNetwork) -> None:
+        def states_of(rows: Array) -> PyTree:
+            return jax.vmap(lambda row: unpack_state(game, row))(rows)
+
+        def planes(rows: Array, symmetry: Array) -> Array:
+            seen = jax.vmap(game.observe)(states_of(rows))
+            if game.num_symmetries > 1:
+                seen = jax.vmap(game.transform_planes)(seen, symmetry)
+            return seen.astype(jnp.float32)
+
+        def read(outputs: PyTree, rows: Array, symmetry: Array) -> tuple[Array, Array]:
+            return leaf(outputs, jax.random.key(0), states_of(rows), symmetry)
+
+        self._planes, self._read, self._network = jax.jit(planes), jax.jit(read), network
+
+    def __call__(self, call: int, rows: np.ndarray, symmetry: np.ndarray) -> _Answers:
+        """Return logits float32[B, A] and values float32[B] of packed states uint32[B, W]."""
+        del call
+        outputs = self._network(np.asarray(self._planes(rows, symmetry)))
+        logits, values = jax.device_get(self._read(outputs, rows, symmetry))
         return logits, values
 
 

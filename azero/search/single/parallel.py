@@ -18,7 +18,7 @@ from jax.sharding import Mesh
 
 from azero.games.game import Game
 from azero.search.leaf import SymmetryLeafFn
-from azero.search.single.evaluator import Evaluator, Symmetries
+from azero.search.single.evaluator import Evaluator, HostNetwork, Symmetries
 from azero.search.single.leaves import Leaves
 from azero.search.single.node import Ending, Leaf, Node, nodes_below, restrict, sign_of
 from azero.search.single.packed import PackedRules
@@ -73,10 +73,11 @@ class TreeSettings:
         params: PyTree,
         seed: int = 0,
         mesh: Mesh | None = None,
+        network: HostNetwork | None = None,
     ) -> Evaluator:
         """Return the evaluator of a network for trees with these settings.
 
-        `mesh` are the devices; None is all of this host.
+        `mesh` are the devices; None is all of this host. For `network` see `Evaluator`.
         """
         return Evaluator(
             game,
@@ -87,6 +88,7 @@ class TreeSettings:
             cache_size=self.cache_size,
             seed=seed,
             mesh=mesh,
+            network=network,
         )
 
 

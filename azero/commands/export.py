@@ -1,0 +1,44 @@
+"""`azero checkpoint`: the checkpoints of a run, or the network of one as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from azero.checkpoint import export_network, load_variables
+from azero.interop.leela import write_leela
+from azero.interop.onnx_file import write_onnx
+from azero.train.saving import print_checkpoints
+
+
+def export_checkpoint(
+    workdir: Path, targets: Mapping[str, Path | None], iteration: int | None
+) -> None:
+    """Write the network of a checkpoint to every target, by format ("" is ours), and print the
+    files; without a target print the list of checkpoints.
+
+    Raises:
+      CheckpointError: there is no such checkpoint, or it is damaged.
+      ValueError: a format has no such network.
+      StorageError: a file cannot be written.
+    """
+    wanted = {kind: path for kind, path in targets.items() if path is not None}
+    if not wanted:
+        if iteration is not None:
+            raise ValueError(
+                "--iteration is the checkpoint to export; give a directory with --export"
+            )
+        print_checkpoints(workdir)
+        return
+    if (directory := wanted.pop("", None)) is not None:
+        print(export_network(workdir, directory, iteration))
+    if not wanted:
+        return
+    variables, config = load_variables(workdir, iteration)
+    for kind, path in wanted.items():
+        _WRITERS[kind](path, variables, config)
+        print(path)
+
+
+_WRITERS = {"leela": write_leela, "onnx": write_onnx}
+"""What writes a network in the format of another program: (file, variables, settings)."""

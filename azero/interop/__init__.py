@@ -1,0 +1,1 @@
+"""Exchange with other programs: their networks as ours, ours as theirs."""

@@ -1,0 +1,86 @@
+"""Networks in files of other programs as players."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+from azero.games.settings import GameConfig
+from azero.interop.onnx_file import OnnxNetwork
+from azero.players.play_style import PlayStyle
+from azero.players.searches import symmetry_of, with_eyes_last
+from azero.players.tree_player import TreePlayer
+from azero.search.leaf import outside_leaf
+from azero.search.single.parallel import TreeSettings
+
+FORMS = '"leela:FILE?visits=400&search=engine", "onnx:FILE?visits=400"'
+
+
+@dataclass(frozen=True)
+class LeelaSpec:
+    """A network of Leela Zero as a player (`azero.interop.leela`)."""
+
+    file: Path
+    visits: int | None = None
+    """As in `azero.players.specs.CheckpointSpec`; in matches 1,600 by default (AGZ)."""
+    search: str | None = None
+    """The same."""
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        name = self.file.name.removesuffix(".gz").removesuffix(".txt")
+        return ", ".join([f"leela {name}", *search_words(self.visits, self.search)])
+
+
+@dataclass(frozen=True)
+class OnnxSpec:
+    """An ONNX file of ours as a player, evaluated by ONNX Runtime (`azero.interop.onnx_file`). It
+    has one search, the engine's."""
+
+    file: Path
+    visits: int | None = None
+    """Visits of a move; None is the player's default."""
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        return ", ".join([f"onnx {self.file.stem}", *search_words(self.visits, None)])
+
+
+def search_words(visits: int | None, search: str | None) -> list[str]:
+    """Return what a name says of the search: without visits there is none."""
+    words = [] if visits is None else [f"{visits} visits"]
+    return words if search is None or visits == 0 else [*words, search]
+
+
+def load_onnx(
+    spec: OnnxSpec,
+    rules: GameConfig | None,
+    tree: TreeSettings | None,
+    style: PlayStyle,
+    seed: int,
+) -> TreePlayer:
+    """Load an ONNX file as a player with one tree for its game.
+
+    Args:
+      spec: the file; its number of visits, if it names one, is the limit of every move.
+      rules: what is played, on the board that the network knows; None is the training's.
+      tree: how the tree searches; None is the engine search.
+      style: how moves are chosen.
+      seed: of all random draws.
+
+    Raises:
+      ValueError: there is no such file, or it is none of `azero checkpoint --export-onnx`.
+    """
+    network = OnnxNetwork(spec.file)
+    config = network.config
+    game = (config.game if rules is None else rules.seen_as(config.game)).build()
+    tree = tree or TreeSettings(symmetry=symmetry_of(config))
+    leaf = with_eyes_last(config, game, outside_leaf(game))
+    evaluator = tree.make_evaluator(game, leaf, (), seed, network=network)
+    if spec.visits is not None:
+        limits = dataclasses.replace(style.limits, visits=max(1, spec.visits))
+        style = dataclasses.replace(style, limits=limits)
+    return TreePlayer(game, evaluator, settings=tree, style=style, name=spec.name, seed=seed)

@@ -1,0 +1,53 @@
+"""A player of random moves, for measuring against nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from azero.experiment import load
+from azero.games.settings import GameConfig
+from azero.players.play_style import PlayStyle
+from azero.players.thinking import Limits
+from azero.players.tree_player import TreePlayer
+from azero.search.leaf import ignore_symmetry, uniform_leaf
+from azero.search.single.parallel import TreeSettings
+from azero.settings import Config
+
+FORM = '"random:EXPERIMENT"'
+_STYLE = PlayStyle(limits=Limits(visits=0), temperature_moves=1 << 30)
+"""Without visits every move is drawn from the policy of the leaf."""
+
+
+@dataclass(frozen=True)
+class RandomMovesSpec:
+    """Uniformly random legal moves of an experiment's game as a player."""
+
+    experiment: str
+    visits: int | None = None
+    """Without a meaning here: it does not search."""
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        return "random moves"
+
+    @property
+    def config(self) -> Config:
+        """The settings of the experiment.
+
+        Raises:
+          ValueError: there is no such experiment.
+        """
+        return load(self.experiment).config
+
+
+def load_random_moves(spec: RandomMovesSpec, rules: GameConfig | None, seed: int) -> TreePlayer:
+    """Make the player for `rules`; None is the game of the experiment.
+
+    Raises:
+      ValueError: there is no such experiment.
+    """
+    game = (spec.config.game if rules is None else rules).build()
+    settings = TreeSettings(batch=1, symmetry="none", cache_size=0, keeps_tree=False)
+    evaluator = settings.make_evaluator(game, ignore_symmetry(uniform_leaf(game)), ())
+    return TreePlayer(game, evaluator, settings=settings, style=_STYLE, name=spec.name, seed=seed)

@@ -1,0 +1,127 @@
+"""Games of self-play and of matches as one file for other programs: SGF, PGN or CSA."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from azero.data.files import write_atomic
+from azero.data.run_files import read_config
+from azero.data.shard import RESIGNED, parse_shard_path, read_shard
+from azero.games.game import Game
+from azero.games.go.rules import Go
+from azero.games.go.settings import GoConfig
+from azero.games.settings import GameConfig
+from azero.match.directory import MATCH, read_match
+from azero.match.games import MatchGame
+from azero.match.records import RECORDS
+from azero.match.referee import PLAYED_OUT
+from azero.report.pieces import start_of
+from azero.selfplay.targets import policy_room
+
+_SEPARATORS = {".sgf": "", ".pgn": "\n", ".csa": "/\n"}
+"""What stands between games in a collection: SGF's grammar of collections, a blank line (PGN
+standard, section 8.2.1), a line of one slash (CSA 2.2)."""
+
+
+def export_games(source: Path, out: Path, last: int | None = None) -> int:
+    """Write the games of a run or of a match to one file.
+
+    Args:
+      source: the directory of a run, whose self-play games in the replay are written, oldest
+        first, or of a match (`azero match --out`).
+      out: the file; its suffix is that of the game's format.
+      last: only so many newest games.
+
+    Returns:
+      The number of games.
+
+    Raises:
+      ValueError: there are no games, the game has no format, the suffix is another, or a file is
+        damaged.
+      StorageError: the file cannot be written.
+    """
+    texts = _match_texts(source, out) if (source / MATCH).exists() else _run_texts(source, out)
+    chosen = list(texts)
+    if last is not None:
+        chosen = chosen[max(0, len(chosen) - last) :]
+    if not chosen:
+        raise ValueError(f"{source} has no games")
+    separator = _SEPARATORS[out.suffix]
+    write_atomic(
+        out,
+        (f"{separator if number else ''}{text}".encode() for number, text in enumerate(chosen)),
+    )
+    return len(chosen)
+
+
+def _check_suffix(name: str, out: Path) -> None:
+    if name not in RECORDS:
+        formats = ", ".join(f"{suffix} of {game}" for game, (suffix, _) in RECORDS.items())
+        raise ValueError(f"there is no format for games of {name}, only {formats}")
+    if out.suffix != RECORDS[name][0]:
+        raise ValueError(f"{out}: games of {name} are written to a file *{RECORDS[name][0]}")
+
+
+def _match_texts(directory: Path, out: Path) -> Iterator[str]:
+    """Yield the records that a match has written, in the order of the games."""
+    read_match(directory)
+    suffixes = {suffix: name for name, (suffix, _) in RECORDS.items()}
+    paths = sorted(path for path in directory.glob("game*.*") if path.suffix in suffixes)
+    if paths:
+        _check_suffix(suffixes[paths[0].suffix], out)
+    for path in paths:
+        yield path.read_text(encoding="utf-8")
+
+
+def _run_texts(workdir: Path, out: Path) -> Iterator[str]:
+    """Yield the games of self-play in the replay of a run, oldest first."""
+    config = read_config(workdir)
+    rules, has_auxiliary = config.game, config.learner.needs_auxiliary_targets
+    _check_suffix(rules.name, out)
+    board = rules.build()
+    write = RECORDS[rules.name][1]
+    paths = (workdir / "replay").glob("games-p*.shard")
+    for path in sorted(paths, key=lambda path: parse_shard_path(path)[::-1]):
+        (rows, _), games = read_shard(
+            path, None, board.name, board.frame_words, policy_room(board), has_auxiliary
+        )
+        starts = np.cumsum(games["length"]) - games["length"]
+        for entry, start in zip(games, starts.tolist(), strict=True):
+            played = rows[start : start + int(entry["length"])]
+            game, names = _as_match_game(rules, entry, played)
+            yield write(game, _rules_of(rules, board, played), board, names)
+
+
+def _as_match_game(
+    rules: GameConfig, entry: Any, rows: np.ndarray
+) -> tuple[MatchGame, tuple[str, str]]:
+    """Return a game of self-play, with its entry and rows of a shard, and the players' names."""
+    first, second = (float(result) for result in entry["result"])
+    is_resigned = bool(entry["flags"] & RESIGNED)
+    game = MatchGame(
+        number=int(entry["number"]) + 1,
+        opening=None,
+        first_is_black=True,
+        reward=float(np.sign(first - second)),
+        actions=tuple(rows["action"].tolist()),
+        num_opening_moves=0,
+        ending="resignation" if is_resigned else PLAYED_OUT,
+        start="" if rules.start_positions is None else start_of(rules.name, rows["frame"][0]),
+    )
+    name = "azero"
+    if "network" in (entry.dtype.names or ()):  # of the first and of the last move
+        begin, end = entry["network"].tolist()
+        name += f", iteration {begin}" if begin == end else f", iterations {begin} to {end}"
+    return game, (name, name)
+
+
+def _rules_of(rules: GameConfig, board: Game, rows: np.ndarray) -> GameConfig:
+    """Return the rules of one game: where the planes show the komi, it has its own."""
+    if isinstance(rules, GoConfig) and isinstance(board, Go):
+        return dataclasses.replace(rules, komi=board.komi_of(rows["frame"][0]), selfplay_komis=())
+    return rules

@@ -1,0 +1,184 @@
+"""ONNX files: agreement with ONNX Runtime on every family of networks, and play."""
+
+import dataclasses
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from needs import require_module
+
+from azero.checkpoint import load_variables
+from azero.experiment import load
+from azero.games.settings import GameConfig
+from azero.interop.onnx_file import OnnxNetwork, write_onnx
+from azero.networks.settings import (
+    ConvolutionalConfig,
+    Policy2016Config,
+    PooledConfig,
+    ResNetConfig,
+)
+from azero.players.file_specs import OnnxSpec
+from azero.players.player import Position
+from azero.players.specs import load_any_thinker, parse_player, resolve
+from azero.players.thinking import Limits
+from azero.settings import Config
+from azero.types import PyTree
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+require_module("onnx")
+require_module("onnxruntime")
+
+SIZES = {
+    "blocks": 3,
+    "filters": 8,
+    "value_hidden": 8,
+    "train_dtype": "float32",
+    "inference_dtype": "float32",
+}
+GO, CHESS = (
+    GameConfig.default("go").replace(size=(5, 7)),
+    GameConfig.default("chess"),
+)
+FAMILIES: dict[str, tuple[GameConfig, ConvolutionalConfig]] = {
+    "dual-res": (GO, ResNetConfig(**SIZES)),
+    "dual-conv": (GO, ResNetConfig(tower="conv", **SIZES)),
+    "sep-plain": (GO, ResNetConfig(tower="plain", heads="sep", **SIZES)),
+    "one block": (GO, ResNetConfig(**{**SIZES, "blocks": 1})),
+    "first mover's value": (GO, ResNetConfig(colour_plane=16, policy_filters=4, **SIZES)),
+    "sep-res, planes": (
+        CHESS,
+        ResNetConfig(heads="sep", policy_head="planes", policy_filters=4, value_filters=2, **SIZES),
+    ),
+    "pooled": (GO, PooledConfig(head_filters=4, **{**SIZES, "blocks": 6})),
+    "pooled, fixed norms": (
+        GO.replace(planes=19),
+        PooledConfig(head_filters=4, norm="fixed", pool_every=3, **SIZES),
+    ),
+    "pooled, planes": (CHESS, PooledConfig(head_filters=4, pool_every=1, **SIZES)),
+}
+
+
+def network(game: GameConfig, settings: ConvolutionalConfig) -> tuple[PyTree, Config]:
+    """Return an untrained network whose parameters are all anything but neutral."""
+    config = Config(game, settings)
+    variables = jax.jit(settings.build(game.build()).init)(jax.random.key(1))
+    draw = np.random.default_rng(0)
+
+    def shaken(path: tuple[jax.tree_util.DictKey, ...], leaf: jax.Array) -> np.ndarray:
+        amount = 0.0 if path[-1].key == "kernel" else 0.2
+        return np.asarray(leaf) + draw.normal(0, amount, leaf.shape).astype(np.float32)
+
+    noisy = jax.tree_util.tree_map_with_path(shaken, variables)
+    return {**noisy, "batch_stats": jax.tree.map(np.abs, noisy["batch_stats"])}, config
+
+
+def planes_of(config: Config, count: int, shape: tuple[int, int] | None = None) -> np.ndarray:
+    game = config.game.build()
+    draw = np.random.default_rng(3)
+    planes = draw.random((count, *(shape or game.board_shape), game.num_planes)) < 0.3
+    planes[..., 16] = draw.random((count, 1, 1)) < 0.5
+    return planes.astype(np.float32)
+
+
+def outputs(variables: PyTree, config: Config, planes: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what the network's own fast path says."""
+    built = config.network.build(config.game.build())
+    params = jax.jit(built.fold)(variables)
+    logits, value = jax.jit(built.infer)(params, planes)
+    heads = {} if built.analyse is None else jax.jit(built.analyse)(params, planes).auxiliary
+    return {"logits": logits, "value": value, **heads}
+
+
+def check_close(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    """The heads of an untrained network reach a hundred: 1e-4 of the largest output is compared."""
+    assert found.keys() == expected.keys()
+    for head, mine in expected.items():
+        assert found[head].shape == mine.shape, head
+        scale = max(1.0, float(np.abs(mine).max()))
+        np.testing.assert_allclose(found[head], mine, rtol=0, atol=1e-4 * scale, err_msg=head)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_onnx_runtime_agrees(name: str, tmp_path: Path) -> None:
+    variables, config = network(*FAMILIES[name])
+    file = tmp_path / "network.onnx"
+    write_onnx(file, variables, config)
+    onnx = OnnxNetwork(file)
+    assert onnx.config == config
+    for count in (1, 5):
+        planes = planes_of(config, count)
+        expected, found = outputs(variables, config, planes), onnx.outputs(planes)
+        check_close(found, expected)
+    assert np.std(np.asarray(expected["value"])) > 1e-5
+
+
+@pytest.mark.parametrize("name", ["go5-komi", "efficiency/go7-first", "chess-endings"])
+def test_trained_networks_agree(name: str, tmp_path: Path) -> None:
+    variables, config = load_variables(EXPERIMENTS / name / "checkpoint")
+    file = tmp_path / "network.onnx"
+    write_onnx(file, variables, config)
+    game = config.game.replace(start_positions=None) if name == "chess-endings" else config.game
+    config = dataclasses.replace(config, game=game)
+    planes = planes_of(config, 8)
+    expected, found = outputs(variables, config, planes), OnnxNetwork(file).outputs(planes)
+    for head, mine in expected.items():
+        np.testing.assert_allclose(found[head], mine, rtol=1e-5, atol=1e-4, err_msg=head)
+
+
+def test_a_pooled_network_takes_boards_of_any_size(tmp_path: Path) -> None:
+    variables, config = network(*FAMILIES["pooled"])
+    file = tmp_path / "network.onnx"
+    write_onnx(file, variables, config)
+    other = dataclasses.replace(config, game=config.game.replace(size=(9,)))
+    planes = planes_of(other, 2)
+    expected, found = outputs(variables, other, planes), OnnxNetwork(file).outputs(planes)
+    check_close(found, expected)
+
+
+def test_a_file_is_a_player(tmp_path: Path) -> None:
+    """It finds what the same network finds in XLA, under every symmetry; komi may differ."""
+    config = dataclasses.replace(
+        load("go5").config, network=ResNetConfig(policy_filters=4, **SIZES)
+    )
+    variables, config = network(config.game, config.network)
+    file = tmp_path / "five.onnx"
+    write_onnx(file, variables, config)
+    spec = parse_player(f"onnx:{file}?visits=12")
+    assert spec == OnnxSpec(file, 12) and spec.name == "onnx five, 12 visits"
+    assert resolve(spec) == (spec, config)
+    player = load_any_thinker(spec, config.game.replace(komi=3.5))
+    position = Position.start(player.game).play(12)
+    built = config.network.build(player.game)
+    planes = np.asarray(player.game.observe(position.state))[None]
+    logits, value = jax.jit(built.apply)(variables, planes)
+    masked = np.where(position.legal, np.asarray(logits)[0], -np.inf)
+    policy, mine = player.evaluate(position, 0)
+    np.testing.assert_allclose(policy, np.asarray(jax.nn.softmax(masked)), atol=1e-5)
+    np.testing.assert_allclose(mine, np.asarray(value)[0], atol=1e-5)
+    turned = player.game.transform_planes(planes[0], 3)
+    logits, value = jax.jit(built.apply)(variables, np.asarray(turned)[None])
+    back = player.game.inverse_transform_policy(logits[0], 3)
+    policy, mine = player.evaluate(position, 3)
+    np.testing.assert_allclose(mine, np.asarray(value)[0], atol=1e-5)
+    masked = np.where(position.legal, np.asarray(back), -np.inf)
+    np.testing.assert_allclose(policy, np.asarray(jax.nn.softmax(masked)), atol=1e-5)
+    assert player.think(position, Limits(visits=12)).visits == 12
+    with pytest.raises(ValueError, match="takes visits=NUMBER"):
+        parse_player(f"onnx:{file}?search=engine")
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    file = tmp_path / "x.onnx"
+    with pytest.raises(ValueError, match="there is no file"):
+        OnnxNetwork(file)
+    variables, config = network(*FAMILIES["dual-res"])
+    write_onnx(file, variables, config)
+    whole = file.read_bytes()
+    for content in (b"", b"not a network", whole[: len(whole) // 2]):
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=r"x\.onnx") as error:
+            OnnxNetwork(file)
+        assert "\n" not in str(error.value)
+    with pytest.raises(ValueError, match="policy2016 cannot be written as ONNX"):
+        write_onnx(file, {}, Config(GO.replace(size=(9,), planes=48), Policy2016Config(**SIZES)))

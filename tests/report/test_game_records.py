@@ -1,0 +1,110 @@
+"""Games of a run and of a match as files that other programs read."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from azero.data.run_files import write_config
+from azero.data.shard import GAME_DTYPE, RESIGNED, Positions, row_dtype, shard_path, write_shard
+from azero.experiment import load
+from azero.games.chess import pgn
+from azero.games.chess.text import board_of_fen
+from azero.games.go.settings import GoConfig
+from azero.games.go.sgf import read_games
+from azero.games.shogi import csa
+from azero.games.shogi.text import board_of_sfen
+from azero.report.game_records import export_games
+from azero.settings import Config
+
+MOVES = 6
+
+
+def random_moves(name: str, draw: np.random.Generator) -> list[int]:
+    """Return the first moves of a random game."""
+    if name == "go":
+        return draw.permutation(25)[:MOVES].tolist()
+    board = board_of_fen("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1")
+    if name == "shogi":
+        board = board_of_sfen("lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1")
+    moves = []
+    for _ in range(MOVES):
+        moves.append(int(draw.choice(sorted(board.actions))))
+        board = board.after(moves[-1])
+    return moves
+
+
+def make_run(workdir: Path, config: Config, shards: int = 2) -> list[list[int]]:
+    """Write a run with two games in each shard of its replay; return their moves."""
+    game, draw = config.game.build(), np.random.default_rng(0)
+    (workdir / "replay").mkdir(parents=True)
+    write_config(workdir, config)
+    played: list[list[int]] = []
+    for shard in range(shards):
+        moves = [random_moves(config.game.name, draw) for _ in range(2)]
+        rows = np.zeros(2 * MOVES, row_dtype(game.frame_words))
+        rows["action"] = np.concatenate(moves)
+        rows["to_play"] = np.tile([0, 1], MOVES)
+        if config.game.name == "go" and game.shows_komi:
+            rows["frame"][:MOVES, -1], rows["frame"][MOVES:, -1] = 1, 13
+        games = np.zeros(2, GAME_DTYPE)
+        games["number"], games["length"] = [2 * shard, 2 * shard + 1], MOVES
+        games["result"], games["flags"] = [[1, -1], [-1, 1]], [RESIGNED, 0]
+        games["network"] = [[3, 3], [3, 4]]
+        facts = {"game": config.game.name, "shard": shard, "process": 0}
+        path = shard_path(workdir / "replay", 0, shard)
+        write_shard(path, Positions(rows, np.zeros(game.num_actions, np.uint32)), games, facts)
+        played += moves
+    return played
+
+
+def test_selfplay_of_go_as_sgf(tmp_path: Path) -> None:
+    config = dataclasses.replace(
+        load("go5").config, game=GoConfig(size=(5,), komi=0.5, planes=19, selfplay_komis=(0.5, 6.5))
+    )
+    played = make_run(tmp_path / "run", config)
+    out = tmp_path / "games.sgf"
+    assert export_games(tmp_path / "run", out) == 4
+    records = list(read_games(out))
+    assert [[action for _, action in record.moves] for record in records] == played
+    assert [record.result for record in records] == ["B+R", "W+", "B+R", "W+"]
+    assert [record.komi for record in records] == [0.5, 6.5, 0.5, 6.5]
+    assert records[1].players[0] == "azero, iterations 3 to 4"
+    assert export_games(tmp_path / "run", out, last=1) == 1
+    assert [action for _, action in next(iter(read_games(out))).moves] == played[-1]
+
+
+def test_selfplay_of_chess_and_shogi(tmp_path: Path) -> None:
+    for name, suffix, reader in (("chess", ".pgn", pgn), ("shogi", ".csa", csa)):
+        played = make_run(tmp_path / name, load(name).config)
+        out = tmp_path / f"games{suffix}"
+        assert export_games(tmp_path / name, out) == 4
+        games = list(reader.parse_games(out.read_text(), "games"))
+        assert len(games) == 4
+        for game, moves in zip(games, played, strict=True):
+            assert list(game.actions) == moves, name
+
+
+def test_records_of_a_match_as_one_file(tmp_path: Path) -> None:
+    (tmp_path / "match.json").write_text(json.dumps({"command": {}, "players": []}))
+    for number in (2, 1):
+        text = f"(;GM[1]FF[4]SZ[5]PB[game {number}];B[aa])\n"
+        (tmp_path / f"game{number:04d}.sgf").write_text(text)
+    out = tmp_path / "all.sgf"
+    assert export_games(tmp_path, out) == 2
+    assert [record.players[0] for record in read_games(out)] == ["game 1", "game 2"]
+    with pytest.raises(ValueError, match=r"games of go are written to a file \*\.sgf"):
+        export_games(tmp_path, tmp_path / "all.pgn")
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has no settings"):
+        export_games(tmp_path, tmp_path / "x.sgf")
+    make_run(tmp_path / "empty", load("go5").config, shards=0)
+    with pytest.raises(ValueError, match="empty has no games"):
+        export_games(tmp_path / "empty", tmp_path / "x.sgf")
+    write_config(tmp_path / "empty", load("tictactoe").config)
+    with pytest.raises(ValueError, match="no format for games of tictactoe, only"):
+        export_games(tmp_path / "empty", tmp_path / "x.sgf")
