@@ -72,7 +72,7 @@ class Source:
         Raises:
           ValueError: it is not understood, there is no such directory, or it is a program.
         """
-        from azero.players.specs import ApvSpec, CheckpointSpec, ThinkerSpec, parse_player
+        from azero.players.specs import CheckpointSpec, NetworkSpec, ThinkerSpec, parse_player
 
         text = self.text(game)
         spec = parse_player(text)
@@ -89,6 +89,6 @@ class Source:
             raise ValueError(f"--iteration is for the checkpoints of a run; {text!r} has none")
         if self.search is None:
             return spec
-        if isinstance(spec, ApvSpec):
+        if not isinstance(spec, NetworkSpec):
             raise ValueError(f"--search is for a single network; {text!r} has its own search")
         return dataclasses.replace(spec, search=self.search)
