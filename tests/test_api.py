@@ -124,6 +124,16 @@ def test_the_visits_of_a_name_are_the_default():
     assert model.name == "animal-shogi, 9 visits"
 
 
+def test_a_network_without_a_search_plays_its_policy():
+    model = azero.load("tictactoe?visits=0")
+    start = azero.Position.start(model.game)
+    policy = model.evaluate(start).policy
+    assert model.search(start).visits == 1
+    game = azero.play(model, model, visits=100)
+    assert policy[game.moves[0]] == pytest.approx(max(policy.values()))
+    assert game.moves == azero.play(model, model).moves, "nothing is searched or drawn"
+
+
 def test_threads_share_a_model(animal):
     start = azero.Position.start(animal.game)
     first = start.legal_moves()

@@ -152,6 +152,8 @@ class Model:
             is not positive.
         """
         limits = self.limits(visits, seconds)
+        if limits.visits == 0:  # a name without a search: its first visit is the network's choice
+            limits = Limits(visits=1)
 
         def report(analysis: Analysis) -> None:
             if on_progress is not None:
@@ -163,7 +165,7 @@ class Model:
     def limits(self, visits: int | None, seconds: float | None) -> Limits:
         """Internal: return the limits of a search; see `search`."""
         if visits is None and seconds is None:
-            visits = self._spec.visits or VISITS
+            return Limits(visits=VISITS if self._spec.visits is None else self._spec.visits)
         for name, limit in (("visits", visits), ("seconds", seconds)):
             if limit is not None and limit <= 0:
                 raise ValueError(f"{name} must be above 0, not {limit}")

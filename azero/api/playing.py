@@ -19,10 +19,12 @@ from azero.match.games import MatchGame
 from azero.match.records import RECORDS
 from azero.match.referee import PLAYED_OUT
 from azero.players.external import MakePlayer
+from azero.players.play_style import PlayStyle
 from azero.players.player import Player
 from azero.players.program import find_program
 from azero.players.program_specs import ProgramSpec, program_maker
 from azero.players.specs import ThinkerSpec, parse_player
+from azero.players.thinking import Limits
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def play(
         as in `azero match`: "gtp:gnugo --mode gtp", "uci:stockfish?skill=0". At least one of the
         two is a model.
       second: the other player.
-      visits: of every move of a model; None is as in `Model.search`.
+      visits: of every move of a model that searches; None is as in `Model.search`.
       seconds: of every move of a model; None is no limit.
       komi: Go: points for White; None is that of the first model's run.
       opening: moves by name that begin the game: "E5 C3".
@@ -116,12 +118,19 @@ def play(
                 continue
             thinker = stack.enter_context(side.held(game))
             stack.callback(setattr, thinker, "style", thinker.style)
-            thinker.style = dataclasses.replace(
-                thinker.style, limits=side.limits(visits, seconds), temperature_moves=drawn_moves
-            )
+            thinker.style = _styled(thinker.style, side.limits(visits, seconds), drawn_moves)
             makers.append(_same(thinker))
         (played,) = play_games(game, [(makers[0], makers[1])], [pairing], timeout=timeout)
     return _finished(played, rules, pairing.first_position(game), names)
+
+
+def _styled(style: PlayStyle, limits: Limits, drawn_moves: int) -> PlayStyle:
+    """Return how a network plays one game; one that does not search (visits=0) stays so."""
+    return dataclasses.replace(
+        style,
+        limits=limits if style.limits.visits else style.limits,
+        temperature_moves=max(drawn_moves, style.temperature_moves),
+    )
 
 
 def _sides(first: Model | str, second: Model | str) -> list[Model | ProgramSpec]:
