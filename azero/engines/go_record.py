@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
 
 
-def format_game(game: GoGame, result: str = "") -> str:
+def format_game(game: GoGame, result: str = "", players: tuple[str, str] = ("", "")) -> str:
     """Return the game as SGF FF[4]: set-up stones, handicap, moves in the order played; `result` as
-    the RE property has it."""
+    the RE property has it, `players` are Black's and White's names."""
     black, white = (
         tuple(np.flatnonzero(game.first_board.reshape(-1) == colour).tolist()) for colour in (1, -1)
     )
@@ -31,6 +31,7 @@ def format_game(game: GoGame, result: str = "") -> str:
         to_play=game.first_to_play,
         result=result,
         rules=sgf_write.rules_name(game.rules.superko, game.rules.suicide),
+        players=players,
     )
     return sgf_write.format_game(record).rstrip("\n")
 
@@ -50,10 +51,11 @@ def load(game: GoGame, path: Path, before: int | None = None) -> None:
     if record is None:
         raise ValueError("it contains no game")
     game.check_shape(record.board_shape)
-    _replay(game, record, before)
+    replay(game, record, before)
 
 
-def _replay(game: GoGame, record: GameRecord, before: int | None) -> None:
+def replay(game: GoGame, record: GameRecord, before: int | None = None) -> None:
+    """Replace `game` by the main line of a record of its board; the rest as in `load`."""
     kept = game.snapshot()
     try:
         game.clear(record.board_shape)

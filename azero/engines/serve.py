@@ -115,7 +115,7 @@ def load_go(
     _say_loading(spec)
     rules = Rules(board.superko, board.suicide)
     game = GoGame(
-        lambda game: load_any_thinker(spec, _rules_of(game)),
+        lambda game: load_any_thinker(spec, rules_of(game)),
         board.board_shape,
         komi=board.komi,
         rules=rules,
@@ -148,7 +148,7 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
     # The papers' 512 moves end games of self-play, not a game with people.
     game = MoveGame(
         make(config.name, max_moves=MOST_MOVES),
-        lambda game: load_any_thinker(spec, _rules_of(game)),
+        lambda game: load_any_thinker(spec, rules_of(game)),
     )
     game.begin_to_prepare()
     return game
@@ -186,7 +186,7 @@ def load_human_game(source: Source, visits: int, colour: str, komi: float | None
         config = config.replace(komi=komi)
     game = config.build()
     human = side_of(colour, game)
-    session = Session(game, lambda game: load_any_thinker(spec, _rules_of(game)))
+    session = Session(game, lambda game: load_any_thinker(spec, rules_of(game)))
     session.prepare(quietly=True)
     return HumanGame(session, limits, human)
 
@@ -229,7 +229,7 @@ def _game_config(spec: ThinkerSpec) -> GameConfig:
     return resolve(spec)[1].game
 
 
-def _rules_of(game: Game) -> GameConfig:
+def rules_of(game: Game) -> GameConfig:
     """Return the settings that make `game`."""
     if not isinstance(game, Go):
         rules = GameConfig.default(game.name)
