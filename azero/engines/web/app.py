@@ -112,7 +112,7 @@ class Application:
     async def _new_game(self, request: Request) -> Response:
         service, wanted = self._ready(), _wanted(await self._fields(request), self.limits)
         game = await run_in_threadpool(service.new_game, wanted)
-        return _described(game, status=201)
+        return await _described(game, status=201)
 
     async def _open(self, request: Request) -> Response:
         """Open the record in the body; `name` in the query says of which kind it is."""
@@ -125,10 +125,10 @@ class Application:
         def work() -> WebGame:
             return service.open(wanted, read_record(query.get("name", ""), content))
 
-        return _described(await run_in_threadpool(work), status=201)
+        return await _described(await run_in_threadpool(work), status=201)
 
     async def _describe(self, request: Request) -> Response:
-        return _described(self._game(request))
+        return await _described(self._game(request))
 
     async def _play(self, request: Request) -> Response:
         """Play a move; the page says after how many moves, so that a second click does nothing."""
@@ -206,7 +206,7 @@ class Application:
             workdir = service.offer(wanted.network).needed_workdir()
             return service.open(wanted, sample_record(workdir, iteration, number))
 
-        return _described(await run_in_threadpool(work), status=201)
+        return await _described(await run_in_threadpool(work), status=201)
 
     def _game(self, request: Request) -> WebGame:
         return self._ready().game(request.path_params["game"])
@@ -290,8 +290,8 @@ def _load(names: tuple[str, ...], limits: WebLimits) -> Service:
     return Service(names, limits)
 
 
-def _described(game: WebGame, status: int = 200) -> Response:
-    return JSONResponse(game.describe(with_frame=True), status)
+async def _described(game: WebGame, status: int = 200) -> Response:
+    return JSONResponse(await run_in_threadpool(game.describe, with_frame=True), status)
 
 
 async def _changed(game: WebGame, change: Callable[[], None]) -> Response:

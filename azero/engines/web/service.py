@@ -4,6 +4,7 @@ the visitors' games."""
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -30,6 +31,8 @@ from azero.settings import Config
 
 SMALLEST, LARGEST = 5, 19
 """Boards offered with a network that plays any."""
+LOOK_SECONDS = 10.0
+"""Time between two looks at the checkpoints of a run."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Offer:
     key: str
     spec: ThinkerSpec
     config: Config
+    rules: Game
+    """Its game on the board it learned on."""
     title: str
 
     @property
@@ -89,14 +94,8 @@ def find_player(name: str) -> ThinkerSpec:
     Raises:
       ValueError: there is none.
     """
-    if ":" not in name and Path(name).is_dir():
-        return CheckpointSpec(Path(name))
-    try:
-        spec = parse_player(name if ":" in name else f"model:{name}")
-    except ValueError as error:
-        if ":" in name:
-            raise
-        raise ValueError(f"{name} is neither a directory nor a model: {error}") from error
+    is_directory = ":" not in name and Path(name).is_dir()
+    spec = CheckpointSpec(Path(name)) if is_directory else parse_player(name)
     if not isinstance(spec, ThinkerSpec):
         raise ValueError(f"{name} is a program with its own protocol; give one of our players")
     return spec
@@ -115,14 +114,17 @@ class Service:
         self.offers: dict[str, Offer] = {}
         for number, name in enumerate(names):
             spec, config = resolve(find_player(name))
-            self.offers[str(number)] = Offer(str(number), spec, config, _title(spec))
+            self.offers[str(number)] = Offer(
+                str(number), spec, config, config.game.build(), _title(spec)
+            )
         self._networks: OrderedDict[_Key, Network] = OrderedDict()
         self._games: OrderedDict[str, WebGame] = OrderedDict()
+        self._known_iterations: dict[str, tuple[float, list[int]]] = {}
         self._lock = threading.Lock()
         self.network(NewGame("0")).begin()
 
     def describe(self) -> dict[str, Any]:
-        """Return what visitors may choose."""
+        """Return what visitors may choose; every page asks for it again and again."""
         return {
             "networks": [self._describe(offer) for offer in self.offers.values()],
             "limits": {
@@ -132,8 +134,7 @@ class Service:
         }
 
     def _describe(self, offer: Offer) -> dict[str, Any]:
-        config = offer.config
-        rules = config.game.build()
+        config, rules = offer.config, offer.rules
         is_any = config.network.FITS_ANY_BOARD and rules.name == "go"
         loaded = next((n for key, n in self._networks.items() if key[0] == offer.key), None)
         return {
@@ -143,11 +144,19 @@ class Service:
             "board": rules.board_shape,
             "sizes": list(range(SMALLEST, LARGEST + 1)) if is_any else [],
             "komi": getattr(config.game, "komi", None),
-            "iterations": offer.iterations(),
+            "iterations": self._iterations(offer),
             "is_run": offer.workdir is not None,
             "state": "unloaded" if loaded is None else loaded.state,
             "problem": None if loaded is None else loaded.problem,
         }
+
+    def _iterations(self, offer: Offer) -> list[int]:
+        """Return the iterations of its run, which are looked up now and then."""
+        looked, known = self._known_iterations.get(offer.key, (-math.inf, []))
+        if time.monotonic() - looked > LOOK_SECONDS:
+            known = offer.iterations()
+            self._known_iterations[offer.key] = (time.monotonic(), known)
+        return known
 
     def offer(self, key: str) -> Offer:
         """Return a player by its key.
@@ -229,7 +238,7 @@ class Service:
         config = offer.config
         if config.game.name != record.game:
             return None
-        if config.game.build().board_shape == record.shape:
+        if offer.rules.board_shape == record.shape:
             return self.network(choice._replace(size=None))
         rows, columns = record.shape
         if config.network.FITS_ANY_BOARD and rows == columns and SMALLEST <= rows <= LARGEST:

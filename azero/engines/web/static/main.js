@@ -63,7 +63,7 @@ function openGame(game) {
   document.body.dataset.game = game.game;
   byId("network").textContent = network().title;
   byId("tab-run").hidden = !network().is_run;
-  localStorage.setItem("azero-game", JSON.stringify({ id: game.id, wishes: state.wishes }));
+  sessionStorage.setItem("azero-game", JSON.stringify({ id: game.id, wishes: state.wishes }));
   render();
 }
 
@@ -142,7 +142,7 @@ async function attempt(work) {
     return await work();
   } catch (error) {
     if (error.name === "AbortError") return null;
-    if (error.status === 404 && state.game) localStorage.removeItem("azero-game");
+    if (error.status === 404 && state.game) sessionStorage.removeItem("azero-game");
     say(`${error.message[0].toUpperCase()}${error.message.slice(1)}${/[.?!]$/.test(error.message) ? "" : "."}`, "error");
     return null;
   } finally {
@@ -355,10 +355,10 @@ async function follow() {
   setTimeout(follow, POLL_MS);
 }
 
-// Goes on with the game of this browser, or begins one.
+// Goes on with the game of this tab, or begins one.
 async function begin() {
-  const kept = JSON.parse(localStorage.getItem("azero-game") ?? "null");
-  if (kept && sessionStorage.getItem("azero-tab") === kept.id) {
+  const kept = JSON.parse(sessionStorage.getItem("azero-game") ?? "null");
+  if (kept) {
     const game = await get(`/api/games/${kept.id}`).catch(() => null);
     if (game) {
       state.wishes = kept.wishes;
@@ -411,6 +411,11 @@ function listen() {
     event.stopPropagation();
   });
   document.addEventListener("keydown", key);
+  // A hidden tab analyses nothing: a browser has but six connections to one server.
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) proceed(false);
+    else if (state.searchKind === "analysis") { stopSearch(); showReady(); }
+  });
   listenForDrops();
 }
 
