@@ -101,13 +101,13 @@ class _Reporter:
         """Tell what is known without another call of the network: this runs in its turn."""
         found = format_analysis(self._game, self._position, analysis) | self._root
         if isinstance(self._position.game, Go) and "scoreLead" not in self._root:
-            found |= _format_leads(self._position.game, analysis, None)
+            _add_leads(found, self._position.game, analysis, None)
         self._push("analysis", found)
 
     def finish(self, analysis: Analysis) -> None:
         """Tell the end of the search, with the leads after its moves."""
         found = format_analysis(self._game, self._position, analysis) | self._root
-        found |= lead_estimates(self._game, self._position, analysis)
+        add_leads(found, self._game, self._position, analysis)
         self._push("analysis", found)
 
 
@@ -171,22 +171,23 @@ def root_estimates(game: WebGame, position: Position, wants_owners: bool) -> dic
     return estimates
 
 
-def lead_estimates(game: WebGame, position: Position, analysis: Analysis) -> dict[str, Any]:
-    """Return for Go the lead of the side to move and that after each of the best moves; where the
-    network has no score head leads stand for values, as in the analysis protocol."""
+def add_leads(found: dict[str, Any], game: WebGame, position: Position, analysis: Analysis) -> None:
+    """Add to an analysis of Go the lead of the side to move and that after each of the best moves;
+    where the network has no score head leads stand for values, as in the analysis protocol."""
     rules = position.game
-    if not isinstance(rules, Go):
-        return {}
-    actions = [info.action for info in analysis.moves[:SHOWN_MOVES]]
-    return _format_leads(rules, analysis, game.session.estimate_points(position, actions))
+    if isinstance(rules, Go):
+        actions = [info.action for info in analysis.moves[:SHOWN_MOVES]]
+        _add_leads(found, rules, analysis, game.session.estimate_points(position, actions))
 
 
-def _format_leads(
-    rules: Go, analysis: Analysis, points: list[PointsEstimate] | None
-) -> dict[str, Any]:
+def _add_leads(
+    found: dict[str, Any], rules: Go, analysis: Analysis, points: list[PointsEstimate] | None
+) -> None:
     shown = dataclasses.replace(analysis, moves=analysis.moves[:SHOWN_MOVES])
     root, *each = leads(1, shown, points, rules.num_points)
-    return {"scoreLead": round(root, 2), "moveLeads": [round(lead, 2) for lead in each]}
+    found["scoreLead"] = round(root, 2)
+    for move, lead in zip(found["moves"], each, strict=True):
+        move["lead"] = round(lead, 2)
 
 
 def _rounded(share: float) -> float:
@@ -227,7 +228,8 @@ def _review(game: WebGame, limits: Limits, push: Push, stop: threading.Event) ->
             analysis = dataclasses.replace(analysis, value=value)
         if not position.is_over:
             found = format_analysis(game, position, analysis)
-            push("analysis", found | lead_estimates(game, position, analysis))
+            add_leads(found, game, position, analysis)
+            push("analysis", found)
         if before is not None:
             push("move", _judge_move(game, ply, before, analysis))
         before = analysis

@@ -103,7 +103,7 @@ def test_a_search_reports_what_it_finds_and_the_network_plays_its_best_move(visi
     assert 60 <= analysis["visits"] < 70
     assert sum(analysis["policy"]) == pytest.approx(1, abs=0.01) and len(analysis["policy"]) == 26
     assert analysis["policy"][12] == 0
-    assert len(analysis["ownership"]) == 25 and len(analysis["moveLeads"]) == len(analysis["moves"])
+    assert len(analysis["ownership"]) == 25 and all("lead" in move for move in analysis["moves"])
     best = analysis["moves"][0]
     assert 0 <= best["winrate"] <= 1 and best["visits"] > 0
     game = dict(events)["game"]

@@ -79,8 +79,7 @@ export class Board {
 
   squareName(square) {
     const [row, column] = [Math.floor(square / this.columns), square % this.columns];
-    const separator = this.game.game === "shogi" ? "" : "";
-    return `${this.names.columns[column]}${separator}${this.names.rows[row]}`;
+    return `${this.names.columns[column]}${this.names.rows[row]}`;
   }
 
   squareOf(name) {
@@ -163,6 +162,11 @@ export class Board {
       const [x, y] = this.centre(square);
       if (this.isGo) this.layers.marks.append(svg("circle", { class: `last ${this.game.stones[square] === "X" ? "on-black" : "on-white"}`, cx: x, cy: y, r: cell * 0.2 }));
       else this.layers.under.append(svg("rect", { class: "moved", x: x - cell / 2, y: y - cell / 2, width: cell, height: cell }));
+    }
+    const next = this.game.line[this.game.ply]?.[1];
+    if (next && next !== "pass") {
+      const [x, y] = this.centre(this.squareOf(this.hasPieces ? next.slice(2, 4) : next));
+      this.layers.marks.append(svg("circle", { class: "next", cx: x, cy: y, r: cell * 0.47 }));
     }
     if (this.game.check) {
       const king = this.game.to_play === 0 ? "K" : "k";

@@ -2,7 +2,7 @@
 
 import { byId, percent, signed, svg } from "./svg.js";
 
-const WIDTH = 400, HEIGHT = 110;
+const WIDTH = 400, HEIGHT = 110, PADDING = 6;
 
 // `chances` maps plies to { rate, lead? } of the first mover; `mistakes` is a set of plies.
 export function drawGraph(game, chances, mistakes, onPick) {
@@ -10,7 +10,7 @@ export function drawGraph(game, chances, mistakes, onPick) {
   const known = [...chances.entries()].filter(([ply]) => ply <= game.line.length).sort((a, b) => a[0] - b[0]);
   figure.hidden = known.length < 2;
   if (figure.hidden) return;
-  const length = Math.max(1, game.line.length), x = (ply) => (WIDTH * ply) / length, y = (rate) => HEIGHT - HEIGHT * rate;
+  const length = Math.max(1, game.line.length), x = (ply) => PADDING + ((WIDTH - 2 * PADDING) * ply) / length, y = (rate) => HEIGHT - HEIGHT * rate;
   picture.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
   const points = known.map(([ply, { rate }]) => `${x(ply).toFixed(1)},${y(rate).toFixed(1)}`);
   const first = x(known[0][0]).toFixed(1), last = x(known.at(-1)[0]).toFixed(1);
@@ -33,7 +33,8 @@ export function drawGraph(game, chances, mistakes, onPick) {
   picture.replaceChildren(...parts);
   picture.onclick = (event) => {
     const box = picture.getBoundingClientRect();
-    onPick(Math.round((length * (event.clientX - box.left)) / box.width));
+    const place = ((event.clientX - box.left) / box.width) * WIDTH;
+    onPick(Math.max(0, Math.min(game.line.length, Math.round((length * (place - PADDING)) / (WIDTH - 2 * PADDING)))));
   };
   const now = chances.get(game.ply);
   const lead = now?.lead === undefined ? "" : `, lead ${signed(now.lead)}`;

@@ -232,7 +232,8 @@ function receive(what, data) {
 function receiveAnalysis(analysis) {
   showStatus("thinking", state.searchKind === "review" ? "reviewing" : "thinking");
   const before = state.analyses.get(analysis.ply);
-  for (const key of ["scoreLead", "moveLeads", "ownership"]) if (!(key in analysis) && before?.[key] && before.moves[0]?.pv[0] === analysis.moves[0]?.pv[0]) analysis[key] = before[key];
+  if (before?.ownership && !analysis.ownership) analysis.ownership = before.ownership;
+  for (const move of analysis.moves) move.lead ??= before?.moves.find(({ pv }) => pv[0] === move.pv[0])?.lead;
   state.analyses.set(analysis.ply, analysis);
   const turn = (value, whole) => (analysis.toPlay === 0 ? value : whole - value);
   const lead = analysis.scoreLead === undefined ? {} : { lead: turn(analysis.scoreLead, 0) };

@@ -51,7 +51,7 @@ export function drawLines(game, analysis, board, { onLook, onPlay }) {
   body.replaceChildren(...(analysis?.moves ?? []).map((move, index) => {
     const cell = (text, kind = "num") => html("td", { class: kind }, text);
     const row = html("tr", {}, html("td", {}, html("button", { type: "button", class: "move", title: "Play this move", onclick: () => onPlay(move.pv[0]) }, move.pv[0])), cell(percent(move.winrate)));
-    if (game.game === "go") row.append(cell(analysis.moveLeads?.[index] === undefined ? "" : signed(analysis.moveLeads[index])));
+    if (game.game === "go") row.append(cell(move.lead === undefined ? "" : signed(move.lead)));
     row.append(cell(move.visits.toLocaleString("en")), cell(percent(move.prior)), cell(move.pv.slice(1).join(" "), "line"));
     row.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") onLook(index); });
     row.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") onLook(null); });
