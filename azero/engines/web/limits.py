@@ -22,9 +22,9 @@ class WebLimits:
     """Bytes of any other request."""
     request_seconds: float = 20.0
     """Seconds in which the body of a request has to arrive."""
-    moves: int = 1_024
-    """Moves of a game; shogi's longest professional game had 468."""
-    games: int = 100
+    moves: int = 600
+    """Moves of a game; each position of 19x19 takes 13 KB (measured)."""
+    games: int = 64
     """Games in memory; beyond that the one that was left longest is forgotten."""
     idle_seconds: float = 6 * 3600.0
     """A game that nobody looked at for so long is forgotten."""
@@ -34,7 +34,7 @@ class WebLimits:
     """Open connections; a browser keeps up to six."""
     networks: int = 4
     """Networks in memory, each with the programs for one board."""
-    trees: int = 8
+    trees: int = 6
     """Games of one network whose search trees are kept."""
-    tree_megabytes: int = 64
-    """Memory of a search tree in MiB; 64 are about 28,000 positions of 19x19."""
+    tree_megabytes: int = 32
+    """Memory of a search tree in MiB; 32 are about 14,000 positions of 19x19."""
