@@ -16,24 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
 
 from azero.engines.background import Background, StartError, importing
-from azero.engines.kata.fields import QueryError, integer_of
+from azero.engines.kata.fields import integer_of
+from azero.engines.web.answers import HANDLERS, Events
 from azero.engines.web.fields import (
     flag_of,
     optional_integer,
     optional_number,
     text_of,
 )
-from azero.engines.web.guard import Guard, Refusal
+from azero.engines.web.guard import Refusal
 from azero.engines.web.limits import WebLimits
-from azero.games.quoting import shorten
 
 if TYPE_CHECKING:
     from azero.engines.web.games import WebGame
@@ -43,14 +41,6 @@ _log = logging.getLogger(__name__)
 STATIC = str(files("azero.engines.web").joinpath("static"))
 Work = Callable[["WebGame", Callable[[str, dict[str, Any]], None], threading.Event], None]
 """A search: (game, function that sends an event, stop) -> nothing, in a thread of its own."""
-
-
-def make_app(
-    names: tuple[str, ...], limits: WebLimits | None = None, token: str | None = None
-) -> Guard:
-    """Return the application that offers the players of these names, guarded; they are found and
-    loaded in the background."""
-    return Guard(Application(names, limits or WebLimits()).starlette, token)
 
 
 class Application:
@@ -78,15 +68,7 @@ class Application:
                 Route("/api/runs/{network}", self._run),
                 Route("/api/runs/{network}/games", self._open_sample, methods=["POST"]),
             ],
-            exception_handlers={
-                HTTPException: _http_error,
-                Refusal: _refusal,
-                ValueError: _mistake,
-                OSError: _mistake,
-                StartError: _mistake,
-                QueryError: _mistake,
-                Exception: _failure,
-            },
+            exception_handlers=HANDLERS,
         )
 
     async def _index(self, request: Request) -> Response:
@@ -263,7 +245,7 @@ class Application:
             yield "event: end\ndata: {}\n\n"
 
         self._searches.submit(run)
-        return _Events(body(), stop)
+        return Events(body(), stop)
 
 
 def _wanted(fields: dict[str, Any], limits: WebLimits) -> NewGame:
@@ -303,37 +285,3 @@ async def _changed(game: WebGame, change: Callable[[], None]) -> Response:
             return game.describe()
 
     return JSONResponse(await run_in_threadpool(work))
-
-
-class _Events(StreamingResponse):
-    """The events of a search, which `stop` ends when the page goes."""
-
-    def __init__(self, body: AsyncIterator[str], stop: threading.Event) -> None:
-        super().__init__(body, media_type="text/event-stream")
-        self._stop = stop
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._stop.set()
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"error": f"{error.detail.lower()}"}, error.status_code)
-
-
-async def _refusal(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
-    return JSONResponse({"error": str(error)}, error.status)
-
-
-async def _mistake(request: Request, error: Exception) -> Response:
-    if isinstance(error, QueryError):
-        return JSONResponse({"error": f"{error.field}: {error}"}, 400)
-    return JSONResponse({"error": shorten(error)}, 400)
-
-
-async def _failure(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": "the server made a mistake; its log says which"}, 500)

@@ -3,6 +3,7 @@ the visitors' games."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import threading
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from azero.checkpoint import list_checkpoints
+from azero.checkpoint import CheckpointError, list_checkpoints
 from azero.data.run_files import METRICS
 from azero.engines.web.games import WebGame
 from azero.engines.web.go_adapter import GoAdapter
@@ -154,7 +155,8 @@ class Service:
         """Return the iterations of its run, which are looked up now and then."""
         looked, known = self._known_iterations.get(offer.key, (-math.inf, []))
         if time.monotonic() - looked > LOOK_SECONDS:
-            known = offer.iterations()
+            with contextlib.suppress(CheckpointError):  # a run that is being moved or begun again
+                known = offer.iterations()
             self._known_iterations[offer.key] = (time.monotonic(), known)
         return known
 

@@ -3,6 +3,7 @@
 import { events, get, post, upload } from "./api.js";
 import { Board } from "./board.js";
 import { drawGraph } from "./graph.js";
+import { listen } from "./controls.js";
 import { askForGame, askForPromotion } from "./dialogs.js";
 import { clearOverlays, drawLine, drawOverlay } from "./overlays.js";
 import { drawChances, drawLines, drawMoveList, drawPlayers, listMistakes } from "./panels.js";
@@ -371,79 +372,7 @@ async function begin() {
   await start({ ...DEFAULTS, fields: { network: "0" } });
 }
 
-// ---- wiring ----
-
-function listen() {
-  const on = (id, work) => byId(id).addEventListener("click", work);
-  on("new", newGame);
-  on("open", () => byId("file").click());
-  on("save", save);
-  on("undo", undo);
-  on("pass", () => board.canPlay() && change("play", { move: "pass", ply: state.game.ply }, true));
-  on("resign", () => change("resign", { colour: ["0", "1"].includes(state.wishes.human) ? Number(state.wishes.human) : state.game.to_play }));
-  on("first", () => goTo(0));
-  on("back", () => goTo(state.game.ply - 1));
-  on("forward", () => goTo(state.game.ply + 1));
-  on("last", () => goTo(state.game.line.length));
-  on("review", () => {
-    if (state.searchKind !== "review") startReview();
-    else { stopSearch(); finishReview(); showReady(); }
-  });
-  byId("file").addEventListener("change", (event) => {
-    if (event.target.files[0]) openFile(event.target.files[0]);
-    event.target.value = "";
-  });
-  byId("analyse").addEventListener("change", (event) => {
-    if (!event.target.checked && state.searchKind === "analysis") { stopSearch(); showReady(); }
-    proceed(false);
-  });
-  for (const input of document.querySelectorAll("input[name=overlay]")) input.addEventListener("change", () => {
-    if (wantsOwners() && state.searchKind !== "play" && byId("analyse").checked && !state.analyses.get(state.game.ply)?.ownership) { stopSearch(); proceed(false); }
-    renderAnalysis();
-  });
-  for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => selectTab(tab.id.slice(4)));
-  document.querySelector("[role=tablist]").addEventListener("keydown", (event) => {
-    const tabs = [...document.querySelectorAll("[role=tab]:not([hidden])")];
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!step) return;
-    const next = tabs[(tabs.indexOf(event.target) + step + tabs.length) % tabs.length];
-    next.click();
-    next.focus();
-    event.stopPropagation();
-  });
-  document.addEventListener("keydown", key);
-  // A hidden tab analyses nothing: a browser has but six connections to one server.
-  document.addEventListener("visibilitychange", () => {
-    if (!document.hidden) proceed(false);
-    else if (state.searchKind === "analysis") { stopSearch(); showReady(); }
-  });
-  listenForDrops();
-}
-
-function key(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || !state.game) return;
-  if (event.target.closest("input:not([type=checkbox], [type=radio]), select, textarea, dialog")) return;
-  const isRadio = event.target.matches("input[type=radio]") && event.key.startsWith("Arrow");
-  const id = { ArrowLeft: "back", ArrowRight: "forward", Home: "first", End: "last", u: "undo", p: "pass", n: "new", o: "open" }[event.key];
-  if (event.key === "a") byId("analyse").click();
-  else if (id && !isRadio) byId(id).click();
-  else return;
-  event.preventDefault();
-}
-
-function listenForDrops() {
-  const cover = byId("drop");
-  const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
-  document.addEventListener("dragenter", (event) => { if (hasFiles(event)) cover.hidden = false; });
-  document.addEventListener("dragover", (event) => { if (hasFiles(event)) event.preventDefault(); });
-  cover.addEventListener("dragleave", () => { cover.hidden = true; });
-  document.addEventListener("drop", (event) => {
-    cover.hidden = true;
-    if (!hasFiles(event)) return;
-    event.preventDefault();
-    openFile(event.dataTransfer.files[0]);
-  });
-}
-
-listen();
+listen({
+  state, board, stopSearch, proceed, showReady, newGame, openFile, save, undo, goTo, change, startReview, finishReview, selectTab, wantsOwners, renderAnalysis,
+});
 follow();
