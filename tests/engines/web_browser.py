@@ -16,7 +16,7 @@ FLAGS = (
     "--disable-sync",
 )
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-WAIT_MS = 180_000
+WAIT_MS = 90_000
 """The first search compiles."""
 
 
@@ -57,7 +57,7 @@ class Person:
         page.fill("[name=amount]", str(visits))
         page.click("#new-dialog button.primary")
         page.wait_for_selector("#new-dialog", state="hidden")
-        page.wait_for_selector("#status[data-state=ready], #status[data-state=thinking]")
+        page.wait_for_selector("#board:not([data-turn=busy])")
 
     @property
     def message(self) -> str:
@@ -69,7 +69,7 @@ class Person:
 
     def wait_for_turn(self) -> None:
         """Wait until the person may move, or the game is over."""
-        self.page.wait_for_selector("#board rect.playable, #message.result", state="attached")
+        self.page.wait_for_selector("#board:is([data-turn=yours], [data-turn=over])")
 
     def click_square(self, name: str) -> None:
         self.page.click(f"#board rect[data-name='{name}']")

@@ -100,7 +100,7 @@ def test_the_analysis_is_drawn_on_the_board_and_listed(person) -> None:
     page = person.page
     person.new_game(GO, human="analysis", visits=50)
     page.wait_for_selector("#board .disc")
-    page.wait_for_selector("#lines tbody tr:nth-child(3)")
+    page.wait_for_selector("#lines tbody tr")
     assert re.fullmatch(r"\d+%", page.inner_text("#lines tbody tr:first-child td:nth-child(2)"))
     assert page.locator("#chances").is_visible()
     page.check("[name=overlay][value=policy]", force=True)

@@ -25,6 +25,7 @@ const state = {
   isBusy: false, // a request is on its way
   isStarting: false, // a new game is on its way
   shownLine: null, // index of the line that is looked at
+  problem: "", // what went wrong with the last request
 };
 
 const board = new Board(byId("board"), {
@@ -39,6 +40,11 @@ const isHumanTurn = () => {
   return human === "both" || human === "analysis" || (human !== "none" && Number(human) === state.game.to_play);
 };
 const network = () => state.server.networks.find(({ key }) => key === state.game.network);
+
+function fail(text) {
+  state.problem = `${text[0].toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? "" : "."}`;
+  say(state.problem, "error");
+}
 
 function say(text, kind = "") {
   const message = byId("message");
@@ -87,6 +93,7 @@ function render() {
   const { game } = state;
   if (!game) return;
   state.shownLine = null;
+  showTurn();
   board.show(game);
   drawPlayers(state, board, isHumanTurn());
   drawMoveList(game, (ply) => goTo(ply));
@@ -101,12 +108,13 @@ function render() {
   byId("resign").disabled = game.over || !["0", "1", "both"].includes(state.wishes.human) || isSearching;
   byId("save").disabled = !game.saves;
   byId("save").title = game.saves ? `Save as ${game.saves.slice(1).toUpperCase()}` : "There is no file format for this game";
-  if (game.over) say(`${game.result}.`, "result");
+  if (state.problem) say(state.problem, "error");
+  else if (game.over) say(`${game.result}.`, "result");
   else if (state.searchKind === "play") say("The network thinks …");
   else if (state.searchKind === "review") say("The network reviews the game …");
   else if (isHumanTurn()) say(state.wishes.human === "analysis" || state.wishes.human === "both" ? `${game.sides[game.to_play]} to move.` : "Your move.");
   else say(`${game.sides[game.to_play]} to move.`);
-  if (game.note && !game.over) byId("message").append(` ${game.note}`);
+  if (game.note && !game.over && !state.problem) byId("message").append(` ${game.note}`);
 }
 
 function renderAnalysis() {
@@ -139,16 +147,25 @@ function hoverMove(square) {
 
 async function attempt(work) {
   state.isBusy = true;
+  state.problem = "";
+  showTurn();
   try {
     return await work();
   } catch (error) {
-    if (error.name === "AbortError") return null;
     if (error.status === 404 && state.game) sessionStorage.removeItem("azero-game");
-    say(`${error.message[0].toUpperCase()}${error.message.slice(1)}${/[.?!]$/.test(error.message) ? "" : "."}`, "error");
+    fail(error.message);
     return null;
   } finally {
     state.isBusy = false;
+    showTurn();
   }
+}
+
+// Says on the board whose turn it is: yours, network, over, or busy while a request is on its way.
+function showTurn() {
+  const { game } = state;
+  const turn = state.isBusy || !game ? "busy" : game.over ? "over" : isHumanTurn() ? "yours" : "network";
+  byId("board").dataset.turn = turn;
 }
 
 // Changes the game, and lets the network answer if it is its turn and `answers`.
@@ -211,7 +228,7 @@ async function search(kind, path, fields) {
       receive(what, data);
     });
   } catch (error) {
-    if (error.name !== "AbortError" && isCurrent()) say(error.message, "error");
+    if (error.name !== "AbortError" && isCurrent()) fail(error.message);
   }
   if (!isCurrent()) return;
   state.search = null;
@@ -227,7 +244,7 @@ function receive(what, data) {
   else if (what === "analysis") receiveAnalysis(data);
   else if (what === "game") { state.searchKind = null; showGame(data); }
   else if (what === "move") receiveMove(data);
-  else if (what === "error") { say(data.error, "error"); byId("analyse").checked = false; }
+  else if (what === "error") { fail(data.error); byId("analyse").checked = false; }
 }
 
 function receiveAnalysis(analysis) {
@@ -295,7 +312,7 @@ async function start({ fields, ...wishes }) {
 async function openFile(file) {
   stopSearch();
   if (file.size > state.server.limits.upload_bytes) {
-    say(`This file is larger than ${Math.round(state.server.limits.upload_bytes / 1024)} KiB.`, "error");
+    fail(`this file is larger than ${Math.round(state.server.limits.upload_bytes / 1024)} KiB`);
     return;
   }
   const query = new URLSearchParams({ name: file.name, network: state.game?.network ?? "0" });
@@ -346,7 +363,7 @@ async function follow() {
       state.server = server;
       if (isFirst) await begin();
       const known = server.networks.find(({ key }) => key === (state.game?.network ?? "0"));
-      if (known?.state === "failed") say(known.problem, "error");
+      if (known?.state === "failed") fail(known.problem);
       if (!state.search) showReady();
       if (known?.state !== "compiling") { setTimeout(follow, 10 * POLL_MS); return; }
     }
