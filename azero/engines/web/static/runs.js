@@ -30,6 +30,7 @@ function show(run, network, open) {
     charts.innerHTML = drawn;
     charts.dataset.drawn = drawn;
   }
+  byId("run-games-title").hidden = run.games.length === 0;
   byId("run-games").replaceChildren(...run.games.map((game) => html("li", {}, html("button", { type: "button", onclick: async () => {
     try {
       open(await post(`/api/runs/${network}/games`, { iteration: game.iteration, number: game.number }));
