@@ -75,8 +75,24 @@ class Adapter(Protocol):
         """Return what else there is to know: komi, handicap."""
         ...
 
-    def text(self, outcome: Outcome | None, players: tuple[str, str]) -> str:
-        """Return the game as a record."""
+    def text(
+        self,
+        moves: Sequence[tuple[int, int]],
+        outcome: Outcome | None,
+        players: tuple[str, str],
+        stated: str = "",
+    ) -> str:
+        """Return a game from this one's beginning as a record.
+
+        Args:
+          moves: colour and action of each.
+          outcome: how it ended, if it did here.
+          players: names of the first and the second mover.
+          stated: else the result that the record had from which it was opened.
+
+        Raises:
+          ValueError: there is no format for this game.
+        """
         ...
 
 

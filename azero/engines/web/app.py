@@ -161,11 +161,7 @@ class Application:
         game, query = self._game(request), request.query_params
         players = (query.get("first", "")[:60], query.get("second", "")[:60])
 
-        def work() -> str:
-            named = game.players if any(game.players) else players
-            return game.adapter.text(game.outcome, named)
-
-        text = await run_in_threadpool(work)
+        text = await run_in_threadpool(game.text, players)
         disposition = f'attachment; filename="azero-{game.adapter.name}{game.adapter.suffix}"'
         return Response(text, media_type="text/plain", headers={"content-disposition": disposition})
 

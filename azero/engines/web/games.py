@@ -43,6 +43,8 @@ class WebGame:
         self.note = ""
         """What a visitor should know of the game."""
         self.used = time.monotonic()
+        self.stated_result = ""
+        """The result in the record that was opened."""
         self._resigned: int | None = None
         self._lock = threading.Lock()
         self._searches: set[threading.Event] = set()
@@ -50,6 +52,8 @@ class WebGame:
         positions = self.session.positions
         for position, (colour, action) in zip(positions, adapter.moves, strict=False):
             self.line.append(self._turn(position, colour, action))
+        self._ending = self.outcome
+        """How the line ended, wherever the current position is."""
 
     @property
     def session(self) -> Session:
@@ -108,6 +112,7 @@ class WebGame:
         self.adapter.play(position.to_play, action)
         if self.line[ply : ply + 1] != [turn]:
             self.line[ply:] = [turn]
+            self._ending, self.stated_result = self.outcome, ""
 
     def go_to(self, ply: int) -> None:
         """Make the position after `ply` moves of the line the current one.
@@ -133,6 +138,18 @@ class WebGame:
         if self.outcome is not None:
             raise ValueError("the game is over")
         self._resigned = colour
+        del self.line[self.ply :]
+        self._ending, self.stated_result = self.outcome, ""
+
+    def text(self, players: tuple[str, str]) -> str:
+        """Return the whole line as a record; `players` are the names of a game without any.
+
+        Raises:
+          ValueError: there is no format for this game.
+        """
+        moves = [(turn.colour, turn.action) for turn in self.line]
+        names = self.players if any(self.players) else players
+        return self.adapter.text(moves, self._ending, names, self.stated_result)
 
     @property
     def outcome(self) -> Outcome | None:

@@ -127,10 +127,16 @@ class GoAdapter:
         """Return komi and handicap."""
         return {"komi": self.game.effective_komi, "handicap": self.game.num_handicap}
 
-    def text(self, outcome: Outcome | None, players: tuple[str, str]) -> str:
-        """Return the game as SGF."""
-        result = "" if outcome is None else format_result(rewards_of(outcome), outcome.reason)
-        return go_record.format_game(self.game, result, players) + "\n"
+    def text(
+        self,
+        moves: Sequence[tuple[int, int]],
+        outcome: Outcome | None,
+        players: tuple[str, str],
+        stated: str = "",
+    ) -> str:
+        """Return a game from this one's beginning as SGF."""
+        result = stated if outcome is None else format_result(rewards_of(outcome), outcome.reason)
+        return go_record.format_game(self.game, result, players, moves) + "\n"
 
 
 @functools.lru_cache(maxsize=32)

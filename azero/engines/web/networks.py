@@ -77,8 +77,8 @@ class Network:
         self.turns = Turns()
         self.setting_up = threading.Lock()
         """Held while a game begins: the first one compiles the rules."""
-        self.is_warm = False
-        """All programs are compiled."""
+        self._warm: TreePlayer | None = None
+        """The player whose programs are all compiled."""
         self._loading: Background[TreePlayer] | None = None
         self._lock = threading.Lock()
         self._players: OrderedDict[GamePlayer, None] = OrderedDict()
@@ -101,14 +101,18 @@ class Network:
         give(player)
         for _ in steps:
             pass
-        self.is_warm = self._loading is not None
+        self._warm = player
         if isinstance(self.game, Go):
             go_status.prepare(self.game.board_shape)
+
+    def is_warm(self, player: TreePlayer) -> bool:
+        """Return whether all programs of `player`, which `wait` returned, are compiled."""
+        return player is self._warm
 
     def unload(self) -> None:
         """Give up the programs and all trees; they are made again when somebody thinks."""
         with self._lock:
-            self._loading, self.is_warm = None, False
+            self._loading = self._warm = None
             players, self._players = list(self._players), OrderedDict()
         for player in players:
             player.forget()
@@ -202,8 +206,8 @@ class GamePlayer:
         source = network.wait(should_stop)
         if source is None or not network.turns.take(should_stop):
             return None
-        if self._own is None or (self._is_early and network.is_warm):
-            self._own, self._is_early = source.another(), not network.is_warm
+        if self._own is None or (self._is_early and network.is_warm(source)):
+            self._own, self._is_early = source.another(), not network.is_warm(source)
         network.keep(self)
         return self._own
 

@@ -229,7 +229,7 @@ class Service:
                 network.begin()
                 with network.setting_up:
                     game = WebGame(choice.network, network, open_record(network, record))
-                game.players = record.players
+                game.players, game.stated_result = record.players, record.result
                 game.note = "" if record.go is None else _komi_note(network, record.go.komi)
                 return self._keep(game)
         rows, columns = record.shape

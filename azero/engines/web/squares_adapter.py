@@ -162,8 +162,14 @@ class SquaresAdapter:
         """Return the start position where it is not the usual one."""
         return {"start": self.start}
 
-    def text(self, outcome: Outcome | None, players: tuple[str, str]) -> str:
-        """Return the game as PGN or CSA.
+    def text(
+        self,
+        moves: Sequence[tuple[int, int]],
+        outcome: Outcome | None,
+        players: tuple[str, str],
+        stated: str = "",
+    ) -> str:
+        """Return a game from this one's beginning as PGN or CSA.
 
         Raises:
           ValueError: there is no format for this game.
@@ -171,25 +177,23 @@ class SquaresAdapter:
         if not self.suffix:
             raise ValueError(f"there is no file format for games of {self.name}")
         assert self._notation is not None
-        actions, start = self.session.position.actions, self.start or self._notation.start
+        actions, start = [action for _, action in moves], self.start or self._notation.start
         if self.name == "shogi":
-            ending = "%CHUDAN" if outcome is None else csa_ending(self._played(outcome), self._game)
+            played = None if outcome is None else self._played(actions, outcome)
+            ending = "%CHUDAN" if played is None else csa_ending(played, self.session.game)
             return format_csa(actions, start, players[0], players[1], ending)
-        result = "*" if outcome is None else RESULTS[cast(Any, rewards_of(outcome))]
+        result = stated or "*" if outcome is None else RESULTS[cast(Any, rewards_of(outcome))]
         tags = {"Event": "azero web", "Date": time.strftime("%Y.%m.%d")}
         tags |= {"White": players[0], "Black": players[1]}
         return format_pgn(actions, tags, result, start)
 
-    @property
-    def _game(self) -> Game:
-        return self.session.game
-
-    def _played(self, outcome: Outcome) -> MatchGame:
+    def _played(self, actions: Sequence[int], outcome: Outcome) -> MatchGame:
         """Return the game as one of a match, for its ending."""
-        actions = self.session.position.actions
         ending = f"{self.sides[outcome.winner == 0]} resigns" if outcome.reason else PLAYED_OUT
         reward = rewards_of(outcome)[0]
-        return MatchGame(1, None, True, reward, actions, len(actions), ending, start=self.start)
+        return MatchGame(
+            1, None, True, reward, tuple(actions), len(actions), ending, start=self.start
+        )
 
 
 class Squares(NamedTuple):

@@ -141,6 +141,7 @@ def test_a_move_during_a_search_ends_it_and_the_network_does_not_answer(server) 
 
 def test_a_game_is_saved_and_opened_again(server, visitor) -> None:
     visitor.play("C3", "pass", "B2")
+    visitor.post("goto", ply=1).raise_for_status()
     answer = visitor.http.get(
         f"/api/games/{visitor.game['id']}/record", params={"first": "You", "second": "azero"}
     )
@@ -150,8 +151,25 @@ def test_a_game_is_saved_and_opened_again(server, visitor) -> None:
     opened = visitor.http.post("/api/records", params={"name": "x.SGF"}, content=answer.content)
     assert opened.status_code == 201
     game = opened.json()
-    assert game["stones"] == visitor.game["stones"] and game["players"] == ["You", "azero"]
+    assert game["players"] == ["You", "azero"] and game["ply"] == 3
     assert game["line"] == visitor.game["line"] and game["komi"] == visitor.game["komi"]
+
+
+def test_a_saved_game_has_its_result_and_that_of_a_record_is_kept(visitor) -> None:
+    def result(game: str) -> str:
+        (record,) = parse_games(visitor.http.get(f"/api/games/{game}/record").content, "saved")
+        return record.result
+
+    visitor.play("C3")
+    assert result(visitor.game["id"]) == ""
+    visitor.post("resign", colour=1).raise_for_status()
+    visitor.post("goto", ply=0).raise_for_status()
+    assert result(visitor.game["id"]) == "B+R"
+    visitor.play("B2")
+    assert result(visitor.game["id"]) == ""
+    text = b"(;SZ[5]RE[W+T];B[cc])"
+    opened = visitor.http.post("/api/records", params={"name": "x.sgf"}, content=text).json()
+    assert result(opened["id"]) == "W+T"
 
 
 def test_a_game_that_does_not_alternate_is_opened_as_it_is(visitor) -> None:

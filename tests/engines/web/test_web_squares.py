@@ -137,7 +137,7 @@ def test_a_game_of_chess_is_saved_and_opened_again(chess_network) -> None:
     play(adapter, "f2f3", "e7e5", "g2g4", "d8h4")
     outcome = adapter.outcome()
     assert outcome == (1, "Black wins", "")
-    text = adapter.text(outcome, ("You", "azero"))
+    text = adapter.text(adapter.moves, outcome, ("You", "azero"))
     game = chess.pgn.read_game(io.StringIO(text))
     assert game.headers["White"] == "You" and game.headers["Result"] == "0-1"
     assert [move.uci() for move in game.mainline_moves()][-1] == "d8h4"
@@ -151,7 +151,7 @@ def test_an_unfinished_game_from_another_position_keeps_it(chess_network) -> Non
     start = "8/P6k/8/8/8/8/8/K7 w - - 0 1"
     adapter = SquaresAdapter(chess_network, start)
     play(adapter, "a7a8q", "h7g7")
-    text = adapter.text(None, ("", ""))
+    text = adapter.text(adapter.moves, None, ("", ""))
     assert '[Result "*"]' in text and f'[FEN "{start}"]' in text
     opened = open_record(chess_network, read_record("x.pgn", text.encode()))
     assert opened.diagram()["pieces"] == adapter.diagram()["pieces"]
@@ -163,7 +163,7 @@ def test_a_game_of_shogi_is_saved_and_opened_again() -> None:
     adapter = SquaresAdapter(network)
     play(adapter, "7g7f", "3c3d", "8h2b+", "3a2b", "B*5e")
     assert adapter.diagram()["hands"] == [{}, {"B": 1}]
-    text = adapter.text(None, ("sente", "gote"))
+    text = adapter.text(adapter.moves, None, ("sente", "gote"))
     assert text.startswith("V2.2\nN+sente\nN-gote") and text.rstrip().endswith("%CHUDAN")
     record = read_record("x.csa", text.encode())
     opened = open_record(network, record)
