@@ -8,7 +8,7 @@ DEMO_DIR ?= runs/demo
 export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
 
-.PHONY: demo test test-all nightly clients lint format notebooks install clean
+.PHONY: demo test test-all nightly clients lint format notebooks reference wheel install clean
 
 demo: $(VENV)/.installed
 	$(BIN)/azero demo --workdir $(DEMO_DIR)
@@ -59,6 +59,15 @@ format: $(VENV)/.installed-test
 
 notebooks: $(VENV)/.installed-test
 	$(BIN)/python colab/generate.py
+
+# docs/python-reference.md, from the docstrings.
+reference: $(VENV)/.installed
+	$(BIN)/python docs/generate_reference.py
+
+# What is published: the package with its networks and overlays, in dist/.
+wheel: $(VENV)/.python
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls dist/*.whl
 
 install: $(VENV)/.installed
 

@@ -160,13 +160,33 @@ def load_overlay(path: Path, base: C) -> C:
     people and for `overlay_experiments`.
 
     Raises:
-      ValueError: the file cannot be read, is not TOML, or names a key that does not exist.
+      ValueError: there is no such file or overlay, it is not TOML, or names a key that does not
+        exist.
     """
     data = _read_toml(path)
     data.pop("about", None)
-    return typing.cast(C, _overlay(base, data, "", str(path)))
+    return overlay(data, base, str(path))
 
 
+def overlay(data: dict[str, Any], base: C, source: str) -> C:
+    """Return `base` with the keys of `data`, tables as in an overlay file, replaced.
+
+    Raises:
+      ValueError: a key is unknown (the nearest one is named) or a value is wrong; `source` and the
+        key are quoted.
+    """
+    return typing.cast(C, _overlay(base, data, "", source))
+
+
+OVERLAYS = next(
+    (
+        directory
+        for directory in (Path(__file__).parent / "configs", Path(__file__).parents[1] / "configs")
+        if directory.is_dir()
+    ),
+    Path("configs"),
+)
+"""Directory of azero's own overlays: in an installed package, or in a checkout."""
 LARGEST_OVERLAY = 64 << 10
 """Bytes; those of configs/ have up to 2,000, and tomllib takes quadratic time over dotted keys."""
 
@@ -180,7 +200,16 @@ def overlay_experiments(path: Path) -> list[str]:
     return list(_read_toml(path).get("about", {}).get("experiments", []))
 
 
+def find_overlay(path: Path) -> Path:
+    """Return the overlay that `path` means: a file, or one of azero's own by its name, "cpu" or
+    "configs/cpu.toml", from wherever the command is given."""
+    own = OVERLAYS / f"{path.name.removesuffix('.toml')}.toml"
+    is_name = path in (Path(own.stem), Path("configs") / own.name)
+    return own if is_name and not path.is_file() and own.is_file() else path
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
+    path = find_overlay(path)
     try:
         if path.stat().st_size > LARGEST_OVERLAY:
             raise ValueError(

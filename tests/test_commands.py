@@ -13,7 +13,7 @@ import pytest
 import tyro
 
 from azero.bench import Part
-from azero.commands import endings
+from azero.commands import endings, publish
 from azero.commands.main import COMMANDS, main
 from azero.commands.plan import parse_plan
 from azero.experiment import NAMES, OF_STAGES, load
@@ -80,6 +80,8 @@ def parse(words: list[str]) -> None:
         alphago.parse(alphago.load_stages(name), words[3:])
     elif name == "endings":
         tyro.cli(endings.Request, args=words[3:])
+    elif name == "publish":
+        tyro.cli(publish.Request, args=words[3:])
     else:
         assert hasattr(importlib.import_module(words[2]), "main"), f"{words[2]} is no command"
 

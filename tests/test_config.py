@@ -289,3 +289,15 @@ def test_the_options_of_a_game_are_those_that_it_has():
     assert (game.max_moves, game.num_codes, game.entering_king) == (300, 300, False)
     default = make("shogi", **ShogiConfig().options())
     assert (default.num_codes, default.entering_king) == (192, True)
+
+
+@pytest.mark.parametrize("name", ["cpu", "configs/cpu.toml"])
+def test_own_overlays_are_known_by_name(name: str, tmp_path: Path, monkeypatch) -> None:
+    expected = load_overlay(CONFIGS[0].parent / "cpu.toml", load("go9").config)
+    monkeypatch.chdir(tmp_path)
+    assert load_overlay(Path(name), load("go9").config) == expected
+    (tmp_path / "cpu.toml").write_text("[run]\nseed = 7\n")
+    assert load_overlay(Path("cpu.toml"), Config()).run.seed == 7, "files come first"
+    for unknown in ("cup", "other/cpu.toml"):
+        with pytest.raises(ValueError, match="cannot read the overlay"):
+            load_overlay(Path(unknown), Config())

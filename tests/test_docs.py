@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import importlib.util
 import re
+import runpy
 import sys
 import textwrap
 import types
@@ -144,6 +145,24 @@ def test_what_the_pages_name_exists():
             assert name in NAMES or (ROOT / "azero" / "experiments" / f"{name}.py").exists(), (
                 f"{page.name} names the experiment {name}"
             )
+
+
+def test_the_examples_of_the_python_page_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(
+        r"^```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.M | re.S
+    )
+    assert len(examples) > 6
+    scope: dict[str, object] = {}
+    for code in examples:
+        exec(code, scope)
+    assert len(scope["losses"]) == 2 and (tmp_path / "game.sgf").exists()
+
+
+def test_the_reference_is_that_of_the_docstrings():
+    page = ROOT / "docs" / "python-reference.md"
+    generator = runpy.run_path(str(ROOT / "docs" / "generate_reference.py"))
+    assert page.read_text() == generator["reference"](), "make reference writes it again"
 
 
 def test_the_examples_of_the_readme_run():

@@ -10,6 +10,7 @@ import azero
 from azero.cloud import scripts
 from azero.cloud.gcloud import Command
 from azero.cloud.requests import Hardware, Job, Place, Storage
+from azero.config import find_overlay
 from azero.experiment import load
 from azero.train.arguments import parse_arguments
 
@@ -194,7 +195,7 @@ def launch(name: str, job: Job, place: Place) -> Command:
     parse_arguments(
         load(job.experiment), [*config, *job.flags]
     )  # a mistake shows here, not on a machine that costs money
-    overlays = [path.read_text(encoding="utf-8") for path in job.config]
+    overlays = [find_overlay(path).read_text(encoding="utf-8") for path in job.config]
     workdir = job.workdir or f"{scripts.RUNS}/{job.experiment}"
     return _on_all(
         f"starting {job.experiment} on {name}",

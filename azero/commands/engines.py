@@ -5,25 +5,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
 import tyro
+
+from azero.engines.source import Source
 
 if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
     from azero.engines.move_game import MoveGame
 
-from azero.search.settings import Search
+Player = Annotated[Source, tyro.conf.arg(name="")]
 
 
 def gtp(
-    checkpoint: Path | None = None,
-    random_net: str | None = None,
-    player: str | None = None,
-    iteration: int | None = None,
-    search: Search | None = None,
+    source: Player = Source(),  # noqa: B008 (an immutable default)
     visits: int | None = 400,
     seconds: float | None = None,
     ponder: bool = False,
@@ -35,14 +31,7 @@ def gtp(
     kept beside the limits here.
 
     Args:
-      checkpoint: a run's directory; its network plays on the board it was trained on.
-      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9, to
-        try a program out.
-      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as
-        "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
-      iteration: the checkpoint; default the newest.
-      search: engine (tuned for one game, the default), trained (the search that the run's own
-        matches have), or alphago_zero, alphazero or gumbel by name.
+      source: who plays.
       visits: visits per move at most; None leaves it to the clock.
       seconds: seconds per move at most.
       ponder: think in the opponent's time.
@@ -56,15 +45,9 @@ def gtp(
     def make_engine(write: Callable[[str], None], is_interrupted: Callable[[], bool]) -> GtpEngine:
         def load(give: Callable[[GoGame], None]) -> None:
             with importing:
-                from azero.engines.serve import Source, load_go
+                from azero.engines.serve import load_go
 
-            give(
-                load_go(
-                    Source(checkpoint, iteration, random_net, player, search),
-                    settings,
-                    is_interrupted,
-                )[1]
-            )
+            give(load_go(source, settings, is_interrupted)[1])
 
         return GtpEngine(Background(load), settings, write)
 
@@ -72,73 +55,69 @@ def gtp(
         serve(make_engine, stdin, stdout)
 
 
-@dataclass(frozen=True)
-class MovesRequest:
-    """Which network plays chess or shogi."""
-
-    checkpoint: Path | None = None
-    """Directory of the run whose network plays."""
-    random_net: str | None = None
-    """Instead of a checkpoint: an untrained network to test a program with, chess or shogi;
-    "chess?blocks=2&filters=32" is a small one."""
-    iteration: int | None = None
-    """Iteration of the checkpoint; default the newest."""
-    search: Search | None = None
-    """engine (tuned for one game, the default), trained (the search that the run's own matches
-    have), or alphago_zero, alphazero or gumbel by name."""
-    visits: int | None = None
-    """Maximum visits per move, except in infinite analysis; default what the clock allows."""
-
-
-def uci(request: Annotated[MovesRequest, tyro.conf.arg(name="")]) -> None:
+def uci(
+    source: Player = Source(),  # noqa: B008
+    visits: int | None = None,
+) -> None:
     """Speak the Universal Chess Interface on standard input and output: for Cute Chess, Arena,
-    BanksiaGUI, lichess-bot and other programs."""
-    _serve_moves("uci", request)
+    BanksiaGUI, lichess-bot and other programs.
+
+    Args:
+      source: who plays.
+      visits: visits per move at most, except in infinite analysis; default what the clock allows.
+    """
+    _serve_moves("uci", source, visits)
 
 
-def usi(request: Annotated[MovesRequest, tyro.conf.arg(name="")]) -> None:
+def usi(
+    source: Player = Source(),  # noqa: B008
+    visits: int | None = None,
+) -> None:
     """Speak the Universal Shogi Interface on standard input and output: for ShogiGUI, Shogidokoro
-    and other programs."""
-    _serve_moves("usi", request)
+    and other programs.
+
+    Args:
+      source: who plays.
+      visits: visits per move at most, except in infinite analysis; default what the clock allows.
+    """
+    _serve_moves("usi", source, visits)
 
 
-def _serve_moves(protocol: str, request: MovesRequest) -> None:
+def _serve_moves(protocol: str, source: Source, visits: int | None) -> None:
     from azero.engines.background import Background, importing
     from azero.engines.lines import LineReader, LineWriter
     from azero.engines.uci.draws import has_draws
     from azero.engines.uci.engine import LONGEST_LINE, UciEngine
     from azero.engines.uci.uci import UCI
     from azero.engines.uci.usi import USI
+    from azero.models.naming import PROTOCOL_GAMES, read_visits
+
+    player = source.text(PROTOCOL_GAMES[protocol])
+    named_visits = read_visits(player)
+    visits = visits if named_visits is None else named_visits
 
     def load(give: Callable[[MoveGame], None]) -> None:
         with importing:
-            from azero.engines.serve import Source, load_moves
+            from azero.engines.serve import load_moves
 
-        source = Source(
-            request.checkpoint, request.iteration, request.random_net, search=request.search
-        )
-        give(load_moves(protocol, source, request.visits))
+        give(load_moves(protocol, source, visits))
 
     with _protocol() as (stdin, stdout):
         lines, write = LineReader(stdin, LONGEST_LINE), LineWriter(stdout)
         # Before the thread that imports JAX: two that import at once may meet half a module.
-        draws = has_draws(request.checkpoint, request.random_net)
+        draws = has_draws(player)
         UciEngine(
             UCI if protocol == "uci" else USI,
             Background(load),
             lines,
             write,
-            visits=request.visits,
+            visits=visits,
             has_draws=draws,
         ).run()
 
 
 def analysis(
-    checkpoint: Path | None = None,
-    random_net: str | None = None,
-    player: str | None = None,
-    iteration: int | None = None,
-    search: Search | None = None,
+    source: Player = Source(),  # noqa: B008 (an immutable default)
     visits: int = 400,
     quit_without_waiting: bool = False,
 ) -> None:
@@ -149,13 +128,7 @@ def analysis(
     (WHITE, SIDETOMOVE). Leads and ownership are estimates.
 
     Args:
-      checkpoint: a run's directory; its network analyses the board it was trained on.
-      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9.
-      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as
-        "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
-      iteration: the checkpoint; default the newest.
-      search: engine (tuned for one game, the default), trained (the search that the run's own
-        matches have), or alphago_zero, alphazero or gumbel by name.
+      source: who plays.
       visits: visits of queries that do not say.
       quit_without_waiting: at the end of the input drop what is still open.
     """
@@ -166,12 +139,10 @@ def analysis(
     def make_engine(write: Callable[[str], None]) -> AnalysisEngine:
         def load(give: Callable[[GoGame], None]) -> None:
             with importing:
-                from azero.engines.serve import Source, load_go
+                from azero.engines.serve import load_go
 
             settings = Settings(visits=visits)
-            spec, game = load_go(
-                Source(checkpoint, iteration, random_net, player, search), settings, lambda: False
-            )
+            spec, game = load_go(source, settings, lambda: False)
             engine.describe(spec.name, settings.visits or visits)
             give(game)
 
@@ -183,11 +154,7 @@ def analysis(
 
 
 def play(
-    checkpoint: Path | None = None,
-    random_net: str | None = None,
-    player: str | None = None,
-    iteration: int | None = None,
-    search: Search | None = None,
+    source: Player = Source(),  # noqa: B008 (an immutable default)
     visits: int = 400,
     colour: str = "first",
     komi: float | None = None,
@@ -195,24 +162,15 @@ def play(
     """Play against a network in this terminal.
 
     Args:
-      checkpoint: a run's directory.
-      random_net: instead of a checkpoint: the untrained network of an experiment, such as go9 or
-        tictactoe.
-      player: instead of a checkpoint: a player of ours by its name in `azero match`, such as
-        "apv:POLICY_DIR?value=DIR&rollout=DIR&tree=DIR".
-      iteration: the checkpoint; default the newest.
-      search: engine (tuned for one game, the default), trained (the search that the run's own
-        matches have), or alphago_zero, alphazero or gumbel by name.
+      source: who plays.
       visits: visits per move; more is stronger and slower.
       colour: yours: black or white as the game has them (in chess White moves first), or first or
         second.
       komi: points for White in Go; default the checkpoint's.
     """
-    from azero.engines.serve import Source, play_in_terminal
+    from azero.engines.serve import play_in_terminal
 
-    play_in_terminal(
-        Source(checkpoint, iteration, random_net, player, search), visits, colour, komi
-    )
+    play_in_terminal(source, visits, colour, komi)
 
 
 @contextlib.contextmanager

@@ -20,11 +20,12 @@ from azero.cloud.requests import (
     SetupRequest,
     WatchRequest,
 )
-from azero.commands.engines import analysis, gtp, play, uci, usi
+from azero.commands.engines import Player, analysis, gtp, play, uci, usi
 from azero.commands.web import web
 from azero.compilation_cache import use_compilation_cache
 from azero.console.standard_output import end_with_reader
 from azero.data.records.requests import AccuracyRequest, ImportRequest, JosekiRequest, ShowRequest
+from azero.engines.source import Source
 from azero.match.request import LadderRequest, MatchRequest
 
 
@@ -96,6 +97,18 @@ def checkpoint(
         print_checkpoints(_existing(workdir))
     else:
         print(export_network(_existing(workdir), export, iteration))
+
+
+def models(name: Positional[str | None] = None, json: bool = False) -> None:
+    """List the networks that ship with azero: what made them, and their matches, losses included.
+
+    Args:
+      name: one of them, with everything that its card says.
+      json: print JSON instead of a table.
+    """
+    from azero.commands.models import show_models
+
+    show_models(name, json)
 
 
 def doctor(experiment: Positional[str] = "go5", compile: bool = True) -> None:
@@ -175,7 +188,7 @@ def elo(
 
 def analyze(
     record: Positional[Path],
-    checkpoint: str,
+    source: Player = Source(),  # noqa: B008 (an immutable default)
     visits: int | None = None,
     game: int = 1,
     json: bool = False,
@@ -186,7 +199,7 @@ def analyze(
 
     Args:
       record: the game (.sgf, .sgf.gz, .zip, .tar.gz).
-      checkpoint: a run's directory, or a player as in `azero match`.
+      source: who reviews it.
       visits: simulations of every position; default what the player's name says, else 200.
       game: which game of a collection.
       json: print one JSON line for every move, and write files only with --out.
@@ -194,7 +207,7 @@ def analyze(
     """
     from azero.commands.review import analyze as review
 
-    review(record, checkpoint, visits, game, json, out)
+    review(record, source, visits, game, json, out)
 
 
 def data(
@@ -252,6 +265,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "demo": demo,
     "report": report,
     "checkpoint": checkpoint,
+    "models": models,
     "doctor": doctor,
     "plan": plan,
     "bench": bench,

@@ -12,6 +12,8 @@ from rich.console import Console
 from azero.console.progress import working
 from azero.console.terminal import make_console
 from azero.data.rows import write_atomically
+from azero.engines.serve import chosen_player
+from azero.engines.source import Source
 from azero.evaluate.review import Review, review_game, review_rows, review_sgf
 from azero.games.go.encoding import NUM_KOMI_PLANES
 from azero.games.go.rules import Go
@@ -20,7 +22,7 @@ from azero.games.go.settings import GoConfig
 from azero.games.go.sgf import GameRecord, read_games
 from azero.games.go.sgf_files import SUFFIXES
 from azero.games.settings import GameConfig
-from azero.players.specs import ThinkerSpec, load_any_thinker, parse_player, resolve
+from azero.players.specs import load_any_thinker, resolve
 from azero.players.thinking import Limits
 from azero.report.review_page import write_review
 
@@ -30,7 +32,7 @@ VISITS = 200
 
 def analyze(
     path: Path,
-    checkpoint: str,
+    source: Source,
     visits: int | None = None,
     game: int = 1,
     as_json: bool = False,
@@ -40,7 +42,7 @@ def analyze(
 
     Args:
       path: the file with the game.
-      checkpoint: a run's directory, or a player (see `azero.players.specs`).
+      source: who reviews it.
       visits: of every position; None is what the player's name says, else VISITS.
       game: which game of a collection, from 1.
       as_json: print rows, and write no files unless `out` is given.
@@ -51,11 +53,7 @@ def analyze(
       CheckpointError: there is no such checkpoint, or it is damaged.
     """
     console = make_console(file=sys.stderr) if as_json else make_console()
-    spec = parse_player(checkpoint if ":" in checkpoint else f"checkpoint:{checkpoint}")
-    if not isinstance(spec, ThinkerSpec):
-        raise ValueError(
-            "a review needs one of our networks; a GTP program does not report its values"
-        )
+    spec = chosen_player(source, "go")
     if visits is not None and visits < 1:
         raise ValueError(f"a review needs at least one visit, not {visits}")
     record = _read(path, game)

@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    player = options.player if ":" in options.player else f"checkpoint:{options.player}"
+    player = options.player
     try:
         measure(player, options.visits, options.games, options.out, options.seed)
     except (ValueError, CheckpointError) as error:

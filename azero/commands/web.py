@@ -17,8 +17,9 @@ def web(
     """Play, analyse and review games on a page in the browser, and watch runs learn.
 
     Args:
-      players: what to play with: a run's directory, an exported network, a model that ships, or a
-        player by its name in `azero match`; the page lets you choose between several.
+      players: what to play with: a network that ships (go9; azero models lists them), the directory
+        of a run or of an exported network, or a player as azero match has them. The page lets you
+        choose between several; default all that ship.
       port: of the page; default 8361, or a free one if that is taken.
       browser: open the page in your browser.
       host: the address to listen on. Any but this machine's own (127.0.0.1) needs a token.
@@ -29,10 +30,6 @@ def web(
     from azero.engines.web.limits import WebLimits
     from azero.engines.web.serve import serve
 
-    if not players:
-        raise ValueError(
-            "give a run's directory, an exported network or a player: azero web runs/demo"
-        )
     if visits_limit < 1 or seconds_limit <= 0:
         raise ValueError("--visits-limit is at least 1, and --seconds-limit more than 0")
     serve(

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from azero.console.terminal import make_console
@@ -16,83 +13,37 @@ from azero.engines.limits import Settings
 from azero.engines.lines import say
 from azero.engines.move_game import MoveGame
 from azero.engines.session import Session
+from azero.engines.source import DEFAULTS, Source
 from azero.engines.terminal.terminal import Terminal
-from azero.engines.uci.uci import UCI
-from azero.engines.uci.usi import USI
 from azero.games.game import Game
 from azero.games.go.rule_names import Rules
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig, PiecesConfig
 from azero.games.table import make, side_names
+from azero.models.naming import PROTOCOL_GAMES
+from azero.models.registry import read_network
 from azero.players.alphago2016 import ApvSpec
 from azero.players.searches import ENGINE
-from azero.players.specs import (
-    CheckpointSpec,
-    RandomNetSpec,
-    ThinkerSpec,
-    load_any_thinker,
-    parse_player,
-    resolve,
-)
+from azero.players.specs import ThinkerSpec, load_any_thinker, resolve
 from azero.players.thinking import Limits
-from azero.search.settings import Search
 
 MOST_MOVES = 4096
 """Longest game of chess or shogi that an engine plays: the most that the rules of shogi can
 store."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a player comes from: a run's checkpoint, an experiment's network before it has learned
-    anything, or a player by name."""
+def chosen_player(source: Source, game: str) -> ThinkerSpec:
+    """Return the player that plays `game` here; standard error says which one where none is
+    named.
 
-    checkpoint: Path | None = None
-    iteration: int | None = None
-    random_net: str | None = None
-    player: str | None = None
-    search: Search | None = None
-    """None is the engine search, or that of the player's name."""
-
-    def spec(self) -> ThinkerSpec:
-        """Return the player among those of `azero.players.specs`.
-
-        Raises:
-          ValueError: not just one source is named, there is no such directory, or the player is a
-            program.
-        """
-        if [self.checkpoint, self.random_net, self.player].count(None) != 2:
-            choices = (
-                "--checkpoint DIRECTORY, or --random-net EXPERIMENT (such as go9) to test a client"
-            )
-            raise ValueError(
-                f"give one network: {choices}; gtp, analysis and play also take --player PLAYER"
-            )
-        if self.player is not None:
-            return self._named(self.player)
-        if self.checkpoint is None:
-            assert self.random_net is not None
-            if self.iteration is not None:
-                raise ValueError("--iteration is for a checkpoint; a random network has none")
-            spec = parse_player(f"random-net:{self.random_net}")
-            assert isinstance(spec, RandomNetSpec)
-            return spec if self.search is None else dataclasses.replace(spec, search=self.search)
-        if not self.checkpoint.is_dir():
-            raise ValueError(f"there is no directory {self.checkpoint}")
-        return CheckpointSpec(self.checkpoint, self.iteration, search=self.search)
-
-    def _named(self, player: str) -> ThinkerSpec:
-        if self.iteration is not None or self.search is not None:
-            raise ValueError(
-                "--iteration and --search are for a checkpoint; a player's name includes its own"
-            )
-        spec = parse_player(player)
-        if not isinstance(spec, ThinkerSpec):
-            raise ValueError(
-                f"{player!r} is a program with its own protocol; give one of our players"
-            )
-        return spec
+    Raises:
+      ValueError: there is no such player.
+    """
+    spec = source.spec(game)
+    if source.is_default:
+        say(f"azero: no player is named: {read_network(DEFAULTS[game]).summary} plays")
+    return spec
 
 
 def load_go(
@@ -104,7 +55,7 @@ def load_go(
     Raises:
       CheckpointError, ValueError, OSError: there is no such player, or it plays another game.
     """
-    spec = source.spec()
+    spec = chosen_player(source, "go")
     settings.visits = _visits(spec, settings.visits)
     _, config = resolve(spec)
     board = config.game.build()
@@ -126,10 +77,6 @@ def load_go(
     return spec, game
 
 
-PROTOCOLS = {"chess": UCI, "shogi": USI}
-"""Dialects by game."""
-
-
 def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
     """Return a game of chess or shogi, as `protocol` says, with a player whose network is being
     loaded and compiled.
@@ -137,12 +84,11 @@ def load_moves(protocol: str, source: Source, visits: int | None) -> MoveGame:
     Raises:
       CheckpointError, ValueError, OSError: there is no such player, or it plays another game.
     """
-    spec = source.spec()
+    wanted = PROTOCOL_GAMES[protocol]
+    spec = chosen_player(source, wanted)
     _at_least_one(visits)
     config = _game_config(spec)
-    dialect = PROTOCOLS.get(config.name)
-    if dialect is None or dialect.name != protocol:
-        wanted = next(name for name, known in PROTOCOLS.items() if known.name == protocol)
+    if config.name != wanted:
         raise ValueError(f"{spec.name} plays {config.name}; {protocol} is for {wanted}")
     _say_loading(spec)
     # The papers' 512 moves end games of self-play, not a game with people.
@@ -179,7 +125,7 @@ def load_human_game(source: Source, visits: int, colour: str, komi: float | None
     Raises:
       ValueError: the colour, the visits or the source is not valid.
     """
-    spec = source.spec()
+    spec = chosen_player(source, "go")
     limits = Limits(visits=_visits(spec, visits))
     config = _game_config(spec)
     if komi is not None:

@@ -10,13 +10,12 @@ from typing import cast
 
 import numpy as np
 
-from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.sgf import GameRecord
 from azero.games.go.sgf_write import Note, format_game
 from azero.games.go.text import format_vertex
-from azero.players.player import Position
 from azero.players.points import PointsEstimate
+from azero.players.position import Position, objection, start_of_record
 from azero.players.thinking import Analysis, Limits, Thinker
 
 
@@ -109,7 +108,7 @@ def review_game(
     Raises:
       ValueError: the set-up is impossible, or there is no move to review.
     """
-    position, colours_and_actions, skipped = _start(record, game)
+    position, colours_and_actions, skipped = start_of_record(record, game)
     moves: list[ReviewedMove] = []
     stopped = ""
 
@@ -118,7 +117,7 @@ def review_game(
 
     analysis, estimate = think(position)
     for number, (colour, action) in enumerate(colours_and_actions, start=1 + skipped):
-        stopped = _objection(position, colour, action, number)
+        stopped = objection(position, colour, action, number)
         if stopped:
             break
         following = position.play(action)
@@ -167,36 +166,6 @@ def _black_points(thinker: Thinker, position: Position) -> PointsEstimate | None
     if estimates is None:
         return None
     return estimates[0] if position.to_play == 0 else estimates[0].for_opponent()
-
-
-def _start(record: GameRecord, game: Go) -> tuple[Position, list[tuple[int, int]], int]:
-    """Return the first position, the moves from there, and how many were handicap stones."""
-    black = list(record.black_points)
-    moves = list(record.moves)
-    skipped = 0
-    first_white = next((index for index, (colour, _) in enumerate(moves) if colour == 1), 0)
-    if first_white > 1 and all(0 <= action < game.num_points for _, action in moves[:first_white]):
-        black += [action for _, action in moves[:first_white]]
-        skipped = first_white
-    moves = moves[skipped:]
-    to_play = moves[0][0] if moves else record.to_play
-    rules = cast(Game, game)  # its class variables are the protocol's plain ones
-    if not black and not record.white_points and to_play == 0:
-        return Position.start(rules), moves, skipped
-    return Position.of_state(rules, game.setup(black, record.white_points, to_play)), moves, skipped
-
-
-def _objection(position: Position, colour: int, action: int, number: int) -> str:
-    if position.is_over:
-        return f"the game is over before move {number}"
-    if colour != position.to_play:
-        return f"move {number} is played out of turn"
-    if not position.legal[action]:
-        return (
-            f"move {number}, {position.action_name(action)}, is forbidden under "
-            f"{position.game.name} rules with superko"
-        )
-    return ""
 
 
 def _reviewed(

@@ -12,7 +12,7 @@ from azero.match.arena import EVALUATION, row_result
 from azero.match.directory import MATCH, read_match, read_match_games
 from azero.match.games import summarise
 from azero.match.score import MatchResult
-from azero.players.specs import is_network
+from azero.models.naming import is_network
 
 
 class MatchOutcome:

@@ -1,20 +1,15 @@
-"""Host-side players: the Player contract, the position passed to players, and a player that wraps a
-search.
-"""
+"""Host-side players: the Player contract, and a player that wraps a search."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azero.games.game import Game, PlayedOnHost
 from azero.players.clock import Clock
+from azero.players.position import Position
 from azero.search.search import SearchFn
 from azero.types import Array, PyTree
 
@@ -25,128 +20,6 @@ RESIGN = -1
 class PlayerError(Exception):
     """A player failed: it crashed, was silent for too long, or answered what is no legal move. The
     message names which."""
-
-
-@dataclass(frozen=True)
-class Position:
-    """A position of a real game on the host, with the moves that led to it."""
-
-    game: Game
-    state: PyTree
-    actions: tuple[int, ...]
-    """Moves so far."""
-    to_play: int
-    """0 if the first mover of the game is to move, else 1."""
-    is_over: bool
-    rewards: tuple[float, float]
-    """Of the first and the second mover; zero until the end."""
-    legal: np.ndarray
-    """bool[A]"""
-
-    @classmethod
-    def start(cls, game: Game) -> Position:
-        """Return the position before the first move of `game`."""
-        begin, _, _ = _compiled(cast(Hashable, game))
-        return cls._of(game, begin(), ())
-
-    @classmethod
-    def of_state(cls, game: Game, state: PyTree, actions: tuple[int, ...] = ()) -> Position:
-        """Return the position of `state`, a real game's: after a set-up or with handicap stones;
-        `actions` are the moves that led to it, if any."""
-        _, _, describe = _compiled(cast(Hashable, game))
-        return cls._of(game, describe(state), actions)
-
-    def play(self, action: int) -> Position:
-        """Return the position after `action`.
-
-        Raises:
-          ValueError: the move is not legal here, or the game is over.
-        """
-        if self.is_over or not 0 <= action < self.game.num_actions or not self.legal[action]:
-            raise ValueError(
-                f"action {action} is not legal after the moves {list(self.actions)} of "
-                f"{self.game.name}"
-            )
-        _, advance, _ = _compiled(cast(Hashable, self.game))
-        return self._of(self.game, advance(self.state, action), (*self.actions, action))
-
-    def action_name(self, action: int) -> str:
-        """Return the move as people write it."""
-        return self.game.format_action(self.state, action)
-
-    def parse_action(self, text: str) -> int:
-        """Return the legal action that is written `text` (capitals do not matter).
-
-        Raises:
-          ValueError: no legal move is written like this; the text is quoted.
-        """
-        wanted = text.strip().lower()
-        for action in np.flatnonzero(self.legal):
-            if self.action_name(int(action)).lower() == wanted:
-                return int(action)
-        raise ValueError(
-            f"{text!r} is not a legal move here (move {len(self.actions) + 1} of the game)"
-        )
-
-    @classmethod
-    def _of(
-        cls,
-        game: Game,
-        outcome: tuple[PyTree, Array, Array, Array, Array],
-        actions: tuple[int, ...],
-    ) -> Position:
-        state, *facts = outcome
-        to_play, is_over, rewards, legal = jax.device_get(facts)
-        return cls(
-            game,
-            state,
-            actions,
-            int(to_play),
-            bool(is_over),
-            (float(rewards[0]), float(rewards[1])),
-            legal,
-        )
-
-
-@functools.lru_cache(maxsize=8)
-def _compiled(
-    hashable_game: Hashable,
-) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
-    """Return `game`'s start, step and look at a state, each giving the state and what a Position
-    says of it: compiled, unless the host can play it."""
-    game = cast(Game, hashable_game)
-
-    if isinstance(game, PlayedOnHost):
-        return _on_host(game)
-
-    def describe(state: PyTree) -> tuple[PyTree, Array, Array, Array, Array]:
-        return (
-            state,
-            game.to_play(state),
-            game.is_terminal(state),
-            game.rewards(state),
-            game.legal_action_mask(state),
-        )
-
-    advance = jax.jit(
-        lambda state, action: describe(game.step(state, jnp.asarray(action, jnp.int32)))
-    )
-    return jax.jit(lambda: describe(game.init())), advance, jax.jit(describe)
-
-
-def _on_host(
-    game: PlayedOnHost,
-) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
-    """Return the same of a game that needs no compiled program."""
-
-    def describe(state: PyTree) -> tuple[Any, ...]:
-        return state, *game.host_facts(state)
-
-    return (
-        lambda: describe(game.host_init()),
-        lambda state, action: describe(game.host_step(state, action)),
-        lambda state: describe(jax.device_get(state)),
-    )
 
 
 class Move(NamedTuple):

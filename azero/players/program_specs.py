@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
+from azero.models.naming import PROTOCOL_GAMES
 from azero.players.external import MakePlayer, program_player
 from azero.players.external_moves import GnuShogiPlayer, UciPlayer
 from azero.players.player import Player
@@ -21,7 +22,6 @@ FORMS = (
 )
 _LIMITS = ("nodes", "movetime", "depth")
 _DEFAULT_GO = "movetime 1000"
-_GAMES = {"uci": "chess", "usi": "shogi"}
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def parse_program(text: str) -> ProgramSpec | None:
       ValueError: it is, but not understood.
     """
     kind, _, rest = text.partition(":")
-    if kind not in ("gtp", "gnushogi", *_GAMES) or not rest.strip(" ?"):
+    if kind not in ("gtp", "gnushogi", *PROTOCOL_GAMES) or not rest.strip(" ?"):
         return None
     if kind == "gtp":
         return GtpSpec(tuple(shlex.split(rest)))
@@ -111,7 +111,7 @@ def parse_program(text: str) -> ProgramSpec | None:
                     f"{name}={value} in {text!r} is not understood; gnushogi takes depth=NUMBER"
                 )
         return GnuShogiSpec(command, int(dict(settings)["depth"]) if settings else None)
-    return _uci_spec(text, command, _GAMES[kind], settings)
+    return _uci_spec(text, command, PROTOCOL_GAMES[kind], settings)
 
 
 def _uci_spec(

@@ -1,4 +1,5 @@
-"""Players by name: checkpoints of our runs, untrained networks, and other programs."""
+"""Players by name: networks that ship, checkpoints of our runs, untrained networks, and other
+programs."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ from azero.checkpoint import load_settings, load_variables
 from azero.experiment import load
 from azero.games.game import Game
 from azero.games.settings import GameConfig
+from azero.models.naming import NetworkName, parse_network_name
+from azero.models.registry import find_network, list_names
 from azero.networks.network import Network
 from azero.players.alphago2016 import FORM as APV_FORM
 from azero.players.alphago2016 import ApvSpec, apv_config, load_apv, parse_apv
@@ -41,10 +44,9 @@ from azero.settings import Config
 from azero.types import PyTree
 
 FORMS = (
-    '"checkpoint:WORKDIR?visits=64&iteration=100&search=engine", '
+    '"model:NAME?visits=64", "checkpoint:WORKDIR?visits=64&iteration=100&search=engine", '
     f'"random-net:EXPERIMENT?visits=64&seed=1&blocks=2&filters=32", {APV_FORM}, {PROGRAM_FORMS}'
 )
-_NETWORKS = ("checkpoint", "random-net")
 
 
 @dataclass(frozen=True)
@@ -155,24 +157,37 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
         return program
     if (apv := parse_apv(text)) is not None:
         return apv
-    kind, _, rest = text.partition(":")
-    name, _, query = rest.partition("?")
-    if not name or kind not in _NETWORKS:
-        raise ValueError(f"{text!r} is not a player; a player is {FORMS}")
-    if kind == "checkpoint":
-        return CheckpointSpec(Path(name), **_options(text, query, ("visits", "iteration")))
-    return RandomNetSpec(name, **_options(text, query, ("visits", "seed", "blocks", "filters")))
+    named = parse_network_name(text)
+    if named is None:
+        raise ValueError(f"{text!r} is not a player: {_known(text)}; a player is also {FORMS}")
+    options = _options(text, named)
+    if named.kind == "random-net":
+        return RandomNetSpec(named.name, **options)
+    is_shipped = named.kind == "model"
+    return CheckpointSpec(find_network(named.name) if is_shipped else Path(named.name), **options)
 
 
-def is_network(text: str) -> bool:
-    """Whether the player that `text` names is a single network of ours."""
-    return text.partition(":")[0] in _NETWORKS
+def _known(text: str) -> str:
+    """Return why a text names no network."""
+    if ":" in text:
+        return "it is of none of the forms"
+    name = text.partition("?")[0]
+    return (
+        f"there is no directory {name!r}, and the networks that ship are {', '.join(list_names())}"
+    )
 
 
-def _options(text: str, query: str, numbers: tuple[str, ...]) -> dict[str, Any]:
-    """Return the options in the query of the player's name `text`: its `numbers`, and its
-    search."""
-    options: dict[str, Any] = {}
+_NUMBERS = {
+    "checkpoint": ("visits", "iteration"),
+    "model": ("visits",),
+    "random-net": ("visits", "seed", "blocks", "filters"),
+}
+"""Options with a number, by the kind of the network's name."""
+
+
+def _options(text: str, named: NetworkName) -> dict[str, Any]:
+    """Return the options in the query of the player's name `text`: its numbers, and its search."""
+    numbers, query, options = _NUMBERS[named.kind], named.query, dict[str, Any]()
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name == "search" and value in SEARCHES:
             options[name] = value
@@ -183,8 +198,7 @@ def _options(text: str, query: str, numbers: tuple[str, ...]) -> dict[str, Any]:
                 [*(f"{known}=NUMBER" for known in numbers), f"search={'|'.join(SEARCHES)}"]
             )
             raise ValueError(
-                f"{name}={value} in {text!r} is not understood; a "
-                f"{text.partition(':')[0]} takes {wanted}"
+                f"{name}={value} in {text!r} is not understood; a {named.kind} takes {wanted}"
             )
     return options
 

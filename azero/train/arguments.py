@@ -64,8 +64,8 @@ class Arguments:
 
     settings: Annotated[Config, tyro.conf.arg(name="")]
     config: Overlays = ()
-    """Overlay for a machine or a budget, a TOML file with only the keys that differ (see configs/).
-    Of several, later ones win."""
+    """Overlay for a machine or a budget: a TOML file with only the keys that differ, or one of
+    azero's own by name, such as cpu (see configs/). Of several, later ones win."""
     workdir: Path | None = None
     """Directory of the run: checkpoints, games, metrics, report. The same directory continues the
     run. Default: runs/NAME."""
@@ -73,8 +73,9 @@ class Arguments:
     """Go back to this checkpoint, if learning went wrong after it, and continue with the settings
     given now. Everything after it is set aside. The same command again continues."""
     from_network: Path | None = None
-    """Self-play starts with this network, from another run's directory or an exported one, whose
-    parameters fit: a supervised network, or for the pooled network that of a smaller board."""
+    """Self-play starts with this network, from another run's directory, an exported one or one
+    that ships (go7), whose parameters fit: a supervised network, or for the pooled network that of
+    a smaller board."""
     data: Path | None = None
     """Experiments that learn from records: the directory of `azero data import`."""
     elastic: Annotated[ClusterOptions, tyro.conf.arg(name="")] = ClusterOptions()

@@ -212,6 +212,7 @@ def _run_iteration(
     counts = {"iteration": state.iteration, "steps": int(state.train.step)}
     row = {**counts, **row, "seconds": time.monotonic() - started}
     metrics.write(row)
+    stage.on_metrics(row)
     progress.update(row)
     for warning in metrics.take_warnings():
         note(warning, progress.note)

@@ -20,6 +20,7 @@ from azero.data.rows import Row
 from azero.experiment import Experiment
 from azero.games.go.rules import Go
 from azero.match.arena import evaluation_row
+from azero.models.naming import find_directory
 from azero.report.metrics import MetricsWriter
 from azero.report.pieces import start_of
 from azero.settings import Config
@@ -88,7 +89,7 @@ def make_selfplay_stage(
         raise ValueError(f"{problem}; start one, or omit --cluster")
     announcement = _warn_of_cost(config)
     if from_network is not None:
-        keep_first_network(from_network, workdir)
+        keep_first_network(find_directory(str(from_network)), workdir)
     loop = Loop(config, mesh_lib.make_mesh(), workdir)
     loop.programs.trace_match()
     check_complete(workdir)
@@ -115,7 +116,7 @@ def _warn_of_cost(config: Config) -> Text | None:
         f"The whole run would take about {format_duration(cost.seconds)} on this machine (by "
         f"arithmetic alone: {cost.flops:.2g} operations at {cost.flops_per_second / 1e9:,.0f} "
         f"GFLOP/s; trees of {format_bytes(cost.tree_bytes)}). It starts anyway, and can be stopped "
-        f"and continued at any time. A smaller one learns here: --config configs/{small}.toml, or "
+        f"and continued at any time. A smaller one learns here: --config {small}, or "
         "python -m azero.experiments.go5",
         style="yellow",
     )

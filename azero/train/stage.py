@@ -52,6 +52,8 @@ class Stage(Generic[S]):
     """Lines printed once the run is prepared."""
     is_risky: Callable[[S], bool] = lambda state: False
     """Whether the next iteration must wait for a first checkpoint on disk."""
+    on_metrics: Callable[[Row], None] = lambda row: None
+    """Called with the row of metrics of every iteration, once it is written."""
     exports_network: bool = False
     """Whether the network alone is also written when the run ends."""
 

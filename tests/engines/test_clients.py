@@ -162,15 +162,19 @@ def test_the_analysis_engine_behind_pipes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["usi"], "azero: no network for shogi ships with azero: name the directory of a run"),
         (
-            ["gtp"],
-            "azero: give one network: --checkpoint DIRECTORY, or --random-net EXPERIMENT "
-            "(such as go9) to test a client",
+            ["gtp", "go9", "--random-net", "go9"],
+            "azero: give one player, not 2: go9, random-net:go9",
+        ),
+        (
+            ["gtp", "go99"],
+            "azero: 'go99' is not a player: there is no directory 'go99', and the networks ",
         ),
         (["gtp", "--checkpoint", "no-such-place"], "azero: there is no directory no-such-place"),
         (
             ["analysis", "--random-net", "go5", "--iteration", "3"],
-            "azero: --iteration is for a checkpoint; a random network has none",
+            "azero: --iteration is for the checkpoints of a run; 'random-net:go5' has none",
         ),
         (["gtp", "--random-net", "go5", "--visits", "0"], "azero: --visits 0: at least 1"),
         (["uci", "--random-net", "go5"], "azero: random go5 plays go; uci is for chess"),

@@ -88,14 +88,21 @@ from pathlib import Path
 from azero.engines.uci.draws import has_draws
 root = Path(sys.argv[1])
 names = ("pooled", "pooled/exported", "ordinary", "ordinary/exported", "damaged", "nowhere")
-print([has_draws(root / name, None) for name in names])
-print([has_draws(None, name) for name in ("go9_efficient?blocks=2", "chess?blocks=2", "no such")])
+print([has_draws(f"checkpoint:{root / name}") for name in names])
+others = ("go9_efficient?blocks=2", "chess?blocks=2", "no such")
+print([has_draws(f"random-net:{name}") for name in others])
+print([has_draws(name) for name in ("model:go9", "go9?visits=3", "chess-endings", str(root))])
 print([name for name in ("jax", "flax", "orbax", "optax") if name in sys.modules])
 """
     said = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    assert said == ["[True, True, False, False, False, False]", "[True, False, False]", "[]"]
+    assert said == [
+        "[True, True, False, False, False, False]",
+        "[True, False, False]",
+        "[True, True, False, False]",
+        "[]",
+    ]
 
 
 def test_gtp_answers_for_itself_while_the_game_is_in_the_making(gate) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from azero.checkpoint.exported import write_exported
 from azero.commands.review import analyze
+from azero.engines.source import Source
 from azero.evaluate.review import Review, review_game, review_rows, review_sgf
 from azero.games.go.rules import Go
 from azero.games.go.settings import GoConfig
@@ -258,8 +259,8 @@ def test_a_page_without_mistakes(tmp_path: Path) -> None:
     [
         ("random-net:go7", 1, "the network plays on 7x7, game.sgf is a game on 5x5"),
         ("random-net:tictactoe", 1, "the network plays tictactoe"),
-        ("nowhere", 1, "there is no directory nowhere"),
-        ("gtp:gnugo", 1, "needs one of our networks"),
+        ("nowhere", 1, "there is no directory 'nowhere'"),
+        ("gtp:gnugo", 1, "is a program with its own protocol"),
         ("random-net:go5", 2, "there is no game 2 in"),
     ],
 )
@@ -269,7 +270,7 @@ def test_what_cannot_be_reviewed_is_named(
     record = tmp_path / "game.sgf"
     record.write_text("(;SZ[5];B[aa])")
     with pytest.raises(ValueError, match=message):
-        analyze(record, player, game=number)
+        analyze(record, Source(player), game=number)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +285,7 @@ def test_a_game_that_cannot_be_read_counts(tmp_path: Path, number: int, message:
     record = tmp_path / "games.sgf"
     record.write_text("(;SZ[5];B[aa]) (;SZ[0];B[aa]) (;SZ[5];B[bb])")
     with pytest.raises(ValueError, match=message):
-        analyze(record, "random-net:tictactoe", game=number)
+        analyze(record, Source("random-net:tictactoe"), game=number)
 
 
 def test_the_command_writes_its_files_and_rows(
@@ -295,13 +296,13 @@ def test_the_command_writes_its_files_and_rows(
     )
     record = tmp_path / "games.sgf.gz"
     record.write_bytes(gzip.compress(b"(;SZ[5];B[aa]) (;SZ[5]KM[6.5];B[aa];W[bb])"))
-    analyze(record, "random-net:go5", game=2)
+    analyze(record, Source("random-net:go5"), game=2)
     written = capsys.readouterr().out
     assert "games-2.review.sgf" in written and (tmp_path / "games-2.review.sgf").exists()
     assert "does not know the game's komi of 6.5" in html.unescape(
         (tmp_path / "games-2.review.html").read_text()
     )
-    analyze(record, "random-net:go5", as_json=True, out=tmp_path / "elsewhere")
+    analyze(record, Source("random-net:go5"), as_json=True, out=tmp_path / "elsewhere")
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["played"] for row in rows] == ["A5"] and (
         tmp_path / "elsewhere" / "games.review.html"
@@ -322,7 +323,7 @@ def test_a_network_for_any_board_reviews_another_board_than_its_own(
     write_exported(tmp_path, jax.jit(network.init)(jax.random.key(1)), 3, config)
     record = tmp_path / "game.sgf"
     record.write_text(f"(;SZ[{size}]KM[3.5];B[aa];W[bb];B[cc])")
-    analyze(record, str(tmp_path), visits=2, as_json=True, out=tmp_path)
+    analyze(record, Source(str(tmp_path)), visits=2, as_json=True, out=tmp_path)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(rows) == 3 and all(abs(row["black_lead"]) < 25 for row in rows)
     page = html.unescape((tmp_path / "game.review.html").read_text())
@@ -330,4 +331,4 @@ def test_a_network_for_any_board_reviews_another_board_than_its_own(
     assert "does not know the game's komi" not in page, "it sees the komi"
     record.write_text("(;SZ[40];B[aa])")
     with pytest.raises(ValueError, match="sides are 1 to 31"):
-        analyze(record, str(tmp_path), visits=2)
+        analyze(record, Source(str(tmp_path)), visits=2)

@@ -363,7 +363,7 @@ def test_programs_by_name() -> None:
             "nodes, movetime, depth",
         ),
         ({"first": "gnushogi:x?nodes=3"}, "gnushogi takes depth=NUMBER"),
-        ({"first": "uci:"}, "'uci:' is not a player; a player is"),
+        ({"first": "uci:"}, "'uci:' is not a player: it is of none of the forms"),
         ({"game": "shogi"}, "plays chess, not shogi on 9x9"),
         ({"komi": 0.5}, "size, komi and suicide are settings of Go, not chess"),
         ({"entering_king": True}, "entering-king is a setting of shogi, not chess"),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from azero.data.run_files import StoredGame
 from azero.engines.session import Session
-from azero.players.player import Position
+from azero.players.position import Position
 
 
 class Outcome(NamedTuple):

@@ -14,7 +14,7 @@ from azero.engines.limits import Settings
 from azero.engines.session import Session
 from azero.engines.web.adapter import Adapter, Outcome
 from azero.engines.web.networks import Network
-from azero.players.player import Position
+from azero.players.position import Position
 from azero.report.boards import CELL, MARGIN
 
 

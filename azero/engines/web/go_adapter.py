@@ -19,7 +19,7 @@ from azero.games.go.rules import Go
 from azero.games.go.scoring.status import Status, judge
 from azero.games.go.sgf_write import format_result
 from azero.games.go.text import column_name, format_vertex, parse_vertex
-from azero.players.player import Position
+from azero.players.position import Position
 from azero.report.boards import draw_board
 
 

@@ -19,8 +19,9 @@ from azero.games.game import Game
 from azero.games.go.rules import Go
 from azero.games.go.scoring import status as go_status
 from azero.players.clock import Clock
-from azero.players.player import Decision, Move, Position
+from azero.players.player import Decision, Move
 from azero.players.points import PointsEstimate
+from azero.players.position import Position
 from azero.players.specs import ThinkerSpec, load_any_thinker
 from azero.players.thinking import Analysis, Limits, Restriction
 from azero.players.tree_player import TreePlayer

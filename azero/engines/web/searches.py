@@ -14,8 +14,8 @@ from azero.engines.kata.result import leads, owners
 from azero.engines.moves import best_unsearched, win_rate
 from azero.engines.web.games import WebGame
 from azero.games.go.rules import Go
-from azero.players.player import Position
 from azero.players.points import PointsEstimate
+from azero.players.position import Position
 from azero.players.thinking import Analysis, Limits
 
 Push = Callable[[str, dict[str, Any]], None]

@@ -33,7 +33,8 @@ def serve(
     """Serve the page until Ctrl-C.
 
     Args:
-      names: players, as `azero.engines.web.service.find_player` reads them.
+      names: players, as `azero.engines.web.service.find_player` reads them; none are all networks
+        that ship.
       host: address to bind to; one that others can reach gets a token.
       port: None is PORT, or a free one if that is taken; 0 is a free one.
       token: what visitors have to know; None makes one up where it is needed.

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from azero.checkpoint import CheckpointError, list_checkpoints
 from azero.data.run_files import METRICS
+from azero.engines.source import DEFAULTS
 from azero.engines.web.games import WebGame
 from azero.engines.web.go_adapter import GoAdapter
 from azero.engines.web.guard import Refusal
@@ -27,6 +28,7 @@ from azero.games.game import Game
 from azero.games.go.encoding import NUM_KOMI_PLANES
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig, PiecesConfig
+from azero.models.registry import list_names
 from azero.players.specs import CheckpointSpec, ThinkerSpec, parse_player, resolve
 from azero.settings import Config
 
@@ -89,31 +91,36 @@ _Key = tuple[str, int | None, tuple[int, int]]
 
 
 def find_player(name: str) -> ThinkerSpec:
-    """Return the player that `name` means: a directory with a run or a network, a player as in
-    matches, or a model that ships.
+    """Return the player that `name` means: a network that ships, a directory with a run or a
+    network, a player as in matches.
 
     Raises:
       ValueError: there is none.
     """
-    is_directory = ":" not in name and Path(name).is_dir()
-    spec = CheckpointSpec(Path(name)) if is_directory else parse_player(name)
+    spec = parse_player(name)
     if not isinstance(spec, ThinkerSpec):
         raise ValueError(f"{name} is a program with its own protocol; give one of our players")
     return spec
+
+
+def shipped_players() -> list[str]:
+    """Return the names of all networks that ship, that of the default player first."""
+    default = DEFAULTS["go"]
+    return [default, *(name for name in list_names() if name != default)]
 
 
 class Service:
     """The networks and games of one server."""
 
     def __init__(self, names: Sequence[str], limits: WebLimits = WebLimits()) -> None:  # noqa: B008
-        """Offer the players of these names, and begin to load the first.
+        """Offer the players of these names, or all networks that ship, and begin to load the first.
 
         Raises:
           ValueError, CheckpointError, OSError: there is no such player.
         """
         self.limits = limits
         self.offers: dict[str, Offer] = {}
-        for number, name in enumerate(names):
+        for number, name in enumerate(names or shipped_players()):
             spec, config = resolve(find_player(name))
             self.offers[str(number)] = Offer(
                 str(number), spec, config, config.game.build(), _title(spec)

@@ -21,7 +21,7 @@ from azero.games.table import side_names
 from azero.match.games import MatchGame
 from azero.match.records import csa_ending
 from azero.match.referee import PLAYED_OUT
-from azero.players.player import Position
+from azero.players.position import Position
 from azero.report.boards import draw_board
 from azero.report.pieces import DiagramNotation, draw_pieces, notation
 

@@ -270,6 +270,6 @@ def _announce(
             f"All stages would take about {format_duration(seconds)} on this machine, counting the "
             "networks' arithmetic alone. They start anyway, and can be stopped and continued at "
             "any time. A version that finishes here: python -m azero.experiments.alphago9 --config "
-            "configs/alphago9_hour.toml",
+            "alphago9_hour",
             style="yellow",
         )

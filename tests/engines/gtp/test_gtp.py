@@ -16,6 +16,7 @@ from engine_in_process import InProcess
 from needs import require_program
 from uniform_thinker import UniformThinker
 
+from azero import __version__
 from azero.engines.go_game import GoGame
 from azero.engines.gtp.board import free_handicap
 from azero.engines.gtp.engine import GtpEngine, serve
@@ -97,7 +98,11 @@ def _engine(write, is_interrupted, **options) -> GtpEngine:
 
 
 def test_the_end_of_the_input_ends_the_engine_and_a_last_line_counts() -> None:
-    assert _serve(b"1 name\r\n2 version\r\n\r\n3 boardsize 5") == ["=1 azero", "=2 0.1.0", "=3"]
+    assert _serve(b"1 name\r\n2 version\r\n\r\n3 boardsize 5") == [
+        "=1 azero",
+        f"=2 {__version__}",
+        "=3",
+    ]
     assert _serve(b"quit\nname\n") == ["="]
     assert _serve(b"") == []
 

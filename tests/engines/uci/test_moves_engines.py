@@ -15,7 +15,7 @@ from azero.engines.uci.engine import LONGEST_LINE
 from azero.engines.uci.info import chess_centipawns, shogi_centipawns, win_draw_loss
 from azero.engines.uci.search import SearchControl
 from azero.players.clock import Clock, thinking_seconds
-from azero.players.player import _compiled
+from azero.players.position import _compiled
 from azero.players.uci_go import parse_go
 
 HERE = Path(__file__).parent

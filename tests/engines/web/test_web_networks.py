@@ -11,7 +11,7 @@ from azero.engines.web import networks
 from azero.engines.web.limits import WebLimits
 from azero.engines.web.networks import Network, Turns
 from azero.engines.web.service import NewGame, Service
-from azero.players.player import Position
+from azero.players.position import Position
 from azero.players.specs import parse_player, resolve
 from azero.players.thinking import Limits
 

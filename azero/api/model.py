@@ -1,0 +1,241 @@
+"""A network from Python: what it says of positions, and what a search with it finds."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+
+from azero.compilation_cache import use_compilation_cache
+from azero.engines.serve import rules_of
+from azero.games.game import Game
+from azero.players.notation import NOTATIONS
+from azero.players.position import Position
+from azero.players.specs import ThinkerSpec, load_any_thinker, parse_player, resolve
+from azero.players.thinking import Analysis, Limits
+from azero.players.tree_player import TreePlayer
+from azero.settings import Config
+
+VISITS = 400
+"""Visits of a search that says nothing else."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a network says of a position without any search, as the mean over the symmetries of the
+    board. Numbers are for the side to move."""
+
+    policy: dict[str, float]
+    """Probabilities of the legal moves by name, the largest first; they sum to one. Empty when the
+    game is over."""
+    value: float
+    """Expected result in [-1, 1]."""
+    lead: float | None = None
+    """Go, networks with a score head: expected lead in points, komi included."""
+    lead_stdev: float | None = None
+    """Its standard deviation."""
+    ownership: np.ndarray | None = field(default=None, repr=False)
+    """Go, networks with an ownership head: float32[H, W] in [-1, 1], 1 belongs to the side to
+    move."""
+
+
+@dataclass(frozen=True)
+class SearchedMove:
+    """What a search says of one move. Numbers are for the side to move."""
+
+    move: str
+    visits: int
+    value: float
+    """Mean value of the positions after it, in [-1, 1]."""
+    prior: float
+    """The network's probability of it among the legal moves."""
+    lower_bound: float
+    """Lower confidence bound of the value."""
+    line: tuple[str, ...]
+    """How the game would go on: this move and the best replies."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search says of a position. Numbers are for the side to move."""
+
+    moves: tuple[SearchedMove, ...]
+    """The moves that were visited, the best one first; none when the game is over."""
+    value: float
+    """In [-1, 1]."""
+    visits: int
+    """Of the position, those kept from an earlier search of it included."""
+    seconds: float
+
+    @property
+    def best(self) -> str:
+        """The name of the best move.
+
+        Raises:
+          ValueError: there is none: the game is over.
+        """
+        if not self.moves:
+            raise ValueError("there is no best move: the game is over")
+        return self.moves[0].move
+
+    def __str__(self) -> str:
+        rows = [
+            f"{found.move:>6} {found.visits:>8} {found.value:>+8.3f} {found.prior:>7.1%}  "
+            f"{' '.join(found.line[:8])}"
+            for found in self.moves
+        ]
+        return "\n".join([f"{'move':>6} {'visits':>8} {'value':>8} {'prior':>7}  line", *rows])
+
+
+class Model:
+    """A network that evaluates, searches and plays: made by `load`.
+
+    It may be called from several threads; one call at a time is worked on.
+    """
+
+    def __init__(self, spec: ThinkerSpec) -> None:
+        """Make a model of a player; networks are read when they are first needed."""
+        self._spec, config = resolve(spec)
+        self.name = spec.name
+        self.config: Config = config
+        """The settings of the run that made it."""
+        self.game: Game = self.config.game.for_matches().build()
+        """The rules that it learned; positions may have another komi, and where the network allows
+        it another board."""
+        self._thinkers: dict[tuple[str, tuple[int, int]], TreePlayer] = {}
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        rows, columns = self.game.board_shape
+        return f"<azero.Model {self.name}: {self.game.name} {rows}x{columns}>"
+
+    @overload
+    def evaluate(self, positions: Position) -> Evaluation: ...
+
+    @overload
+    def evaluate(self, positions: Iterable[Position]) -> list[Evaluation]: ...
+
+    def evaluate(self, positions: Position | Iterable[Position]) -> Evaluation | list[Evaluation]:
+        """Return what the network says of a position, or of each of several.
+
+        Raises:
+          ValueError: a position is of a game or board that the network does not know.
+        """
+        if isinstance(positions, Position):
+            with self.held(positions.game) as thinker:
+                return _evaluate(thinker, positions)
+        return [self.evaluate(position) for position in positions]
+
+    def search(
+        self,
+        position: Position,
+        visits: int | None = None,
+        seconds: float | None = None,
+        on_progress: Callable[[SearchResult], None] | None = None,
+    ) -> SearchResult:
+        """Search a position; of one that follows from the last one the tree is kept.
+
+        Args:
+          position: the position.
+          visits: when to stop; None is the visits of the model's name, else 400, or no limit where
+            `seconds` is given.
+          seconds: when to stop; None is no limit.
+          on_progress: called about once a second with what has been found so far.
+
+        Raises:
+          ValueError: the position is of a game or board that the network does not know, or a limit
+            is not positive.
+        """
+        limits = self.limits(visits, seconds)
+
+        def report(analysis: Analysis) -> None:
+            if on_progress is not None:
+                on_progress(_result(position, analysis))
+
+        with self.held(position.game) as thinker:
+            return _result(position, thinker.think(position, limits, on_progress=report))
+
+    def limits(self, visits: int | None, seconds: float | None) -> Limits:
+        """Internal: return the limits of a search; see `search`."""
+        if visits is None and seconds is None:
+            visits = self._spec.visits or VISITS
+        for name, limit in (("visits", visits), ("seconds", seconds)):
+            if limit is not None and limit <= 0:
+                raise ValueError(f"{name} must be above 0, not {limit}")
+        return Limits(visits=visits, seconds=seconds)
+
+    @contextlib.contextmanager
+    def held(self, game: Game) -> Iterator[TreePlayer]:
+        """Internal: lend the player of `game` to one thread."""
+        with self._lock:
+            yield self._thinker(game)
+
+    def _thinker(self, game: Game) -> TreePlayer:
+        key = (game.name, game.board_shape)
+        if key not in self._thinkers:
+            use_compilation_cache()
+            self._thinkers[key] = load_any_thinker(self._spec, rules_of(game))
+        return self._thinkers[key]
+
+
+def load(name: str | Path) -> Model:
+    """Load a network.
+
+    Args:
+      name: a network that ships ("go9"; `list_models` has the names), the directory of a run or of
+        an exported network, or a player of ours as `azero match` takes it:
+        "model:go9?visits=100&search=gumbel".
+
+    Raises:
+      ValueError: there is none of that name, or it is a program.
+      CheckpointError: it is damaged.
+    """
+    spec = parse_player(str(name))
+    if not isinstance(spec, ThinkerSpec):
+        raise ValueError(f"{str(name)!r} is a program, not a network; play takes programs")
+    return Model(spec)
+
+
+def _evaluate(thinker: TreePlayer, position: Position) -> Evaluation:
+    policy, value = thinker.evaluate(position)
+    legal = [] if position.is_over else np.flatnonzero(position.legal).tolist()
+    legal.sort(key=lambda action: -policy[action])
+    named = {position.action_name(action): float(policy[action]) for action in legal}
+    estimates = None if position.is_over else thinker.estimate_points(position)
+    if estimates is None:
+        return Evaluation(named, float(value))
+    points = estimates[0]
+    ownership = np.asarray(points.ownership, np.float32).reshape(position.game.board_shape)
+    return Evaluation(named, float(value), float(points.lead), float(points.stdev), ownership)
+
+
+def _result(position: Position, analysis: Analysis) -> SearchResult:
+    moves = tuple(
+        SearchedMove(
+            position.action_name(info.action),
+            info.visits,
+            info.value,
+            info.prior,
+            info.lcb,
+            tuple(line_names(position, info.line)),
+        )
+        for info in analysis.moves
+    )
+    return SearchResult(moves, analysis.value, analysis.visits, analysis.seconds)
+
+
+def line_names(position: Position, actions: Iterable[int]) -> list[str]:
+    """Internal: return the names of moves that follow one another from `position` on."""
+    notation = NOTATIONS.get(position.game.name)
+    if notation is not None:
+        return notation.format_line(position, list(actions))
+    names = []
+    for action in actions:
+        names.append(position.action_name(action))
+        position = position.play(action)
+    return names

@@ -1,0 +1,173 @@
+"""Games between two players from Python."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from azero.api.model import Model
+from azero.games.go.settings import GoConfig
+from azero.games.go.text import format_score
+from azero.games.settings import GameConfig
+from azero.games.table import side_names
+from azero.match.external import Pairing, play_games
+from azero.match.games import MatchGame
+from azero.match.records import RECORDS
+from azero.match.referee import PLAYED_OUT
+from azero.players.external import MakePlayer
+from azero.players.player import Player
+from azero.players.position import Position
+from azero.players.program import find_program
+from azero.players.program_specs import ProgramSpec, program_maker
+from azero.players.specs import ThinkerSpec, parse_player
+
+
+@dataclass(frozen=True)
+class FinishedGame:
+    """A game that `play` has played."""
+
+    players: tuple[str, str]
+    """Names of the first and the second player of the game: Black and White in Go."""
+    moves: tuple[str, ...]
+    """All moves by name, those of the opening included."""
+    winner: str | None
+    """The name of the player who won; None for a draw."""
+    result: str
+    """How it ended: "B+3.5", "White wins", "a draw", "go9 resigns", or what a player did wrong."""
+    position: Position
+    """The last position."""
+    record: str | None
+    """SGF of Go, PGN of chess, CSA of shogi, with the players' values and expected lines; other
+    games have no common format."""
+
+    def __str__(self) -> str:
+        first, second = self.players
+        outcome = self.result if self.winner is None else f"{self.winner} wins, {self.result}"
+        return f"{first} against {second}: {outcome} after {len(self.moves)} moves"
+
+    def save(self, path: str | Path) -> None:
+        """Write the record to a file.
+
+        Raises:
+          ValueError: the game has no common format.
+          OSError: the file cannot be written.
+        """
+        if self.record is None:
+            raise ValueError(f"there is no common file format for {self.position.game.name}")
+        Path(path).write_text(self.record, encoding="utf-8")
+
+
+def play(
+    first: Model | str,
+    second: Model | str,
+    *,
+    visits: int | None = None,
+    seconds: float | None = None,
+    komi: float | None = None,
+    opening: str = "",
+    start: str = "",
+    drawn_moves: int = 0,
+    timeout: float = 600.0,
+    seed: int = 0,
+) -> FinishedGame:
+    """Play one game under azero's rules.
+
+    Args:
+      first: who moves first (Black in Go, White in chess): a model, what `load` takes, or a program
+        as in `azero match`: "gtp:gnugo --mode gtp", "uci:stockfish?skill=0". At least one of the
+        two is a model.
+      second: the other player.
+      visits: of every move of a model; None is as in `Model.search`.
+      seconds: of every move of a model; None is no limit.
+      komi: Go: points for White; None is that of the first model's run.
+      opening: moves by name that begin the game: "E5 C3".
+      start: position in FEN or SFEN that it begins with; empty is the game's own.
+      drawn_moves: moves at the start of the game that a model draws in proportion to the search's
+        visits, so that games differ.
+      timeout: seconds that a player may take for a move.
+      seed: what {seed} in a program's command becomes.
+
+    Raises:
+      ValueError: a player is not understood, plays another game or is not installed, or a move of
+        the opening is not legal.
+    """
+    sides = _sides(first, second)
+    models = [side for side in sides if isinstance(side, Model)]
+    if not models:
+        raise ValueError("at least one player must be a network; azero match plays two programs")
+    rules = models[0].config.game.for_matches()
+    if komi is not None:
+        if not isinstance(rules, GoConfig):
+            raise ValueError(f"komi is a setting of Go, not of {rules.name}")
+        rules = rules.replace(komi=komi)
+    game = rules.build()
+    names = _names(sides)
+    pairing = Pairing(1, start=start, first_colour=0)
+    opened = pairing.first_position(game).play_moves(opening)
+    pairing = dataclasses.replace(pairing, opening_moves=opened.actions)
+    with contextlib.ExitStack() as stack:
+        makers: list[MakePlayer] = []
+        for side, name in zip(sides, names, strict=True):
+            if not isinstance(side, Model):
+                makers.append(program_maker(side, name, rules, timeout, seed - 1))
+                continue
+            thinker = stack.enter_context(side.held(game))
+            stack.callback(setattr, thinker, "style", thinker.style)
+            thinker.style = dataclasses.replace(
+                thinker.style, limits=side.limits(visits, seconds), temperature_moves=drawn_moves
+            )
+            makers.append(_same(thinker))
+        (played,) = play_games(game, [(makers[0], makers[1])], [pairing], timeout=timeout)
+    return _finished(played, rules, pairing.first_position(game), names)
+
+
+def _sides(first: Model | str, second: Model | str) -> list[Model | ProgramSpec]:
+    """Return both players; one who plays both sides is loaded once."""
+    sides = [_side(first)]
+    return [*sides, sides[0] if second == first else _side(second)]
+
+
+def _side(player: Model | str) -> Model | ProgramSpec:
+    if isinstance(player, Model):
+        return player
+    spec = parse_player(player)
+    if isinstance(spec, ThinkerSpec):
+        return Model(spec)
+    find_program(spec.command[0])
+    return spec
+
+
+def _names(sides: Sequence[Model | ProgramSpec]) -> tuple[str, str]:
+    """Return names that tell the players apart."""
+    first, second = (side.name for side in sides)
+    return first, f"{second} (2)" if second == first else second
+
+
+def _same(player: Player) -> MakePlayer:
+    return lambda number: player
+
+
+def _finished(
+    game: MatchGame, rules: GameConfig, position: Position, names: tuple[str, str]
+) -> FinishedGame:
+    """Return the game as people look at it; `position` is where it began."""
+    moves = []
+    board = position.game
+    for action in game.actions:
+        moves.append(position.action_name(action))
+        position = position.play(action)
+    drawn = game.reward == 0
+    winner = None if drawn else names[0 if game.reward > 0 else 1]
+    if game.margin is not None:
+        result = format_score(game.margin)
+    elif game.ending != PLAYED_OUT:
+        result = game.ending
+    else:
+        sides = side_names(board)
+        result = "a draw" if drawn else f"{sides[0 if game.reward > 0 else 1]} wins"
+    write = RECORDS.get(rules.name)
+    record = None if write is None else write[1](game, rules, board, names)
+    return FinishedGame(names, tuple(moves), winner, result, position, record)

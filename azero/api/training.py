@@ -1,0 +1,102 @@
+"""Training from Python."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from azero.api.model import Model, load
+from azero.config import load_overlay, overlay
+from azero.console.terminal import make_console
+from azero.data.rows import Row
+from azero.distributed import EXIT_INTERRUPTED
+from azero.experiment import load as load_experiment
+from azero.settings import Config
+from azero.train.driver import run_experiment as drive
+from azero.train.selfplay_run import make_selfplay_stage
+from azero.train.stage import MakeStage, Stage
+from azero.train.supervised_run import make_supervised_stage
+
+
+def run_experiment(
+    experiment: str,
+    workdir: str | Path | None = None,
+    *,
+    config: str | Path | Sequence[str | Path] = (),
+    settings: Mapping[str, Any] | None = None,
+    data: str | Path | None = None,
+    from_network: str | Path | None = None,
+    on_metrics: Callable[[Row], None] | None = None,
+    verbose: bool = False,
+) -> Model:
+    """Start an experiment, or continue its run, in this process, and return its network.
+
+    The run is the same as that of `azero train`: the same directory continues it, from Python or
+    from the command line, bit for bit. Ctrl-C saves it at the end of the iteration.
+
+    Args:
+      experiment: "go5", "go9_efficient" ...: `azero train --help` lists them.
+      workdir: directory of the run; None is runs/EXPERIMENT.
+      config: overlays for a machine or a budget, as --config takes them: "cpu", or a TOML file.
+      settings: settings that differ, {"run.iterations": 20, "search.num_simulations": 32}.
+      data: experiments that learn from records: the directory of `azero data import`.
+      from_network: a new run of self-play starts with this network.
+      on_metrics: called after every iteration with its row of metrics: "iteration", "loss" ...,
+        those of metrics.jsonl. What it raises ends the run, which continues from its last
+        checkpoint.
+      verbose: print what `azero train` prints.
+
+    Raises:
+      ValueError: there is no such experiment, or a setting is wrong.
+      KeyboardInterrupt: it was stopped, and saved.
+      CheckpointError, StorageError, FloatingPointError, OSError: as `azero train` reports them.
+    """
+    found = load_experiment(experiment)
+    whole = found.config
+    for path in [config] if isinstance(config, str | Path) else config:
+        whole = load_overlay(Path(path), whole)
+    whole = overlay(_nested(settings or {}), whole, "settings")
+    directory = Path("runs") / experiment if workdir is None else Path(workdir)
+    make_stage = _stage_maker(found.learns_from, experiment, data, from_network)
+
+    def make(config: Config, workdir: Path) -> Stage[Any]:
+        stage = make_stage(config, workdir)
+        return stage if on_metrics is None else dataclasses.replace(stage, on_metrics=on_metrics)
+
+    console = make_console() if verbose else Console(quiet=True)
+    if drive(found, whole, directory, make, console) == EXIT_INTERRUPTED:
+        raise KeyboardInterrupt(f"stopped and saved in {directory}; the same call continues")
+    return load(directory)
+
+
+def _nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with dotted names as tables, as an overlay file has them."""
+    tables: dict[str, Any] = {}
+    for name, value in settings.items():
+        table, _, key = name.partition(".")
+        if not key:
+            raise ValueError(f"{name!r} is not the name of a setting; run.iterations is one")
+        tables.setdefault(table, {})[key] = value
+    return tables
+
+
+def _stage_maker(
+    learns_from: str, experiment: str, data: str | Path | None, from_network: str | Path | None
+) -> MakeStage[Any]:
+    """Return what makes the stage of an experiment."""
+    if learns_from == "selfplay":
+        if data is not None:
+            raise ValueError(f"data: {experiment} learns from its own games")
+        first = None if from_network is None else Path(from_network)
+        return partial(make_selfplay_stage, from_network=first)
+    if data is None or from_network is not None:
+        raise ValueError(
+            f"{experiment} learns from records, from random parameters on: data is the directory "
+            "of a data set (azero data import makes one)"
+        )
+    return partial(make_supervised_stage, Path(data))

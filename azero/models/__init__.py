@@ -1,0 +1,1 @@
+"""The trained networks that ship with azero, by name."""

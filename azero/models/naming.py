@@ -1,0 +1,90 @@
+"""Which of our networks a player's name means. This needs no JAX, so that engines answer before it
+is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+from azero.data.run_files import EXPORTED, read_config
+from azero.experiment import load
+from azero.models.registry import find_network, list_names
+from azero.settings import Config
+
+KINDS = ("checkpoint", "model", "random-net")
+"""Prefixes of the names of single networks."""
+
+
+PROTOCOL_GAMES = {"uci": "chess", "usi": "shogi"}
+"""Games by the protocol of their programs."""
+
+
+class NetworkName(NamedTuple):
+    """The parts of a network's name."""
+
+    kind: str
+    """One of KINDS."""
+    name: str
+    """A directory, a network that ships, or an experiment."""
+    query: str
+    """Options, what stands behind the question mark."""
+
+
+def parse_network_name(text: str) -> NetworkName | None:
+    """Return what a name means: "KIND:NAME?OPTIONS", or without its kind a network that ships, or
+    the directory of a run or of an exported network, or its file. None if it is nothing of these.
+
+    A directory that is called like a network that ships is meant by "./NAME".
+    """
+    kind, _, rest = text.partition(":")
+    name, _, query = rest.partition("?")
+    if kind in KINDS:
+        return NetworkName(kind, name, query) if name else None
+    name, _, query = text.partition("?")
+    if name in list_names():
+        return NetworkName("model", name, query)
+    path = Path(name)
+    if path.is_file() and path.name == EXPORTED:
+        return NetworkName("checkpoint", str(path.parent), query)
+    return NetworkName("checkpoint", name, query) if name and path.is_dir() else None
+
+
+def find_directory(text: str) -> Path:
+    """Return the directory of a network that ships, a run or an exported network.
+
+    Raises:
+      ValueError: there is no such network.
+    """
+    named = parse_network_name(text)
+    if named is None or named.kind == "random-net":
+        raise ValueError(f"{text!r} is neither a network that ships nor the directory of one")
+    return find_network(named.name) if named.kind == "model" else Path(named.name)
+
+
+def read_visits(text: str) -> int | None:
+    """Return the visits in a network's name, None where it says none (or something else than a
+    number, which reading the whole name refuses)."""
+    named = parse_network_name(text)
+    value = "" if named is None else dict(parse_qsl(named.query)).get("visits", "")
+    return int(value) if value.isdigit() else None
+
+
+def is_network(text: str) -> bool:
+    """Whether a player's name is that of a single network of ours, which may be gone by now; the
+    names of all other players begin with their kind."""
+    return text.partition(":")[0] in KINDS or ":" not in text
+
+
+def read_named_config(text: str) -> Config:
+    """Return the settings that a network was made with.
+
+    Raises:
+      ValueError: there is no such network, or its settings cannot be read.
+    """
+    named = parse_network_name(text)
+    if named is None:
+        raise ValueError(f"{text!r} is not the name of a network")
+    if named.kind == "random-net":
+        return load(named.name).config
+    return read_config(find_directory(text))

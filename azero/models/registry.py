@@ -1,0 +1,173 @@
+"""The networks that ship with azero: each an exported network with a card that says what made it
+and how strong it is. Reading them needs no JAX.
+
+networks/NAME/network.azero    the network (`azero.checkpoint.exported`)
+networks/NAME/card.json        its card
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from azero.data.files import read_header
+from azero.data.rows import write_atomically
+from azero.data.run_files import EXPORTED, exported_settings
+from azero.settings import Config
+
+NETWORKS = Path(__file__).parent / "networks"
+"""Where they are, in a checkout as in an installed package."""
+CARD = "card.json"
+MOST_BYTES = 15_000_000
+"""All networks together: they are in every wheel."""
+
+
+@dataclass(frozen=True)
+class MeasuredMatch:
+    """The score of a network against one opponent."""
+
+    opponent: str
+    settings: str
+    """Visits, search, komi, openings: what decides the games."""
+    won: int
+    drawn: int
+    lost: int
+    command: str = ""
+    """The command that played it."""
+
+    @property
+    def games(self) -> int:
+        """All games."""
+        return self.won + self.drawn + self.lost
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is known of a network that ships."""
+
+    title: str
+    """One line: the game, and what it learned from."""
+    sha256: str
+    """Of the header of its file, which covers the whole file: a card is of one network."""
+    experiment: str
+    """Directory of the repository with the run's record."""
+    command: str
+    """The command of the run."""
+    positions: int | None
+    """Positions that it learned from; None where that was not recorded. The same holds for
+    `hours`."""
+    hours: float | None
+    """Duration of the run on `hardware`."""
+    hardware: str
+    strength: tuple[MeasuredMatch, ...] = ()
+    """Matches, those against other programs first; empty: not measured."""
+    notes: str = ""
+    """What a player should know: what it does not do well, and under which rules."""
+    licence: str = "Apache-2.0"
+
+
+@dataclass(frozen=True)
+class ShippedNetwork:
+    """A network of the registry."""
+
+    name: str
+    directory: Path
+    """Where its files are; every reader of exported networks takes it."""
+    iteration: int
+    """Of its run."""
+    config: Config
+    """Settings of its run."""
+    parameters: int
+    num_bytes: int
+    card: Card
+
+    @property
+    def summary(self) -> str:
+        """One line for people who did not ask for this network: "go9 (Go 9x9, ...)"."""
+        return f"{self.name} ({self.card.title})"
+
+
+def list_names(root: Path = NETWORKS) -> list[str]:
+    """Return the names of the networks, numbers in them in order (go5 before go19)."""
+
+    def key(name: str) -> list[tuple[int, str]]:
+        return [(int(part or 0), "") if part.isdigit() else (0, part) for part in _parts(name)]
+
+    return sorted((path.parent.name for path in root.glob(f"*/{EXPORTED}")), key=key)
+
+
+def _parts(name: str) -> list[str]:
+    return re.findall(r"\d+|\D+", name)
+
+
+def find_network(name: str, root: Path = NETWORKS) -> Path:
+    """Return the directory of the network `name`.
+
+    Raises:
+      ValueError: none of that name ships; those that do are listed.
+    """
+    if name not in (names := list_names(root)):
+        raise ValueError(f"no network {name!r} ships with azero; there are {', '.join(names)}")
+    return root / name
+
+
+def read_network(name: str, root: Path = NETWORKS) -> ShippedNetwork:
+    """Return what there is to say about the network `name`; its arrays are not read.
+
+    Raises:
+      ValueError: none of that name ships, or its files are damaged or do not belong together.
+    """
+    directory = find_network(name, root)
+    path = directory / EXPORTED
+    header, _, digest = read_header(path)
+    iteration, config = exported_settings(path, header["facts"])
+    card = _read_card(directory / CARD)
+    if card.sha256 != digest:
+        raise ValueError(f"{directory / CARD} is the card of another network than {path}")
+    parameters = sum(
+        math.prod(entry["shape"])
+        for array, entry in header["arrays"].items()
+        if array.startswith("params/")
+    )
+    size = path.stat().st_size
+    return ShippedNetwork(name, directory, iteration, config, parameters, size, card)
+
+
+def _read_card(path: Path) -> Card:
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        strength = tuple(MeasuredMatch(**match) for match in facts.pop("strength"))
+        return Card(**facts, strength=strength)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{path} is not the card of a network: {error}") from error
+
+
+def write_card(directory: Path, card: Card) -> None:
+    """Write the card of the network in `directory`.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    write_atomically(directory / CARD, json.dumps(dataclasses.asdict(card), indent=2) + "\n")
+
+
+def describe_network(network: ShippedNetwork) -> Mapping[str, Any]:
+    """Return everything about a network as plain values, for JSON."""
+    game = dataclasses.asdict(network.config.game)
+    family = dataclasses.asdict(network.config.network)
+    return {
+        "name": network.name,
+        "game": game,
+        "fits_any_board": network.config.network.FITS_ANY_BOARD,
+        "network": family,
+        "parameters": network.parameters,
+        "bytes": network.num_bytes,
+        "iteration": network.iteration,
+        **dataclasses.asdict(network.card),
+    }

@@ -1,0 +1,310 @@
+"""Positions of real games on the host: what players and engines pass around."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azero.games.game import Game, PlayedOnHost
+from azero.games.go.rule_names import Rules, read_rules
+from azero.games.go.rules import Go
+from azero.games.go.sgf import GameRecord, parse_games, read_games
+from azero.games.positions import ReadsPositions
+from azero.games.table import make, side_names
+from azero.types import Array, PyTree
+
+
+@dataclass(frozen=True, eq=False)
+class Position:
+    """A position of a real game on the host, with the moves that led to it.
+
+    Positions do not change: `play` returns the next one. `str()` draws the board.
+    """
+
+    game: Game
+    state: PyTree
+    actions: tuple[int, ...]
+    """Moves so far."""
+    to_play: int
+    """0 if the first mover of the game is to move, else 1."""
+    is_over: bool
+    rewards: tuple[float, float]
+    """Of the first and the second mover; zero until the end."""
+    legal: np.ndarray
+    """bool[A]"""
+
+    @classmethod
+    def start(cls, game: Game) -> Position:
+        """Return the position before the first move of `game`."""
+        begin, _, _ = _compiled(cast(Hashable, game))
+        return cls._of(game, begin(), ())
+
+    @classmethod
+    def from_moves(cls, game: Game, moves: str | Iterable[str]) -> Position:
+        """Return the position of `game` after `moves`, by their names: "E5 C3", "e2e4 e7e5".
+
+        Raises:
+          ValueError: a move is not legal; it is quoted.
+        """
+        return cls.start(game).play_moves(moves)
+
+    @classmethod
+    def from_fen(
+        cls, fen: str, moves: str | Iterable[str] = (), game: Game | None = None
+    ) -> Position:
+        """Return a position in FEN, with `moves` played from there.
+
+        Args:
+          fen: the position; its two counts may be missing.
+          moves: by their names in UCI: "e2e4 e7e5".
+          game: chess or minichess; None is chess.
+
+        Raises:
+          ValueError: it is not a position of the game, what is wrong is named; or a move is not
+            legal.
+        """
+        whole = f"{fen} 0 1" if len(fen.split()) == 4 else fen
+        return cls._from_text(whole, game or make("chess")).play_moves(moves)
+
+    @classmethod
+    def from_sfen(
+        cls, sfen: str, moves: str | Iterable[str] = (), game: Game | None = None
+    ) -> Position:
+        """Return a position in SFEN, with `moves` (USI) played from there; `game` is shogi or
+        animal shogi, None is shogi.
+
+        Raises:
+          ValueError: as in `from_fen`.
+        """
+        return cls._from_text(sfen, game or make("shogi")).play_moves(moves)
+
+    @classmethod
+    def _from_text(cls, text: str, game: Game) -> Position:
+        if not isinstance(game, ReadsPositions):
+            raise ValueError(f"{game.name} has no positions in FEN or SFEN")
+        return cls.of_state(
+            game, jax.tree.map(lambda leaf: leaf[0], game.from_positions([text.strip()]))
+        )
+
+    @classmethod
+    def from_sgf(cls, source: str | Path, moves: int | None = None) -> Position:
+        """Return a position of a recorded game of Go: board, komi, rules, set-up stones and moves
+        of the main line.
+
+        Args:
+          source: a file (.sgf, .sgf.gz, .zip, .tar.gz; the first game of several), or SGF text.
+          moves: how many of its moves are played; None is all of them.
+
+        Raises:
+          ValueError: it cannot be read, or a move breaks the rules; the move is named.
+        """
+        record = _read_record(source)
+        game = game_of_record(record)
+        position, played, num_handicap = start_of_record(record, cast(Go, game))
+        if moves is not None and not 0 <= moves <= len(record.moves):
+            raise ValueError(f"{record.name} has {len(record.moves)} moves, not {moves}")
+        last = len(played) if moves is None else max(0, moves - num_handicap)
+        for number, (colour, action) in enumerate(played[:last], num_handicap + 1):
+            if problem := objection(position, colour, action, number):
+                raise ValueError(f"{record.name}: {problem}")
+            position = position.play(action)
+        return position
+
+    @classmethod
+    def of_state(cls, game: Game, state: PyTree, actions: tuple[int, ...] = ()) -> Position:
+        """Return the position of `state`, a real game's: after a set-up or with handicap stones;
+        `actions` are the moves that led to it, if any."""
+        _, _, describe = _compiled(cast(Hashable, game))
+        return cls._of(game, describe(state), actions)
+
+    def play(self, move: int | str) -> Position:
+        """Return the position after a move, by its name or by its action.
+
+        Raises:
+          ValueError: the move is not legal here, or the game is over.
+        """
+        if isinstance(move, str):
+            return self.play(self.parse_action(move))
+        if self.is_over or not 0 <= move < self.game.num_actions or not self.legal[move]:
+            raise ValueError(
+                f"action {move} is not legal after the moves {list(self.actions)} of "
+                f"{self.game.name}"
+            )
+        _, advance, _ = _compiled(cast(Hashable, self.game))
+        return self._of(self.game, advance(self.state, move), (*self.actions, move))
+
+    def play_moves(self, moves: str | Iterable[str]) -> Position:
+        """Return the position after several moves, by their names; of a text its words.
+
+        Raises:
+          ValueError: a move is not legal; it is quoted.
+        """
+        position = self
+        for move in moves.split() if isinstance(moves, str) else moves:
+            position = position.play(move)
+        return position
+
+    def legal_moves(self) -> list[str]:
+        """Return the names of the legal moves; none when the game is over."""
+        if self.is_over:
+            return []
+        return [self.action_name(int(action)) for action in np.flatnonzero(self.legal)]
+
+    @property
+    def side(self) -> str:
+        """The name of the side to move: Black, White, X ..."""
+        return side_names(self.game)[self.to_play]
+
+    def __str__(self) -> str:
+        board = self.game.format_board(self.state)
+        if not self.is_over:
+            return f"{board}\n{self.side} to move"
+        first, second = side_names(self.game)
+        winner = first if self.rewards[0] > self.rewards[1] else second
+        drawn = self.rewards[0] == self.rewards[1]
+        return f"{board}\nthe game is over: {'a draw' if drawn else f'{winner} wins'}"
+
+    def action_name(self, action: int) -> str:
+        """Return the move as people write it."""
+        return self.game.format_action(self.state, action)
+
+    def parse_action(self, text: str) -> int:
+        """Return the legal action that is written `text` (capitals do not matter).
+
+        Raises:
+          ValueError: no legal move is written like this; the text is quoted.
+        """
+        if self.is_over:
+            raise ValueError(f"{text!r} cannot be played: the game is over")
+        wanted = text.strip().lower()
+        for action in np.flatnonzero(self.legal):
+            if self.action_name(int(action)).lower() == wanted:
+                return int(action)
+        raise ValueError(
+            f"{text!r} is not a legal move here (move {len(self.actions) + 1} of the game)"
+        )
+
+    @classmethod
+    def _of(
+        cls,
+        game: Game,
+        outcome: tuple[PyTree, Array, Array, Array, Array],
+        actions: tuple[int, ...],
+    ) -> Position:
+        state, *facts = outcome
+        to_play, is_over, rewards, legal = jax.device_get(facts)
+        return cls(
+            game,
+            state,
+            actions,
+            int(to_play),
+            bool(is_over),
+            (float(rewards[0]), float(rewards[1])),
+            legal,
+        )
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled(
+    hashable_game: Hashable,
+) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
+    """Return `game`'s start, step and look at a state, each giving the state and what a Position
+    says of it: compiled, unless the host can play it."""
+    game = cast(Game, hashable_game)
+
+    if isinstance(game, PlayedOnHost):
+        return _on_host(game)
+
+    def describe(state: PyTree) -> tuple[PyTree, Array, Array, Array, Array]:
+        return (
+            state,
+            game.to_play(state),
+            game.is_terminal(state),
+            game.rewards(state),
+            game.legal_action_mask(state),
+        )
+
+    advance = jax.jit(
+        lambda state, action: describe(game.step(state, jnp.asarray(action, jnp.int32)))
+    )
+    return jax.jit(lambda: describe(game.init())), advance, jax.jit(describe)
+
+
+def _on_host(
+    game: PlayedOnHost,
+) -> tuple[Callable[[], Any], Callable[[PyTree, int], Any], Callable[[PyTree], Any]]:
+    """Return the same of a game that needs no compiled program."""
+
+    def describe(state: PyTree) -> tuple[Any, ...]:
+        return state, *game.host_facts(state)
+
+    return (
+        lambda: describe(game.host_init()),
+        lambda state, action: describe(game.host_step(state, action)),
+        lambda state: describe(jax.device_get(state)),
+    )
+
+
+def _read_record(source: str | Path) -> GameRecord:
+    """Return the first game of a file, or of SGF text, which begins with a parenthesis."""
+    is_text = isinstance(source, str) and source.lstrip().startswith("(")
+    games = parse_games(str(source).encode(), "the SGF") if is_text else read_games(source)
+    return next(games)
+
+
+def game_of_record(record: GameRecord) -> Game:
+    """Return the game of a record: its board, its komi if it has a possible one (else 7.5), and the
+    nearest rules that are scored by area."""
+    rows, columns = record.board_shape
+    komi = 7.5 if record.komi is None or (2 * record.komi) % 1 else record.komi
+    try:
+        rules = read_rules(record.rules, Rules()).rules
+    except ValueError:  # no rules, or a name of the editor's own
+        rules = Rules()
+    longest = max(2 * rows * columns, len(record.moves) + 2)
+    return make(
+        "go",
+        size=(rows, columns),
+        komi=komi,
+        superko=rules.superko,
+        suicide=rules.suicide,
+        max_moves=longest,
+    )
+
+
+def start_of_record(record: GameRecord, game: Go) -> tuple[Position, list[tuple[int, int]], int]:
+    """Return the first position, the moves from there, and how many were handicap stones."""
+    black = list(record.black_points)
+    moves = list(record.moves)
+    skipped = 0
+    first_white = next((index for index, (colour, _) in enumerate(moves) if colour == 1), 0)
+    if first_white > 1 and all(0 <= action < game.num_points for _, action in moves[:first_white]):
+        black += [action for _, action in moves[:first_white]]
+        skipped = first_white
+    moves = moves[skipped:]
+    to_play = moves[0][0] if moves else record.to_play
+    rules = cast(Game, game)  # its class variables are the protocol's plain ones
+    if not black and not record.white_points and to_play == 0:
+        return Position.start(rules), moves, skipped
+    return Position.of_state(rules, game.setup(black, record.white_points, to_play)), moves, skipped
+
+
+def objection(position: Position, colour: int, action: int, number: int) -> str:
+    """Return why a recorded move cannot be played, as number `number` of its game; "" if it can."""
+    if position.is_over:
+        return f"the game is over before move {number}"
+    if colour != position.to_play:
+        return f"move {number} is played out of turn"
+    if not position.legal[action]:
+        return (
+            f"move {number}, {position.action_name(action)}, is forbidden under "
+            f"{position.game.name} rules with superko"
+        )
+    return ""
