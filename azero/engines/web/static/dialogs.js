@@ -8,7 +8,7 @@ const MOST_HANDICAP = { even: 4, odd: 9 };
 // Resolves to what kind of game is wanted, or to null.
 export function askForGame(state) {
   const dialog = byId("new-dialog"), form = dialog.querySelector("form"), fields = form.elements;
-  fields.network.replaceChildren(...state.server.networks.map((network) => html("option", { value: network.key }, network.title)));
+  fields.network.replaceChildren(...state.server.networks.map((network) => html("option", { value: network.key }, `${network.title} (${label(network)})`)));
   fields.network.value = state.game?.network ?? "0";
   fields.human.value = state.wishes.human;
   fields.unit.value = state.wishes.unit;
@@ -27,6 +27,11 @@ export function askForGame(state) {
   return new Promise((resolve) => {
     dialog.onclose = () => resolve(dialog.returnValue === "start" ? read(fields, chosen()) : null);
   });
+}
+
+function label({ game, board }) {
+  const name = game[0].toUpperCase() + game.slice(1).replace("_", " ");
+  return game === "go" ? `${name} ${board[1]}×${board[0]}` : name;
 }
 
 function fit(form, network) {
