@@ -6,15 +6,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PIL import Image  # matplotlib needs it too
+
 if TYPE_CHECKING:
     from web_browser import Person
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
-PLAYERS = [
-    str(EXPERIMENTS / "go9-cpu"),
-    str(EXPERIMENTS / "animal-shogi" / "checkpoint-96"),
-]
+PLAYERS = [str(EXPERIMENTS / "go9-cpu"), "animal-shogi"]
 GO9, ANIMAL = "0", "1"
 RECORD = EXPERIMENTS / "alphago9-cpu" / "gnugo" / "game0001.sgf"
 MOST_BYTES = 150_000
@@ -91,6 +90,8 @@ def main() -> None:
             scene(person)
             path = ROOT / "docs" / f"{name}.png"
             person.page.screenshot(path=path)
+            with Image.open(path) as picture:  # 256 colours take a third of the bytes
+                picture.convert("RGB").quantize(256).save(path, optimize=True)
             context.close()
             if person.problems or path.stat().st_size > MOST_BYTES:
                 raise SystemExit(f"{path}: {path.stat().st_size:,} bytes; {person.problems}")
