@@ -29,7 +29,8 @@ def play_go(person: Person) -> None:
         square_is_free = page.locator(f"#board rect[aria-label='{square}, empty']").count()
         if square_is_free:
             person.click_square(square)
-            page.wait_for_selector("#message:has-text('thinks')")
+            stone = f"#board rect[aria-label='{square}, black stone']"
+            page.wait_for_selector(stone, state="attached")
     person.wait_for_turn()
     page.click("label.switch")
     page.wait_for_selector("#facts:has-text('1,')")
