@@ -178,7 +178,7 @@ async function change(what, fields, answers = false) {
 }
 
 const goTo = (ply) => {
-  if (ply !== state.game.ply && ply >= 0 && ply <= state.game.line.length) return change("goto", { ply });
+  if (ply !== state.game.ply && ply >= 0 && ply <= state.game.line.length) return change("goto", { ply }, ply === state.game.line.length);
   return null;
 };
 
@@ -290,6 +290,7 @@ function finishReview() {
 // ---- starting and opening ----
 
 async function newGame() {
+  if (!state.server) return;
   const wishes = await askForGame(state);
   if (wishes) await start(wishes);
 }
@@ -310,6 +311,7 @@ async function start({ fields, ...wishes }) {
 }
 
 async function openFile(file) {
+  if (!state.server) return;
   stopSearch();
   if (file.size > state.server.limits.upload_bytes) {
     fail(`this file is larger than ${Math.round(state.server.limits.upload_bytes / 1024)} KiB`);

@@ -48,16 +48,33 @@ export function drawLines(game, analysis, board, { onLook, onPlay }) {
   byId("lines").hidden = !analysis?.moves.length;
   byId("no-lines").hidden = Boolean(analysis);
   byId("facts").textContent = analysis ? `${analysis.visits.toLocaleString("en")} visits in ${analysis.seconds} s; the network alone gives ${percent(analysis.rawWinrate)} to ${game.sides[analysis.toPlay]}` : "";
-  body.replaceChildren(...(analysis?.moves ?? []).map((move, index) => {
-    const cell = (text, kind = "num") => html("td", { class: kind }, text);
-    const row = html("tr", {}, html("td", {}, html("button", { type: "button", class: "move", title: "Play this move", onclick: () => onPlay(move.pv[0]) }, move.pv[0])), cell(percent(move.winrate)));
-    if (game.game === "go") row.append(cell(move.lead === undefined ? "" : signed(move.lead)));
-    row.append(cell(move.visits.toLocaleString("en")), cell(percent(move.prior)), cell(move.pv.slice(1).join(" "), "line"));
-    row.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") onLook(index); });
-    row.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") onLook(null); });
-    row.addEventListener("click", (event) => { if (!event.target.closest("button")) onLook(index); });
-    return row;
-  }));
+  // Rows stay while their texts change: a row that is replaced under the mouse loses its click.
+  const moves = analysis?.moves ?? [];
+  while (body.rows.length > moves.length) body.deleteRow(-1);
+  while (body.rows.length < moves.length) body.append(makeRow(body.rows.length, onLook, onPlay));
+  moves.forEach((move, index) => {
+    const [name, rate, lead, visits, prior, line] = body.rows[index].cells;
+    name.firstChild.textContent = move.pv[0];
+    rate.textContent = percent(move.winrate);
+    lead.textContent = move.lead === undefined ? "" : signed(move.lead);
+    visits.textContent = move.visits.toLocaleString("en");
+    prior.textContent = percent(move.prior);
+    line.textContent = move.pv.slice(1).join(" ");
+  });
+}
+
+function makeRow(index, onLook, onPlay) {
+  const button = html("button", { type: "button", class: "move", title: "Play this move" });
+  let pressed = "";
+  button.addEventListener("pointerdown", () => { pressed = button.textContent; });
+  button.addEventListener("keydown", () => { pressed = button.textContent; });
+  button.addEventListener("click", () => { if (pressed === button.textContent) onPlay(pressed); });
+  const cells = ["num", "num only-go", "num", "num", "line"].map((kind) => html("td", { class: kind }));
+  const row = html("tr", {}, html("td", {}, button), ...cells);
+  row.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") onLook(index); });
+  row.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") onLook(null); });
+  row.addEventListener("click", (event) => { if (!event.target.closest("button")) onLook(index); });
+  return row;
 }
 
 export function drawMoveList(game, onPick) {
