@@ -21,6 +21,7 @@ from azero.cloud.requests import (
     WatchRequest,
 )
 from azero.commands.engines import Player, analysis, gtp, play, uci, usi
+from azero.commands.web import web
 from azero.compilation_cache import use_compilation_cache
 from azero.console.standard_output import end_with_reader
 from azero.data.records.requests import (
@@ -293,12 +294,13 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "usi": usi,
     "analysis": analysis,
     "play": play,
+    "web": web,
     "data": data,
     "eval": evaluate,
     "tpu": tpu,
 }
 
-_PLAYING = ("match", "ladder", "analyze", "gtp", "uci", "usi", "analysis", "play")
+_PLAYING = ("match", "ladder", "analyze", "gtp", "uci", "usi", "analysis", "play", "web")
 """Commands that load players, whose programs take minutes to compile. (Others keep programs
 themselves, or measure how long compiling takes.)"""
 

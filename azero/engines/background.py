@@ -55,6 +55,11 @@ class Background(Generic[T]):
             return False
         return True
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether there is an error already."""
+        return self._result.done() and self._result.exception() is not None
+
     def result(self) -> T:
         """Wait for the result.
 

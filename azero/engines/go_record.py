@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,20 @@ if TYPE_CHECKING:
     from azero.engines.go_game import GoGame
 
 
-def format_game(game: GoGame, result: str = "") -> str:
-    """Return the game as SGF FF[4]: set-up stones, handicap, moves in the order played; `result` as
-    the RE property has it."""
+def format_game(
+    game: GoGame,
+    result: str = "",
+    players: tuple[str, str] = ("", ""),
+    moves: Sequence[tuple[int, int]] | None = None,
+) -> str:
+    """Return the game as SGF FF[4]: set-up stones, handicap, moves in the order played.
+
+    Args:
+      game: the game.
+      result: as the RE property has it.
+      players: Black's and White's names.
+      moves: colour and action of the moves from its beginning; None are those of the game.
+    """
     black, white = (
         tuple(np.flatnonzero(game.first_board.reshape(-1) == colour).tolist()) for colour in (1, -1)
     )
@@ -25,12 +37,13 @@ def format_game(game: GoGame, result: str = "") -> str:
         name="game",
         board_shape=(game.shape[0], game.shape[1]),
         komi=game.komi,
-        moves=tuple(game.moves),
+        moves=tuple(game.moves if moves is None else moves),
         black_points=black,
         white_points=white,
         to_play=game.first_to_play,
         result=result,
         rules=sgf_write.rules_name(game.rules.superko, game.rules.suicide),
+        players=players,
     )
     return sgf_write.format_game(record).rstrip("\n")
 
@@ -50,10 +63,11 @@ def load(game: GoGame, path: Path, before: int | None = None) -> None:
     if record is None:
         raise ValueError("it contains no game")
     game.check_shape(record.board_shape)
-    _replay(game, record, before)
+    replay(game, record, before)
 
 
-def _replay(game: GoGame, record: GameRecord, before: int | None) -> None:
+def replay(game: GoGame, record: GameRecord, before: int | None = None) -> None:
+    """Replace `game` by the main line of a record of its board; the rest as in `load`."""
     kept = game.snapshot()
     try:
         game.clear(record.board_shape)

@@ -145,10 +145,10 @@ def match_csa(game: MatchGame, rules: GameConfig, board: Game, names: tuple[str,
     black, white = names if game.first_is_black else names[::-1]
     sfen = game.start or SHOGI_START
     comments = _comments(game, _lines(game, board_of_sfen(sfen), format_csa_move), ", ")
-    return format_csa(game.actions, sfen, black, white, _csa_ending(game, board), comments)
+    return format_csa(game.actions, sfen, black, white, csa_ending(game, board), comments)
 
 
-def _csa_ending(game: MatchGame, rules: Game) -> str:
+def csa_ending(game: MatchGame, rules: Game) -> str:
     """Return the special move that ends a game."""
     loser = "%+ILLEGAL_ACTION" if game.rewards[0] < 0 else "%-ILLEGAL_ACTION"
     if game.failed:

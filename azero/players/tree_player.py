@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import logging
 import math
@@ -72,6 +73,15 @@ class TreePlayer:
         self._random = np.random.default_rng(seed)
         self._use(game)
         self._bad_moves = 0
+
+    def another(self) -> TreePlayer:
+        """Return a player with a tree of its own that uses the same programs; of the two only one
+        may think at a time."""
+        other = copy.copy(self)
+        other._use(self.game)
+        other._random = np.random.default_rng(self._random.integers(1 << 32))
+        other._bad_moves = 0
+        return other
 
     def reset(self) -> None:
         """Begin a new game."""

@@ -39,6 +39,10 @@ class DiagramNotation(NamedTuple):
     """text of the pieces in hand"""
     write: Callable[[Any], str]
     """board -> text"""
+    of_state: Callable[[Any], Any]
+    """state -> board"""
+    by_squares: Callable[[Any, int], str]
+    """the move by the squares that it joins (e2e4, P*5e), as engines write it"""
     glyphs: dict[str, str]
     """glyph for a capital letter"""
     files: str
@@ -78,6 +82,8 @@ def notation(name: str) -> DiagramNotation | None:
             chess_text.format_san,
             none_in_hand,
             chess_text.format_fen,
+            chess_text.board_of_state,
+            chess_text.format_uci,
             chess_pieces,
             "abcdefgh",
             "12345678",
@@ -92,6 +98,8 @@ def notation(name: str) -> DiagramNotation | None:
             minichess_text.format_uci,
             none_in_hand,
             minichess_text.format_fen,
+            minichess_text.board_of_state,
+            minichess_text.format_uci,
             chess_pieces,
             "abcde",
             "12345",
@@ -106,6 +114,8 @@ def notation(name: str) -> DiagramNotation | None:
             shogi_text.format_usi,
             _hands,
             shogi_text.format_sfen,
+            shogi_text.board_of_state,
+            shogi_text.format_usi,
             {chr(ord("@") + code): PIECES[shogi_text.letter_of(code)] for code in KINDS},
             "987654321",
             "ihgfedcba",
@@ -118,6 +128,8 @@ def notation(name: str) -> DiagramNotation | None:
             animal_text.format_move,
             _hands,
             animal_text.format_sfen,
+            animal_text.board_of_state,
+            animal_text.format_move,
             dict(zip("CEGLH", "ひぞきらに", strict=True)),
             "abc",
             "1234",
@@ -152,12 +164,6 @@ def _hands(board: Any) -> str:
 def start_of(name: str, frame: Sequence[int]) -> str:
     """Return the position of a frame of the game `name` in FEN or SFEN; empty if the game has no
     pieces. What may be taken in passing is not in a frame of chess."""
-    modules: dict[str, Any] = {
-        "chess": chess_text,
-        "minichess": minichess_text,
-        "shogi": shogi_text,
-        "animal_shogi": animal_text,
-    }
     how = notation(name)
     if how is None:
         return ""
@@ -166,7 +172,7 @@ def start_of(name: str, frame: Sequence[int]) -> str:
         en_passant=np.uint32(0),
         targets=np.zeros((NUM_TARGETS, 2), np.uint32),
     )
-    return how.write(modules[name].board_of_state(state))
+    return how.write(how.of_state(state))
 
 
 def follow(game: StoredGame) -> DrawnGame:
@@ -219,7 +225,7 @@ def draw_pieces(game: StoredGame, boards: Sequence[str]) -> str:
         for place, letter in enumerate(boards[-1])
         if letter != "."
     ]
-    names = [(column * CELL, -CELL // 2 - 1, name) for column, name in enumerate(how.files)]
+    names = [(column * CELL, -CELL // 2 - 9, name) for column, name in enumerate(how.files)]
     names += [(-CELL // 2 - 5, (rows - 1 - row) * CELL, name) for row, name in enumerate(how.ranks)]
     half = MARGIN + CELL // 2
     texts = "".join(

@@ -37,7 +37,7 @@ def format_result(
     }[query.report_as]
     # The root, and the position after each move; None without score and ownership heads.
     points = game.session.estimate_points(position, [info.action for info in analysis.moves])
-    leads = _leads(sign, analysis, points, game.board.size)
+    each_lead = leads(sign, analysis, points, game.board.size)
     this_hash, sym_hash = hashes(game.board, position.to_play, ko_point(position))
     answer: dict[str, Any] = {
         "id": query.name,
@@ -45,16 +45,16 @@ def format_result(
         "turnNumber": turn.number,
         "moveInfos": [
             _move_info(query, info, order, sign, lead)
-            for order, (info, lead) in enumerate(zip(analysis.moves, leads[1:], strict=True))
+            for order, (info, lead) in enumerate(zip(analysis.moves, each_lead[1:], strict=True))
         ],
         "rootInfo": {
             "currentPlayer": "BW"[position.to_play],
-            "rawLead": leads[0]
+            "rawLead": each_lead[0]
             if points
             else score_lead(sign * analysis.raw_value, game.board.size),
             "rawWinrate": win_rate(sign * analysis.raw_value),
-            "scoreLead": leads[0],
-            "scoreSelfplay": leads[0],
+            "scoreLead": each_lead[0],
+            "scoreSelfplay": each_lead[0],
             "symHash": sym_hash,
             "thisHash": this_hash,
             "utility": sign * analysis.value,
@@ -82,24 +82,24 @@ def format_result(
         black = {"SIDETOMOVE": 1 if position.to_play == 0 else -1, "BLACK": 1, "WHITE": -1}[
             query.report_as
         ]
-        owners = [
-            round(black * owner, 6) for owner in _owners(game.board.tobytes(), game.board.shape)
+        expected = [
+            round(black * owner, 6) for owner in owners(game.board.tobytes(), game.board.shape)
         ]
         if query.includes_ownership:
-            answer["ownership"] = owners
+            answer["ownership"] = expected
         if query.includes_moves_ownership:
             mover = black if position.to_play == 0 else -black
             for info, shown in zip(analysis.moves, answer["moveInfos"], strict=True):
                 # Random games after every move would cost more than the search: a move changes its
                 # own point alone.
                 shown["ownership"] = [
-                    mover if point == info.action else owner for point, owner in enumerate(owners)
+                    mover if point == info.action else owner for point, owner in enumerate(expected)
                 ]
     return answer
 
 
 @functools.lru_cache(maxsize=4)
-def _owners(board: bytes, shape: tuple[int, int]) -> list[float]:
+def owners(board: bytes, shape: tuple[int, int]) -> list[float]:
     """Return the mean owner of each point after random games, 1 Black to -1 White; a search reports
     on one board many times."""
     return go_status.owners_of(np.frombuffer(board, np.int8).reshape(shape)).reshape(-1).tolist()
@@ -126,7 +126,7 @@ def score_lead(value: float, num_points: int) -> float:
     )
 
 
-def _leads(
+def leads(
     sign: int, analysis: Analysis, points: list[PointsEstimate] | None, num_points: int
 ) -> list[float]:
     """Return the lead at the root and after each move: as the network expects it, or for a network

@@ -1,0 +1,283 @@
+"""The web application: pages, requests for games as JSON, searches as server-sent events.
+
+Nothing here loads JAX: the page is there before that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from azero.engines.background import Background, StartError, importing
+from azero.engines.kata.fields import integer_of
+from azero.engines.web.answers import HANDLERS, Events
+from azero.engines.web.fields import (
+    flag_of,
+    optional_integer,
+    optional_number,
+    text_of,
+)
+from azero.engines.web.guard import Refusal
+from azero.engines.web.limits import WebLimits
+
+if TYPE_CHECKING:
+    from azero.engines.web.games import WebGame
+    from azero.engines.web.service import NewGame, Service
+
+_log = logging.getLogger(__name__)
+STATIC = str(files("azero.engines.web").joinpath("static"))
+Work = Callable[["WebGame", Callable[[str, dict[str, Any]], None], threading.Event], None]
+"""A search: (game, function that sends an event, stop) -> nothing, in a thread of its own."""
+
+
+class Application:
+    """The routes, and what they share."""
+
+    def __init__(self, names: tuple[str, ...], limits: WebLimits) -> None:
+        self.limits = limits
+        self.service: Background[Service] = Background(lambda give: give(_load(names, limits)))
+        self._searches = ThreadPoolExecutor(limits.searches, "search")
+        self._room = threading.Semaphore(limits.searches)
+        self.starlette = Starlette(
+            routes=[
+                Route("/", self._index),
+                Mount("/static", StaticFiles(directory=STATIC)),
+                Route("/api/server", self._server),
+                Route("/api/games", self._new_game, methods=["POST"]),
+                Route("/api/records", self._open, methods=["POST"]),
+                Route("/api/games/{game}", self._describe),
+                Route("/api/games/{game}/play", self._play, methods=["POST"]),
+                Route("/api/games/{game}/goto", self._go_to, methods=["POST"]),
+                Route("/api/games/{game}/resign", self._resign, methods=["POST"]),
+                Route("/api/games/{game}/think", self._think, methods=["POST"]),
+                Route("/api/games/{game}/review", self._review, methods=["POST"]),
+                Route("/api/games/{game}/record", self._record),
+                Route("/api/runs/{network}", self._run),
+                Route("/api/runs/{network}/games", self._open_sample, methods=["POST"]),
+            ],
+            exception_handlers=HANDLERS,
+        )
+
+    async def _index(self, request: Request) -> Response:
+        return FileResponse(f"{STATIC}/index.html")
+
+    async def _server(self, request: Request) -> Response:
+        """Say how far the server is and what it offers."""
+        if not self.service.is_ready():
+            return JSONResponse({"state": "starting"})
+        service = self.service.result()
+        return JSONResponse({"state": "ready"} | await run_in_threadpool(service.describe))
+
+    def _ready(self) -> Service:
+        """Return the service.
+
+        Raises:
+          Refusal: it is not ready.
+        """
+        if not self.service.is_ready():
+            raise Refusal(503, "azero is still starting; try again in a moment")
+        return self.service.result()
+
+    async def _new_game(self, request: Request) -> Response:
+        service, wanted = self._ready(), _wanted(await self._fields(request), self.limits)
+        game = await run_in_threadpool(service.new_game, wanted)
+        return await _described(game, status=201)
+
+    async def _open(self, request: Request) -> Response:
+        """Open the record in the body; `name` in the query says of which kind it is."""
+        from azero.engines.web.records import read_record
+
+        service, query = self._ready(), request.query_params
+        content = await self._body(request, self.limits.upload_bytes)
+        wanted = _wanted({"network": query.get("network", "0")}, self.limits)
+
+        def work() -> WebGame:
+            return service.open(wanted, read_record(query.get("name", ""), content))
+
+        return await _described(await run_in_threadpool(work), status=201)
+
+    async def _describe(self, request: Request) -> Response:
+        return await _described(self._game(request))
+
+    async def _play(self, request: Request) -> Response:
+        """Play a move; the page says after how many moves, so that a second click does nothing."""
+        fields, game = await self._fields(request), self._game(request)
+        name, ply = text_of(fields, "move", 20), integer_of(fields, "ply", 0, self.limits.moves)
+
+        def change() -> None:
+            if ply != game.ply:
+                raise Refusal(409, "the position has changed meanwhile")
+            game.play(game.adapter.parse(name))
+
+        return await _changed(game, change)
+
+    async def _go_to(self, request: Request) -> Response:
+        fields, game = await self._fields(request), self._game(request)
+        ply = integer_of(fields, "ply", 0, self.limits.moves)
+        return await _changed(game, lambda: game.go_to(ply))
+
+    async def _resign(self, request: Request) -> Response:
+        fields, game = await self._fields(request), self._game(request)
+        colour = integer_of(fields, "colour", 0, 1)
+        return await _changed(game, lambda: game.resign(colour))
+
+    async def _think(self, request: Request) -> Response:
+        """Search the current position, and play if `plays` is true."""
+        from azero.engines.web.searches import SearchRequest, think
+        from azero.players.thinking import Limits
+
+        fields, game, most = await self._fields(request), self._game(request), self.limits
+        limits = Limits(
+            visits=optional_integer(fields, "visits", 1, most.visits) or most.visits,
+            seconds=optional_number(fields, "seconds", 0.01, most.seconds) or most.seconds,
+        )
+        search = SearchRequest(
+            limits, plays=flag_of(fields, "plays"), wants_owners=flag_of(fields, "ownership")
+        )
+        return self._stream(game, lambda game, push, stop: think(game, search, push, stop))
+
+    async def _review(self, request: Request) -> Response:
+        from azero.engines.web.searches import review
+
+        fields, game = await self._fields(request), self._game(request)
+        visits = integer_of(fields, "visits", 1, self.limits.review_visits)
+        return self._stream(game, lambda game, push, stop: review(game, visits, push, stop))
+
+    async def _record(self, request: Request) -> Response:
+        """Return the game as a file."""
+        game, query = self._game(request), request.query_params
+        players = (query.get("first", "")[:60], query.get("second", "")[:60])
+
+        text = await run_in_threadpool(game.text, players)
+        disposition = f'attachment; filename="azero-{game.adapter.name}{game.adapter.suffix}"'
+        return Response(text, media_type="text/plain", headers={"content-disposition": disposition})
+
+    async def _run(self, request: Request) -> Response:
+        """Return how the run of a network goes."""
+        from azero.engines.web.runs import describe_run
+
+        offer = self._ready().offer(request.path_params["network"])
+        return JSONResponse(await run_in_threadpool(describe_run, offer.needed_workdir()))
+
+    async def _open_sample(self, request: Request) -> Response:
+        """Open one of the newest games of a run."""
+        from azero.engines.web.runs import sample_record
+
+        fields, service = await self._fields(request), self._ready()
+        wanted = _wanted({"network": request.path_params["network"]}, self.limits)
+        iteration, number = (integer_of(fields, name, 0, 10**9) for name in ("iteration", "number"))
+
+        def work() -> WebGame:
+            workdir = service.offer(wanted.network).needed_workdir()
+            return service.open(wanted, sample_record(workdir, iteration, number))
+
+        return await _described(await run_in_threadpool(work), status=201)
+
+    def _game(self, request: Request) -> WebGame:
+        return self._ready().game(request.path_params["game"])
+
+    async def _fields(self, request: Request) -> dict[str, Any]:
+        """Return the JSON object of a request."""
+        content = await self._body(request, self.limits.request_bytes)
+        try:
+            fields = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise Refusal(400, "the request is not JSON") from error
+        if not isinstance(fields, dict):
+            raise Refusal(400, "the request is not a JSON object")
+        return fields
+
+    async def _body(self, request: Request, most: int) -> bytes:
+        chunks, length = [], 0
+        try:
+            async with asyncio.timeout(self.limits.request_seconds):
+                async for chunk in request.stream():
+                    length += len(chunk)
+                    if length > most:
+                        raise Refusal(413, f"the request is too large; {most:,} bytes are allowed")
+                    chunks.append(chunk)
+        except TimeoutError as error:
+            raise Refusal(408, "the request took too long to arrive") from error
+        return b"".join(chunks)
+
+    def _stream(self, game: WebGame, work: Work) -> Response:
+        """Answer with the events of a search, which ends when the page goes."""
+        if not self._room.acquire(blocking=False):
+            raise Refusal(503, "too many searches at once; try again in a moment")
+        events: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
+        loop, stop = asyncio.get_running_loop(), threading.Event()
+
+        def send(event: tuple[str, dict[str, Any]] | None) -> None:
+            loop.call_soon_threadsafe(events.put_nowait, event)
+
+        def run() -> None:
+            try:
+                work(game, lambda kind, data: send((kind, data)), stop)
+            except (ValueError, OSError, StartError) as error:
+                send(("error", {"error": str(error)}))
+            except Exception:
+                _log.exception("a search failed")
+                send(("error", {"error": "the search failed; the server's log says why"}))
+            finally:
+                self._room.release()
+                send(None)
+
+        async def body() -> AsyncIterator[str]:
+            while (event := await events.get()) is not None:
+                yield f"event: {event[0]}\ndata: {json.dumps(event[1])}\n\n"
+            yield "event: end\ndata: {}\n\n"
+
+        self._searches.submit(run)
+        return Events(body(), stop)
+
+
+def _wanted(fields: dict[str, Any], limits: WebLimits) -> NewGame:
+    """Return the game that a request describes.
+
+    Raises:
+      QueryError: a field is wrong.
+    """
+    from azero.engines.web.service import NewGame
+
+    return NewGame(
+        network=text_of(fields, "network", 20),
+        iteration=optional_integer(fields, "iteration", 0, 10**9),
+        size=optional_integer(fields, "size", 2, 25),
+        komi=optional_number(fields, "komi", -400, 400),
+        handicap=optional_integer(fields, "handicap", 0, 9) or 0,
+        start=text_of(fields, "start", 200) if fields.get("start") else "",
+    )
+
+
+def _load(names: tuple[str, ...], limits: WebLimits) -> Service:
+    with importing:
+        from azero.engines.web.service import Service
+    return Service(names, limits)
+
+
+async def _described(game: WebGame, status: int = 200) -> Response:
+    return JSONResponse(await run_in_threadpool(game.describe, with_frame=True), status)
+
+
+async def _changed(game: WebGame, change: Callable[[], None]) -> Response:
+    """Change a game, and return what the page shows of it."""
+
+    def work() -> dict[str, Any]:
+        with game.changing():
+            change()
+            return game.describe()
+
+    return JSONResponse(await run_in_threadpool(work))

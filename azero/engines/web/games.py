@@ -1,0 +1,187 @@
+"""A visitor's game: its line of moves with a place in it, who resigned, and one change or search at
+a time."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from azero.engines.limits import Settings
+from azero.engines.session import Session
+from azero.engines.web.adapter import Adapter, Outcome
+from azero.engines.web.networks import Network
+from azero.games.position import Position
+from azero.report.boards import CELL, MARGIN
+
+
+class Turn(NamedTuple):
+    """A move of the line."""
+
+    colour: int
+    action: int
+    name: str
+    """As `Adapter.parse` reads it."""
+    label: str
+    """As people write it."""
+
+
+class WebGame:
+    """One game. The line of moves may go on after the current position: what was taken back can be
+    played again."""
+
+    def __init__(self, network_key: str, network: Network, adapter: Adapter) -> None:
+        """Begin with what `adapter` has played so far."""
+        self.key = secrets.token_urlsafe(12)
+        self.network_key, self.network, self.adapter = network_key, network, adapter
+        self.settings = Settings()
+        """Of resignation."""
+        self.players = ("", "")
+        self.note = ""
+        """What a visitor should know of the game."""
+        self.used = time.monotonic()
+        self.stated_result = ""
+        """The result in the record that was opened."""
+        self._resigned: int | None = None
+        self._lock = threading.Lock()
+        self._searches: set[threading.Event] = set()
+        self.line: list[Turn] = []
+        positions = self.session.positions
+        for position, (colour, action) in zip(positions, adapter.moves, strict=False):
+            self.line.append(self._turn(position, colour, action))
+        self._ending = self.outcome
+        """How the line ended, wherever the current position is."""
+
+    @property
+    def session(self) -> Session:
+        """The session that holds the positions."""
+        return self.adapter.session
+
+    @property
+    def position(self) -> Position:
+        """The current position."""
+        return self.session.position
+
+    @property
+    def ply(self) -> int:
+        """Moves up to the current position."""
+        return self.session.num_moves
+
+    def _turn(self, position: Position, colour: int, action: int) -> Turn:
+        (name,) = self.adapter.format_line(position, [action])
+        return Turn(colour, action, name, self.adapter.label(position, action))
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """Have the game alone: a search that runs ends first."""
+        for stop in list(self._searches):
+            stop.set()
+        with self._lock:
+            self.used = time.monotonic()
+            yield
+
+    @contextlib.contextmanager
+    def searching(self, stop: threading.Event) -> Iterator[None]:
+        """Have the game alone until somebody wants to change it, which sets `stop`."""
+        for other in list(self._searches):
+            other.set()
+        self._searches.add(stop)
+        try:
+            with self._lock:
+                self.used = time.monotonic()
+                yield
+        finally:
+            self._searches.discard(stop)
+
+    def play(self, action: int) -> None:
+        """Play a move of the side to move; moves that were taken back are forgotten, if it is
+        another.
+
+        Raises:
+          ValueError: the game is over, or the move is not legal.
+        """
+        if self.outcome is not None:
+            raise ValueError("the game is over; take a move back to go on")
+        position, ply = self.position, self.ply
+        if ply >= self.network.limits.moves:
+            raise ValueError(f"a game has at most {self.network.limits.moves:,} moves here")
+        turn = self._turn(position, position.to_play, action)
+        self.adapter.play(position.to_play, action)
+        if self.line[ply : ply + 1] != [turn]:
+            self.line[ply:] = [turn]
+            self._ending, self.stated_result = self.outcome, ""
+
+    def go_to(self, ply: int) -> None:
+        """Make the position after `ply` moves of the line the current one.
+
+        Raises:
+          ValueError: the line has not so many moves.
+        """
+        if not 0 <= ply <= len(self.line):
+            raise ValueError(f"this game has {len(self.line)} moves; there is no move {ply}")
+        self._resigned = None
+        while self.ply > ply:
+            self.adapter.undo()
+        while self.ply < ply:
+            turn = self.line[self.ply]
+            self.adapter.play(turn.colour, turn.action)
+
+    def resign(self, colour: int) -> None:
+        """Give the game up for one side.
+
+        Raises:
+          ValueError: the game is over.
+        """
+        if self.outcome is not None:
+            raise ValueError("the game is over")
+        self._resigned = colour
+        del self.line[self.ply :]
+        self._ending, self.stated_result = self.outcome, ""
+
+    def text(self, players: tuple[str, str]) -> str:
+        """Return the whole line as a record; `players` are the names of a game without any.
+
+        Raises:
+          ValueError: there is no format for this game.
+        """
+        moves = [(turn.colour, turn.action) for turn in self.line]
+        names = self.players if any(self.players) else players
+        return self.adapter.text(moves, self._ending, names, self.stated_result)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the game ended, if it has."""
+        if self._resigned is None:
+            return self.adapter.outcome()
+        winner = 1 - self._resigned
+        sides = self.adapter.sides
+        return Outcome(winner, f"{sides[winner]} wins: {sides[1 - winner]} resigns", "R")
+
+    def describe(self, *, with_frame: bool = False) -> dict[str, Any]:
+        """Return what the page shows of the game."""
+        outcome, adapter, position = self.outcome, self.adapter, self.position
+        frame = {"frame": adapter.frame(), "cell": CELL, "margin": MARGIN} if with_frame else {}
+        rows, columns = position.game.board_shape
+        return {
+            "id": self.key,
+            "network": self.network_key,
+            "player": self.network.spec.name,
+            "game": adapter.name,
+            "board": [rows, columns],
+            "sides": adapter.sides,
+            "players": self.players,
+            "to_play": position.to_play,
+            "ply": self.ply,
+            "line": [(turn.colour, turn.name, turn.label) for turn in self.line],
+            "over": outcome is not None,
+            "result": None if outcome is None else outcome.text,
+            "winner": None if outcome is None else outcome.winner,
+            "saves": adapter.suffix,
+            "note": self.note,
+            **adapter.facts(),
+            **adapter.diagram(),
+            **frame,
+        }

@@ -1,0 +1,154 @@
+"""A game of Go for the browser."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from azero.engines import go_record
+from azero.engines.go_game import GoGame
+from azero.engines.session import Session
+from azero.engines.web.adapter import Outcome, empty_board, outcome_by_rules, rewards_of
+from azero.engines.web.networks import Network
+from azero.games.go import setup
+from azero.games.go.rule_names import Rules
+from azero.games.go.rules import Go
+from azero.games.go.scoring.status import Status, judge
+from azero.games.go.sgf_write import format_result
+from azero.games.go.text import column_name, format_vertex, parse_vertex
+from azero.games.position import Position
+from azero.report.boards import draw_board
+
+
+class GoAdapter:
+    """A game of Go."""
+
+    name = "go"
+    suffix = ".sgf"
+    sides = ("Black", "White")
+
+    def __init__(self, network: Network, komi: float | None = None, handicap: int = 0) -> None:
+        """Begin a game on the network's board.
+
+        Raises:
+          ValueError: the komi or the handicap is not possible.
+        """
+        rules = network.game
+        assert isinstance(rules, Go)
+        self.game = GoGame(
+            network.player,
+            rules.board_shape,
+            komi=rules.komi,
+            rules=Rules(rules.superko, rules.suicide),
+        )
+        if komi is not None:
+            self.game.set_komi(komi)
+        if handicap:
+            points = setup.handicap_points(handicap, self.game.shape)
+            self.game.set_up(points, (), 1, handicap)
+
+    @property
+    def session(self) -> Session:
+        """The session of the game."""
+        return self.game.session
+
+    @property
+    def moves(self) -> list[tuple[int, int]]:
+        """Colour and action of every move so far."""
+        return self.game.moves
+
+    def play(self, colour: int, action: int) -> None:
+        """Play a move of either side."""
+        self.game.play(colour, action)
+
+    def undo(self) -> None:
+        """Take the last move back."""
+        self.game.undo()
+
+    def parse(self, text: str) -> int:
+        """Return the action of a vertex."""
+        return parse_vertex(text, self.game.shape)
+
+    def format_line(self, position: Position, actions: Sequence[int]) -> list[str]:
+        """Return the vertices of a line."""
+        return [format_vertex(action, self.game.shape) for action in actions]
+
+    def label(self, position: Position, action: int) -> str:
+        """Return the vertex."""
+        return format_vertex(action, self.game.shape)
+
+    def diagram(self) -> dict[str, Any]:
+        """Return the stones (X and O, dots) and the legal points (1 and 0), row by row."""
+        position, moves = self.game.position, self.game.moves
+        legal = position.legal[:-1] & (not position.is_over)
+        return {
+            "stones": "".join(".XO"[value] for value in self.game.board.reshape(-1).tolist()),
+            "legal": "".join("01"[int(may)] for may in legal),
+            "names": _vertices(self.game.shape),
+            "last": [action for _, action in moves[-1:] if action < self.game.board.size],
+            "dead": self._dead(),
+        }
+
+    def frame(self) -> str:
+        """Return the empty board."""
+        return draw_board(empty_board("go", self.game.shape), ["." * self.game.board.size])
+
+    def _dead(self) -> list[int]:
+        status = self._status()
+        return [] if status is None else np.flatnonzero(status.dead).tolist()
+
+    def _status(self) -> Status | None:
+        """Return the judgement of a board after two passes."""
+        position = self.game.position
+        if not position.is_over or position.actions[-1:] != (self.game.board.size,):
+            return None
+        return _judged(self.game.board.tobytes(), self.game.shape)
+
+    def outcome(self) -> Outcome | None:
+        """Return the result, dead stones removed after two passes."""
+        position, status = self.game.position, self._status()
+        if not position.is_over:
+            return None
+        if status is None:
+            return outcome_by_rules(position, self.sides)
+        margin = status.margin - self.game.effective_komi
+        if margin == 0:
+            return Outcome(None, "The game is a draw")
+        winner = int(margin < 0)
+        dead = int(status.dead.sum())
+        removed = "" if not dead else f" ({dead} dead stone{'s' if dead > 1 else ''} removed)"
+        text = f"{self.sides[winner]} wins by {abs(margin):g} points{removed}"
+        return Outcome(winner, text, f"{abs(margin):g}")
+
+    def facts(self) -> dict[str, Any]:
+        """Return komi and handicap."""
+        return {"komi": self.game.effective_komi, "handicap": self.game.num_handicap}
+
+    def text(
+        self,
+        moves: Sequence[tuple[int, int]],
+        outcome: Outcome | None,
+        players: tuple[str, str],
+        stated: str = "",
+    ) -> str:
+        """Return a game from this one's beginning as SGF."""
+        result = stated if outcome is None else format_result(rewards_of(outcome), outcome.reason)
+        return go_record.format_game(self.game, result, players, moves) + "\n"
+
+
+@functools.lru_cache(maxsize=32)
+def _judged(board: bytes, shape: tuple[int, int]) -> Status:
+    return judge(np.frombuffer(board, np.int8).reshape(shape))
+
+
+@functools.lru_cache(maxsize=16)
+def _vertices(shape: tuple[int, int]) -> dict[str, str]:
+    """Return the letters of the columns and the numbers of the rows, from the top left."""
+    rows, columns = shape
+    return {
+        "columns": ",".join(column_name(column) for column in range(columns)),
+        "rows": ",".join(str(rows - row) for row in range(rows)),
+    }

@@ -1,0 +1,40 @@
+"""Limits of the web server: what one visitor may ask for, and what all of them together may
+occupy. Choices unless a source is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class WebLimits:
+    """What the server allows."""
+
+    visits: int = 10_000
+    """Visits of one search, those kept from earlier moves included."""
+    seconds: float = 60.0
+    """Seconds of one search."""
+    review_visits: int = 2_000
+    """Visits of each position of a review."""
+    upload_bytes: int = 1 << 20
+    """Bytes of a game record: a thousand times a usual one."""
+    request_bytes: int = 16 << 10
+    """Bytes of any other request."""
+    request_seconds: float = 20.0
+    """Seconds in which the body of a request has to arrive."""
+    moves: int = 600
+    """Moves of a game; each position of 19x19 takes 13 KB (measured)."""
+    games: int = 64
+    """Games in memory; beyond that the one that was left longest is forgotten."""
+    idle_seconds: float = 6 * 3600.0
+    """A game that nobody looked at for so long is forgotten."""
+    searches: int = 64
+    """Searches that run or wait for their turn."""
+    connections: int = 256
+    """Open connections; a browser keeps up to six."""
+    networks: int = 4
+    """Networks in memory, each with the programs for one board."""
+    trees: int = 6
+    """Games of one network whose search trees are kept."""
+    tree_megabytes: int = 32
+    """Memory of a search tree in MiB; 32 are about 14,000 positions of 19x19."""

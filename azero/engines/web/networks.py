@@ -1,0 +1,291 @@
+"""Networks that play many games at once: the programs of one are shared, every game has its own
+tree, and one search runs at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from azero.engines.background import Background, StartError
+from azero.engines.serve import rules_of
+from azero.engines.web.limits import WebLimits
+from azero.games.game import Game
+from azero.games.go.rules import Go
+from azero.games.go.scoring import status as go_status
+from azero.games.position import Position
+from azero.players.clock import Clock
+from azero.players.player import Decision, Move
+from azero.players.points import PointsEstimate
+from azero.players.specs import ThinkerSpec, load_any_thinker
+from azero.players.thinking import Analysis, Limits, Restriction
+from azero.players.tree_player import TreePlayer
+from azero.settings import Config
+
+T = TypeVar("T")
+SLICE_SECONDS = 0.5
+"""A search makes room for the next one after so long; a choice."""
+_POLL_SECONDS = 0.05
+
+
+class Turns:
+    """A lock that is given in the order in which it is asked for."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._queue: deque[object] = deque()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for the holder to make room."""
+        return len(self._queue) > 1
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether somebody holds it."""
+        return bool(self._queue)
+
+    def take(self, should_stop: Callable[[], bool]) -> bool:
+        """Wait for the lock; return False, without it, once `should_stop()` is true."""
+        ticket = object()
+        with self._changed:
+            self._queue.append(ticket)
+            while self._queue[0] is not ticket:
+                if should_stop():
+                    self._queue.remove(ticket)
+                    return False
+                self._changed.wait(_POLL_SECONDS)
+        return True
+
+    def give(self) -> None:
+        """Give the lock to the next one."""
+        with self._changed:
+            self._queue.popleft()
+            self._changed.notify_all()
+
+
+class Network:
+    """A player of ours on one board, loaded and compiled in the background."""
+
+    def __init__(self, spec: ThinkerSpec, config: Config, game: Game, limits: WebLimits) -> None:
+        """Take a player of `game`, which says its board; nothing is loaded before `begin`."""
+        self.spec, self.config, self.game, self.limits = spec, config, game, limits
+        self.turns = Turns()
+        self.setting_up = threading.Lock()
+        """Held while a game begins: the first one compiles the rules."""
+        self._warm: TreePlayer | None = None
+        """The player whose programs are all compiled."""
+        self._loading: Background[TreePlayer] | None = None
+        self._lock = threading.Lock()
+        self._players: OrderedDict[GamePlayer, None] = OrderedDict()
+
+    def begin(self) -> Background[TreePlayer]:
+        """Begin to load and compile, if that has not begun."""
+        with self._lock:
+            if self._loading is None:
+                self._loading = Background(self._load)
+            return self._loading
+
+    def _load(self, give: Callable[[TreePlayer], None]) -> None:
+        with self.setting_up:
+            position = Position.start(self.game)
+            position.play(int(np.argmax(position.legal)))
+        player = load_any_thinker(self.spec, rules_of(self.game))
+        player.limit_memory(self.limits.tree_megabytes)
+        steps = player.warm_up_in_steps(position)
+        next(steps)
+        give(player)
+        for _ in steps:
+            pass
+        self._warm = player
+        if isinstance(self.game, Go):
+            go_status.prepare(self.game.board_shape)
+
+    def is_warm(self, player: TreePlayer) -> bool:
+        """Return whether all programs of `player`, which `wait` returned, are compiled."""
+        return player is self._warm
+
+    def unload(self) -> None:
+        """Give up the programs and all trees; they are made again when somebody thinks."""
+        with self._lock:
+            self._loading = self._warm = None
+            players, self._players = list(self._players), OrderedDict()
+        for player in players:
+            player.forget()
+
+    @property
+    def state(self) -> str:
+        """Where it stands: compiling, ready or failed."""
+        loading = self._loading
+        if loading is None or not loading.is_ready():
+            return "compiling"
+        return "ready" if self.problem is None else "failed"
+
+    @property
+    def problem(self) -> str | None:
+        """Why it cannot be loaded; None if it can, or that is not known yet."""
+        loading = self._loading
+        if loading is None or not loading.is_ready():
+            return None
+        try:
+            loading.result()
+        except StartError as error:
+            return str(error)
+        return None
+
+    def wait(self, should_stop: Callable[[], bool]) -> TreePlayer | None:
+        """Return the player once it can think; None if `should_stop()` is true before.
+
+        Raises:
+          StartError: it cannot be loaded.
+        """
+        loading = self.begin()
+        while not loading.is_ready(_POLL_SECONDS):
+            if should_stop():
+                return None
+        return loading.result()
+
+    def player(self, game: Game) -> GamePlayer:
+        """Return a player of its own for a game, whose board is this network's."""
+        del game
+        return GamePlayer(self)
+
+    def keep(self, player: GamePlayer) -> None:
+        """Note that `player` uses its tree, and forget the tree that was left longest if there are
+        too many."""
+        with self._lock:
+            self._players[player] = None
+            self._players.move_to_end(player)
+            left = len(self._players) - self.limits.trees
+            forgotten = [self._players.popitem(last=False)[0] for _ in range(left)]
+        for other in forgotten:
+            other.forget()
+
+
+class GamePlayer:
+    """The player of one game: its own tree, and the programs and the turn of a `Network`."""
+
+    def __init__(self, network: Network) -> None:
+        self.name = network.spec.name
+        self._network = network
+        self._own: TreePlayer | None = None
+        self._is_early = False
+        """The tree was made before all programs were compiled."""
+
+    def forget(self) -> None:
+        """Give up the tree; the next search begins another."""
+        self._own = None
+
+    def reset(self) -> None:
+        """Begin a new game."""
+        self.forget()
+
+    def limit_memory(self, megabytes: int) -> None:
+        """The network's limit holds."""
+
+    def warm_up_in_steps(self, position: Position) -> Iterator[None]:
+        """Wait until it can think."""
+        self._network.wait(lambda: False)
+        yield
+
+    def observe(self, move: Move) -> None:
+        """Note a move; the next position contains it anyway."""
+
+    def choose(self, position: Position, clock: Clock) -> Decision:
+        """Think within the clock, and choose a move."""
+        return self._with_turn(lambda tree: tree.choose(position, clock))
+
+    def _tree(self, should_stop: Callable[[], bool]) -> TreePlayer | None:
+        """Wait for the network and for the turn, and return the player with this game's tree; None,
+        without the turn, if `should_stop()` is true before."""
+        network = self._network
+        source = network.wait(should_stop)
+        if source is None or not network.turns.take(should_stop):
+            return None
+        if self._own is None or (self._is_early and network.is_warm(source)):
+            self._own, self._is_early = source.another(), not network.is_warm(source)
+        network.keep(self)
+        return self._own
+
+    def think(
+        self,
+        position: Position,
+        limits: Limits,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[Analysis], None] | None = None,
+        progress_seconds: float = 1.0,
+        restriction: Restriction | None = None,
+    ) -> Analysis:
+        """Search `position` as `Thinker` says, in turns with the network's other games; `seconds`
+        are those of its own turns."""
+        analysis = _nothing(position)
+        seconds, playouts = 0.0, 0
+        while True:
+            tree = self._tree(should_stop)
+            if tree is None:
+                return analysis
+            began, made_room = time.perf_counter(), False
+
+            def is_turn_over(began: float = began) -> bool:
+                nonlocal made_room
+                made_room = (
+                    self._network.turns.is_wanted and time.perf_counter() - began > SLICE_SECONDS
+                )
+                return made_room or should_stop()
+
+            try:
+                analysis = tree.think(
+                    position,
+                    _rest(limits, seconds, playouts),
+                    should_stop=is_turn_over,
+                    on_progress=on_progress,
+                    progress_seconds=progress_seconds,
+                    restriction=restriction,
+                )
+            finally:
+                self._network.turns.give()
+            seconds, playouts = seconds + analysis.seconds, playouts + analysis.playouts
+            if should_stop() or not made_room:
+                return dataclasses.replace(analysis, seconds=seconds, playouts=playouts)
+
+    def evaluate(self, position: Position, symmetry: int | None = None) -> tuple[np.ndarray, float]:
+        """Return the network's policy and value, as `Thinker` says."""
+        return self._with_turn(lambda tree: tree.evaluate(position, symmetry))
+
+    def estimate_points(
+        self, position: Position, actions: Sequence[int] = ()
+    ) -> list[PointsEstimate] | None:
+        """Return what the network expects of the end of the game, as `Thinker` says."""
+        return self._with_turn(lambda tree: tree.estimate_points(position, actions))
+
+    def estimate_draws(self, position: Position, actions: Sequence[int]) -> list[float] | None:
+        """Return the network's probability of a draw after each move, as `Thinker` says."""
+        return self._with_turn(lambda tree: tree.estimate_draws(position, actions))
+
+    def _with_turn(self, work: Callable[[TreePlayer], T]) -> T:
+        tree = self._tree(lambda: False)
+        assert tree is not None
+        try:
+            return work(tree)
+        finally:
+            self._network.turns.give()
+
+
+def _rest(limits: Limits, seconds: float, playouts: int) -> Limits:
+    """Return what `limits` leave after so many seconds and playouts."""
+    return Limits(
+        limits.visits,
+        None if limits.playouts is None else limits.playouts - playouts,
+        None if limits.seconds is None else limits.seconds - seconds,
+    )
+
+
+def _nothing(position: Position) -> Analysis:
+    """Return the analysis of a search that was ended before it began."""
+    return Analysis((), 0.0, 0, 0, 0.0, np.zeros(position.game.num_actions, np.float32))

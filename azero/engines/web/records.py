@@ -1,0 +1,113 @@
+"""Game records that visitors open: SGF, PGN, CSA and KIF, as games on the network's board."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from azero.engines import go_record
+from azero.engines.web.go_adapter import GoAdapter
+from azero.engines.web.networks import Network
+from azero.engines.web.squares_adapter import SquaresAdapter
+from azero.games.chess import pgn
+from azero.games.chess.text import START as CHESS_START
+from azero.games.go.sgf import GameRecord, parse_games
+from azero.games.shogi import csa, kif
+from azero.games.shogi.record_files import decode
+from azero.games.shogi.records import ShogiGame
+from azero.games.shogi.sfen import START as SHOGI_START
+
+SUFFIXES = {".sgf": "go", ".pgn": "chess", ".csa": "shogi", ".kif": "shogi", ".kifu": "shogi"}
+"""Games by the suffixes of their records."""
+
+
+class Record(NamedTuple):
+    """A record that has been read."""
+
+    game: str
+    shape: tuple[int, int]
+    players: tuple[str, str]
+    go: GameRecord | None = None
+    actions: tuple[int, ...] = ()
+    start: str = ""
+    """FEN or SFEN; empty for the usual position."""
+    result: str = ""
+
+
+def read_record(name: str, content: bytes) -> Record:
+    """Read the first game of a file called `name`.
+
+    Raises:
+      ValueError: it is no record of a known kind, or not a valid one; the place is named.
+    """
+    suffix = "." + name.rpartition(".")[2].lower()
+    if suffix not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
+        raise ValueError(f"{name[:60]!r} is not a game record; the suffixes are {known}")
+    try:
+        record = _READERS[suffix](name, content)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{name[:60]!r} cannot be read: {type(error).__name__}") from error
+    if record is None:
+        raise ValueError(f"{name[:60]!r} contains no game")
+    return record
+
+
+def _read_sgf(name: str, content: bytes) -> Record | None:
+    record = next(iter(parse_games(content, name)), None)
+    if record is None:
+        return None
+    return Record("go", record.board_shape, record.players, go=record, result=record.result)
+
+
+def _read_pgn(name: str, content: bytes) -> Record | None:
+    text = content.decode("utf-8-sig", errors="replace")
+    game = next(pgn.parse_games(text, name), None)
+    if game is None:
+        return None
+    players = (game.tags.get("White", ""), game.tags.get("Black", ""))
+    start = "" if game.fen == CHESS_START else game.fen
+    return Record("chess", (8, 8), players, None, game.actions, start, game.result)
+
+
+def _read_shogi(
+    parse: Callable[[str, str], Iterator[ShogiGame]], name: str, content: bytes
+) -> Record | None:
+    game = next(parse(decode(content), name), None)
+    if game is None:
+        return None
+    start = "" if game.sfen == SHOGI_START else game.sfen
+    return Record("shogi", (9, 9), (game.black, game.white), None, game.actions, start, game.winner)
+
+
+_READERS: dict[str, Callable[[str, bytes], Record | None]] = {
+    ".sgf": _read_sgf,
+    ".pgn": _read_pgn,
+    ".csa": functools.partial(_read_shogi, csa.parse_games),
+    ".kif": functools.partial(_read_shogi, kif.parse_games),
+    ".kifu": functools.partial(_read_shogi, kif.parse_games),
+}
+
+
+def open_record(network: Network, record: Record) -> GoAdapter | SquaresAdapter:
+    """Return the game of a record, played to its end, on the network's board.
+
+    Raises:
+      ValueError: the record is longer than games may be here, or a move is illegal under our rules.
+    """
+    count = len(record.actions if record.go is None else record.go.moves)
+    if count > network.limits.moves:
+        most = network.limits.moves
+        raise ValueError(f"the record has {count:,} moves; {most:,} are the most here")
+    if record.go is not None:
+        board = GoAdapter(network)
+        go_record.replay(board.game, record.go)
+        return board
+    squares = SquaresAdapter(network, record.start)
+    for number, action in enumerate(record.actions, 1):
+        try:
+            squares.play(0, action)
+        except ValueError as error:
+            raise ValueError(f"move {number} is illegal, or the game was over before it") from error
+    return squares

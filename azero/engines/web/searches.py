@@ -1,0 +1,252 @@
+"""Searches for the page: live analysis, the network's moves, reviews of whole games."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from azero.engines.kata.result import leads, owners
+from azero.engines.moves import best_unsearched, win_rate
+from azero.engines.web.games import WebGame
+from azero.games.go.rules import Go
+from azero.games.position import Position
+from azero.players.points import PointsEstimate
+from azero.players.thinking import Analysis, Limits
+
+Push = Callable[[str, dict[str, Any]], None]
+"""Sends an event with its data to the page."""
+SHOWN_MOVES = 12
+"""Moves of an analysis that the page gets."""
+SHOWN_LINE = 10
+"""Moves of a line that the page gets, in Go; in other games naming a move plays it in the slow host
+rules, and it gets half as many."""
+POLICY_MOVES = 24
+"""Most probable moves that the page gets of games with pieces; of Go it gets all points."""
+PROGRESS_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """What a visitor wants to know."""
+
+    limits: Limits
+    plays: bool = False
+    """The network plays the best move at the end, or resigns."""
+    wants_owners: bool = False
+
+
+def think(game: WebGame, request: SearchRequest, push: Push, stop: threading.Event) -> None:
+    """Think about the current position; events "status", "analysis" and, if the network plays,
+    "game" tell the page. Ends early, without a move, once `stop` is set.
+
+    Raises:
+      ValueError: the game is over.
+      StartError: the network cannot be loaded.
+    """
+    with game.searching(stop):
+        position = game.position
+        if game.outcome is not None:
+            raise ValueError("the game is over; take a move back to go on")
+        if not _wait(game, push, stop):
+            return
+        root = root_estimates(game, position, request.wants_owners)
+        reporter = _Reporter(game, position, root, push)
+        analysis = game.session.think(
+            position,
+            request.limits,
+            should_stop=stop.is_set,
+            on_progress=reporter.report,
+            progress_seconds=PROGRESS_SECONDS,
+        )
+        if stop.is_set():
+            return
+        reporter.finish(analysis)
+        if request.plays:
+            _play(game, position, analysis)
+            push("game", game.describe())
+
+
+def _wait(game: WebGame, push: Push, stop: threading.Event) -> bool:
+    """Wait for the network, and say so; return whether it can think."""
+    network = game.network
+    if network.state != "ready":
+        push("status", {"state": "compiling"})
+    elif network.turns.is_taken:
+        push("status", {"state": "waiting"})
+    return network.wait(stop.is_set) is not None
+
+
+def _play(game: WebGame, position: Position, analysis: Analysis) -> None:
+    """Play the best move, or resign where it has been hopeless for some moves."""
+    colour = position.to_play
+    if analysis.visits > 1 and game.settings.wants_to_resign(colour, analysis.value):
+        game.resign(colour)
+        return
+    best = analysis.moves[0].action if analysis.moves else None
+    game.play(best_unsearched(position, analysis, None) if best is None else best)
+
+
+class _Reporter:
+    """Tells the page what the search of one position has found so far."""
+
+    def __init__(self, game: WebGame, position: Position, root: dict[str, Any], push: Push) -> None:
+        self._game, self._position, self._root, self._push = game, position, root, push
+
+    def report(self, analysis: Analysis) -> None:
+        """Tell what is known without another call of the network: this runs in its turn."""
+        found = format_analysis(self._game, self._position, analysis) | self._root
+        if isinstance(self._position.game, Go) and "scoreLead" not in self._root:
+            _add_leads(found, self._position.game, analysis, None)
+        self._push("analysis", found)
+
+    def finish(self, analysis: Analysis) -> None:
+        """Tell the end of the search, with the leads after its moves."""
+        found = format_analysis(self._game, self._position, analysis) | self._root
+        add_leads(found, self._game, self._position, analysis)
+        self._push("analysis", found)
+
+
+def format_analysis(game: WebGame, position: Position, analysis: Analysis) -> dict[str, Any]:
+    """Return an analysis under KataGo's names of fields; win rates are those of the side to
+    move."""
+    adapter = game.adapter
+    is_go = isinstance(position.game, Go)
+    depth = SHOWN_LINE if is_go else SHOWN_LINE // 2
+    return {
+        "ply": game.ply,
+        "toPlay": position.to_play,
+        "visits": analysis.visits,
+        "seconds": round(analysis.seconds, 2),
+        "winrate": _rounded(win_rate(analysis.value)),
+        "rawWinrate": _rounded(win_rate(analysis.raw_value)),
+        "moves": [
+            {
+                "visits": info.visits,
+                "winrate": _rounded(win_rate(info.value)),
+                "prior": _rounded(info.prior),
+                "pv": adapter.format_line(position, info.line[:depth]),
+            }
+            for info in analysis.moves[:SHOWN_MOVES]
+        ],
+        "policy": _policy(game, position, analysis.raw_policy),
+    }
+
+
+def _policy(game: WebGame, position: Position, policy: np.ndarray) -> list[Any]:
+    """Return the network's policy: of every point in Go and on marked squares (pass last in Go),
+    else as pairs of the most probable moves and their probabilities."""
+    if isinstance(position.game, Go) or game.adapter.name == "tictactoe":
+        return [_rounded(float(share)) for share in policy]
+    order = np.argsort(-policy, kind="stable")[:POLICY_MOVES]
+    return [
+        (game.adapter.format_line(position, [int(action)])[0], _rounded(float(policy[action])))
+        for action in order
+        if position.legal[action]
+    ]
+
+
+def root_estimates(game: WebGame, position: Position, wants_owners: bool) -> dict[str, Any]:
+    """Return for Go what the network expects of the end of the game: the lead of the side to move,
+    where it has a score head, and if wanted the owner of each point, from 1 for the first mover to
+    -1, which otherwise come from random games. Nothing for other games."""
+    rules = position.game
+    if not isinstance(rules, Go):
+        return {}
+    points = game.session.estimate_points(position)
+    estimates: dict[str, Any] = {}
+    if points is not None:
+        estimates["scoreLead"] = round(points[0].lead, 2)
+    if wants_owners:
+        board = rules.board(position.state)
+        if points is None:
+            known = np.asarray(owners(board.tobytes(), board.shape))
+        else:
+            known = points[0].ownership * (1 if position.to_play == 0 else -1)
+        estimates["ownership"] = [round(float(owner), 2) for owner in known]
+    return estimates
+
+
+def add_leads(found: dict[str, Any], game: WebGame, position: Position, analysis: Analysis) -> None:
+    """Add to an analysis of Go the lead of the side to move and that after each of the best moves;
+    where the network has no score head leads stand for values, as in the analysis protocol."""
+    rules = position.game
+    if isinstance(rules, Go):
+        actions = [info.action for info in analysis.moves[:SHOWN_MOVES]]
+        _add_leads(found, rules, analysis, game.session.estimate_points(position, actions))
+
+
+def _add_leads(
+    found: dict[str, Any], rules: Go, analysis: Analysis, points: list[PointsEstimate] | None
+) -> None:
+    shown = dataclasses.replace(analysis, moves=analysis.moves[:SHOWN_MOVES])
+    root, *each = leads(1, shown, points, rules.num_points)
+    found["scoreLead"] = round(root, 2)
+    for move, lead in zip(found["moves"], each, strict=True):
+        move["lead"] = round(lead, 2)
+
+
+def _rounded(share: float) -> float:
+    return round(share, 4)
+
+
+def review(game: WebGame, visits: int, push: Push, stop: threading.Event) -> None:
+    """Think about every position of the line; events "analysis" tell what is thought of it, events
+    "move" what each move gave away. The current position stays.
+
+    Raises:
+      StartError: the network cannot be loaded.
+      ValueError: there is no move to review.
+    """
+    with game.searching(stop):
+        if not game.line:
+            raise ValueError("there is no move to review yet")
+        if not _wait(game, push, stop):
+            return
+        ply = game.ply
+        try:
+            _review(game, Limits(visits=visits), push, stop)
+        finally:
+            game.go_to(ply)
+
+
+def _review(game: WebGame, limits: Limits, push: Push, stop: threading.Event) -> None:
+    before: Analysis | None = None
+    for ply in range(len(game.line) + 1):
+        game.go_to(ply)
+        position = game.position
+        analysis = game.session.think(position, limits, should_stop=stop.is_set)
+        if stop.is_set():
+            return
+        outcome = game.outcome
+        if outcome is not None:
+            value = {None: 0.0, position.to_play: 1.0}.get(outcome.winner, -1.0)
+            analysis = dataclasses.replace(analysis, value=value)
+        if not position.is_over:
+            found = format_analysis(game, position, analysis)
+            add_leads(found, game, position, analysis)
+            push("analysis", found)
+        if before is not None:
+            push("move", _judge_move(game, ply, before, analysis))
+        before = analysis
+
+
+def _judge_move(game: WebGame, ply: int, before: Analysis, after: Analysis) -> dict[str, Any]:
+    """Return what the move that led to `ply` gave away, as a share of games won, and the first
+    mover's chances after it."""
+    turn, is_same_side = game.line[ply - 1], game.position.to_play == game.line[ply - 1].colour
+    value_after = after.value if is_same_side else -after.value
+    best = before.moves[0].action if before.moves else turn.action
+    loss = 0.0 if best == turn.action else max(0.0, before.value - value_after) / 2
+    first = value_after if turn.colour == 0 else -value_after
+    return {
+        "ply": ply,
+        "colour": turn.colour,
+        "played": turn.label,
+        "loss": _rounded(loss),
+        "firstWinrate": _rounded(win_rate(first)),
+    }

@@ -1,0 +1,110 @@
+"""Starting the server: address, token, browser."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Sequence
+
+import uvicorn
+
+from azero.engines.background import exit_if_busy, raising_causes
+from azero.engines.web.app import Application
+from azero.engines.web.guard import LOOPBACK, Guard
+from azero.engines.web.limits import WebLimits
+
+PORT = 8361
+"""Default port: registered for nothing (IANA); a choice."""
+FEWEST_TOKEN_LETTERS = 16
+
+
+def serve(
+    names: Sequence[str],
+    *,
+    host: str = LOOPBACK[0],
+    port: int | None = None,
+    token: str | None = None,
+    opens_browser: bool = True,
+    limits: WebLimits | None = None,
+) -> None:
+    """Serve the page until Ctrl-C.
+
+    Args:
+      names: players, as `azero.engines.web.service.find_player` reads them; none are all networks
+        that ship.
+      host: address to bind to; one that others can reach gets a token.
+      port: None is PORT, or a free one if that is taken; 0 is a free one.
+      token: what visitors have to know; None makes one up where it is needed.
+      opens_browser: show the page in the user's browser.
+      limits: of visitors; None is WebLimits().
+
+    Raises:
+      ValueError, CheckpointError, OSError: there is no such player, or the port is taken.
+    """
+    if token is not None and len(token) < FEWEST_TOKEN_LETTERS:
+        raise ValueError(f"--token has at least {FEWEST_TOKEN_LETTERS} letters")
+    if token is None and host not in LOOPBACK:
+        token = secrets.token_urlsafe(24)
+    limits = limits or WebLimits()
+    bound = _bind(host, port)
+    application = Application(tuple(names), limits)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            Guard(application.starlette, token),
+            log_level="warning",
+            limit_concurrency=limits.connections,
+            timeout_graceful_shutdown=1,
+            server_header=False,
+            proxy_headers=False,
+        )
+    )
+    address = _address(host, bound.getsockname()[1], token)
+    print(f"azero web: {address}\n(Ctrl-C ends it)", flush=True)
+    threading.Thread(target=_watch, args=(application, server), daemon=True).start()
+    if opens_browser:
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    server.run(sockets=[bound])
+    if application.service.has_failed:
+        with raising_causes():
+            application.service.result()
+    exit_if_busy()
+
+
+def _bind(host: str, port: int | None) -> socket.socket:
+    """Return a socket that listens on `port`, or on a free one where it is left open."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for tried in (PORT, 0) if port is None else (port,):
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((host, tried))
+        except OSError as error:
+            bound.close()
+            if tried != PORT or port is not None:
+                raise ValueError(
+                    f"cannot listen on {host}, port {tried}: {error.strerror}; "
+                    "choose another with --port"
+                ) from error
+        else:
+            return bound
+    raise AssertionError
+
+
+def _address(host: str, port: int, token: str | None) -> str:
+    name = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    name = f"[{name}]" if ":" in name else name
+    return f"http://{name}:{port}/" + ("" if token is None else f"?token={token}")
+
+
+def _watch(application: Application, server: uvicorn.Server) -> None:
+    """End the server if there are no such players, and say on standard error when all is ready."""
+    while not application.service.is_ready(1.0):
+        pass
+    if application.service.has_failed:
+        server.should_exit = True
+        return
+    offers = application.service.result().offers.values()
+    print(f"azero web: plays {', '.join(offer.title for offer in offers)}", file=sys.stderr)

@@ -1,0 +1,316 @@
+"""What the server has in memory: the networks that visitors may choose, those that are loaded, and
+the visitors' games."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from azero.checkpoint import CheckpointError, list_checkpoints
+from azero.data.run_files import METRICS
+from azero.engines.source import DEFAULTS
+from azero.engines.web.games import WebGame
+from azero.engines.web.go_adapter import GoAdapter
+from azero.engines.web.guard import Refusal
+from azero.engines.web.limits import WebLimits
+from azero.engines.web.networks import Network
+from azero.engines.web.records import Record, open_record
+from azero.engines.web.squares_adapter import SquaresAdapter
+from azero.games.game import Game
+from azero.games.go.encoding import NUM_KOMI_PLANES
+from azero.games.go.settings import GoConfig
+from azero.games.settings import GameConfig, PiecesConfig
+from azero.models.registry import list_names
+from azero.players.specs import CheckpointSpec, ThinkerSpec, parse_player, resolve
+from azero.settings import Config
+
+SMALLEST, LARGEST = 5, 19
+"""Boards offered with a network that plays any."""
+LOOK_SECONDS = 10.0
+"""Time between two looks at the checkpoints of a run."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A player that visitors may choose."""
+
+    key: str
+    spec: ThinkerSpec
+    config: Config
+    rules: Game
+    """Its game on the board it learned on."""
+    title: str
+
+    @property
+    def workdir(self) -> Path | None:
+        """The directory of its run, if it is one that has metrics."""
+        if isinstance(self.spec, CheckpointSpec) and (self.spec.workdir / METRICS).exists():
+            return self.spec.workdir
+        return None
+
+    def needed_workdir(self) -> Path:
+        """Return the directory of its run.
+
+        Raises:
+          Refusal: it is none.
+        """
+        if self.workdir is None:
+            raise Refusal(404, f"{self.title} is not a run: it has no metrics")
+        return self.workdir
+
+    def iterations(self) -> list[int]:
+        """Return the iterations of its run that can be played against."""
+        if not isinstance(self.spec, CheckpointSpec) or self.workdir is None:
+            return []
+        return [row.iteration for row in list_checkpoints(self.spec.workdir) if not row.problem]
+
+
+class NewGame(NamedTuple):
+    """What game a visitor wants."""
+
+    network: str
+    iteration: int | None = None
+    """None is the newest, or that of the player's name."""
+    size: int | None = None
+    komi: float | None = None
+    handicap: int = 0
+    start: str = ""
+    """FEN or SFEN."""
+
+
+_Key = tuple[str, int | None, tuple[int, int]]
+"""A player, its iteration, a board."""
+
+
+def find_player(name: str) -> ThinkerSpec:
+    """Return the player that `name` means: a network that ships, a directory with a run or a
+    network, a player as in matches.
+
+    Raises:
+      ValueError: there is none.
+    """
+    spec = parse_player(name)
+    if not isinstance(spec, ThinkerSpec):
+        raise ValueError(f"{name} is a program with its own protocol; give one of our players")
+    return spec
+
+
+def shipped_players() -> list[str]:
+    """Return the names of all networks that ship, that of the default player first."""
+    default = DEFAULTS["go"]
+    return [default, *(name for name in list_names() if name != default)]
+
+
+class Service:
+    """The networks and games of one server."""
+
+    def __init__(self, names: Sequence[str], limits: WebLimits = WebLimits()) -> None:  # noqa: B008
+        """Offer the players of these names, or all networks that ship, and begin to load the first.
+
+        Raises:
+          ValueError, CheckpointError, OSError: there is no such player.
+        """
+        self.limits = limits
+        self.offers: dict[str, Offer] = {}
+        for number, name in enumerate(names or shipped_players()):
+            spec, config = resolve(find_player(name))
+            self.offers[str(number)] = Offer(
+                str(number), spec, config, config.game.build(), _title(spec)
+            )
+        self._networks: OrderedDict[_Key, Network] = OrderedDict()
+        self._games: OrderedDict[str, WebGame] = OrderedDict()
+        self._known_iterations: dict[str, tuple[float, list[int]]] = {}
+        self._lock = threading.Lock()
+        self.network(NewGame("0")).begin()
+
+    def describe(self) -> dict[str, Any]:
+        """Return what visitors may choose; every page asks for it again and again."""
+        return {
+            "networks": [self._describe(offer) for offer in self.offers.values()],
+            "limits": {
+                name: getattr(self.limits, name)
+                for name in ("visits", "seconds", "review_visits", "upload_bytes")
+            },
+        }
+
+    def _describe(self, offer: Offer) -> dict[str, Any]:
+        config, rules = offer.config, offer.rules
+        is_any = config.network.FITS_ANY_BOARD and rules.name == "go"
+        loaded = next((n for key, n in self._networks.items() if key[0] == offer.key), None)
+        return {
+            "key": offer.key,
+            "title": offer.title,
+            "game": rules.name,
+            "board": rules.board_shape,
+            "sizes": list(range(SMALLEST, LARGEST + 1)) if is_any else [],
+            "komi": getattr(config.game, "komi", None),
+            "iterations": self._iterations(offer),
+            "is_run": offer.workdir is not None,
+            "state": "unloaded" if loaded is None else loaded.state,
+            "problem": None if loaded is None else loaded.problem,
+        }
+
+    def _iterations(self, offer: Offer) -> list[int]:
+        """Return the iterations of its run, which are looked up now and then."""
+        looked, known = self._known_iterations.get(offer.key, (-math.inf, []))
+        if time.monotonic() - looked > LOOK_SECONDS:
+            with contextlib.suppress(CheckpointError):  # a run that is being moved or begun again
+                known = offer.iterations()
+            self._known_iterations[offer.key] = (time.monotonic(), known)
+        return known
+
+    def offer(self, key: str) -> Offer:
+        """Return a player by its key.
+
+        Raises:
+          Refusal: there is none.
+        """
+        if key not in self.offers:
+            raise Refusal(404, f"there is no network {key[:20]!r} here")
+        return self.offers[key]
+
+    def network(self, wanted: NewGame) -> Network:
+        """Return the network for a game; the one that was left longest is unloaded if there are too
+        many.
+
+        Raises:
+          ValueError: there is no such network, iteration or board.
+        """
+        offer = self.offer(wanted.network)
+        spec = offer.spec
+        if wanted.iteration is not None:
+            if wanted.iteration not in offer.iterations():
+                raise Refusal(404, f"{offer.title} has no checkpoint {wanted.iteration}")
+            assert isinstance(spec, CheckpointSpec)
+            spec = dataclasses.replace(spec, iteration=wanted.iteration)
+        game = _rules(offer, wanted.size, self.limits)
+        key = (wanted.network, wanted.iteration, game.board_shape)
+        with self._lock:
+            if key not in self._networks:
+                self._networks[key] = Network(spec, offer.config, game, self.limits)
+            self._networks.move_to_end(key)
+            left = max(0, len(self._networks) - self.limits.networks)
+            unloaded = [self._networks.popitem(last=False)[1] for _ in range(left)]
+            network = self._networks[key]
+        for other in unloaded:
+            other.unload()
+        return network
+
+    def new_game(self, wanted: NewGame) -> WebGame:
+        """Begin a game.
+
+        Raises:
+          ValueError: it is not possible; what is allowed is named.
+        """
+        network = self.network(wanted)
+        network.begin()
+        with network.setting_up:
+            if network.game.name == "go":
+                game = WebGame(
+                    wanted.network, network, GoAdapter(network, wanted.komi, wanted.handicap)
+                )
+            else:
+                game = WebGame(wanted.network, network, SquaresAdapter(network, wanted.start))
+        game.note = _komi_note(network, wanted.komi)
+        return self._keep(game)
+
+    def open(self, wanted: NewGame, record: Record) -> WebGame:
+        """Begin with the game of a record, with the chosen network or another one that knows its
+        board.
+
+        Raises:
+          ValueError: no network here plays it, or a move is not legal.
+        """
+        choices = [wanted, *(NewGame(key) for key in self.offers if key != wanted.network)]
+        for choice in choices:
+            offer = self.offer(choice.network)
+            if (network := self._fitting(offer, choice, record)) is not None:
+                network.begin()
+                with network.setting_up:
+                    game = WebGame(choice.network, network, open_record(network, record))
+                game.players, game.stated_result = record.players, record.result
+                game.note = "" if record.go is None else _komi_note(network, record.go.komi)
+                return self._keep(game)
+        rows, columns = record.shape
+        raise ValueError(f"no network here plays {record.game} on {columns}x{rows}")
+
+    def _fitting(self, offer: Offer, choice: NewGame, record: Record) -> Network | None:
+        """Return the offered network on the board of a record; None if it does not play there."""
+        config = offer.config
+        if config.game.name != record.game:
+            return None
+        if offer.rules.board_shape == record.shape:
+            return self.network(choice._replace(size=None))
+        rows, columns = record.shape
+        if config.network.FITS_ANY_BOARD and rows == columns and SMALLEST <= rows <= LARGEST:
+            return self.network(choice._replace(size=rows))
+        return None
+
+    def game(self, key: str) -> WebGame:
+        """Return a visitor's game.
+
+        Raises:
+          Refusal: there is none, or it has been forgotten.
+        """
+        with self._lock:
+            game = self._games.get(key)
+            if game is None:
+                raise Refusal(404, "this game is no longer in memory; begin a new one")
+            self._games.move_to_end(key)
+            return game
+
+    def _keep(self, game: WebGame) -> WebGame:
+        """Keep a new game, and forget those that were left too long or are too many."""
+        oldest = time.monotonic() - self.limits.idle_seconds
+        with self._lock:
+            self._games[game.key] = game
+            while len(self._games) > self.limits.games or (
+                next(iter(self._games.values())).used < oldest
+            ):
+                self._games.popitem(last=False)
+        return game
+
+
+def _title(spec: ThinkerSpec) -> str:
+    """Return what the page calls a player; an exported network by its run."""
+    if isinstance(spec, CheckpointSpec) and spec.workdir.name.startswith("checkpoint"):
+        return f"{spec.workdir.resolve().parent.name}, {spec.name.partition(', ')[2]}"
+    return spec.name
+
+
+def _rules(offer: Offer, size: int | None, limits: WebLimits) -> Game:
+    """Return the game of an offer, on a board of another size if the network plays it.
+
+    Raises:
+      ValueError: it does not.
+    """
+    config: GameConfig = offer.config.game
+    if isinstance(config, PiecesConfig):
+        config = dataclasses.replace(config, max_moves=limits.moves, start_positions=None)
+    game = config.build()
+    if size is None or game.board_shape == (size, size):
+        return game
+    if not offer.config.network.FITS_ANY_BOARD or not isinstance(config, GoConfig):
+        rows, columns = game.board_shape
+        raise ValueError(f"{offer.title} plays on {columns}x{rows} only")
+    if not SMALLEST <= size <= LARGEST:
+        raise ValueError(f"size: boards are {SMALLEST}x{SMALLEST} to {LARGEST}x{LARGEST}")
+    return dataclasses.replace(config, size=(size,), max_moves=None).build()
+
+
+def _komi_note(network: Network, komi: float | None) -> str:
+    """Return a note if the network cannot know the komi of the game."""
+    trained = network.config.game
+    if not isinstance(trained, GoConfig) or komi in (None, trained.komi):
+        return ""
+    if trained.planes == NUM_KOMI_PLANES:
+        return ""
+    return f"The network learned with komi {trained.komi:g}: its values are for that komi."

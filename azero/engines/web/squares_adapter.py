@@ -1,0 +1,229 @@
+"""A game on squares for the browser: chess, shogi, their small relatives, tic-tac-toe."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import jax
+import numpy as np
+
+from azero.engines.session import Session
+from azero.engines.web.adapter import Outcome, empty_board, outcome_by_rules, rewards_of
+from azero.engines.web.networks import Network
+from azero.games.chess.pgn import RESULTS, format_pgn
+from azero.games.game import Game
+from azero.games.position import Position
+from azero.games.positions import ReadsPositions
+from azero.games.shogi.csa import format_csa
+from azero.games.shogi.kif import PIECES
+from azero.games.table import side_names
+from azero.match.games import MatchGame
+from azero.match.records import csa_ending
+from azero.match.referee import PLAYED_OUT
+from azero.report.boards import draw_board
+from azero.report.pieces import DiagramNotation, draw_pieces, notation
+
+FILES, RANKS = "abc", "123"
+"""Of tic-tac-toe."""
+
+
+class SquaresAdapter:
+    """A game with pieces or marks on squares."""
+
+    def __init__(self, network: Network, start: str = "") -> None:
+        """Begin a game from `start`, in FEN or SFEN, or from the usual position.
+
+        Raises:
+          ValueError: there is no such position.
+        """
+        game = network.game
+        self.name = game.name
+        self.start = start
+        first, second = (side.removeprefix("the ").capitalize() for side in side_names(game))
+        self.sides = (first, second)
+        self.suffix = {"chess": ".pgn", "shogi": ".csa"}.get(game.name, "")
+        self._notation: DiagramNotation | None = notation(game.name)
+        position = None if not start else _position_of(game, start)
+        self.session = Session(game, network.player, position=position)
+
+    @property
+    def moves(self) -> list[tuple[int, int]]:
+        """Colour and action of every move so far."""
+        movers = [position.to_play for position in self.session.positions[:-1]]
+        return list(zip(movers, self.session.position.actions, strict=True))
+
+    def play(self, colour: int, action: int) -> None:
+        """Play a move of the side to move."""
+        self.session.play(action)
+
+    def undo(self) -> None:
+        """Take the last move back."""
+        self.session.undo()
+
+    def parse(self, text: str) -> int:
+        """Return the legal action called `text`.
+
+        Raises:
+          ValueError: there is none.
+        """
+        for action, name in self._legal():
+            if name == text:
+                return action
+        raise ValueError(f"{text[:20]!r} is not a legal move here")
+
+    def _legal(self) -> list[tuple[int, str]]:
+        """Return the legal actions with their names."""
+        position = self.session.position
+        actions = [] if position.is_over else np.flatnonzero(position.legal).tolist()
+        how = self._notation
+        if how is None:
+            return [(action, position.action_name(action)) for action in actions]
+        board = how.of_state(position.state)
+        return [(action, how.by_squares(board, action)) for action in actions]
+
+    def format_line(self, position: Position, actions: Sequence[int]) -> list[str]:
+        """Return the moves of a line by their squares."""
+        how = self._notation
+        if how is None:
+            return [position.action_name(action) for action in actions]
+        board, names = how.of_state(position.state), []
+        for index, action in enumerate(actions):
+            names.append(how.by_squares(board, action))
+            board = board.after(action) if index + 1 < len(actions) else board
+        return names
+
+    def label(self, position: Position, action: int) -> str:
+        """Return the move in the game's notation."""
+        how = self._notation
+        if how is None:
+            return position.action_name(action)
+        return how.name(how.of_state(position.state), action)
+
+    def squares(self, name: str) -> Squares:
+        """Return a move by its squares, from its name."""
+        how = self._notation
+        if how is None:
+            return Squares(name, None, _square(FILES, RANKS, name), "", "")
+        is_drop = name[1] in "*@"
+        start = None if is_drop else _square(how.files, how.ranks, name)
+        end = _square(how.files, how.ranks, name[2:])
+        return Squares(name, start, end, name[0] if is_drop else "", name[4:])
+
+    def diagram(self) -> dict[str, Any]:
+        """Return the pieces by square, row by row from the top left, those in hand, and the legal
+        moves; the marks alone where there are no pieces."""
+        how, legal = self._notation, [self.squares(name) for _, name in self._legal()]
+        last = [place for move in self._last() for place in move[1:3] if place is not None]
+        if how is None:
+            marks = self.session.game.format_board(self.session.position.state).split()
+            free = {move.end for move in legal}
+            return {
+                "stones": "".join(marks),
+                "legal": "".join("01"[int(place in free)] for place in range(len(marks))),
+                "names": {"columns": ",".join(FILES), "rows": ",".join(reversed(RANKS))},
+                "last": last,
+            }
+        board, columns = how.of_state(self.session.position.state), len(how.files)
+        hands: tuple[dict[str, int], ...] = getattr(board, "hands", ({}, {}))
+        letters = ["" if piece == "." else piece for piece in board.pieces]
+        rows_up = [letters[start : start + columns] for start in range(0, len(letters), columns)]
+        return {
+            "pieces": [piece for row in reversed(rows_up) for piece in row],
+            "hands": [{letter: count for letter, count in hand.items() if count} for hand in hands],
+            "moves_by_squares": legal,
+            "names": {"columns": ",".join(how.files), "rows": ",".join(reversed(how.ranks))},
+            "last": last,
+            "check": bool(getattr(board, "is_check", False)),
+            "glyphs": PIECES if self.name == "shogi" else {},
+        }
+
+    def _last(self) -> list[Squares]:
+        """Return the last move, if there is one."""
+        positions = self.session.positions[-2:]
+        if len(positions) < 2:
+            return []
+        before, after = positions
+        return [self.squares(self.format_line(before, after.actions[-1:])[0])]
+
+    def frame(self) -> str:
+        """Return the empty board."""
+        rows, columns = self.session.game.board_shape
+        draw = draw_board if self._notation is None else draw_pieces
+        return draw(empty_board(self.name, (rows, columns)), ["." * (rows * columns)])
+
+    def outcome(self) -> Outcome | None:
+        """Return the result by the rules."""
+        position = self.session.position
+        return outcome_by_rules(position, self.sides) if position.is_over else None
+
+    def facts(self) -> dict[str, Any]:
+        """Return the start position where it is not the usual one."""
+        return {"start": self.start}
+
+    def text(
+        self,
+        moves: Sequence[tuple[int, int]],
+        outcome: Outcome | None,
+        players: tuple[str, str],
+        stated: str = "",
+    ) -> str:
+        """Return a game from this one's beginning as PGN or CSA.
+
+        Raises:
+          ValueError: there is no format for this game.
+        """
+        if not self.suffix:
+            raise ValueError(f"there is no file format for games of {self.name}")
+        assert self._notation is not None
+        actions, start = [action for _, action in moves], self.start or self._notation.start
+        if self.name == "shogi":
+            played = None if outcome is None else self._played(actions, outcome)
+            ending = "%CHUDAN" if played is None else csa_ending(played, self.session.game)
+            return format_csa(actions, start, players[0], players[1], ending)
+        result = stated or "*" if outcome is None else RESULTS[cast(Any, rewards_of(outcome))]
+        tags = {"Event": "azero web", "Date": time.strftime("%Y.%m.%d")}
+        tags |= {"White": players[0], "Black": players[1]}
+        return format_pgn(actions, tags, result, start)
+
+    def _played(self, actions: Sequence[int], outcome: Outcome) -> MatchGame:
+        """Return the game as one of a match, for its ending."""
+        ending = f"{self.sides[outcome.winner == 0]} resigns" if outcome.reason else PLAYED_OUT
+        reward = rewards_of(outcome)[0]
+        return MatchGame(
+            1, None, True, reward, tuple(actions), len(actions), ending, start=self.start
+        )
+
+
+class Squares(NamedTuple):
+    """A move by its squares, which are numbered row by row from the top left."""
+
+    name: str
+    start: int | None
+    """None of a drop or a mark."""
+    end: int
+    drop: str
+    """Letter of the piece that is dropped; empty for other moves."""
+    promotion: str
+    """Letter of the piece that a pawn becomes, or +; empty without promotion."""
+
+
+def _square(files: str, ranks: str, name: str) -> int:
+    """Return the number of the square that `name` begins with."""
+    return (len(ranks) - 1 - ranks.index(name[1])) * len(files) + files.index(name[0])
+
+
+def _position_of(game: Game, text: str) -> Position:
+    """Return the position that a FEN or SFEN describes.
+
+    Raises:
+      ValueError: it is none of this game, or a finished one.
+    """
+    if not isinstance(game, ReadsPositions):
+        raise ValueError(f"{game.name} begins from its usual position only")
+    states = game.from_positions([text])
+    position = Position.of_state(game, jax.tree.map(lambda leaf: leaf[0], states))
+    if position.is_over:
+        raise ValueError("the game is already over in this position")
+    return position

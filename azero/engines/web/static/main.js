@@ -1,0 +1,397 @@
+// The page: one game, the searches on its position, and what visitors do.
+
+import { events, get, post, upload } from "./api.js";
+import { Board } from "./board.js";
+import { drawGraph } from "./graph.js";
+import { listen } from "./controls.js";
+import { askForGame, askForPromotion } from "./dialogs.js";
+import { clearOverlays, drawLine, drawOverlay } from "./overlays.js";
+import { drawChances, drawLines, drawMoveList, drawPlayers, listMistakes } from "./panels.js";
+import { watchRun } from "./runs.js";
+import { byId } from "./svg.js";
+
+const POLL_MS = 700;
+const DEFAULTS = { human: "0", unit: "visits", amount: 200 };
+
+const state = {
+  server: null, // what the server offers
+  game: null,
+  wishes: { ...DEFAULTS }, // who plays, and how long the network thinks
+  analyses: new Map(), // by ply
+  chances: new Map(), // by ply: the first mover's, for the graph
+  mistakes: [],
+  search: null, // AbortController of the running search
+  searchKind: null, // play, analysis or review
+  isBusy: false, // a request is on its way
+  isStarting: false, // a new game is on its way
+  shownLine: null, // index of the line that is looked at
+  problem: "", // what went wrong with the last request
+};
+
+const board = new Board(byId("board"), {
+  onMove: (name) => change("play", { move: name, ply: state.game.ply }, true),
+  choose: (moves, game) => askForPromotion(moves, game),
+  onHover: (square) => hoverMove(square),
+});
+board.canPlay = () => Boolean(state.game) && !state.game.over && !state.isBusy && state.searchKind !== "review" && isHumanTurn();
+
+const isHumanTurn = () => {
+  const { human } = state.wishes;
+  return human === "both" || human === "analysis" || (human !== "none" && Number(human) === state.game.to_play);
+};
+const network = () => state.server.networks.find(({ key }) => key === state.game.network);
+
+function fail(text) {
+  state.problem = `${text[0].toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? "" : "."}`;
+  say(state.problem, "error");
+}
+
+function say(text, kind = "") {
+  const message = byId("message");
+  message.textContent = text;
+  message.className = kind;
+}
+
+function showStatus(name, text) {
+  const status = byId("status");
+  status.dataset.state = name;
+  status.querySelector(".text").textContent = text;
+}
+
+// ---- the game ----
+
+function openGame(game) {
+  state.game = game;
+  state.analyses.clear();
+  state.chances.clear();
+  state.mistakes = [];
+  board.open(game);
+  board.flip(state.wishes.human === "1" && Boolean(game.pieces));
+  document.body.dataset.game = game.game;
+  byId("network").textContent = network().title;
+  byId("tab-run").hidden = !network().is_run;
+  sessionStorage.setItem("azero-game", JSON.stringify({ id: game.id, wishes: state.wishes }));
+  render();
+}
+
+function showGame(game) {
+  const before = state.game;
+  state.game = { ...before, ...game };
+  const same = (index) => before.line[index]?.[1] === state.game.line[index]?.[1];
+  let ply = 0;
+  while (ply < state.game.line.length && same(ply)) ply += 1;
+  for (const known of [state.analyses, state.chances]) for (const key of [...known.keys()]) if (key > ply) known.delete(key);
+  state.mistakes = state.mistakes.filter((mistake) => mistake.ply <= ply);
+  if (state.game.over && state.game.ply === state.game.line.length) {
+    const rate = { 0: 1, 1: 0 }[state.game.winner] ?? 0.5;
+    state.chances.set(state.game.ply, { rate });
+  }
+  render();
+}
+
+function render() {
+  const { game } = state;
+  if (!game) return;
+  state.shownLine = null;
+  showTurn();
+  board.show(game);
+  drawPlayers(state, board, isHumanTurn());
+  drawMoveList(game, (ply) => goTo(ply));
+  renderAnalysis();
+  const isSearching = state.searchKind === "play" || state.searchKind === "review";
+  byId("ply").textContent = game.line.length === game.ply ? game.ply : `${game.ply} / ${game.line.length}`;
+  for (const id of ["first", "back"]) byId(id).disabled = game.ply === 0;
+  for (const id of ["forward", "last"]) byId(id).disabled = game.ply === game.line.length;
+  byId("undo").disabled = game.ply === 0;
+  byId("pass").hidden = game.game !== "go";
+  byId("pass").disabled = !board.canPlay();
+  byId("resign").disabled = game.over || !["0", "1", "both"].includes(state.wishes.human) || isSearching;
+  byId("save").disabled = !game.saves;
+  byId("save").title = game.saves ? `Save as ${game.saves.slice(1).toUpperCase()}` : "There is no file format for this game";
+  if (state.problem) say(state.problem, "error");
+  else if (game.over) say(`${game.result}.`, "result");
+  else if (state.searchKind === "play") say("The network thinks …");
+  else if (state.searchKind === "review") say("The network reviews the game …");
+  else if (isHumanTurn()) say(state.wishes.human === "analysis" || state.wishes.human === "both" ? `${game.sides[game.to_play]} to move.` : "Your move.");
+  else say(`${game.sides[game.to_play]} to move.`);
+  if (game.note && !game.over && !state.problem) byId("message").append(` ${game.note}`);
+}
+
+function renderAnalysis() {
+  const analysis = state.analyses.get(state.game.ply) ?? null;
+  drawLines(state.game, analysis, board, { onLook: lookAtLine, onPlay: (name) => board.canPlay() && change("play", { move: name, ply: state.game.ply }, true) });
+  drawChances(state.game, state.chances.get(state.game.ply));
+  const overlay = document.querySelector("input[name=overlay]:checked").value;
+  const isShown = byId("analyse").checked || state.searchKind === "review" || state.mistakes.length > 0;
+  if (state.shownLine !== null && analysis?.moves[state.shownLine]) drawLine(board, analysis.moves[state.shownLine].pv, analysis.toPlay);
+  else if (isShown) drawOverlay(board, overlay, analysis);
+  else clearOverlays(board);
+  drawGraph(state.game, state.chances, new Set(state.mistakes.map(({ ply }) => ply)), (ply) => goTo(ply));
+}
+
+function lookAtLine(index) {
+  state.shownLine = index;
+  renderAnalysis();
+}
+
+function hoverMove(square) {
+  const analysis = state.game && state.analyses.get(state.game.ply);
+  if (!analysis || board.hasPieces || !byId("analyse").checked) return;
+  const name = square === null ? null : board.squareName(square);
+  const index = analysis.moves.findIndex((move) => move.pv[0] === name);
+  const shown = index < 0 ? null : index;
+  if (shown !== state.shownLine) lookAtLine(shown);
+}
+
+// ---- requests ----
+
+async function attempt(work) {
+  state.isBusy = true;
+  state.problem = "";
+  showTurn();
+  try {
+    return await work();
+  } catch (error) {
+    if (error.status === 404 && state.game) sessionStorage.removeItem("azero-game");
+    fail(error.message);
+    return null;
+  } finally {
+    state.isBusy = false;
+    showTurn();
+  }
+}
+
+// Says on the board whose turn it is: yours, network, over, or busy while a request is on its way.
+function showTurn() {
+  const { game } = state;
+  const turn = state.isBusy || !game ? "busy" : game.over ? "over" : isHumanTurn() ? "yours" : "network";
+  byId("board").dataset.turn = turn;
+}
+
+// Changes the game, and lets the network answer if it is its turn and `answers`.
+async function change(what, fields, answers = false) {
+  if (state.isBusy) return;
+  stopSearch();
+  const game = await attempt(() => post(`/api/games/${state.game.id}/${what}`, fields));
+  if (game) showGame(game);
+  proceed(answers && game !== null);
+}
+
+const goTo = (ply) => {
+  if (ply !== state.game.ply && ply >= 0 && ply <= state.game.line.length) return change("goto", { ply }, ply === state.game.line.length);
+  return null;
+};
+
+function undo() {
+  const { game, wishes } = state;
+  let { ply } = game;
+  if (!ply) return;
+  ply -= 1;
+  if (["0", "1"].includes(wishes.human)) while (ply > 0 && game.line[ply][0] !== Number(wishes.human)) ply -= 1;
+  change("goto", { ply }, true);
+}
+
+// ---- searches ----
+
+function stopSearch() {
+  state.search?.abort();
+  state.search = null;
+  state.searchKind = null;
+}
+
+// Starts what the position calls for: the network's move, or the analysis.
+function proceed(answers) {
+  const { game, wishes } = state;
+  if (!game || state.isBusy) return;
+  if (answers && !game.over && !isHumanTurn()) {
+    const fields = { plays: true, ownership: wantsOwners() };
+    search("play", "think", { ...fields, [wishes.unit]: Number(wishes.amount) });
+  } else if (byId("analyse").checked && !game.over && state.searchKind === null) {
+    search("analysis", "think", { ownership: wantsOwners() });
+  } else render();
+}
+
+const wantsOwners = () => state.game.game === "go" && document.querySelector("input[name=overlay]:checked").value === "owners";
+
+async function search(kind, path, fields) {
+  stopSearch();
+  const controller = new AbortController();
+  state.search = controller;
+  state.searchKind = kind;
+  render();
+  const isCurrent = () => state.search === controller;
+  let played = false;
+  try {
+    await events(`/api/games/${state.game.id}/${path}`, fields, controller.signal, (what, data) => {
+      if (!isCurrent()) return;
+      if (what === "game") played = true;
+      receive(what, data);
+    });
+  } catch (error) {
+    if (error.name !== "AbortError" && isCurrent()) fail(error.message);
+  }
+  if (!isCurrent()) return;
+  state.search = null;
+  state.searchKind = null;
+  showReady();
+  if (kind === "review") finishReview();
+  if (played) proceed(true);
+  else if (kind !== "analysis") render();
+}
+
+function receive(what, data) {
+  if (what === "status") showStatus(data.state, data.state === "compiling" ? "compiling" : "waiting for its turn");
+  else if (what === "analysis") receiveAnalysis(data);
+  else if (what === "game") { state.searchKind = null; showGame(data); }
+  else if (what === "move") receiveMove(data);
+  else if (what === "error") { fail(data.error); byId("analyse").checked = false; }
+}
+
+function receiveAnalysis(analysis) {
+  showStatus("thinking", state.searchKind === "review" ? "reviewing" : "thinking");
+  const before = state.analyses.get(analysis.ply);
+  if (before?.ownership && !analysis.ownership) analysis.ownership = before.ownership;
+  for (const move of analysis.moves) move.lead ??= before?.moves.find(({ pv }) => pv[0] === move.pv[0])?.lead;
+  state.analyses.set(analysis.ply, analysis);
+  const turn = (value, whole) => (analysis.toPlay === 0 ? value : whole - value);
+  const lead = analysis.scoreLead === undefined ? {} : { lead: turn(analysis.scoreLead, 0) };
+  state.chances.set(analysis.ply, { rate: turn(analysis.winrate, 1), ...lead });
+  if (state.searchKind === "review") byId("review-progress").value = analysis.ply;
+  if (analysis.ply === state.game.ply || state.searchKind === "review") renderAnalysis();
+}
+
+// ---- review ----
+
+function receiveMove(move) {
+  if (!state.chances.has(move.ply)) state.chances.set(move.ply, { rate: move.firstWinrate });
+  if (move.loss >= 0.02) state.mistakes.push(move);
+}
+
+function startReview() {
+  state.mistakes = [];
+  const progress = byId("review-progress");
+  progress.hidden = false;
+  progress.max = Math.max(1, state.game.line.length);
+  progress.value = 0;
+  byId("mistakes").replaceChildren();
+  byId("review").textContent = "Stop";
+  search("review", "review", { visits: Number(byId("review-visits").value) });
+}
+
+function finishReview() {
+  byId("review-progress").hidden = true;
+  byId("review").textContent = "Review the game";
+  state.mistakes.sort((a, b) => b.loss - a.loss);
+  state.mistakes = state.mistakes.slice(0, 12);
+  listMistakes(state, board, (ply) => { document.querySelector("input[name=overlay][value=moves]").checked = true; goTo(ply - 1); });
+  render();
+}
+
+// ---- starting and opening ----
+
+async function newGame() {
+  if (!state.server) return;
+  const wishes = await askForGame(state);
+  if (wishes) await start(wishes);
+}
+
+async function start({ fields, ...wishes }) {
+  stopSearch();
+  state.wishes = wishes;
+  state.isStarting = true;
+  say("Preparing the rules …");
+  showReady();
+  const game = await attempt(() => post("/api/games", fields));
+  state.isStarting = false;
+  showReady();
+  if (!game) return;
+  byId("analyse").checked = wishes.human === "analysis" || byId("analyse").checked;
+  openGame(game);
+  proceed(true);
+}
+
+async function openFile(file) {
+  if (!state.server) return;
+  stopSearch();
+  if (file.size > state.server.limits.upload_bytes) {
+    fail(`this file is larger than ${Math.round(state.server.limits.upload_bytes / 1024)} KiB`);
+    return;
+  }
+  const query = new URLSearchParams({ name: file.name, network: state.game?.network ?? "0" });
+  openRecord(await attempt(() => upload(`/api/records?${query}`, file)));
+}
+
+function openRecord(game) {
+  if (!game) return;
+  state.wishes = { ...state.wishes, human: "analysis" };
+  openGame(game);
+  selectTab("review");
+  proceed(false);
+}
+
+function save() {
+  const { game, wishes } = state;
+  const names = [0, 1].map((side) => (wishes.human === "none" || (["0", "1"].includes(wishes.human) && Number(wishes.human) !== side) ? game.player : "You"));
+  const query = new URLSearchParams({ first: names[0], second: names[1] });
+  const link = Object.assign(document.createElement("a"), { href: `/api/games/${game.id}/record?${query}`, download: "" });
+  link.click();
+}
+
+function selectTab(name) {
+  for (const tab of document.querySelectorAll("[role=tab]")) {
+    const isChosen = tab.id === `tab-${name}`;
+    tab.setAttribute("aria-selected", isChosen);
+    tab.tabIndex = isChosen ? 0 : -1;
+    byId(tab.getAttribute("aria-controls")).hidden = !isChosen;
+  }
+  byId("graph").classList.toggle("off", name === "run");
+  watchRun(name === "run" ? state.game.network : null, openRecord);
+}
+
+function showReady() {
+  const known = state.server?.networks.find(({ key }) => key === (state.game?.network ?? "0"));
+  if (known?.state === "failed") showStatus("failed", "failed");
+  else if (state.isStarting) showStatus("compiling", "preparing the rules");
+  else if (!known || known.state === "compiling") showStatus("compiling", "compiling");
+  else showStatus("ready", "ready");
+}
+
+// Asks how far the server is until its networks are ready.
+async function follow() {
+  try {
+    const server = await get("/api/server");
+    if (server.state === "ready") {
+      const isFirst = state.server === null;
+      state.server = server;
+      if (isFirst) await begin();
+      const known = server.networks.find(({ key }) => key === (state.game?.network ?? "0"));
+      if (known?.state === "failed") fail(known.problem);
+      if (!state.search) showReady();
+      if (known?.state !== "compiling") { setTimeout(follow, 10 * POLL_MS); return; }
+    }
+  } catch (error) {
+    showStatus("failed", "no connection");
+    if (!state.server) say(error.message, "error");
+  }
+  setTimeout(follow, POLL_MS);
+}
+
+// Goes on with the game of this tab, or begins one.
+async function begin() {
+  const kept = JSON.parse(sessionStorage.getItem("azero-game") ?? "null");
+  if (kept) {
+    const game = await get(`/api/games/${kept.id}`).catch(() => null);
+    if (game) {
+      state.wishes = kept.wishes;
+      openGame(game);
+      proceed(false);
+      return;
+    }
+  }
+  await start({ ...DEFAULTS, fields: { network: "0" } });
+}
+
+listen({
+  state, board, stopSearch, proceed, showReady, newGame, openFile, save, undo, goTo, change, startReview, finishReview, selectTab, wantsOwners, renderAnalysis,
+});
+follow();

@@ -1,0 +1,233 @@
+"""The page in a real Chromium: whole games by clicks, a dropped record with its review, the
+keyboard, a phone, several tabs."""
+
+import re
+from pathlib import Path
+
+import pytest
+from web_browser import Person, chromium
+from web_server import running
+
+from azero.engines.web.limits import WebLimits
+
+ROOT = Path(__file__).parents[3]
+EXPERIMENTS = ROOT / "experiments"
+PLAYERS = (
+    str(EXPERIMENTS / "go5-komi" / "checkpoint"),
+    str(EXPERIMENTS / "minichess" / "checkpoint-96"),
+    str(EXPERIMENTS / "animal-shogi" / "checkpoint-96"),
+    "random-net:tictactoe?blocks=1&filters=4",
+)
+GO, MINICHESS, ANIMAL, TICTACTOE = "0", "1", "2", "3"
+GAME = b"""(;GM[1]FF[4]SZ[5]KM[0.5]PB[Anna]PW[Ben]RE[B+R]
+;B[cc];W[cd];B[bd];W[dd];B[bc];W[dc];B[db];W[aa];B[ab];W[ee])"""
+MOST_MOVES = 300
+
+
+@pytest.fixture(scope="module")
+def server():
+    with running(PLAYERS, WebLimits(visits=400, seconds=20.0)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def person(server, browser):
+    context = browser.new_context(viewport={"width": 1280, "height": 860})
+    person = Person(context.new_page(), server.url)
+    yield person
+    context.close()
+    assert person.problems == []
+
+
+def play_to_the_end(person: Person) -> None:
+    for _ in range(MOST_MOVES):
+        person.wait_for_turn()
+        if person.is_over:
+            return
+        person.play_any_move()
+    pytest.fail("the game does not end")
+
+
+def test_a_game_of_go_against_the_network_by_clicks(person) -> None:
+    person.new_game(GO, visits=30)
+    for _ in range(4):
+        person.wait_for_turn()
+        person.play_any_move()
+    for _ in range(60):
+        person.wait_for_turn()
+        if person.is_over:
+            break
+        person.page.click("#pass")
+    assert re.fullmatch(r"White wins by [\d.]+ points.*\.|.* resigns\.", person.message)
+    person.page.click("#tab-moves")
+    moves = person.page.locator("#moves button").all_inner_texts()
+    assert moves[-2:] == ["pass", "pass"] or "resigns" in person.message
+    assert person.page.inner_text("#ply") == str(len(moves))
+
+
+def test_a_game_of_minichess_against_the_network_by_clicks(person) -> None:
+    person.new_game(MINICHESS, visits=8)
+    play_to_the_end(person)
+    assert re.fullmatch(r"(White|Black) wins.*\.|The game is a draw\.", person.message)
+    assert person.page.locator("#board .piece").count() >= 2
+
+
+def test_a_game_of_animal_shogi_with_the_second_side_by_clicks(person) -> None:
+    person.new_game(ANIMAL, human="1", visits=8)
+    play_to_the_end(person)
+    assert re.fullmatch(r"(First|Second) player wins.*\.|The game is a draw\.", person.message)
+
+
+def test_a_game_of_tictactoe_with_both_sides_by_clicks(person) -> None:
+    person.new_game(TICTACTOE, human="both")
+    for square in ("a1", "b2", "a2", "c3", "a3"):
+        person.wait_for_turn()
+        person.click_square(square)
+    person.page.wait_for_selector("#message.result")
+    assert person.message == "X wins."
+    person.page.click("#undo")
+    person.wait_for_turn()
+    assert person.message == "X to move."
+
+
+def test_the_analysis_is_drawn_on_the_board_and_listed(person) -> None:
+    page = person.page
+    person.new_game(GO, human="analysis", visits=50)
+    page.wait_for_selector("#board .disc")
+    page.wait_for_selector("#lines tbody tr")
+    assert re.fullmatch(r"\d+%", page.inner_text("#lines tbody tr:first-child td:nth-child(2)"))
+    assert page.locator("#chances").is_visible()
+    page.check("[name=overlay][value=policy]", force=True)
+    page.wait_for_selector("#board .heat rect", state="attached")
+    assert page.locator("#board .disc").count() == 0
+    page.check("[name=overlay][value=owners]", force=True)
+    page.wait_for_selector("#board .owner", state="attached")
+    page.check("[name=overlay][value=moves]", force=True)
+    page.hover("#lines tbody tr:first-child")
+    page.wait_for_selector("#board .line-stone", state="attached")
+    page.click("#lines tbody tr:first-child button")
+    page.wait_for_selector("#ply:has-text('1')")
+
+
+def drop(page, name: str, content: bytes) -> None:
+    """Drop a file on the page."""
+    transfer = page.evaluate_handle(
+        """([name, text]) => {
+          const transfer = new DataTransfer();
+          transfer.items.add(new File([text], name));
+          return transfer;
+        }""",
+        [name, content.decode()],
+    )
+    page.dispatch_event("#board", "dragenter", {"dataTransfer": transfer})
+    assert page.locator("#drop").is_visible()
+    page.dispatch_event("#drop", "drop", {"dataTransfer": transfer})
+
+
+def test_a_dropped_record_is_reviewed_and_stepped_through(person) -> None:
+    page = person.page
+    drop(page, "anna-ben.sgf", GAME)
+    page.wait_for_selector("#bottom-player:has-text('Anna')")
+    assert page.inner_text("#ply") == "10"
+    page.select_option("#review-visits", "30")
+    page.click("#review")
+    page.wait_for_selector("#mistakes li")
+    page.wait_for_selector("#review:has-text('Review the game')")
+    first, *others = page.locator("#mistakes .loss").all_inner_texts()
+    losses = [float(text.strip("−%")) for text in (first, *others)]
+    assert losses == sorted(losses, reverse=True)
+    assert page.locator("#graph .rate").is_visible()
+    page.locator("#mistakes button").first.click()
+    number = int(page.locator("#mistakes b").first.inner_text().partition(".")[0])
+    page.wait_for_selector(f"#ply:has-text('{number - 1} / 10')")
+    page.wait_for_selector("#board .disc", state="attached")
+    page.keyboard.press("Home")
+    page.wait_for_selector("#ply:has-text('0 / 10')")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("#ply:has-text('1 / 10')")
+    page.keyboard.press("End")
+    page.wait_for_selector("#back:enabled")
+    with page.expect_download() as download:
+        page.click("#save")
+    assert download.value.suggested_filename == "azero-go.sgf"
+    assert b"PB[Anna]" in Path(download.value.path()).read_bytes()
+
+
+def test_a_record_that_is_none_is_refused_in_words(server, browser) -> None:
+    context = browser.new_context()
+    person = Person(context.new_page(), server.url)
+    drop(person.page, "x.sgf", b"nothing")
+    person.page.wait_for_selector("#message.error")
+    assert person.message == "X.sgf: no SGF data: there is no '(;' in it."
+    context.close()
+    assert all("400" in problem for problem in person.problems)  # the browser's own note of it
+
+
+def test_the_board_is_played_with_the_keyboard(person) -> None:
+    page = person.page
+    person.new_game(GO, human="both")
+    page.focus("#board rect[data-name='A5']")
+    for key in ("ArrowRight", "ArrowRight", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_selector("#board rect[aria-label='C4, black stone']", state="attached")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press(" ")
+    page.wait_for_selector("#board rect[aria-label='C3, white stone']", state="attached")
+    page.keyboard.press("u")
+    page.wait_for_selector("#board rect[aria-label='C3, empty']", state="attached")
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen_and_touch_plays(server, browser) -> None:
+    context = browser.new_context(
+        viewport={"width": 375, "height": 720}, has_touch=True, is_mobile=True, color_scheme="dark"
+    )
+    person = Person(context.new_page(), server.url)
+    page = person.page
+    person.new_game(GO, human="both")
+    page.tap("#board rect[data-name='C3']")
+    page.wait_for_selector("#board rect[aria-label='C3, black stone']", state="attached")
+    page.tap("label.switch")
+    page.wait_for_selector("#lines tbody tr")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
+    for button in page.locator("button:visible").all():
+        assert button.bounding_box()["height"] >= 26
+    background = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert background == "rgb(20, 23, 26)"
+    context.close()
+    assert person.problems == []
+
+
+def test_two_tabs_have_games_of_their_own_and_one_comes_back(server, browser) -> None:
+    context = browser.new_context()
+    one, two = (Person(context.new_page(), server.url) for _ in range(2))
+    for person, square in ((one, "C3"), (two, "B2")):
+        person.new_game(GO, human="both")
+        person.click_square(square)
+        person.page.wait_for_selector("#ply:has-text('1')")
+    assert one.page.locator("#board rect[aria-label='B2, empty']").count() == 1
+    assert two.page.locator("#board rect[aria-label='C3, empty']").count() == 1
+    one.page.reload()
+    one.page.wait_for_selector("#board rect[aria-label='C3, black stone']", state="attached")
+    context.close()
+    assert one.problems == two.problems == []
+
+
+def test_a_closed_tab_in_mid_search_leaves_the_server_to_the_others(server, browser) -> None:
+    context = browser.new_context()
+    one = Person(context.new_page(), server.url)
+    one.new_game(GO, human="analysis")
+    one.page.wait_for_selector("#board .disc")
+    one.page.close()
+    two = Person(context.new_page(), server.url)
+    two.new_game(GO, visits=10)
+    two.wait_for_turn()
+    two.click_square("C3")
+    two.page.wait_for_selector("#ply:has-text('2')")
+    context.close()
+    assert one.problems == two.problems == []

@@ -1,0 +1,252 @@
+"""Go over the web server: moves, searches, records, limits, as a page sees them."""
+
+import itertools
+import time
+
+import httpx
+import pytest
+from web_server import GO5, Visitor, running
+
+from azero.engines.web.limits import WebLimits
+from azero.games.go.sgf import parse_games
+
+LIMITS = WebLimits(visits=50_000, seconds=30.0, upload_bytes=4_000, moves=60)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with running([GO5], LIMITS) as server:
+        server.wait_until_ready()
+        yield server
+
+
+@pytest.fixture
+def visitor(server):
+    with Visitor(server.url) as visitor:
+        yield visitor
+
+
+def test_the_page_and_its_parts_are_served_and_closed_to_other_sites(server) -> None:
+    page = httpx.get(server.url)
+    assert page.status_code == 200 and "<title>azero</title>" in page.text
+    assert "default-src 'self'" in page.headers["content-security-policy"]
+    for name in ("main.js", "board.js", "style.css"):
+        assert httpx.get(f"{server.url}/static/{name}").status_code == 200
+    assert httpx.get(f"{server.url}/static/../app.py").status_code == 404
+
+
+def test_what_is_offered_is_described(server) -> None:
+    answer = httpx.get(f"{server.url}/api/server").json()
+    (network,) = answer["networks"]
+    assert answer["state"] == "ready" and network["state"] == "ready"
+    assert (network["game"], network["board"]) == ("go", [5, 5])
+    assert answer["limits"] == {
+        "visits": 50_000, "seconds": 30.0, "review_visits": 2000, "upload_bytes": 4000,
+    }  # fmt: skip
+
+
+def test_moves_are_played_taken_back_and_played_again(visitor) -> None:
+    visitor.play("C3", "C4")
+    assert visitor.game["stones"][12] == "X" and visitor.game["stones"][7] == "O"
+    assert visitor.game["last"] == [7] and visitor.game["to_play"] == 0
+    visitor.post("goto", ply=0).raise_for_status()
+    assert visitor.game["stones"] == "." * 25 and len(visitor.game["line"]) == 2
+    visitor.play("C3")
+    assert [label for _, _, label in visitor.game["line"]] == ["C3", "C4"]
+    visitor.play("B2")
+    assert [label for _, _, label in visitor.game["line"]] == ["C3", "B2"]
+
+
+def test_a_capture_takes_the_stone_and_the_ko_is_not_legal(visitor) -> None:
+    visitor.play("B3", "C3", "A2", "D2", "B1", "C1", "C2", "B2")
+    assert visitor.game["stones"][3 * 5 + 2] == "."
+    assert visitor.game["legal"][3 * 5 + 2] == "0"
+    answer = visitor.post("play", move="C2", ply=8)
+    assert answer.status_code == 400 and answer.json() == {"error": "illegal move"}
+
+
+def test_a_second_click_does_nothing(visitor) -> None:
+    visitor.play("C3")
+    answer = visitor.post("play", move="C4", ply=0)
+    assert answer.status_code == 409
+    assert visitor.http.get(f"/api/games/{visitor.game['id']}").json()["ply"] == 1
+
+
+def test_after_two_passes_dead_stones_are_removed_and_the_result_is_there(visitor) -> None:
+    # Black walls off the board with C1 to C5, White's stone at A1 is alone.
+    visitor.play("C1", "A1", "C2", "pass", "C3", "pass", "C4", "pass", "C5", "pass")
+    visitor.play("B3", "pass", "D3", "pass", "pass")
+    assert visitor.game["over"] and visitor.game["winner"] == 0
+    assert visitor.game["result"] == "Black wins by 24.5 points (1 dead stone removed)"
+    assert visitor.game["dead"] == [20]
+    assert visitor.post("play", move="D4", ply=visitor.game["ply"]).status_code == 400
+    visitor.post("goto", ply=visitor.game["ply"] - 1).raise_for_status()
+    assert not visitor.game["over"]
+
+
+def test_resignation_ends_the_game_until_it_is_taken_back(visitor) -> None:
+    visitor.play("C3")
+    visitor.post("resign", colour=1).raise_for_status()
+    assert visitor.game["result"] == "Black wins: White resigns"
+    assert visitor.events("think", visits=1)[0][0] == "error"
+    visitor.post("goto", ply=0).raise_for_status()
+    assert not visitor.game["over"]
+
+
+def test_a_search_reports_what_it_finds_and_the_network_plays_its_best_move(visitor) -> None:
+    visitor.play("C3")
+    events = visitor.events("think", visits=60, plays=True, ownership=True)
+    kinds = [kind for kind, _ in events]
+    assert kinds[-2:] == ["game", "end"] and set(kinds) <= {"status", "analysis", "game", "end"}
+    analysis = [data for kind, data in events if kind == "analysis"][-1]
+    assert analysis["ply"] == 1 and analysis["toPlay"] == 1
+    assert 60 <= analysis["visits"] < 70
+    assert sum(analysis["policy"]) == pytest.approx(1, abs=0.01) and len(analysis["policy"]) == 26
+    assert analysis["policy"][12] == 0
+    assert len(analysis["ownership"]) == 25 and all("lead" in move for move in analysis["moves"])
+    best = analysis["moves"][0]
+    assert 0 <= best["winrate"] <= 1 and best["visits"] > 0
+    game = dict(events)["game"]
+    assert game["ply"] == 2 and game["line"][1][1] == best["pv"][0]
+
+
+def test_a_search_in_seconds_takes_them(visitor) -> None:
+    began = time.perf_counter()
+    events = visitor.events("think", seconds=0.5)
+    assert 0.3 < time.perf_counter() - began < 10
+    assert dict(events)["analysis"]["visits"] <= LIMITS.visits
+
+
+def test_a_closed_tab_ends_its_search(server, visitor) -> None:
+    stream = visitor.stream("think")
+    assert next(stream)[0] in ("analysis", "status")
+    stream.close()
+    deadline = time.monotonic() + 10
+    while server.network().turns.is_taken:
+        assert time.monotonic() < deadline, "the search goes on without its page"
+        time.sleep(0.02)
+    visitor.play("C3")
+    assert visitor.events("think", visits=8, plays=True)[-2][0] == "game"
+
+
+def test_a_move_during_a_search_ends_it_and_the_network_does_not_answer(server) -> None:
+    with Visitor(server.url) as thinker, Visitor(server.url) as other:
+        stream = thinker.stream("think", plays=True)
+        next(stream)
+        other.game = thinker.game
+        other.play("C3")
+        assert "game" not in [kind for kind, _ in stream]
+        assert other.http.get(f"/api/games/{other.game['id']}").json()["ply"] == 1
+
+
+def test_a_game_is_saved_and_opened_again(server, visitor) -> None:
+    visitor.play("C3", "pass", "B2")
+    visitor.post("goto", ply=1).raise_for_status()
+    answer = visitor.http.get(
+        f"/api/games/{visitor.game['id']}/record", params={"first": "You", "second": "azero"}
+    )
+    assert answer.headers["content-disposition"] == 'attachment; filename="azero-go.sgf"'
+    (record,) = parse_games(answer.content, "saved")
+    assert record.players == ("You", "azero") and len(record.moves) == 3
+    opened = visitor.http.post("/api/records", params={"name": "x.SGF"}, content=answer.content)
+    assert opened.status_code == 201
+    game = opened.json()
+    assert game["players"] == ["You", "azero"] and game["ply"] == 3
+    assert game["line"] == visitor.game["line"] and game["komi"] == visitor.game["komi"]
+
+
+def test_a_saved_game_has_its_result_and_that_of_a_record_is_kept(visitor) -> None:
+    def result(game: str) -> str:
+        (record,) = parse_games(visitor.http.get(f"/api/games/{game}/record").content, "saved")
+        return record.result
+
+    visitor.play("C3")
+    assert result(visitor.game["id"]) == ""
+    visitor.post("resign", colour=1).raise_for_status()
+    visitor.post("goto", ply=0).raise_for_status()
+    assert result(visitor.game["id"]) == "B+R"
+    visitor.play("B2")
+    assert result(visitor.game["id"]) == ""
+    text = b"(;SZ[5]RE[W+T];B[cc])"
+    opened = visitor.http.post("/api/records", params={"name": "x.sgf"}, content=text).json()
+    assert result(opened["id"]) == "W+T"
+
+
+def test_a_game_that_does_not_alternate_is_opened_as_it_is(visitor) -> None:
+    text = b"(;SZ[5]KM[2.5]AB[cc][bb]PL[W];W[dd];W[dc];B[aa])"
+    answer = visitor.http.post("/api/records", params={"name": "x.sgf"}, content=text).json()
+    assert [(colour, label) for colour, _, label in answer["line"]] == [
+        (1, "D2"),
+        (1, "D3"),
+        (0, "A5"),
+    ]
+    assert answer["handicap"] == 2 and answer["komi"] == 2.5
+    assert answer["note"].startswith("The network learned with komi")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "status", "problem"),
+    [
+        ("x.sgf", b"no game", 400, "no SGF data"),
+        ("x.sgf", b"(;SZ[9];B[ee])", 400, "no network here plays go on 9x9"),
+        ("x.sgf", b"(;SZ[5];B[cc];W[cc])", 400, "move 2 is illegal"),
+        ("x.sgf", b"(;SZ[5]" + b";B[cc];W[]" * 40 + b")", 400, "60 are the most here"),
+        ("x.sgf", b"(;SZ[5]C[" + b"x" * 5_000 + b"])", 413, "4,000 bytes are allowed"),
+        ("x.pgn", b"1. e4 *", 400, "no network here plays chess on 8x8"),
+        ("x.doc", b"1. e4 *", 400, "'x.doc' is not a game record"),
+        ("x.kif", b"\x81", 400, "cannot be read"),
+    ],
+)
+def test_records_that_cannot_be_opened_are_refused_with_a_reason(
+    visitor, name, text, status, problem
+) -> None:
+    answer = visitor.http.post("/api/records", params={"name": name}, content=text)
+    assert answer.status_code == status and problem in answer.json()["error"]
+    assert "\n" not in answer.json()["error"]
+
+
+def test_a_review_looks_at_every_position_and_leaves_the_current_one(visitor) -> None:
+    visitor.play("C3", "A1", "pass", "pass")
+    visitor.post("goto", ply=1).raise_for_status()
+    events = visitor.events("review", visits=20)
+    plies = [data["ply"] for kind, data in events if kind == "analysis"]
+    moves = [data for kind, data in events if kind == "move"]
+    assert plies == [0, 1, 2, 3] and [move["ply"] for move in moves] == [1, 2, 3, 4]
+    assert [move["played"] for move in moves] == ["C3", "A1", "pass", "pass"]
+    assert all(0 <= move["loss"] <= 1 for move in moves)
+    analyses = {data["ply"]: data for kind, data in events if kind == "analysis"}
+    for move in moves:
+        before, after = analyses[move["ply"] - 1], analyses.get(move["ply"])
+        played = visitor.game["line"][move["ply"] - 1][1]
+        if played == before["moves"][0]["pv"][0]:
+            assert move["loss"] == 0
+        elif after is not None:
+            expected = max(0.0, before["winrate"] - (1 - after["winrate"]))
+            assert move["loss"] == pytest.approx(expected, abs=2e-4)
+    # The last pass ends the game, which is counted: Black has C3, White's A1 is dead.
+    assert moves[-1]["firstWinrate"] == 1
+    assert visitor.http.get(f"/api/games/{visitor.game['id']}").json()["ply"] == 1
+    assert visitor.events("review", visits=5)[-1][0] == "end"
+
+
+def test_handicap_and_komi_are_as_asked_for(server) -> None:
+    with Visitor(server.url, komi=-3.5) as visitor:
+        assert visitor.game["komi"] == -3.5
+    answer = httpx.post(f"{server.url}/api/games", json={"network": "0", "handicap": 3})
+    assert (
+        answer.status_code == 400 and "no fixed handicap on a 5x5 board" in answer.json()["error"]
+    )
+    answer = httpx.post(f"{server.url}/api/games", json={"network": "0", "komi": 0.3})
+    assert answer.json() == {"error": "komi 0.3: allowed are multiples of 0.5"}
+    answer = httpx.post(f"{server.url}/api/games", json={"network": "0", "size": 9})
+    assert answer.json() == {"error": "random go5 plays on 5x5 only"}
+
+
+def test_a_game_ends_at_its_limit_of_moves(visitor) -> None:
+    free = (f"{column}{row}" for row, column in itertools.product((1, 3, 5), "ABCDE"))
+    for number in range(LIMITS.moves):
+        visitor.play(next(free, "pass") if number % 2 == 0 else "pass")
+        if visitor.game["over"]:
+            break
+    answer = visitor.post("play", move="B2", ply=visitor.game["ply"])
+    assert answer.status_code == 400

@@ -1,0 +1,203 @@
+"""Who may use the web server, and what hostile visitors get."""
+
+import json
+import random
+import resource
+import threading
+
+import httpx
+import pytest
+from web_server import GO5, Visitor, running
+
+from azero.engines.web import serve as serving
+from azero.engines.web.limits import WebLimits
+
+TOKEN = "a-token-of-24-characters"
+LIMITS = WebLimits(visits=5_000, seconds=20.0, upload_bytes=20_000, games=20, moves=100)
+NUM_REQUESTS = 1_000
+VISITORS = 50
+
+
+@pytest.fixture(scope="module")
+def server():
+    with running([GO5], LIMITS) as server:
+        server.wait_until_ready()
+        yield server
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example:80", "", "[::1", "2130706433"]
+)
+def test_other_host_names_are_refused(server, host) -> None:
+    answer = httpx.get(f"{server.url}/api/server", headers={"host": host})
+    assert answer.status_code in (400, 421) and "networks" not in answer.text
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1234", "[::1]:80", "LOCALHOST:8361"])
+def test_names_of_this_machine_are_answered(server, host) -> None:
+    assert httpx.get(f"{server.url}/api/server", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:1", "http://[::"]
+)
+def test_pages_of_other_sites_are_refused(server, origin) -> None:
+    answer = httpx.post(
+        f"{server.url}/api/games", json={"network": "0"}, headers={"origin": origin}
+    )
+    assert answer.status_code == 403 and "other sites" in answer.json()["error"]
+
+
+def test_requests_that_a_browser_marks_as_cross_site_are_refused(server) -> None:
+    headers = {"sec-fetch-site": "cross-site"}
+    answer = httpx.post(f"{server.url}/api/games", json={"network": "0"}, headers=headers)
+    assert answer.status_code == 403
+
+
+def test_with_a_token_nobody_gets_in_without_it() -> None:
+    with running([GO5], LIMITS, TOKEN) as server:
+        for path in ("/", "/api/server", "/static/main.js", "/?token=wrong", "/?token="):
+            answer = httpx.get(server.url + path, headers={"host": "any.example"})
+            assert answer.status_code == 401 and "token" in answer.json()["error"]
+        cookies = {"azero_token": "wrong"}
+        assert httpx.get(server.url, cookies=cookies).status_code == 401
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        assert httpx.get(f"{server.url}/api/server", headers=bearer).status_code == 200
+        with httpx.Client(base_url=server.url) as browser:
+            answer = browser.get("/", params={"token": TOKEN})
+            assert answer.status_code == 303 and answer.headers["location"] == "/"
+            assert "HttpOnly" in answer.headers["set-cookie"]
+            assert "SameSite=Strict" in answer.headers["set-cookie"]
+            assert browser.get("/").status_code == 200
+            elsewhere = browser.get(f"{server.url}//evil.example/", params={"token": TOKEN})
+            assert elsewhere.headers["location"] == "/evil.example/"
+
+
+def test_an_address_that_others_can_reach_gets_a_token(monkeypatch, capsys) -> None:
+    made = []
+    monkeypatch.setattr(serving.uvicorn.Server, "run", lambda self, sockets: made.append(self))
+    monkeypatch.setattr(serving, "exit_if_busy", lambda: None)
+    serving.serve([GO5], host="0.0.0.0", port=0, opens_browser=False)
+    address = capsys.readouterr().out.split()[2]
+    assert len(address.partition("?token=")[2]) >= 24
+    assert made[0].config.app._token == address.partition("?token=")[2]
+    serving.serve([GO5], port=0, opens_browser=False)
+    assert "token" not in capsys.readouterr().out
+    with pytest.raises(ValueError, match="--token has at least 16 letters"):
+        serving.serve([GO5], token="short")
+
+
+def test_a_player_that_does_not_exist_and_a_port_that_is_taken_are_said_in_a_line(tmp_path) -> None:
+    with pytest.raises(ValueError, match="no-such"):
+        serving.serve(["no-such"], port=0, opens_browser=False)
+    with running([GO5]) as server, pytest.raises(ValueError, match="choose another with --port"):
+        serving.serve([GO5], port=server.port, opens_browser=False)
+
+
+def _hostile(seed: int, game: str) -> tuple[str, str, bytes, dict[str, str]]:
+    """Return a request that is wrong in some way: method, path, body, headers."""
+    draw = random.Random(seed)
+    junk = draw.choice([
+        b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 5_000, b'{"a":' * 3_000, b"1" * 9_000, b"x" * 30_000,
+        json.dumps({"move": "C3", "ply": draw.choice([-1, 2**70, "0", None, 0.5, True, [], {}])}).encode(),
+        json.dumps({"move": draw.choice(["", "Z99", "\x00", "C3" * 9, 3, None, "résigné"]), "ply": 0}).encode(),
+        json.dumps({"ply": draw.choice([-1, 1e300, 10**6, "x", None])}).encode(),
+        json.dumps({"visits": draw.choice([0, -1, 10**9, "all", 1.5]), "seconds": 1}).encode(),
+        b'{"visits": 10, "seconds": NaN}', b'{"visits": 10, "seconds": -Infinity}',
+        json.dumps({"network": draw.choice(["9", 0, None, "../..", "x" * 500]), "komi": 1e99}).encode(),
+        json.dumps({"network": "0", "size": draw.choice([0, -1, 19, 10**9]), "handicap": 9}).encode(),
+        json.dumps({"network": "0", "start": "rnbqkbnr/8/8/8 w - - 0 1", "iteration": 7}).encode(),
+        json.dumps({"colour": draw.choice([2, -1, "black", None])}).encode(),
+        b"(;SZ[99]", b"(;SZ[5];B[zz])", b"(;SZ[5]" + b"(" * 4_000, b"(;SZ[5]AB[aa:ee])", b"(;GM[2])",
+    ])  # fmt: skip
+    path = draw.choice([
+        f"/api/games/{game}/play", f"/api/games/{game}/goto", f"/api/games/{game}/resign",
+        f"/api/games/{game}/think", f"/api/games/{game}/review", "/api/games", "/api/games/nobody/play",
+        "/api/records?name=x.sgf", "/api/records?name=x.pgn", "/api/records", "/api/records?name=" + "x" * 900,
+        "/api/runs/0", "/api/runs/0/games", "/api/runs/..%2f..", "/api/../../etc/passwd", "/static/%2e%2e/app.py", "/nothing",
+    ])  # fmt: skip
+    method = draw.choice(["POST"] * 6 + ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
+    headers = draw.choice(
+        [
+            {},
+            {},
+            {"content-type": "text/x"},
+            {"x-forwarded-host": "evil"},
+            {"cookie": 'azero_token="\\'},
+        ]
+    )
+    return method, path, junk, headers
+
+
+def test_a_thousand_malformed_requests_harm_nobody(server) -> None:
+    with Visitor(server.url) as victim, httpx.Client(base_url=server.url, timeout=60) as attacker:
+        victim.play("C3")
+        target = Visitor(server.url).game["id"]
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for seed in range(NUM_REQUESTS):
+            method, path, body, headers = _hostile(seed, target)
+            answer = attacker.request(method, path, content=body, headers=headers)
+            assert answer.status_code < 500, (seed, method, path, answer.text)
+            if answer.status_code >= 400:
+                message = answer.json()["error"]
+                assert "Traceback" not in message and "\n" not in message and len(message) < 500
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # KiB on Linux
+        assert grown < 100_000
+        assert len(server.service._games) <= LIMITS.games
+        victim.play("B2")
+        assert victim.events("think", visits=10, plays=True)[-2][0] == "game"
+
+
+def test_games_beyond_the_limit_replace_those_left_longest(server) -> None:
+    with Visitor(server.url) as first, Visitor(server.url) as second:
+        for _ in range(LIMITS.games - 1):
+            first.http.get(f"/api/games/{first.game['id']}").raise_for_status()
+            httpx.post(f"{server.url}/api/games", json={"network": "0"}).raise_for_status()
+        assert len(server.service._games) == LIMITS.games
+        first.play("C3")
+        answer = second.post("play", move="C3", ply=0)
+        assert answer.status_code == 404
+        assert answer.json() == {"error": "this game is no longer in memory; begin a new one"}
+
+
+def test_fifty_visitors_at_once_all_get_their_games() -> None:
+    limits = WebLimits(searches=VISITORS, trees=4)
+    with running([GO5], limits) as server:
+        server.wait_until_ready()
+        games: dict[int, dict] = {}
+
+        def visit(number: int) -> None:
+            with Visitor(server.url, komi=number / 2) as visitor:
+                for _ in range(3):
+                    free = visitor.game["legal"].index("1")
+                    visitor.play("ABCDE"[free % 5] + "54321"[free // 5])
+                    *_, (kind, _) = (
+                        e for e in visitor.events("think", visits=12, plays=True) if e[0] != "end"
+                    )
+                    assert kind == "game"
+                    visitor.game = visitor.http.get(f"/api/games/{visitor.game['id']}").json()
+                games[number] = visitor.game
+
+        threads = [threading.Thread(target=visit, args=(number,)) for number in range(VISITORS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        assert len(games) == VISITORS
+        for number, game in games.items():
+            assert game["ply"] == 6 and game["komi"] == number / 2
+        network = server.network()
+        assert len(network._players) <= limits.trees
+
+
+def test_more_searches_than_allowed_are_refused_and_the_others_end() -> None:
+    with running([GO5], WebLimits(searches=2)) as server:
+        server.wait_until_ready()
+        with Visitor(server.url) as one, Visitor(server.url) as two, Visitor(server.url) as three:
+            streams = [one.stream("think", seconds=20.0), two.stream("think", seconds=20.0)]
+            for stream in streams:
+                next(stream)
+            answer = three.post("think", visits=1)
+            assert answer.status_code == 503 and "too many searches" in answer.json()["error"]
+            for stream in streams:
+                stream.close()

@@ -1,0 +1,129 @@
+"""Networks that several games share: turns in order, trees of their own, memory within limits."""
+
+import itertools
+import threading
+import time
+
+import pytest
+from web_server import GO5
+
+from azero.engines.web import networks
+from azero.engines.web.limits import WebLimits
+from azero.engines.web.networks import Network, Turns
+from azero.engines.web.service import NewGame, Service
+from azero.games.position import Position
+from azero.players.specs import parse_player, resolve
+from azero.players.thinking import Limits
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    spec, config = resolve(parse_player(GO5))
+    network = Network(spec, config, config.game.build(), WebLimits(trees=2, tree_megabytes=16))
+    network.wait(never)
+    return network
+
+
+def test_turns_are_given_in_the_order_in_which_they_are_asked_for() -> None:
+    turns, order = Turns(), []
+    assert turns.take(never) and not turns.is_wanted
+    threads = []
+    for number in range(5):
+        thread = threading.Thread(
+            target=lambda number=number: (turns.take(never), order.append(number), turns.give())
+        )
+        thread.start()
+        threads.append(thread)
+        deadline = time.monotonic() + 5
+        while len(turns._queue) < number + 2 and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert turns.is_wanted
+    assert not turns.take(lambda: True)
+    turns.give()
+    for thread in threads:
+        thread.join(5)
+    assert order == [0, 1, 2, 3, 4] and not turns.is_taken
+
+
+def test_two_searches_share_the_network_and_both_get_on(network, monkeypatch) -> None:
+    monkeypatch.setattr(networks, "SLICE_SECONDS", 0.02)
+    position, found, switches = Position.start(network.game), {}, []
+    players = {"one": network.player(network.game), "two": network.player(network.game)}
+
+    def search(name: str) -> None:
+        found[name] = players[name].think(
+            position,
+            Limits(visits=3_000),
+            on_progress=lambda analysis: switches.append(name),
+            progress_seconds=0.0,
+        )
+
+    threads = [threading.Thread(target=search, args=(name,)) for name in players]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for analysis in found.values():
+        assert 3_000 <= analysis.visits < 3_016 and analysis.playouts == analysis.visits
+    turns = sum(a != b for a, b in itertools.pairwise(switches))
+    assert turns >= 4, "one search waited for the other to end"
+
+
+def test_limits_of_playouts_and_seconds_hold_over_several_turns(network, monkeypatch) -> None:
+    monkeypatch.setattr(networks, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(Turns, "is_wanted", property(lambda turns: True))
+    player = network.player(network.game)
+    analysis = player.think(Position.start(network.game), Limits(playouts=100))
+    assert 100 <= analysis.playouts < 116
+    began = time.perf_counter()
+    player.think(Position.start(network.game), Limits(seconds=0.3))
+    assert 0.2 < time.perf_counter() - began < 3
+
+
+def test_a_search_that_waits_can_be_ended_and_gives_no_moves(network) -> None:
+    assert network.turns.take(never)
+    try:
+        stop = time.monotonic() + 0.2
+        player = network.player(network.game)
+        analysis = player.think(
+            Position.start(network.game), Limits(), should_stop=lambda: time.monotonic() > stop
+        )
+    finally:
+        network.turns.give()
+    assert analysis.moves == () and analysis.visits == 0
+    assert not network.turns.is_taken
+
+
+def test_only_so_many_trees_are_kept(network) -> None:
+    players = [network.player(network.game) for _ in range(4)]
+    for player in players:
+        player.think(Position.start(network.game), Limits(visits=8))
+    assert [player._own is None for player in players] == [True, True, False, False]
+    assert players[0].think(Position.start(network.game), Limits(visits=8)).visits >= 8
+
+
+def test_networks_beyond_the_limit_are_unloaded_and_come_back() -> None:
+    other = GO5.replace("filters=4", "filters=5")
+    service = Service([GO5, other], WebLimits(networks=1))
+    game = service.new_game(NewGame("0"))
+    first = game.network
+    first.wait(never)
+    second = service.new_game(NewGame("1")).network
+    assert first.state == "compiling" and first._loading is None
+    second.wait(never)
+    analysis = game.session.think(game.position, Limits(visits=8))
+    assert analysis.visits >= 8 and first.state == "ready"
+
+
+def test_a_network_that_cannot_be_loaded_says_why(tmp_path) -> None:
+    config = resolve(parse_player(GO5))[1]
+    broken = Network(
+        parse_player(f"checkpoint:{tmp_path}"), config, config.game.build(), WebLimits()
+    )
+    with pytest.raises(networks.StartError, match="has no checkpoint"):
+        broken.wait(never)
+    assert broken.state == "failed" and "has no checkpoint" in broken.problem

@@ -1,0 +1,77 @@
+"""A run on the page: its state, curves and games, and what a run that is going on changes."""
+
+import json
+
+import httpx
+import pytest
+from web_server import GO5, running
+
+from azero.data.run_files import StoredGame, write_samples
+from azero.engines.web import runs
+from azero.engines.web.guard import Refusal
+from azero.engines.web.networks import Network
+from azero.engines.web.service import NewGame, Service
+
+GAME = StoredGame(
+    "go", (5, 5), (12, 7, 25, 25), (1.0, -1.0), "two passes", (0.1, -0.2, 0.3, 0.1), 2.5,
+    ("iteration 3", "iteration 2"),
+)  # fmt: skip
+
+
+def append(workdir, **row) -> None:
+    with (workdir / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+@pytest.fixture
+def workdir(tmp_path):
+    (tmp_path / "run.json").write_text('{"experiment": "go5"}')
+    (tmp_path / "config.json").write_text('{"run": {"iterations": 10}}')
+    for iteration in (1, 2, 3):
+        append(tmp_path, iteration=iteration, policy_loss=3.0 / iteration, games=8 * iteration)
+    write_samples(tmp_path, 2, [GAME, GAME])
+    write_samples(tmp_path, 3, [GAME])
+    return tmp_path
+
+
+def test_a_run_is_described_by_its_numbers_curves_and_newest_games(workdir) -> None:
+    found = runs.describe_run(workdir)
+    assert found["title"] == "go5" and found["status"] == "iteration 3 of 10"
+    assert ("games", "24") in found["numbers"] and found["iteration"] == 3
+    (chart,) = found["charts"]
+    assert chart.startswith("<svg") and "Policy loss" in chart
+    assert [(game["iteration"], game["number"]) for game in found["games"]] == [
+        (3, 0),
+        (2, 0),
+        (2, 1),
+    ]
+
+
+def test_new_rows_are_seen_and_old_charts_are_drawn_once(workdir, monkeypatch) -> None:
+    drawn = []
+    draw = runs.draw_charts
+    monkeypatch.setattr(runs, "draw_charts", lambda series: drawn.append(1) or draw(series))
+    before = runs.describe_run(workdir)
+    assert runs.describe_run(workdir)["charts"] == before["charts"] and len(drawn) == 1
+    append(workdir, iteration=4, policy_loss=0.5)
+    after = runs.describe_run(workdir)
+    assert after["iteration"] == 4 and after["charts"] != before["charts"] and len(drawn) == 2
+
+
+def test_a_game_of_the_run_is_opened_on_the_board(workdir, monkeypatch) -> None:
+    monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
+    service = Service([GO5])
+    game = service.open(NewGame("0"), runs.sample_record(workdir, 2, 1))
+    assert [turn.label for turn in game.line] == ["C3", "C4", "pass", "pass"]
+    assert game.players == ("iteration 3", "iteration 2") and game.adapter.facts()["komi"] == 2.5
+    with pytest.raises(Refusal, match="no game 5 of iteration 2"):
+        runs.sample_record(workdir, 2, 5)
+
+
+def test_a_player_that_is_no_run_has_none() -> None:
+    with running([GO5]) as server:
+        _ = server.service
+        answer = httpx.get(f"{server.url}/api/runs/0")
+        assert answer.status_code == 404
+        assert answer.json() == {"error": "random go5 is not a run: it has no metrics"}
+        assert httpx.get(f"{server.url}/api/runs/7").status_code == 404

@@ -1,0 +1,183 @@
+"""The games on squares over the web server: moves by their squares, drops, promotions, records."""
+
+import io
+
+import chess
+import chess.pgn
+import httpx
+import numpy as np
+import pytest
+from web_server import TICTACTOE, Visitor, running
+
+from azero.engines.web.limits import WebLimits
+from azero.engines.web.networks import Network
+from azero.engines.web.records import open_record, read_record
+from azero.engines.web.service import NewGame, Service
+from azero.engines.web.squares_adapter import SquaresAdapter
+from azero.games.table import make
+from azero.players.specs import parse_player, resolve
+
+LIMITS = WebLimits(visits=50_000, seconds=30.0)
+
+
+def network_of(game: str, **options) -> Network:
+    """A network that is never loaded: the rules alone are tested."""
+    spec, config = resolve(parse_player(f"random-net:{game}?blocks=1&filters=4"))
+    return Network(spec, config, make(game, **options), LIMITS)
+
+
+@pytest.fixture(scope="module")
+def chess_network() -> Network:
+    return network_of("chess", max_moves=LIMITS.moves)
+
+
+@pytest.fixture(scope="module")
+def animal_network() -> Network:
+    return network_of("animal_shogi", max_moves=LIMITS.moves)
+
+
+def play(adapter: SquaresAdapter, *names: str) -> None:
+    for name in names:
+        adapter.play(adapter.session.position.to_play, adapter.parse(name))
+
+
+def test_a_game_of_tictactoe_against_the_network() -> None:
+    with running([TICTACTOE], LIMITS) as server, Visitor(server.url) as visitor:
+        assert visitor.game["frame"].startswith("<svg") and visitor.game["stones"] == "." * 9
+        while not visitor.game["over"]:
+            free = visitor.game["legal"].index("1")
+            visitor.play("abc"[free % 3] + "321"[free // 3])
+            if not visitor.game["over"]:
+                kinds = dict(visitor.events("think", visits=16, plays=True))
+                visitor.game |= kinds["game"]
+                assert len(kinds["analysis"]["policy"]) == 9
+        marks = visitor.game["stones"]
+        assert marks.count("X") - marks.count("O") in (0, 1)
+        assert visitor.game["result"] in ("X wins", "O wins", "The game is a draw") or (
+            "resigns" in visitor.game["result"]
+        )
+        assert visitor.game["saves"] == "" and visitor.game["legal"] == "0" * 9
+        answer = visitor.http.get(f"/api/games/{visitor.game['id']}/record")
+        assert answer.json() == {"error": "there is no file format for games of tictactoe"}
+
+
+def test_legal_moves_are_those_of_the_position_by_their_squares(chess_network) -> None:
+    adapter = SquaresAdapter(chess_network)
+    board = chess.Board()
+    draw = np.random.default_rng(3)
+    for _ in range(40):
+        diagram = adapter.diagram()
+        ours = {(move.name, move.start, move.end) for move in diagram["moves_by_squares"]}
+        theirs = {
+            (move.uci(), _from_top(move.from_square), _from_top(move.to_square))
+            for move in board.legal_moves
+        }
+        assert ours == theirs
+        assert diagram["check"] == board.is_check()
+        pieces = [
+            "" if (p := board.piece_at(_from_top(s))) is None else p.symbol() for s in range(64)
+        ]
+        assert diagram["pieces"] == pieces
+        if not ours:
+            break
+        name = sorted(ours)[draw.integers(len(ours))][0]
+        label = board.san(chess.Move.from_uci(name))
+        assert adapter.label(adapter.session.position, adapter.parse(name)) == label
+        play(adapter, name)
+        board.push_uci(name)
+        last = chess.Move.from_uci(name)
+        assert adapter.diagram()["last"] == [_from_top(last.from_square), _from_top(last.to_square)]
+
+
+def _from_top(square: int) -> int:
+    return square ^ 56
+
+
+def test_a_pawn_promotes_to_any_of_four_pieces(chess_network) -> None:
+    adapter = SquaresAdapter(chess_network, "8/P6k/8/8/8/8/8/K7 w - - 0 1")
+    choices = [move for move in adapter.diagram()["moves_by_squares"] if move.start == 8]
+    assert sorted(move.promotion for move in choices) == ["b", "n", "q", "r"]
+    assert {move.end for move in choices} == {0}
+    play(adapter, "a7a8n")
+    assert adapter.diagram()["pieces"][0] == "N"
+
+
+@pytest.mark.parametrize("start", ["nonsense", "8/8/8/8/8/8/8/8 w - - 0 1", "x" * 100])
+def test_a_start_position_that_is_none_is_refused(chess_network, start) -> None:
+    with pytest.raises(ValueError, match="position"):
+        SquaresAdapter(chess_network, start)
+
+
+def test_a_finished_start_position_is_refused(chess_network) -> None:
+    mate = "R5k1/5ppp/8/8/8/8/8/K7 b - - 0 1"
+    with pytest.raises(ValueError, match="already over"):
+        SquaresAdapter(chess_network, mate)
+
+
+def test_pieces_are_dropped_from_the_hand(animal_network) -> None:
+    adapter = SquaresAdapter(animal_network)
+    play(adapter, "b2b3", "c4b3")
+    assert adapter.diagram()["hands"] == [{"C": 1}, {"C": 1}]
+    drops = [move for move in adapter.diagram()["moves_by_squares"] if move.drop]
+    assert {move.drop for move in drops} == {"C"} and all(move.start is None for move in drops)
+    play(adapter, drops[0].name)
+    assert adapter.diagram()["pieces"][drops[0].end] == "C"
+    assert adapter.diagram()["last"] == [drops[0].end]
+
+
+def test_the_try_and_the_captured_lion_end_animal_shogi(animal_network) -> None:
+    adapter = SquaresAdapter(animal_network, "3/L2/2l/3 b - 1")
+    assert adapter.outcome() is None
+    play(adapter, "a3a4")
+    assert adapter.outcome() == (0, "First player wins", "")
+
+
+def test_a_game_of_chess_is_saved_and_opened_again(chess_network) -> None:
+    adapter = SquaresAdapter(chess_network)
+    play(adapter, "f2f3", "e7e5", "g2g4", "d8h4")
+    outcome = adapter.outcome()
+    assert outcome == (1, "Black wins", "")
+    text = adapter.text(adapter.moves, outcome, ("You", "azero"))
+    game = chess.pgn.read_game(io.StringIO(text))
+    assert game.headers["White"] == "You" and game.headers["Result"] == "0-1"
+    assert [move.uci() for move in game.mainline_moves()][-1] == "d8h4"
+    record = read_record("game.pgn", text.encode())
+    opened = open_record(chess_network, record)
+    assert record.players == ("You", "azero")
+    assert opened.session.position.actions == adapter.session.position.actions
+
+
+def test_an_unfinished_game_from_another_position_keeps_it(chess_network) -> None:
+    start = "8/P6k/8/8/8/8/8/K7 w - - 0 1"
+    adapter = SquaresAdapter(chess_network, start)
+    play(adapter, "a7a8q", "h7g7")
+    text = adapter.text(adapter.moves, None, ("", ""))
+    assert '[Result "*"]' in text and f'[FEN "{start}"]' in text
+    opened = open_record(chess_network, read_record("x.pgn", text.encode()))
+    assert opened.diagram()["pieces"] == adapter.diagram()["pieces"]
+
+
+@pytest.mark.slow
+def test_a_game_of_shogi_is_saved_and_opened_again() -> None:
+    network = network_of("shogi", max_moves=LIMITS.moves)
+    adapter = SquaresAdapter(network)
+    play(adapter, "7g7f", "3c3d", "8h2b+", "3a2b", "B*5e")
+    assert adapter.diagram()["hands"] == [{}, {"B": 1}]
+    text = adapter.text(adapter.moves, None, ("sente", "gote"))
+    assert text.startswith("V2.2\nN+sente\nN-gote") and text.rstrip().endswith("%CHUDAN")
+    record = read_record("x.csa", text.encode())
+    opened = open_record(network, record)
+    assert opened.session.position.actions == adapter.session.position.actions
+    game = Service(["random-net:shogi?blocks=1&filters=4"], LIMITS).open(NewGame("0"), record)
+    assert [turn.name for turn in game.line][-1] == "B*5e" and game.players == ("sente", "gote")
+
+
+def test_a_record_goes_to_a_network_that_plays_its_game() -> None:
+    with running(["random-net:go5?blocks=1&filters=4", TICTACTOE], LIMITS) as server:
+        _ = server.service
+        answer = httpx.post(
+            f"{server.url}/api/records",
+            params={"name": "x.sgf", "network": "1"},
+            content=b"(;SZ[5];B[cc])",
+        )
+        assert answer.json()["network"] == "0" and answer.json()["ply"] == 1
