@@ -45,9 +45,13 @@ def make_resnet(config: ResNetConfig, game: Shapes, platform: str | None = None)
     platform = platform or jax.default_backend()
     config = resolve(config, platform)
     chunk = chunk_size(config, game.board_shape) if platform == "cpu" else None
-    unroll = scan_unroll(config.blocks - 1, platform)
+    blocks = config.blocks - 1
+    unroll = scan_unroll(blocks, platform)
+    train_unroll = (
+        unroll if config.train_loop == "auto" else blocks if config.train_loop == "unrolled" else 1
+    )
     frozen = PolicyValue(config, game.num_actions, is_training=False, unroll=unroll)
-    training = PolicyValue(config, game.num_actions, is_training=True, unroll=unroll)
+    training = PolicyValue(config, game.num_actions, is_training=True, unroll=train_unroll)
 
     def init(key: Array) -> PyTree:
         return frozen.init(key, jnp.zeros((1, *game.board_shape, game.num_planes), jnp.float32))

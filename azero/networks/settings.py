@@ -54,6 +54,12 @@ class ConvolutionalConfig(NetworkConfig):
     units), minimal filtering (other CPUs), or by shape and kind of processor. A run keeps what it
     began with."""
 
+    train_loop: Literal["auto", "scan", "unrolled"] = "auto"
+    """How a training step goes through the tower's blocks. scan: in a loop, which compiles one
+    block. unrolled: one after the other, which takes minutes to compile and on a TPU is faster and
+    takes less memory, because a loop keeps every activation in one large array. auto: unrolled for
+    small networks on CPUs, else scan. The parameters are the same."""
+
     def __post_init__(self) -> None:
         check_range(self, "network", "blocks filters value_hidden", 1)
 
