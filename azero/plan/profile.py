@@ -7,19 +7,20 @@ TPU. Beside each line stands the roofline of the same instructions (`azero.plan.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from azero.plan.cost import Counter, Rates, product_flops
-from azero.plan.hlo import Computation, Instruction, Module, SourceLine
+from azero.plan.hlo import Computation, Instruction, Module
 
 K = TypeVar("K")
 """What times are kept of."""
 
-PACKAGE = "/azero/"
-"""What precedes a module of this package in the name of a source file."""
+_PACKAGE = Path(__file__).parents[1]
 CONVOLUTIONS, COPIES, OTHER = "convolutions and products", "copies", "other"
 _PARTS = (
     (r"networks/", "network, the rest"),
@@ -127,8 +128,8 @@ def _executed(
 
 
 def _line(module: Module, instruction: Instruction, body: Computation) -> Line:
-    own = next((line for line in module.stack(instruction.frame) if PACKAGE in line.file), None)
-    source = "" if own is None else _short(own)
+    files = ((_own_file(line.file), line.line) for line in module.stack(instruction.frame))
+    source = next((f"{file}:{line}" for file, line in files if file), "")
     if _has_product(module, instruction, body):
         return Line(CONVOLUTIONS, source, _primitive(instruction))
     if _is_copy(module, instruction):
@@ -139,8 +140,12 @@ def _line(module: Module, instruction: Instruction, body: Computation) -> Line:
     return Line(next(parts, OTHER), source, _primitive(instruction))
 
 
-def _short(line: SourceLine) -> str:
-    return f"{line.file.rpartition(PACKAGE)[2]}:{line.line}"
+@functools.cache
+def _own_file(file: str) -> str:
+    """Return the name within this package of a source file, wherever the package was installed when
+    the program was compiled; empty for a file of another one."""
+    name = file.rpartition(f"/{_PACKAGE.name}/")[2]
+    return name if (_PACKAGE / name).is_file() else ""
 
 
 def _primitive(instruction: Instruction) -> str:
