@@ -6,6 +6,7 @@ Parameters, batch-norm statistics and heads are float32; the towers compute in `
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -263,6 +264,29 @@ def scan_unroll(length: int, platform: str) -> int:
 
 
 def pointwise(x: Array, kernel: Array) -> Array:
-    """Apply a 1x1 convolution: x [B, H, W, C] times kernel [C, F], at full float32 precision also
-    on TPUs."""
-    return jnp.einsum("bhwc,cf->bhwf", x, kernel, precision=jax.lax.Precision.HIGHEST)
+    """Apply a 1x1 convolution: x [B, H, W, C] times kernel float32[C, F], at full float32 precision
+    also on TPUs.
+
+    Returns:
+      float32[B, H, W, F].
+    """
+
+    def at_once(x: Array, kernel: Array) -> Array:
+        x = x.astype(jnp.float32)
+        return jnp.einsum("bhwc,cf->bhwf", x, kernel, precision=jax.lax.Precision.HIGHEST)
+
+    def in_parts(x: Array, kernel: Array) -> Array:
+        """A float32 is the sum of three bfloat16, whose products with another are exact. The matrix
+        unit multiplies them side by side; a float32 product of few columns would not use it."""
+        parts = []
+        for _ in range(3):
+            # Not by casts, there and back, which XLA leaves out.
+            parts.append(lax.reduce_precision(kernel, exponent_bits=8, mantissa_bits=7))
+            kernel = kernel - parts[-1]
+        columns = jnp.concatenate(parts[::-1], axis=-1).astype(x.dtype)
+        y = jnp.einsum("bhwc,cf->bhwf", x, columns, preferred_element_type=jnp.float32)
+        return functools.reduce(jnp.add, jnp.split(y, 3, axis=-1))
+
+    if x.dtype != jnp.bfloat16:
+        return at_once(x, kernel)
+    return jax.lax.platform_dependent(x, kernel, tpu=in_parts, default=at_once)

@@ -144,8 +144,8 @@ def _line(module: Module, instruction: Instruction, body: Computation) -> Line:
 def _own_file(file: str) -> str:
     """Return the name within this package of a source file, wherever the package was installed when
     the program was compiled; empty for a file of another one."""
-    name = file.rpartition(f"/{_PACKAGE.name}/")[2]
-    return name if (_PACKAGE / name).is_file() else ""
+    _, package, name = file.rpartition(f"/{_PACKAGE.name}/")
+    return name if package and (_PACKAGE / name).is_file() else ""
 
 
 def _primitive(instruction: Instruction) -> str:
