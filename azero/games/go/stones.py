@@ -292,7 +292,7 @@ def _recreating_at_once(
     stone = bits.point_rows(points.reshape(-1), stones.shape).reshape(-1, *points.shape)
     seeds = bits.neighbours(stone) & (other & atari)[:, None]
     captured = bits.flood(seeds, jnp.broadcast_to(other[:, None], stone.shape))
-    is_repeat = taken.T == sum_codes(captured, stones.shape)
+    is_repeat = sum_codes(captured, stones.shape) == taken.T
     return bits.any_of(bits.where(is_repeat[None], stone))
 
 
