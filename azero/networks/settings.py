@@ -54,18 +54,23 @@ class ConvolutionalConfig(NetworkConfig):
     units), minimal filtering (other CPUs), or by shape and kind of processor. A run keeps what it
     began with."""
 
+    def __post_init__(self) -> None:
+        check_range(self, "network", "blocks filters value_hidden", 1)
+
+
+@dataclass(frozen=True)
+class ResidualConfig(ConvolutionalConfig):
+    """What towers of residual blocks have in common."""
+
     train_loop: Literal["auto", "scan", "unrolled"] = "auto"
     """How a training step goes through the tower's blocks. scan: in a loop, which compiles one
     block. unrolled: one after the other, which takes minutes to compile and on a TPU is faster and
     takes less memory, because a loop keeps every activation in one large array. auto: unrolled for
     small networks on CPUs, else scan. The parameters are the same."""
 
-    def __post_init__(self) -> None:
-        check_range(self, "network", "blocks filters value_hidden", 1)
-
 
 @dataclass(frozen=True)
-class ResNetConfig(ConvolutionalConfig):
+class ResNetConfig(ResidualConfig):
     """The tower and its heads (AGZ methods, 'Neural network architecture')."""
 
     MAKER: ClassVar[str] = "azero.networks.make:make_resnet"
@@ -103,7 +108,7 @@ class ResNetConfig(ConvolutionalConfig):
 
 
 @dataclass(frozen=True)
-class PooledConfig(ConvolutionalConfig):
+class PooledConfig(ResidualConfig):
     """A tower with global pooling and more heads, for boards of any size (KG)."""
 
     MAKER: ClassVar[str] = "azero.networks.make:make_pooled"

@@ -128,16 +128,26 @@ def _executed(
 
 
 def _line(module: Module, instruction: Instruction, body: Computation) -> Line:
-    files = ((_own_file(line.file), line.line) for line in module.stack(instruction.frame))
+    named = _named(module, instruction)
+    files = ((_own_file(line.file), line.line) for line in module.stack(named.frame))
     source = next((f"{file}:{line}" for file, line in files if file), "")
     if _has_product(module, instruction, body):
-        return Line(CONVOLUTIONS, source, _primitive(instruction))
+        return Line(CONVOLUTIONS, source, _primitive(named))
     if _is_copy(module, instruction):
         array = instruction.arrays[0]
         shape = f"{array.dtype}[{','.join(map(str, array.dims))}]"
         return Line(COPIES, source, f"{instruction.opcode} {shape}")
     parts = (part for start, part in _PARTS if re.match(start, source))
-    return Line(next(parts, OTHER), source, _primitive(instruction))
+    return Line(next(parts, OTHER), source, _primitive(named))
+
+
+def _named(module: Module, instruction: Instruction) -> Instruction:
+    """Return the instruction, or where the compiler names no source of a fusion, the last one in it
+    that has one."""
+    if instruction.frame is not None or instruction.opcode != "fusion":
+        return instruction
+    inner = module.computations[instruction.called("calls")[0]]
+    return next((part for part in reversed(inner.values()) if part.frame), instruction)
 
 
 @functools.cache
