@@ -66,7 +66,7 @@ class ResidualConfig(ConvolutionalConfig):
     """How a training step goes through the tower's blocks. scan: in a loop, which compiles one
     block. unrolled: one after the other, which takes minutes to compile and on a TPU is faster and
     takes less memory, because a loop keeps every activation in one large array. auto: unrolled for
-    small networks on CPUs, else scan. The parameters are the same."""
+    small networks on CPUs and TPUs, else scan. The parameters are the same."""
 
 
 @dataclass(frozen=True)
