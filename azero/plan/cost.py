@@ -145,11 +145,7 @@ class Counter:
     def instruction(self, instruction: Instruction, where: str) -> Cost:
         """Return the cost of an instruction of the computation `where`."""
         opcode, body = instruction.opcode, self._module.computations[where]
-        if (
-            opcode in _FREE
-            or opcode.endswith(("-done", "-update"))
-            or _ALLOCATION in instruction.attributes
-        ):
+        if is_free(instruction):
             return Cost()
         called = self.called(instruction, where)
         if called is not None:
@@ -205,6 +201,15 @@ class Counter:
         return flops, flops * (
             _PRECISE_PASSES if "operand_precision={highest" in instruction.attributes else 1
         )
+
+
+def is_free(instruction: Instruction) -> bool:
+    """Return whether an instruction does nothing by itself, like the end of an asynchronous one."""
+    return (
+        instruction.opcode in _FREE
+        or instruction.opcode.endswith(("-done", "-update"))
+        or _ALLOCATION in instruction.attributes
+    )
 
 
 def product_flops(instruction: Instruction, body: Computation) -> float:

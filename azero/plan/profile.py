@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from azero.plan.cost import Counter, Rates, product_flops
+from azero.plan.cost import Counter, Rates, is_free, product_flops
 from azero.plan.hlo import Computation, Instruction, Module
 
 K = TypeVar("K")
@@ -56,7 +56,10 @@ class Time:
     roofline: float = 0.0
     """Seconds at the roofline, of all its instructions."""
     unestimated: float = 0.0
-    """Seconds at the roofline of those for which the compiler makes no estimate."""
+    """Seconds at the roofline of those for which the compiler makes no estimate: sorts, most
+    gathers and scatters of rows."""
+    unestimated_runs: float = 0.0
+    """How often those run; single numbers and asynchronous copies are not counted."""
     runs: float = 0.0
     """How often instructions run in it."""
 
@@ -65,6 +68,7 @@ class Time:
             self.seconds + other.seconds,
             self.roofline + other.roofline,
             self.unestimated + other.unestimated,
+            self.unestimated_runs + other.unestimated_runs,
             self.runs + other.runs,
         )
 
@@ -102,12 +106,21 @@ def profile(module: Module, rates: Rates, clock: float) -> Profile:
     lines: dict[Line, Time] = {}
     for instruction, where, runs in _executed(module, counter, module.entry, 1.0):
         roofline = runs * counter.instruction(instruction, where).seconds
-        cycles = instruction.cycles
-        time = Time(runs * (cycles or 0) / clock, roofline, roofline if cycles is None else 0, runs)
-        if time.seconds or time.roofline:
+        if (cycles := instruction.cycles) is not None:
+            time = Time(runs * cycles / clock, roofline, runs=runs)
+        else:
+            time = Time(0.0, roofline, roofline, runs * _is_work(instruction), runs)
+        if time.seconds or time.roofline or time.unestimated_runs:
             line = _line(module, instruction, module.computations[where])
             lines[line] = lines.get(line, Time()) + time
     return Profile(_longest_first(lines))
+
+
+def _is_work(instruction: Instruction) -> bool:
+    """Return whether an instruction makes more than a number, not beside others."""
+    is_asynchronous = instruction.opcode.endswith("-start")
+    is_number = all(array.size == 1 for array in instruction.arrays)
+    return not (is_free(instruction) or is_asynchronous or is_number)
 
 
 def _longest_first(times: dict[K, Time]) -> dict[K, Time]:

@@ -33,10 +33,10 @@ def _parts_table(name: str, found: Profile) -> Table:
         f"{format_percent(found.outside_convolutions)} of it outside convolutions"
     )
     rows = [
-        (part, *_times(time, total), format_time(time.unestimated) if time.unestimated else "")
+        (part, *_times(time, total), _unestimated(time))
         for part, time in (*found.parts.items(), ("in all", total))
     ]
-    columns = ("part", "estimate", "share", "roofline", "not estimated, at the roofline")
+    columns = ("part", "estimate", "share", "roofline", "not estimated")
     return make_table(title, columns, rows)
 
 
@@ -49,6 +49,11 @@ def _lines_table(found: Profile) -> Table:
     return make_table(
         "", ("source line", "operation", "runs", "estimate", "share", "roofline"), rows
     )
+
+
+def _unestimated(time: Time) -> str:
+    runs, roofline = f"{time.unestimated_runs:,.0f}", format_time(time.unestimated)
+    return f"{runs} runs, roofline {roofline}" if time.unestimated_runs else ""
 
 
 def _times(time: Time, total: Time) -> tuple[str, str, str]:

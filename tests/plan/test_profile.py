@@ -101,7 +101,7 @@ def test_what_has_no_estimate_stands_apart_at_the_roofline() -> None:
     scatter = found.lines[Line("search tree", "search/batched/tree.py:10", "scatter")]
     moved = 100 * 256 * 2 / RATES.bandwidth
     assert scatter.seconds == 0 and scatter.roofline == pytest.approx(19 * moved)
-    assert scatter.unestimated == scatter.roofline
+    assert scatter.unestimated == scatter.roofline and scatter.unestimated_runs == 19
     assert found.total.unestimated >= scatter.unestimated
 
 
