@@ -70,7 +70,9 @@ def policy_network(
         }
 
     def outputs(params: PyTree, features: Array) -> tuple[Array, Array]:
-        points = pointwise(features, params["head"]["kernel"]).reshape(features.shape[0], -1)
+        points = pointwise(features.astype(jnp.float32), params["head"]["kernel"]).reshape(
+            features.shape[0], -1
+        )
         logits = jnp.pad(
             add_bias(points, params["head"]["bias"]), ((0, 0), (0, 1)), constant_values=NEVER
         )
@@ -111,7 +113,7 @@ def value_network(
     def outputs(params: PyTree, features: Array) -> tuple[Array, Array]:
         points = jax.nn.relu(
             add_bias(
-                pointwise(features, params["head"]["kernel"]),
+                pointwise(features.astype(jnp.float32), params["head"]["kernel"]),
                 params["head"]["bias"],
             )
         )

@@ -42,10 +42,12 @@ class ConvolutionNorm(nn.Module):
         kernel = self.param(
             "kernel", _HE, (self.width, self.width, x.shape[-1], self.filters), jnp.float32
         )
-        if self.width == 3:
-            y = convolve(self.config.convolution, x.astype(self.dtype), kernel.astype(self.dtype))
-        else:
-            y = pointwise(x, kernel[0, 0])
+        x, kernel = x.astype(self.dtype), kernel.astype(self.dtype)
+        y = (
+            convolve(self.config.convolution, x, kernel)
+            if self.width == 3
+            else pointwise(x, kernel[0, 0])
+        )
         norm = nn.BatchNorm(
             use_running_average=not self.is_training,
             momentum=self.config.batch_norm_momentum,
@@ -261,7 +263,6 @@ def scan_unroll(length: int, platform: str) -> int:
     return length if platform in ("cpu", "tpu") and 1 <= length <= _SMALL else 1
 
 
-@jax.custom_vjp
 def pointwise(x: Array, kernel: Array) -> Array:
     """Apply a 1x1 convolution: x [B, H, W, C] times kernel float32[C, F], at full float32 precision
     also on TPUs.
@@ -294,14 +295,3 @@ def _pointwise_in_parts(x: Array, kernel: Array) -> Array:
     columns = jnp.concatenate(parts[::-1], axis=-1).astype(x.dtype)
     y = jnp.einsum("bhwc,cf->bhwf", x, columns, preferred_element_type=jnp.float32)
     return functools.reduce(jnp.add, jnp.split(y, 3, axis=-1))
-
-
-def _pointwise_forward(x: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
-    return pointwise(x, kernel), (x, kernel)
-
-
-def _pointwise_backward(operands: tuple[Array, Array], gradient: Array) -> tuple[Array, ...]:
-    return tuple(jax.vjp(_pointwise_at_once, *operands)[1](gradient))
-
-
-pointwise.defvjp(_pointwise_forward, _pointwise_backward)
