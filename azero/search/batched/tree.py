@@ -15,8 +15,7 @@ same number. Where few of many actions are ever legal (chess: 218 of 4,672), E i
 among all actions.
 
 Node n of game b is row n B + b of every array, so that the nodes of one simulation are consecutive
-rows, and so are the roots. On a TPU whole rows are read and written: the compiler lays out an array
-whose single edges are written the other way round, and copies the whole of it in every simulation.
+rows, and so are the roots (`azero.search.batched.rows`).
 """
 
 from __future__ import annotations
@@ -25,13 +24,22 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
 from azero.games.game import Game
+from azero.search.batched.rows import (
+    add,
+    change_below_root,
+    change_roots,
+    node_rows,
+    read_entry,
+    read_rows,
+    replace,
+)
 from azero.search.search import LeafFn
 from azero.types import Array, PyTree
 
@@ -236,94 +244,15 @@ def edge_width(game: Game, width: int | None = None) -> int:
     return min(game.max_legal_actions if width is None else width, game.num_actions)
 
 
-def _rows(node: Array) -> Array:
-    """Return int32[B, L], the rows of nodes int[B, L]."""
-    batch = node.shape[0]
-    return node.astype(jnp.int32) * batch + jnp.arange(batch, dtype=jnp.int32)[:, None]
-
-
-def _at(array: Array, node: Array) -> Array:
-    """Return [B, L, ...], the rows of nodes int32[B, L]. The indices are in bounds; the promise
-    halves the time of the gather on the CPU."""
-    return array.at[_rows(node)].get(mode="promise_in_bounds")
-
-
-def _at_edge(array: Array, node: Array, edge: Array) -> Array:
-    """Return int32[B, L], what integers [N B, E] hold for an edge of each lane."""
-
-    def single(array: Array, row: Array, edge: Array) -> Array:
-        return array.at[row, edge].get(mode="promise_in_bounds").astype(jnp.int32)
-
-    def whole_row(array: Array, row: Array, edge: Array) -> Array:
-        entries = array.at[row].get(mode="promise_in_bounds").astype(jnp.int32)
-        return jnp.sum(jnp.where(_is_edge(edge, entries), entries, 0), axis=-1)
-
-    return jax.lax.platform_dependent(array, _rows(node), edge, tpu=whole_row, default=single)
-
-
-def _is_edge(edge: Array, entries: Array) -> Array:
-    """Return bool[B, L, E], which of the entries [..., E] of a row is that of `edge` int32[B,
-    L]."""
-    return jnp.arange(entries.shape[-1], dtype=jnp.int32) == edge[..., None]
-
-
-Change = Callable[[Array, Array], Array]
-"""(old entries, new values) -> entries"""
-
-
-def _add(old: Array, new: Array) -> Array:
-    return old + new
-
-
-def _replace(old: Array, new: Array) -> Array:
-    del old
-    return new
-
-
-def _change_below_root(
-    array: Array, node: Array, edge: Array, is_used: Array, new: Array, change: Change
-) -> Array:
-    """Change [N B, E] at an edge of each lane in use, whose node [B, L] is not the root.
-
-    The lanes of a game are in disjoint subtrees, so no row occurs twice.
-    """
-    row = jnp.where(is_used, _rows(node), array.shape[0])  # out of range is dropped
-
-    def single(array: Array, row: Array, edge: Array, new: Array) -> Array:
-        place = array.at[row, edge]
-        how: Any = {"mode": "drop", "unique_indices": True}
-        return place.add(new, **how) if change is _add else place.set(new, **how)
-
-    def whole_row(array: Array, row: Array, edge: Array, new: Array) -> Array:
-        old = array.at[row].get(mode="clip")
-        rows = jnp.where(_is_edge(edge, old), change(old, new[..., None]), old)
-        return array.at[row].set(rows, mode="drop", unique_indices=True)
-
-    new = new.astype(array.dtype)
-    return jax.lax.platform_dependent(array, row, edge, new, tpu=whole_row, default=single)
-
-
-def _change_roots(array: Array, edge: Array, is_used: Array, new: Array, change: Change) -> Array:
-    """Change the roots' rows of [N B, E] at an edge of each lane [B, L] in use.
-
-    The lanes of a game leave its root by different edges.
-    """
-    old = array[: edge.shape[0]]
-    lanes = _is_edge(edge, old) & is_used[..., None]
-    news = jnp.sum(jnp.where(lanes, new.astype(array.dtype)[..., None], 0), axis=1)
-    rows = jnp.where(jnp.any(lanes, axis=1), change(old, news.astype(array.dtype)), old)
-    return array.at[: edge.shape[0]].set(rows)
-
-
 def read_edges(tree: Tree, node: Array) -> Edges:
     """Return the edges of nodes int32[B, L]."""
-    visits = _at(tree.visits, node).astype(jnp.float32)
+    visits = read_rows(tree.visits, node).astype(jnp.float32)
     return Edges(
-        _at(tree.priors, node),
+        read_rows(tree.priors, node),
         visits,
-        _at(tree.value_sums, node),
-        _at(tree.raw_values, node),
-        None if tree.squares is None else _at(tree.squares, node),
+        read_rows(tree.value_sums, node),
+        read_rows(tree.raw_values, node),
+        None if tree.squares is None else read_rows(tree.squares, node),
     )
 
 
@@ -351,11 +280,11 @@ def descend(tree: Tree, edge: Array, valid: Array, score: ScoreFn, max_depth: in
         node = jnp.where(inside, carry.child, carry.node)
         edges = read_edges(tree, node)
         edge = jnp.where(inside, best_legal(score(edges), edges), carry.edge)
-        child = jnp.where(inside, _at_edge(tree.children, node, edge), carry.child)
+        child = jnp.where(inside, read_entry(tree.children, node, edge), carry.child)
         return Carry(node, edge, child, carry.depth + 1)
 
     root = jnp.full_like(edge, ROOT)
-    child = jnp.where(valid, _at_edge(tree.children, root, edge), UNVISITED)
+    child = jnp.where(valid, read_entry(tree.children, root, edge), UNVISITED)
     end = jax.lax.while_loop(unfinished, follow, Carry(root, edge, child, jnp.ones((), jnp.int32)))
     return Path(end.node, end.edge, end.child, valid)
 
@@ -440,8 +369,8 @@ def expand(
         rows = by_lane.reshape(lanes * batch, *array.shape[1:]).astype(array.dtype)
         return jax.lax.dynamic_update_slice(array, rows, (slot * batch, *([0] * (array.ndim - 1))))
 
-    before = jax.tree.map(lambda array: flat(_at(array, path.node)), tree.states)
-    action = flat(path.edge if tree.moves is None else _at_edge(tree.moves, path.node, path.edge))
+    before = jax.tree.map(lambda array: flat(read_rows(array, path.node)), tree.states)
+    action = flat(path.edge if tree.moves is None else read_entry(tree.moves, path.node, path.edge))
     at_once, in_chunks = (
         functools.partial(how, game, leaf, tree.priors.shape[-1])
         for how in (_play_and_evaluate, _in_chunks)
@@ -454,8 +383,8 @@ def expand(
     )
     child = jnp.where(path.child == UNVISITED, new_child, path.child)
     is_root = path.node == ROOT
-    children = _change_below_root(
-        tree.children, path.node, path.edge, path.valid & ~is_root, child, _replace
+    children = change_below_root(
+        tree.children, path.node, path.edge, path.valid & ~is_root, child, replace
     )
     tree = dataclasses.replace(
         tree,
@@ -465,7 +394,7 @@ def expand(
         parents=write(tree.parents, path.node),
         edges=write(tree.edges, path.edge),
         moves=None if tree.moves is None or new.moves is None else write(tree.moves, new.moves),
-        children=_change_roots(children, path.edge, path.valid & is_root, child, _replace),
+        children=change_roots(children, path.edge, path.valid & is_root, child, replace),
         priors=write(tree.priors, new.priors),
     )
     return tree, (new.values * (1.0 - 2.0 * new.players.astype(jnp.float32))).reshape(batch, lanes)
@@ -486,21 +415,21 @@ def backup(tree: Tree, path: Path, value: Array) -> Tree:
         return path.valid & (node != ROOT)
 
     def sign(node: Array) -> Array:
-        return 1.0 - 2.0 * _at(tree.players, node).astype(jnp.float32)
+        return 1.0 - 2.0 * read_rows(tree.players, node).astype(jnp.float32)
 
     one = jnp.ones(value.shape, tree.visits.dtype)
 
     def climb(carry: Carry) -> Carry:
         node, edge, squares, is_used = carry.node, carry.edge, carry.squares, is_below(carry.node)
         if squares is not None:
-            row = jnp.where(is_used, _rows(node), squares.shape[0])
+            row = jnp.where(is_used, node_rows(node), squares.shape[0])
             squares = squares.at[row].add(value * value, mode="drop", unique_indices=True)
         return Carry(
-            _change_below_root(carry.visits, node, edge, is_used, one, _add),
-            _change_below_root(carry.value_sums, node, edge, is_used, sign(node) * value, _add),
+            change_below_root(carry.visits, node, edge, is_used, one, add),
+            change_below_root(carry.value_sums, node, edge, is_used, sign(node) * value, add),
             squares,
-            jnp.where(is_used, _at(tree.parents, node).astype(jnp.int32), node),
-            jnp.where(is_used, _at(tree.edges, node).astype(jnp.int32), edge),
+            jnp.where(is_used, read_rows(tree.parents, node).astype(jnp.int32), node),
+            jnp.where(is_used, read_rows(tree.edges, node).astype(jnp.int32), edge),
         )
 
     end = jax.lax.while_loop(
@@ -514,8 +443,8 @@ def backup(tree: Tree, path: Path, value: Array) -> Tree:
         squares = squares.at[:batch].add(total)
     return dataclasses.replace(
         tree,
-        visits=_change_roots(end.visits, end.edge, path.valid, one, _add),
-        value_sums=_change_roots(end.value_sums, end.edge, path.valid, sign(root) * value, _add),
+        visits=change_roots(end.visits, end.edge, path.valid, one, add),
+        value_sums=change_roots(end.value_sums, end.edge, path.valid, sign(root) * value, add),
         squares=squares,
     )
 
