@@ -55,9 +55,9 @@ def test_chunks_fit_the_cache() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        ResNetConfig(blocks=4, filters=8, value_hidden=8),
-        ResNetConfig(blocks=4, filters=8, value_hidden=8, heads="sep", tower="plain"),
-        PooledConfig(blocks=6, filters=8, value_hidden=8, head_filters=4),
+        ResNetConfig(blocks=3, filters=8, value_hidden=8),
+        ResNetConfig(blocks=3, filters=8, value_hidden=8, heads="sep", tower="plain"),
+        PooledConfig(blocks=3, filters=8, value_hidden=8, head_filters=4, pool_every=1),
     ],
     ids=lambda settings: settings.name,
 )
