@@ -31,6 +31,8 @@ class Chip:
     """Dimensions of the torus in which the chips of a slice lie."""
     devices: int
     """JAX devices of a chip: its two cores are one device from v4 on."""
+    clock: float
+    """Cycles per second, in which the compiler estimates times."""
 
     @property
     def device_hbm(self) -> float:
@@ -47,14 +49,30 @@ class Chip:
 # documentation ("Key specifications"; capacities are powers of two, as the compiler's own limits
 # show); links of v2 and v3, and all of v2: Norrie et al. 2021 (IEEE Micro 41), Table 1: four links
 # of 496 and 656 Gbit/s; links of v4: Jouppi et al. 2023 (ISCA), six of 50 GB/s; the others: 1,600,
-# 4,800 and 3,200 Gbit/s in the documentation.
+# 4,800 and 3,200 Gbit/s in the documentation. Clock rates of v2 and v3: Norrie et al., Table 1; of
+# v4: Jouppi et al., Table 4. The others are not published there: the peak over the operations of a
+# cycle, two for each cell of four matrix units a core, 128x128 (v5e one core, v5p two) or 256x256
+# (v6e; with two units, as the documentation has it, the compiler would estimate large products at
+# more than the peak).
 CHIPS = {
-    "v2": Chip(hbm=16 * GIB, flops=46e12, bandwidth=700e9, links=248e9, axes=2, devices=2),
-    "v3": Chip(hbm=32 * GIB, flops=123e12, bandwidth=900e9, links=328e9, axes=2, devices=2),
-    "v4": Chip(hbm=32 * GIB, flops=275e12, bandwidth=1200e9, links=300e9, axes=3, devices=1),
-    "v5e": Chip(hbm=16 * GIB, flops=197e12, bandwidth=819e9, links=200e9, axes=2, devices=1),
-    "v5p": Chip(hbm=95 * GIB, flops=459e12, bandwidth=2765e9, links=600e9, axes=3, devices=1),
-    "v6e": Chip(hbm=32 * GIB, flops=918e12, bandwidth=1638e9, links=400e9, axes=2, devices=1),
+    "v2": Chip(
+        hbm=16 * GIB, flops=46e12, bandwidth=700e9, links=248e9, axes=2, devices=2, clock=700e6
+    ),
+    "v3": Chip(
+        hbm=32 * GIB, flops=123e12, bandwidth=900e9, links=328e9, axes=2, devices=2, clock=940e6
+    ),
+    "v4": Chip(
+        hbm=32 * GIB, flops=275e12, bandwidth=1200e9, links=300e9, axes=3, devices=1, clock=1050e6
+    ),
+    "v5e": Chip(
+        hbm=16 * GIB, flops=197e12, bandwidth=819e9, links=200e9, axes=2, devices=1, clock=1.5e9
+    ),
+    "v5p": Chip(
+        hbm=95 * GIB, flops=459e12, bandwidth=2765e9, links=600e9, axes=3, devices=1, clock=1.75e9
+    ),
+    "v6e": Chip(
+        hbm=32 * GIB, flops=918e12, bandwidth=1638e9, links=400e9, axes=2, devices=1, clock=1.75e9
+    ),
 }
 """Generations by the name that stands before the colon of a topology."""
 _TPU_KINDS = {"v5 lite": "v5e", "v5": "v5p", "v6 lite": "v6e"}

@@ -7,6 +7,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -25,9 +26,17 @@ from azero.console.tables import (
 )
 from azero.console.terminal import make_console
 from azero.experiment import Experiment, load
-from azero.plan.compiled import DoesNotFit, ProgramCost, program_costs, usable_bytes
+from azero.plan.compiled import (
+    DoesNotFit,
+    ProgramCost,
+    device_rates,
+    program_costs,
+    usable_bytes,
+)
 from azero.plan.fitting import fit
 from azero.plan.hlo import COLLECTIVES
+from azero.plan.profile import Profile, profile
+from azero.plan.profile_report import format_time, profile_json, profile_tables, save_picture
 from azero.plan.programs import PlannedPrograms, topology_mesh
 from azero.plan.run_cost import RunCost, run_cost
 from azero.settings import Config
@@ -63,6 +72,10 @@ class PlanArguments:
     efficiency: float = 0.5
     """Share of the roofline that a real run is taken to reach; nothing here was measured on a
     TPU."""
+    profile: bool = False
+    """Also print where each program spends its time, by the compiler's own estimates."""
+    picture: Path | None = None
+    """Write the profile as a picture to this file (.svg, .png, .pdf); implies --profile."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
@@ -85,6 +98,8 @@ class Plan:
     price: float | None
     """Price of a chip in dollars per hour."""
     is_fitted: bool
+    profiles: dict[str, Profile] | None
+    """Where each program spends its time, if that was asked for."""
 
     @property
     def hbm_bytes(self) -> int:
@@ -107,6 +122,9 @@ def main(argv: Sequence[str]) -> None:
     """
     arguments = parse_plan(argv)
     plan = make_plan(load(arguments.experiment), arguments, make_console(stderr=True))
+    if arguments.picture is not None:
+        title = f"{plan.experiment} on {plan.topology.name}"
+        save_picture(arguments.picture, title, plan.profiles or {})
     if arguments.json:
         print(json.dumps(as_json(plan), indent=1))
     else:
@@ -158,8 +176,15 @@ def make_plan(experiment: Experiment, arguments: PlanArguments, console: Console
             f"{usable_bytes(topology) / GIB:.2f} GiB that programs may take; --fit chooses sizes "
             "that do"
         ) from error
-    run = run_cost(experiment, programs, costs, arguments.efficiency)
-    return Plan(experiment.name, config, topology, costs, run, arguments.price, arguments.fit)
+    run, profiles = run_cost(experiment, programs, costs, arguments.efficiency), None
+    if arguments.profile or arguments.picture is not None:
+        rates, clock = device_rates(topology), topology.chip.clock
+        profiles = {
+            name: profile(cost.compiled.module, rates, clock) for name, cost in costs.items()
+        }
+    return Plan(
+        experiment.name, config, topology, costs, run, arguments.price, arguments.fit, profiles
+    )
 
 
 def fitted_flags(plan: Plan) -> str:
@@ -203,6 +228,9 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "hbm_bytes": plan.hbm_bytes,
         "fits": plan.hbm_bytes <= usable_bytes(topology),
         "programs": {name: _program_json(cost) for name, cost in plan.programs.items()},
+        "profile": None
+        if plan.profiles is None
+        else {name: profile_json(found) for name, found in plan.profiles.items()},
         "run": dataclasses.asdict(plan.run),
         "dollars": plan.dollars,
     }
@@ -228,6 +256,8 @@ def print_plan(plan: Plan, console: Console) -> None:
     for table in _programs_tables(title, memory):
         console.print(table)
     for table in _programs_tables("Work of one device, each program once", work):
+        console.print(table)
+    for table in profile_tables(plan.profiles or {}):
         console.print(table)
     console.print(facts_table("What a run would do", _run_facts(plan)))
     for line in plan.run.assumptions:
@@ -271,7 +301,7 @@ def _work_facts(cost: ProgramCost) -> dict[str, str]:
     return {
         "flops": f"{cost.work.flops:.3g}",
         "HBM traffic": format_bytes(cost.work.hbm_bytes),
-        "roofline": _time_text(cost.work.seconds),
+        "roofline": format_time(cost.work.seconds),
         "gathers": str(counts["gather"]),
         "scatters": str(counts["scatter"]),
         "loops": str(counts["while"]),
@@ -279,10 +309,6 @@ def _work_facts(cost: ProgramCost) -> dict[str, str]:
         "exchanged": format_bytes(cost.work.exchanged_bytes),
         "compiled in": format_duration(cost.compiled.seconds),
     }
-
-
-def _time_text(seconds: float) -> str:
-    return format_duration(seconds) if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
 
 
 def _percent_text(share: float) -> str:
@@ -298,14 +324,14 @@ def _run_facts(plan: Plan) -> dict[str, str]:
         speed = f"{format_count(run.positions_per_second or 0)} positions/s"
         facts |= {
             "a simulation": f"{run.simulation_flops:.4g} flops {by_layers}, {traffic}",
-            "a move in all games": f"{_time_text(run.move_seconds)} at the roofline",
+            "a move in all games": f"{format_time(run.move_seconds)} at the roofline",
             "self-play": f"{speed}, {format_count(run.games_per_day or 0)} games a day",
         }
     flops = f"{run.step_flops:.4g} flops a device ({run.step_hand_flops:.4g} by the layers)"
     games = f", {format_count(run.run_games)} games" if run.run_games else ""
     duration = format_duration(run.run_days * 86_400)
     facts |= {
-        "a training step": f"{_time_text(run.step_seconds)} at the roofline; {flops}",
+        "a training step": f"{format_time(run.step_seconds)} at the roofline; {flops}",
         "the run": f"{format_count(run.run_steps)} steps{games}",
         "time": f"{duration} ({_percent_text(run.learner_share)} of it learning)",
     }

@@ -54,6 +54,7 @@ def published(
             policy_filters=policy_filters,
             value_filters=1,  # AZ methods
             value_hidden=256,  # AZ methods
+            train_loop="unrolled",  # a long run: minutes of compiling for two fifths of a step
         ),
         search=PuctConfig(
             num_simulations=800,  # AZ Table S3

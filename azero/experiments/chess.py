@@ -14,7 +14,7 @@ EXPERIMENT = Experiment(
         dirichlet_alpha=0.3,  # AZ Table S3
         policy_head="planes",
         policy_filters=256,  # AZ supplement: one more convolution like the tower's
-        search_batch=16,
+        search_batch=256,
         # 65,536 positions for 10 steps: 630 games if one has 100 moves, the published 44 million
         # over 700,000 steps
         dispatches_per_iteration=2,

@@ -21,8 +21,13 @@ EXPERIMENT = Experiment(
             size=(19,), komi=7.5, superko="positional", suicide=False, max_moves=722
         ),  # AGZ methods: Tromp-Taylor, 19 x 19 x 2 moves
         network=ResNetConfig(
-            blocks=20, filters=256, policy_filters=2, value_filters=1, value_hidden=256
-        ),  # AGZ methods, 'Neural network architecture'
+            blocks=20,
+            filters=256,
+            policy_filters=2,
+            value_filters=1,
+            value_hidden=256,  # AGZ methods, 'Neural network architecture'
+            train_loop="unrolled",  # a long run: minutes of compiling for two fifths of a step
+        ),
         search=PuctConfig(
             num_simulations=1600,  # AGZ methods, 'Self-play'
             puct_form="alphago_zero",
@@ -33,7 +38,7 @@ EXPERIMENT = Experiment(
         ),
         selfplay=SelfplayConfig(
             num_games=4096,  # not published; enough to fill 64 chips with 64 games each
-            search_batch=64,  # trees of 64 games on a chip at a time, whatever the number of chips
+            search_batch=128,  # games of a chip whose trees are in memory at a time; 1.5 GB
             moves_per_dispatch=8,
             # 4,096 x 8 x 5 positions per 100 steps: about 700 games, the published 4.9 million over
             # 700,000 steps

@@ -16,7 +16,7 @@ EXPERIMENT = Experiment(
         dirichlet_alpha=0.03,  # AZ Table S3
         policy_head="linear",
         policy_filters=2,  # AGZ methods: a linear policy over 362 moves
-        search_batch=64,
+        search_batch=128,
         # 393,216 positions for 10 steps: 2,000 games of about 200 moves, the published 140 million
         # over 700,000 steps
         dispatches_per_iteration=12,

@@ -16,7 +16,7 @@ EXPERIMENT = Experiment(
         dirichlet_alpha=0.15,  # AZ Table S3
         policy_head="planes",
         policy_filters=256,  # AZ supplement: one more convolution like the tower's
-        search_batch=16,
+        search_batch=256,
         # 32,768 positions for 10 steps: 340 games if one has 96 moves, the published 24 million
         # over 700,000 steps
         dispatches_per_iteration=1,

@@ -139,7 +139,7 @@ def _tower(
 
 def _head(params: PyTree, features: Array) -> Array:
     """Return the flattened float32[B, H W F] output of a head's 1x1 convolution."""
-    y = add_bias(pointwise(features.astype(jnp.float32), params["weights"]), params["bias"])
+    y = add_bias(pointwise(features, params["weights"]), params["bias"])
     return jax.nn.relu(y).reshape(features.shape[0], -1)
 
 

@@ -19,6 +19,7 @@ from azero.networks.settings import (
     NetworkConfig,
     Policy2016Config,
     PooledConfig,
+    ResidualConfig,
     ResNetConfig,
     Rollout2016Config,
     Tree2016Config,
@@ -46,8 +47,9 @@ def make_resnet(config: ResNetConfig, game: Shapes, platform: str | None = None)
     config = resolve(config, platform)
     chunk = chunk_size(config, game.board_shape) if platform == "cpu" else None
     unroll = scan_unroll(config.blocks - 1, platform)
+    train_unroll = _train_unroll(config, platform)
     frozen = PolicyValue(config, game.num_actions, is_training=False, unroll=unroll)
-    training = PolicyValue(config, game.num_actions, is_training=True, unroll=unroll)
+    training = PolicyValue(config, game.num_actions, is_training=True, unroll=train_unroll)
 
     def init(key: Array) -> PyTree:
         return frozen.init(key, jnp.zeros((1, *game.board_shape, game.num_planes), jnp.float32))
@@ -82,7 +84,8 @@ def make_pooled(config: PooledConfig, game: Shapes, platform: str | None = None)
     config = resolve(config, platform)
     chunk = chunk_size(config, game.board_shape) if platform == "cpu" else None
     blocks = config.blocks - 1
-    return pooled_network(config, game, chunk, scan_unroll(blocks, platform) == blocks)
+    unroll = scan_unroll(blocks, platform) == blocks
+    return pooled_network(config, game, chunk, unroll, _train_unroll(config, platform) == blocks)
 
 
 def make_alphago2016(
@@ -105,6 +108,14 @@ def make_linear(
 ) -> Network:
     """Make the rollout or the tree policy of AlphaGo (2016), the same on all platforms."""
     return rollout.linear_network(config, game.board_shape, game.num_planes, game.num_actions)
+
+
+def _train_unroll(config: ResidualConfig, platform: str) -> int:
+    """Return how many residual blocks an iteration of the training step's loop computes."""
+    length = config.blocks - 1
+    if config.train_loop == "auto":
+        return scan_unroll(length, platform)
+    return max(1, length) if config.train_loop == "unrolled" else 1
 
 
 def chunk_size(config: ConvolutionalConfig, board_shape: tuple[int, int]) -> int:

@@ -56,11 +56,13 @@ class _Mode(NamedTuple):
     """Unroll the loop over the blocks."""
 
 
-def pooled_network(config: PooledConfig, game: Shapes, chunk: int | None, unroll: bool) -> Network:
+def pooled_network(
+    config: PooledConfig, game: Shapes, chunk: int | None, unroll: bool, train_unroll: bool
+) -> Network:
     """Make the network of resolved settings for the planes and moves of `game`.
 
     `chunk` is that of `azero.networks.inference.by_chunks`; `unroll` unrolls the loop over the
-    blocks.
+    blocks, `train_unroll` that of training.
 
     Raises:
       ValueError: the actions are neither the points and pass nor the same number for every square.
@@ -75,7 +77,7 @@ def pooled_network(config: PooledConfig, game: Shapes, chunk: int | None, unroll
             params, stats, is_training, config.batch_norm_momentum, epsilon
         )
 
-    training = _Mode(train_convolve, train_dtype, make_norms(True), unroll)
+    training = _Mode(train_convolve, train_dtype, make_norms(True), train_unroll)
     frozen = _Mode(train_convolve, train_dtype, make_norms(False), unroll)
     inference = _Mode(fast_convolve, inference_dtype, make_norms(False), unroll)
 

@@ -6,6 +6,7 @@ Parameters, batch-norm statistics and heads are float32; the towers compute in `
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -21,9 +22,9 @@ from azero.types import Array
 _HE = nn.initializers.he_normal()
 """Initial weights of every layer before a ReLU (the paper gives none)."""
 
-_CPU_UNROLL = 8
-"""Most residual blocks that are unrolled on a CPU (measured with 3 blocks of 32 filters; compile
-time grows with them)."""
+_SMALL = 8
+"""Most residual blocks that are unrolled where the settings leave it open (measured with 3 blocks
+of 32 filters on a CPU; compile time grows with them)."""
 
 
 class ConvolutionNorm(nn.Module):
@@ -256,13 +257,41 @@ def point_to_move(key: Array, shape: tuple[int, int], dtype: Any = jnp.float32) 
 def scan_unroll(length: int, platform: str) -> int:
     """Return how many of `length` blocks an iteration of the loop over them computes on `platform`.
 
-    One, so that twenty blocks compile as fast as one; all blocks of a small network on a CPU, which
-    is an eighth to a tenth faster.
+    One, so that twenty blocks compile as fast as one; all blocks of a small network on CPUs, which
+    is an eighth to a tenth faster, and on TPUs (docs/speed.md).
     """
-    return length if platform == "cpu" and 1 <= length <= _CPU_UNROLL else 1
+    return length if platform in ("cpu", "tpu") and 1 <= length <= _SMALL else 1
 
 
 def pointwise(x: Array, kernel: Array) -> Array:
-    """Apply a 1x1 convolution: x [B, H, W, C] times kernel [C, F], at full float32 precision also
-    on TPUs."""
-    return jnp.einsum("bhwc,cf->bhwf", x, kernel, precision=jax.lax.Precision.HIGHEST)
+    """Apply a 1x1 convolution: x [B, H, W, C] times kernel float32[C, F], at full float32 precision
+    also on TPUs.
+
+    Returns:
+      float32[B, H, W, F].
+    """
+    if x.dtype != jnp.bfloat16:
+        return _pointwise_at_once(x, kernel)
+    return jax.lax.platform_dependent(
+        x, kernel, tpu=_pointwise_in_parts, default=_pointwise_at_once
+    )
+
+
+def _pointwise_at_once(x: Array, kernel: Array) -> Array:
+    x = x.astype(jnp.float32)
+    return jnp.einsum("bhwc,cf->bhwf", x, kernel, precision=lax.Precision.HIGHEST)
+
+
+def _pointwise_in_parts(x: Array, kernel: Array) -> Array:
+    """Multiply bfloat16 `x` by the three bfloat16 whose sum is a float32; all products are exact.
+
+    The matrix unit multiplies them side by side; a float32 product of few columns would not use it.
+    """
+    parts = []
+    for _ in range(3):
+        # Not by casts, there and back, which XLA leaves out.
+        parts.append(lax.reduce_precision(kernel, exponent_bits=8, mantissa_bits=7))
+        kernel = kernel - parts[-1]
+    columns = jnp.concatenate(parts[::-1], axis=-1).astype(x.dtype)
+    y = jnp.einsum("bhwc,cf->bhwf", x, columns, preferred_element_type=jnp.float32)
+    return functools.reduce(jnp.add, jnp.split(y, 3, axis=-1))

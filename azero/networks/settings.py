@@ -59,7 +59,18 @@ class ConvolutionalConfig(NetworkConfig):
 
 
 @dataclass(frozen=True)
-class ResNetConfig(ConvolutionalConfig):
+class ResidualConfig(ConvolutionalConfig):
+    """What towers of residual blocks have in common."""
+
+    train_loop: Literal["auto", "scan", "unrolled"] = "auto"
+    """How a training step goes through the tower's blocks. scan: in a loop, which compiles one
+    block. unrolled: one after the other, which takes minutes to compile and on a TPU is faster and
+    takes less memory, because a loop keeps every activation in one large array. auto: unrolled for
+    small networks on CPUs and TPUs, else scan. The parameters are the same."""
+
+
+@dataclass(frozen=True)
+class ResNetConfig(ResidualConfig):
     """The tower and its heads (AGZ methods, 'Neural network architecture')."""
 
     MAKER: ClassVar[str] = "azero.networks.make:make_resnet"
@@ -101,7 +112,7 @@ class ResNetConfig(ConvolutionalConfig):
 
 
 @dataclass(frozen=True)
-class PooledConfig(ConvolutionalConfig):
+class PooledConfig(ResidualConfig):
     """A tower with global pooling and more heads, for boards of any size (KG)."""
 
     MAKER: ClassVar[str] = "azero.networks.make:make_pooled"

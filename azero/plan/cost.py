@@ -104,54 +104,54 @@ class Cost:
 
 def module_cost(module: Module, rates: Rates) -> Cost:
     """Return what one run of the program costs one device."""
-    return _Counter(module, rates).computation(module.entry)
+    return Counter(module, rates).computation(module.entry)
 
 
-class _Counter:
+class Counter:
     """Adds up a module; each computation is looked at once."""
 
     def __init__(self, module: Module, rates: Rates) -> None:
+        """Count with what a device does at most."""
         self._module = module
         self._rates = rates
         self._loops = Loops(module)
         self._known: dict[str, Cost] = {}
 
     def computation(self, name: str) -> Cost:
+        """Return the cost of one run of a computation."""
         if name not in self._known:
             body = self._module.computations[name]
             self._known[name] = sum(
-                (self._instruction(instruction, name) for instruction in body.values()), Cost()
+                (self.instruction(instruction, name) for instruction in body.values()), Cost()
             )
         return self._known[name]
 
-    def _instruction(self, instruction: Instruction, where: str) -> Cost:
-        opcode, body = instruction.opcode, self._module.computations[where]
-        if (
-            opcode in _FREE
-            or opcode.endswith(("-done", "-update"))
-            or _ALLOCATION in instruction.attributes
-        ):
-            return Cost()
-        if opcode == "while":
-            turn = sum(
-                (self.computation(name) for name in instruction.called("body", "condition")), Cost()
-            )
+    def called(self, instruction: Instruction, where: str) -> list[tuple[str, float]] | None:
+        """Return the computations that an instruction of the computation `where` runs, and how
+        often; None for one that does the work itself. Of alternatives it is the longest."""
+        if instruction.opcode == "while":
             turns = self._loops.trip_count(instruction, where)
-            return turn.times(ASSUMED_TURNS if turns is None else turns) + Cost(
-                unknown_loops=int(turns is None)
+            count = float(ASSUMED_TURNS if turns is None else turns)
+            return [(name, count) for name in instruction.called("body", "condition")]
+        if instruction.opcode == "conditional":
+            branches = instruction.called(
+                "branch_computations", "true_computation", "false_computation"
             )
-        if opcode == "conditional":
-            branches = [
-                self.computation(name)
-                for name in instruction.called(
-                    "branch_computations", "true_computation", "false_computation"
-                )
-            ]
-            return max(branches, key=lambda cost: cost.seconds)
-        if opcode in ("call", "async-start"):
-            return sum(
-                (self.computation(name) for name in instruction.called("to_apply", "calls")), Cost()
-            )
+            return [(max(branches, key=lambda name: self.computation(name).seconds), 1.0)]
+        if instruction.opcode in ("call", "async-start"):
+            return [(name, 1.0) for name in instruction.called("to_apply", "calls")]
+        return None
+
+    def instruction(self, instruction: Instruction, where: str) -> Cost:
+        """Return the cost of an instruction of the computation `where`."""
+        opcode, body = instruction.opcode, self._module.computations[where]
+        if is_free(instruction):
+            return Cost()
+        called = self.called(instruction, where)
+        if called is not None:
+            is_unknown = opcode == "while" and self._loops.trip_count(instruction, where) is None
+            parts = (self.computation(name).times(count) for name, count in called)
+            return sum(parts, Cost(unknown_loops=int(is_unknown)))
         if opcode.removesuffix("-start") in COLLECTIVES:
             return self._collective(instruction, body)
         return self._work(instruction, body)
@@ -201,6 +201,15 @@ class _Counter:
         return flops, flops * (
             _PRECISE_PASSES if "operand_precision={highest" in instruction.attributes else 1
         )
+
+
+def is_free(instruction: Instruction) -> bool:
+    """Return whether an instruction does nothing by itself, like the end of an asynchronous one."""
+    return (
+        instruction.opcode in _FREE
+        or instruction.opcode.endswith(("-done", "-update"))
+        or _ALLOCATION in instruction.attributes
+    )
 
 
 def product_flops(instruction: Instruction, body: Computation) -> float:

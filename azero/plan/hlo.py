@@ -1,5 +1,5 @@
 """Optimised programs as XLA prints them (HLO text): computations, instructions, shapes with their
-memory."""
+memory, source lines."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _CALLED = re.compile(
     r"\b(calls|to_apply|body|condition|branch_computations|true_computation|false_computation)="
     r"\{?(%[\w.\-]+(?:, %[\w.\-]+)*)\}?"
 )
+_TABLE_LINE = re.compile(r'^(\d+) (?:"(.*)"|\{(.*)\})$')
 _TRIPS = re.compile(r'known_trip_count"?:\{"?n"?:"?(\d+)')
 COLLECTIVES = (
     "all-reduce",
@@ -104,6 +105,24 @@ class Instruction:
         found = [names for kind, names in _CALLED.findall(self.attributes) if kind in kinds]
         return [name.strip().removeprefix("%") for names in found for name in names.split(",")]
 
+    @property
+    def cycles(self) -> int | None:
+        """The compiler's estimate of one run; None where it makes none (most scatters)."""
+        cycles = re.search(r'"estimated_cycles":"(\d+)"', self.attributes)
+        return None if cycles is None else int(cycles[1])
+
+    @property
+    def scopes(self) -> str:
+        """The named scopes and the JAX primitive that it comes from, separated by slashes."""
+        name = re.search(r'op_name="([^"]*)"', self.attributes)
+        return name[1] if name else ""
+
+    @property
+    def frame(self) -> int | None:
+        """Number of the stack frame that it comes from."""
+        frame = re.search(r"\bstack_frame_id=(\d+)", self.attributes)
+        return None if frame is None else int(frame[1])
+
     def index(self) -> int | None:
         """Return which part of a tuple it takes; None for an instruction that does something
         else."""
@@ -120,11 +139,36 @@ Computation = dict[str, Instruction]
 """Instructions by name, in the order of the text; the last one is the result."""
 
 
+class SourceLine(NamedTuple):
+    """A line of Python."""
+
+    file: str
+    line: int
+
+
+class Frame(NamedTuple):
+    """A stack frame at the time when an instruction was traced."""
+
+    source: SourceLine
+    caller: int
+    """Number of the frame that called; 0 is none."""
+
+
 class Module(NamedTuple):
     """A compiled program."""
 
     computations: dict[str, Computation]
     entry: str
+    frames: dict[int, Frame]
+    """Stack frames by number."""
+
+    def stack(self, frame: int | None) -> list[SourceLine]:
+        """Return the source lines of a stack frame and its callers, the innermost first."""
+        lines = []
+        while frame in self.frames:
+            lines.append(self.frames[frame].source)
+            frame = self.frames[frame].caller
+        return lines
 
     def counts(self) -> Counter[str]:
         """Return how often each instruction stands in the program text, the starts of asynchronous
@@ -158,7 +202,16 @@ def parse(text: str) -> Module:
     computations: dict[str, Computation] = {}
     entry: str | None = None
     current: Computation = {}
+    tables: dict[str, dict[int, str]] = {}
+    table: dict[int, str] = {}
     for line in text.splitlines():
+        if re.fullmatch(r"[A-Za-z]+", line):
+            table = tables[line] = {}
+            continue
+        entry_of_table = _TABLE_LINE.match(line)
+        if entry_of_table:
+            table[int(entry_of_table[1])] = entry_of_table[2] or entry_of_table[3] or ""
+            continue
         header = _HEADER.match(line)
         if header:
             current = computations[header[2]] = {}
@@ -169,7 +222,26 @@ def parse(text: str) -> Module:
             current[matched[1]] = _instruction(matched[1], matched[2])
     if entry is None:
         raise ValueError("the text of the compiled program has no ENTRY computation")
-    return Module(computations, entry)
+    return Module(computations, entry, _frames(tables))
+
+
+def _frames(tables: dict[str, dict[int, str]]) -> dict[int, Frame]:
+    """Return the stack frames from the tables at the head of a program's text."""
+
+    def numbers(fields: str) -> dict[str, int]:
+        return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", fields)}
+
+    files = tables.get("FileNames", {})
+    places = {key: numbers(row) for key, row in tables.get("FileLocations", {}).items()}
+    rows = {key: numbers(row) for key, row in tables.get("StackFrames", {}).items()}
+    # The TPU compiler prints the numbers of callers one too high: an outermost frame has 1, not 0.
+    none = min((row.get("parent_frame_id", 0) for row in rows.values()), default=0)
+    frames = {}
+    for key, row in rows.items():
+        place = places[row["file_location_id"]]
+        source = SourceLine(files[place["file_name_id"]], place["line"])
+        frames[key] = Frame(source, row.get("parent_frame_id", 0) - none)
+    return frames
 
 
 def _instruction(name: str, rest: str) -> Instruction:

@@ -120,6 +120,50 @@ def save_charts(path: Path, charts: Mapping[str, Sequence[Series]]) -> None:
         _save(figure, path)
 
 
+@dataclass(frozen=True)
+class Bar:
+    """A bar that is divided into parts."""
+
+    label: str
+    parts: Mapping[str, float]
+    """Lengths by name; a part has the same colour in every bar."""
+
+
+def save_bars(path: Path, title: str, bars: Sequence[Bar]) -> None:
+    """Write an image of horizontal bars of equal length, each divided into the shares of its parts,
+    the first on top.
+
+    The suffix says which format.
+
+    Raises:
+      ValueError: the format is unknown, or the file cannot be written.
+    """
+    names = list(dict.fromkeys(name for bar in bars for name in bar.parts))
+    totals = [sum(bar.parts.values()) or 1.0 for bar in bars]
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(8.0, 1.6 + 0.5 * len(bars)), layout="constrained")
+        axes = figure.add_subplot()
+        left = [0.0] * len(bars)
+        colours = matplotlib.colormaps["tab20"]
+        for index, name in enumerate(names):
+            shares = [
+                100 * bar.parts.get(name, 0.0) / total
+                for bar, total in zip(bars, totals, strict=True)
+            ]
+            drawn = axes.barh(range(len(bars)), shares, left=left, color=colours(index), label=name)
+            labels = [f"{share:.0f}%" if share >= 4 else "" for share in shares]
+            axes.bar_label(drawn, labels, label_type="center", fontsize=8)
+            left = [start + share for start, share in zip(left, shares, strict=True)]
+        axes.set_yticks(range(len(bars)), [bar.label for bar in bars])
+        axes.invert_yaxis()
+        axes.set_xlim(0, 100)
+        axes.set_xlabel("% of the time")
+        axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+        axes.spines[:].set_visible(False)
+        figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+        _save(figure, path)
+
+
 def _save(figure: Figure, path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from azero.networks.network import Inputs, Network
+from azero.networks.resnet import pointwise
 from azero.networks.settings import NetworkConfig, ResNetConfig
 from azero.types import PyTree
 
@@ -108,3 +109,17 @@ def test_batches_larger_than_a_chunk_and_not_a_multiple_of_it() -> None:
     ]
     for joined, separate in zip(whole, zip(*parts, strict=True), strict=True):
         np.testing.assert_allclose(joined, np.concatenate(separate), atol=1e-5)
+
+
+def test_three_bfloat16_parts_of_a_kernel_are_as_precise_as_float32(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a TPU runs in the heads; a kernel rounded to bfloat16 would be a thousand times worse."""
+    keys = jax.random.split(jax.random.key(0))
+    x = jax.random.normal(keys[0], (4, 5, 5, 64)).astype(jnp.bfloat16)
+    kernel = jax.random.normal(keys[1], (64, 3))
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *arguments, tpu, **_: tpu(*arguments))
+    exact = np.einsum("bhwc,cf->bhwf", np.asarray(x, np.float64), np.asarray(kernel, np.float64))
+    error = np.abs(np.asarray(jax.jit(pointwise)(x, kernel), np.float64) - exact).max()
+    rounded = kernel.astype(jnp.bfloat16).astype(jnp.float32)
+    assert error < 1e-5 < 1e-2 < np.abs(np.asarray(pointwise(x, rounded)) - exact).max()

@@ -1,12 +1,17 @@
-"""What "auto" becomes."""
+"""What "auto" becomes, and that a choice of how to compute is nothing else."""
 
 import dataclasses
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from azero.networks import make
 from azero.networks.make import chunk_size, resolve
-from azero.networks.settings import ResNetConfig
+from azero.networks.network import Inputs
+from azero.networks.settings import PooledConfig, ResNetConfig
+from azero.types import PyTree
 
 SMALL = ResNetConfig(blocks=4, filters=8)
 
@@ -45,3 +50,41 @@ def test_chunks_fit_the_cache() -> None:
         for size, filters in [(5, 32), (9, 96), (19, 96), (19, 256)]
     }
     assert sizes == {(5, 32): 128, (9, 96): 16, (19, 96): 4, (19, 256): 2}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ResNetConfig(blocks=3, filters=8, value_hidden=8),
+        ResNetConfig(blocks=3, filters=8, value_hidden=8, heads="sep", tower="plain"),
+        PooledConfig(blocks=3, filters=8, value_hidden=8, head_filters=4, pool_every=1),
+    ],
+    ids=lambda settings: settings.name,
+)
+def test_blocks_in_a_loop_and_one_after_the_other_learn_the_same(
+    settings: ResNetConfig | PooledConfig,
+) -> None:
+    """Same parameters, so that checkpoints of one serve the other; outputs, new statistics and
+    gradients to the last digits."""
+    shapes = Inputs((5, 5), 4, 26)
+    planes = jax.random.normal(jax.random.key(1), (16, 5, 5, 4))
+
+    def learn(train_loop: str) -> PyTree:
+        chosen = settings.replace(train_loop=train_loop, train_dtype="float32", convolution="xla")
+        network = chosen.build(shapes)
+        variables = network.init(jax.random.key(0))
+
+        def loss(params: PyTree) -> tuple[jax.Array, PyTree]:
+            outputs, stats = network.train_apply({**variables, "params": params}, planes)
+            return jnp.sum(outputs.logits**2) + jnp.sum(outputs.value), stats
+
+        step = jax.jit(jax.value_and_grad(loss, has_aux=True))
+        assert ("while" in step.lower(variables["params"]).as_text()) == (train_loop == "scan")
+        return step(variables["params"])
+
+    looped, unrolled = learn("scan"), learn("unrolled")
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=2e-3, atol=2e-4),
+        looped,
+        unrolled,
+    )

@@ -203,7 +203,7 @@ def test_published_games_give_the_length_of_a_game() -> None:
 
 
 @needs_compiler
-def test_the_command_prints_json_alone_and_progress_elsewhere() -> None:
+def test_the_command_prints_json_alone_and_progress_elsewhere(tmp_path: Path) -> None:
     words = [
         "--experiment",
         "tictactoe",
@@ -212,6 +212,8 @@ def test_the_command_prints_json_alone_and_progress_elsewhere() -> None:
         "--price",
         "1.2",
         "--json",
+        "--picture",
+        str(tmp_path / "profile.svg"),
         "--search.num-simulations",
         "4",
     ]
@@ -228,6 +230,15 @@ def test_the_command_prints_json_alone_and_progress_elsewhere() -> None:
     assert plan["dollars"] == pytest.approx(plan["run"]["run_days"] * 24 * 1.2)
     assert plan["hbm_bytes"] == max(program["hbm_bytes"] for program in plan["programs"].values())
     assert "compiling self-play for v5e:1x1" in done.stderr
+    for name, program in plan["programs"].items():
+        found = plan["profile"][name]
+        assert found["roofline"] == pytest.approx(program["cost"]["seconds"])
+        assert found["seconds"] == pytest.approx(sum(x["seconds"] for x in found["lines"]))
+    parts = plan["profile"]["self-play"]["parts"]
+    assert {"search tree", "rules", "convolutions and products"} <= parts.keys()
+    assert any(x["source"].startswith("networks/") for x in plan["profile"]["train step"]["lines"])
+    drawn = (tmp_path / "profile.svg").read_text()
+    assert "search tree" in drawn and "train step, " in drawn
 
 
 @pytest.mark.parametrize(

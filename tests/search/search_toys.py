@@ -14,7 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from azero.search.batched.tree import Tree
 from azero.search.search import LeafFn
+
+
+def by_game(tree: Tree) -> Tree:
+    """Return the tree with axes [B, N, ...] instead of rows [N B, ...], as NumPy arrays."""
+
+    def split(rows: jax.Array) -> np.ndarray:
+        shape = (tree.num_nodes, tree.num_games, *rows.shape[1:])
+        return np.asarray(rows).reshape(shape).swapaxes(0, 1)
+
+    return jax.tree.map(split, tree)
 
 
 def _mix(word: jax.Array) -> jax.Array:

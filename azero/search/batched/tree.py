@@ -13,6 +13,9 @@ Every node has room for E edges. Where E is the number of actions A (Go), edge a
 same number. Where few of many actions are ever legal (chess: 218 of 4,672), E is smaller and
 `Tree.moves` says which action each edge stands for, in rising order, so that ties are broken as
 among all actions.
+
+Node n of game b is row n B + b of every array, so that the nodes of one simulation are consecutive
+rows, and so are the roots (`azero.search.batched.rows`).
 """
 
 from __future__ import annotations
@@ -28,6 +31,15 @@ import jax.numpy as jnp
 from flax import struct
 
 from azero.games.game import Game
+from azero.search.batched.rows import (
+    add,
+    change_below_root,
+    change_roots,
+    node_rows,
+    read_entry,
+    read_rows,
+    replace,
+)
 from azero.search.search import LeafFn
 from azero.types import Array, PyTree
 
@@ -51,30 +63,37 @@ class Tree:
     were evaluated."""
 
     states: PyTree
-    """[B, N, ...]: slim states (`Game.search_state`)."""
+    """[N B, ...]: slim states (`Game.search_state`)."""
     players: Array
-    """int8[B, N]: the side to move, 0 or 1."""
+    """int8[N B]: the side to move, 0 or 1."""
     raw_values: Array
-    """float32[B, N]: the leaf's value when the node was expanded, for the side to move there."""
+    """float32[N B]: the leaf's value when the node was expanded, for the side to move there."""
     parents: Array
-    """int[B, N]: node index of the parent (int16 where that suffices)."""
+    """int[N B]: node index of the parent (int16 where that suffices)."""
     edges: Array
-    """int[B, N]: the edge that led from the parent here."""
+    """int[N B]: the edge that led from the parent here."""
     moves: Array | None
-    """int[B, N, E]: the action of each edge, rising; num_actions where there is none. None where
+    """int[N B, E]: the action of each edge, rising; num_actions where there is none. None where
     edges and actions are the same."""
     children: Array
-    """int[B, N, E]: node index behind each edge, or UNVISITED or TERMINAL."""
+    """int[N B, E]: node index behind each edge, or UNVISITED or TERMINAL."""
     priors: Array
-    """float32[B, N, E]: P(s, a), which sums to one over the legal moves; ILLEGAL on the others."""
+    """float32[N B, E]: P(s, a), which sums to one over the legal moves; ILLEGAL on the others."""
     visits: Array
-    """int[B, N, E]: N(s, a)."""
+    """int[N B, E]: N(s, a)."""
     value_sums: Array
-    """float32[B, N, E]: W(s, a), the sum of the values backed up through the edge, for the side to
+    """float32[N B, E]: W(s, a), the sum of the values backed up through the edge, for the side to
     move at s."""
-    squares: Array | None = None
-    """float32[B, N]: the sum of the squares of the values backed up through the edges of the node;
+    squares: Array | None
+    """float32[N B]: the sum of the squares of the values backed up through the edges of the node;
     None where the search does not need it."""
+    num_nodes: int = struct.field(pytree_node=False)
+    """N"""
+
+    @property
+    def num_games(self) -> int:
+        """B"""
+        return self.players.shape[0] // self.num_nodes
 
 
 class Edges(NamedTuple):
@@ -198,22 +217,24 @@ def init_tree(
     width = edge_width(game, width)
     moves, priors = compact(priors, width)
 
-    def room(root: Array) -> Array:
-        return jnp.zeros((batch, num_nodes, *root.shape[1:]), root.dtype).at[:, ROOT].set(root)
+    rows = num_nodes * batch
 
-    edges = (batch, num_nodes, width)
+    def room(root: Array) -> Array:
+        return jnp.zeros((rows, *root.shape[1:]), root.dtype).at[:batch].set(root)
+
     return Tree(
         states=jax.tree.map(room, states),
         players=room(jax.vmap(game.to_play)(states).astype(jnp.int8)),
         raw_values=room(values.astype(jnp.float32)),
-        parents=jnp.full((batch, num_nodes), ROOT, small),
-        edges=jnp.zeros((batch, num_nodes), small),
+        parents=jnp.full(rows, ROOT, small),
+        edges=jnp.zeros(rows, small),
         moves=None if moves is None else room(moves.astype(small)),
-        children=jnp.full(edges, UNVISITED, small),
+        children=jnp.full((rows, width), UNVISITED, small),
         priors=room(priors),
-        visits=jnp.zeros(edges, small),
-        value_sums=jnp.zeros(edges, jnp.float32),
-        squares=jnp.zeros((batch, num_nodes), jnp.float32) if keeps_squares else None,
+        visits=jnp.zeros((rows, width), small),
+        value_sums=jnp.zeros((rows, width), jnp.float32),
+        squares=jnp.zeros(rows, jnp.float32) if keeps_squares else None,
+        num_nodes=num_nodes,
     )
 
 
@@ -223,26 +244,15 @@ def edge_width(game: Game, width: int | None = None) -> int:
     return min(game.max_legal_actions if width is None else width, game.num_actions)
 
 
-def _games(node: Array) -> Array:
-    """Return int32[B, 1], the game of each row of lanes."""
-    return jnp.arange(node.shape[0], dtype=jnp.int32)[:, None]
-
-
-def _at(array: Array, *indices: Array) -> Array:
-    """Return array[game, *indices]. The indices are in bounds; the promise halves the time of the
-    gather on the CPU."""
-    return array.at[(_games(indices[0]), *indices)].get(mode="promise_in_bounds")
-
-
 def read_edges(tree: Tree, node: Array) -> Edges:
     """Return the edges of nodes int32[B, L]."""
-    visits = _at(tree.visits, node).astype(jnp.float32)
+    visits = read_rows(tree.visits, node).astype(jnp.float32)
     return Edges(
-        _at(tree.priors, node),
+        read_rows(tree.priors, node),
         visits,
-        _at(tree.value_sums, node),
-        _at(tree.raw_values, node),
-        None if tree.squares is None else _at(tree.squares, node),
+        read_rows(tree.value_sums, node),
+        read_rows(tree.raw_values, node),
+        None if tree.squares is None else read_rows(tree.squares, node),
     )
 
 
@@ -270,11 +280,11 @@ def descend(tree: Tree, edge: Array, valid: Array, score: ScoreFn, max_depth: in
         node = jnp.where(inside, carry.child, carry.node)
         edges = read_edges(tree, node)
         edge = jnp.where(inside, best_legal(score(edges), edges), carry.edge)
-        child = jnp.where(inside, _at(tree.children, node, edge).astype(jnp.int32), carry.child)
+        child = jnp.where(inside, read_entry(tree.children, node, edge), carry.child)
         return Carry(node, edge, child, carry.depth + 1)
 
     root = jnp.full_like(edge, ROOT)
-    child = jnp.where(valid, _at(tree.children, root, edge).astype(jnp.int32), UNVISITED)
+    child = jnp.where(valid, read_entry(tree.children, root, edge), UNVISITED)
     end = jax.lax.while_loop(unfinished, follow, Carry(root, edge, child, jnp.ones((), jnp.int32)))
     return Path(end.node, end.edge, end.child, valid)
 
@@ -355,13 +365,12 @@ def expand(
         return array.reshape(batch * lanes, *array.shape[2:])
 
     def write(array: Array, new: Array) -> Array:
-        rows = new.reshape(batch, lanes, *array.shape[2:]).astype(array.dtype)
-        return jax.lax.dynamic_update_slice(array, rows, (0, slot, *([0] * (array.ndim - 2))))
+        by_lane = new.reshape(batch, lanes, *array.shape[1:]).swapaxes(0, 1)
+        rows = by_lane.reshape(lanes * batch, *array.shape[1:]).astype(array.dtype)
+        return jax.lax.dynamic_update_slice(array, rows, (slot * batch, *([0] * (array.ndim - 1))))
 
-    before = jax.tree.map(lambda array: flat(_at(array, path.node)), tree.states)
-    action = flat(
-        path.edge if tree.moves is None else _at(tree.moves, path.node, path.edge).astype(jnp.int32)
-    )
+    before = jax.tree.map(lambda array: flat(read_rows(array, path.node)), tree.states)
+    action = flat(path.edge if tree.moves is None else read_entry(tree.moves, path.node, path.edge))
     at_once, in_chunks = (
         functools.partial(how, game, leaf, tree.priors.shape[-1])
         for how in (_play_and_evaluate, _in_chunks)
@@ -373,7 +382,10 @@ def expand(
         new.terminal.reshape(batch, lanes), TERMINAL, slot + jnp.arange(lanes, dtype=jnp.int32)
     )
     child = jnp.where(path.child == UNVISITED, new_child, path.child)
-    node = jnp.where(path.valid, path.node, tree.parents.shape[1])  # out of range is dropped
+    is_root = path.node == ROOT
+    children = change_below_root(
+        tree.children, path.node, path.edge, path.valid & ~is_root, child, replace
+    )
     tree = dataclasses.replace(
         tree,
         states=jax.tree.map(write, tree.states, new.states),
@@ -382,9 +394,7 @@ def expand(
         parents=write(tree.parents, path.node),
         edges=write(tree.edges, path.edge),
         moves=None if tree.moves is None or new.moves is None else write(tree.moves, new.moves),
-        children=tree.children.at[_games(node), node, path.edge].set(
-            child.astype(tree.children.dtype), mode="drop", unique_indices=True
-        ),
+        children=change_roots(children, path.edge, path.valid & is_root, child, replace),
         priors=write(tree.priors, new.priors),
     )
     return tree, (new.values * (1.0 - 2.0 * new.players.astype(jnp.float32))).reshape(batch, lanes)
@@ -400,43 +410,42 @@ def backup(tree: Tree, path: Path, value: Array) -> Tree:
         squares: Array | None
         node: Array
         edge: Array
-        climbing: Array
+
+    def is_below(node: Array) -> Array:
+        return path.valid & (node != ROOT)
+
+    def sign(node: Array) -> Array:
+        return 1.0 - 2.0 * read_rows(tree.players, node).astype(jnp.float32)
+
+    one = jnp.ones(value.shape, tree.visits.dtype)
 
     def climb(carry: Carry) -> Carry:
-        sign = 1.0 - 2.0 * _at(tree.players, carry.node).astype(jnp.float32)
-        node = jnp.where(
-            carry.climbing, carry.node, tree.parents.shape[1]
-        )  # out of range is dropped
-        where = (
-            _games(node),
-            node,
-            carry.edge,
-        )  # the lanes of a game are in disjoint subtrees, so no edge occurs twice
+        node, edge, squares, is_used = carry.node, carry.edge, carry.squares, is_below(carry.node)
+        if squares is not None:
+            row = jnp.where(is_used, node_rows(node), squares.shape[0])
+            squares = squares.at[row].add(value * value, mode="drop", unique_indices=True)
         return Carry(
-            visits=carry.visits.at[where].add(
-                jnp.ones((), carry.visits.dtype), mode="drop", unique_indices=True
-            ),
-            value_sums=carry.value_sums.at[where].add(
-                sign * value, mode="drop", unique_indices=True
-            ),
-            # All lanes of a game add to its root.
-            squares=None
-            if carry.squares is None
-            else carry.squares.at[where[:2]].add(
-                value * value, mode="drop", unique_indices=node.shape[1] == 1
-            ),
-            node=_at(tree.parents, carry.node).astype(jnp.int32),
-            edge=_at(tree.edges, carry.node).astype(jnp.int32),
-            climbing=carry.climbing & (carry.node != ROOT),
+            change_below_root(carry.visits, node, edge, is_used, one, add),
+            change_below_root(carry.value_sums, node, edge, is_used, sign(node) * value, add),
+            squares,
+            jnp.where(is_used, read_rows(tree.parents, node).astype(jnp.int32), node),
+            jnp.where(is_used, read_rows(tree.edges, node).astype(jnp.int32), edge),
         )
 
     end = jax.lax.while_loop(
-        lambda carry: jnp.any(carry.climbing),
+        lambda carry: jnp.any(is_below(carry.node)),
         climb,
-        Carry(tree.visits, tree.value_sums, tree.squares, path.node, path.edge, path.valid),
+        Carry(tree.visits, tree.value_sums, tree.squares, path.node, path.edge),
     )
+    root, batch, squares = jnp.zeros_like(end.node), value.shape[0], end.squares
+    if squares is not None:
+        total = jnp.sum(jnp.where(path.valid, value * value, 0.0), axis=-1)
+        squares = squares.at[:batch].add(total)
     return dataclasses.replace(
-        tree, visits=end.visits, value_sums=end.value_sums, squares=end.squares
+        tree,
+        visits=change_roots(end.visits, end.edge, path.valid, one, add),
+        value_sums=change_roots(end.value_sums, end.edge, path.valid, sign(root) * value, add),
+        squares=squares,
     )
 
 
@@ -468,8 +477,14 @@ def result_for_mover(game: Game, states: PyTree) -> Array:
 
 def root_edges(tree: Tree) -> Edges:
     """Return the edges of the roots, with arrays of [B, E] and [B]."""
-    edges = read_edges(tree, jnp.zeros((tree.players.shape[0], 1), jnp.int32))
-    return jax.tree.map(lambda array: array[:, 0], edges)
+    batch = tree.num_games
+    return Edges(
+        tree.priors[:batch],
+        tree.visits[:batch].astype(jnp.float32),
+        tree.value_sums[:batch],
+        tree.raw_values[:batch],
+        None if tree.squares is None else tree.squares[:batch],
+    )
 
 
 def root_actions(tree: Tree, num_actions: int) -> Edges:
@@ -478,11 +493,12 @@ def root_actions(tree: Tree, num_actions: int) -> Edges:
     edges = root_edges(tree)
     if tree.moves is None:
         return edges
-    moves = tree.moves[:, ROOT].astype(jnp.int32)
+    moves = tree.moves[: tree.num_games].astype(jnp.int32)
 
     def spread(values: Array, empty: float) -> Array:
         room = jnp.full((values.shape[0], num_actions), empty, values.dtype)
-        return room.at[_games(moves), moves].set(values, mode="drop", unique_indices=False)
+        game = jnp.arange(values.shape[0], dtype=jnp.int32)[:, None]
+        return room.at[game, moves].set(values, mode="drop", unique_indices=False)
 
     return Edges(
         spread(edges.priors, ILLEGAL),
@@ -497,9 +513,8 @@ def root_edge_of(tree: Tree, action: Array) -> Array:
     """Return int32[B, L]: the edges at the root of actions int32[B, L]."""
     if tree.moves is None:
         return action
-    return jnp.argmax(
-        tree.moves[:, ROOT, None, :].astype(jnp.int32) == action[:, :, None], axis=-1
-    ).astype(jnp.int32)
+    moves = tree.moves[: tree.num_games, None, :].astype(jnp.int32)
+    return jnp.argmax(moves == action[:, :, None], axis=-1).astype(jnp.int32)
 
 
 def node_value(edges: Edges) -> Array:

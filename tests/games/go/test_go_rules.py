@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azero.games.go import text
+from azero.games.go import stones, text
 from azero.games.go.rules import Go
 from azero.games.go.state import GoState
 
@@ -341,3 +341,34 @@ def test_the_state_of_a_search_tree_is_small() -> None:
     game = Go(size=19)
     slim = game.search_state(game.init())
     assert sum(leaf.nbytes for leaf in jax.tree.leaves(slim)) == 892
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_one_flood_for_all_past_positions_forbids_what_the_loop_forbids(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a TPU runs, run here: in random games on boards so small that positions recur often."""
+    game = Go(size=size, komi=0.5, max_moves=80)
+
+    def play(key: jax.Array) -> jax.Array:
+        def move(state: GoState, key: jax.Array) -> tuple[GoState, jax.Array]:
+            legal = jax.vmap(game.legal_action_mask)(state)
+            points = legal.at[:, -1].set(~legal[:, :-1].any(axis=1))  # it passes only if it must
+            draws = jax.random.uniform(key, points.shape)
+            action = jnp.argmax(jnp.where(points, draws, -1.0), axis=1).astype(jnp.int32)
+            return jax.vmap(game.step)(state, action), legal
+
+        start = jax.vmap(lambda _: game.init())(jnp.arange(64))
+        return jax.lax.scan(move, start, jax.random.split(key, 70))[1]
+
+    key = jax.random.key(0)
+    looped = np.asarray(jax.jit(play)(key))
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            jax.lax,
+            "platform_dependent",
+            lambda *arguments, default, tpu=None, **_: (tpu or default)(*arguments),
+        )
+        np.testing.assert_array_equal(jax.jit(lambda key: play(key))(key), looped)
+    monkeypatch.setattr(stones, "_recreating", lambda _, other, *rest: jnp.zeros_like(other))
+    assert (np.asarray(jax.jit(lambda key: play(key))(key)) != looped).any(), "nothing recurs"

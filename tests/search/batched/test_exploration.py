@@ -11,7 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from search_toys import Bandit, Node, RandomTree, Reference, best, constant_leaf, random_leaf
+from search_toys import (
+    Bandit,
+    Node,
+    RandomTree,
+    Reference,
+    best,
+    by_game,
+    constant_leaf,
+    random_leaf,
+)
 
 from azero.search.batched.puct import mix_dirichlet, unforced_visits
 from azero.search.batched.tree import ILLEGAL, Edges
@@ -29,7 +38,7 @@ def config(**changes: Any) -> PuctConfig:
 def run(game: Any, leaf: Any, settings: PuctConfig, roots: Any, seed: int = 0) -> SearchOutput:
     search = jax.jit(settings.build(game, leaf))
     out: SearchOutput = jax.device_get(search({}, jax.random.key(seed), roots))
-    return out
+    return out._replace(tree=by_game(out.tree))
 
 
 class Oracle:

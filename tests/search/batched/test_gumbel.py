@@ -9,7 +9,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from search_toys import Bandit, Node, RandomTree, Reference, best, constant_leaf, random_leaf
+from search_toys import (
+    Bandit,
+    Node,
+    RandomTree,
+    Reference,
+    best,
+    by_game,
+    constant_leaf,
+    random_leaf,
+)
 
 from azero.search.batched.gumbel import HalvingPhase, halving_schedule
 from azero.search.search import SearchOutput
@@ -198,7 +207,7 @@ def test_only_moves_that_the_root_has_room_for_are_considered() -> None:
     assert output.tree.moves is not None
     for visits, moves, action in zip(
         np.asarray(output.visits),
-        np.asarray(output.tree.moves[:, 0]),
+        by_game(output.tree).moves[:, 0],
         np.asarray(output.action),
         strict=True,
     ):

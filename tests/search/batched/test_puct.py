@@ -9,9 +9,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from search_toys import Bandit, Node, RandomTree, Reference, Rule, best, constant_leaf, random_leaf
+from search_toys import (
+    Bandit,
+    Node,
+    RandomTree,
+    Reference,
+    Rule,
+    best,
+    by_game,
+    constant_leaf,
+    random_leaf,
+)
 
-from azero.search.batched.puct import make_puct, mix_dirichlet
+from azero.search.batched.puct import mix_dirichlet
 from azero.search.batched.tree import ILLEGAL
 from azero.search.search import SearchOutput
 from azero.search.settings import PuctConfig, SearchConfig
@@ -122,7 +132,7 @@ def test_equals_plain_python(form: Any, rule: Rule, extra_turns: bool) -> None:
         jax.vmap(game.init)(jnp.arange(seeds)),
     )
     reference = Reference(game, leaf)
-    tree = jax.tree.map(np.asarray, out.tree)
+    tree = by_game(out.tree)
 
     def compare(node: Node, game_index: int, index: int) -> int:
         counts = {
@@ -172,7 +182,7 @@ def test_max_depth_stops_the_descent() -> None:
         config(num_simulations=40, max_depth=1),
         jax.vmap(game.init)(jnp.arange(4)),
     )
-    visits = np.asarray(out.tree.visits)
+    visits = by_game(out.tree).visits
     assert (visits[:, 0].sum(-1) == 40).all()
     assert (visits[:, 1:] == 0).all()
 
@@ -203,19 +213,17 @@ class TestNoise:
         roots = jax.vmap(game.init)(jnp.arange(2))
         leaf = random_leaf(game)
         plain, noisy = (
-            jax.jit(make_puct(config(num_simulations=12, dirichlet_fraction=f), game, leaf))(
-                {}, jax.random.key(1), roots
-            )
+            by_game(run(game, leaf, config(num_simulations=12, dirichlet_fraction=f), roots).tree)
             for f in (0.0, 0.5)
         )
-        assert np.abs(np.asarray(plain.tree.priors - noisy.tree.priors)[:, 0]).max() > 0.01
-        first = np.asarray(noisy.tree.children[:, 0])
+        assert np.abs(plain.priors - noisy.priors)[:, 0].max() > 0.01
+        first = noisy.children[:, 0]
         for row in range(2):
             for action in np.flatnonzero(first[row] > 0):
-                if plain.tree.children[row, 0, action] > 0:
+                if plain.children[row, 0, action] > 0:
                     one, other = (
-                        np.asarray(tree.priors[row, int(tree.children[row, 0, action])])
-                        for tree in (plain.tree, noisy.tree)
+                        tree.priors[row, int(tree.children[row, 0, action])]
+                        for tree in (plain, noisy)
                     )
                     np.testing.assert_array_equal(one, other)
 

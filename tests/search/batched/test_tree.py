@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
-from search_toys import RandomTree, random_leaf
+from search_toys import RandomTree, by_game, random_leaf
 
 from azero.games.table import make
 from azero.games.tictactoe.rules import TicTacToe, TicTacToeState
@@ -54,9 +54,9 @@ def search_tictactoe(
     name: str, roots: TicTacToeState, simulations: int, **changes: Any
 ) -> SearchOutput:
     game = TicTacToe()
-    return jax.jit(
-        config(name, num_simulations=simulations, **changes).build(game, uniform_leaf(game))
-    )({}, jax.random.key(0), roots)
+    search = config(name, num_simulations=simulations, **changes).build(game, uniform_leaf(game))
+    out = jax.jit(search)({}, jax.random.key(0), roots)
+    return out._replace(tree=by_game(out.tree))
 
 
 def draw(tree: Tree, node: int = 0, indent: str = "") -> list[str]:
@@ -137,7 +137,7 @@ def test_illegal_moves_are_never_visited(name: str) -> None:
     out = jax.jit(config(name, num_simulations=100).build(game, random_leaf(game)))(
         {}, jax.random.key(0), roots
     )
-    tree = out.tree
+    tree = by_game(out.tree)
     legal = np.asarray(jax.vmap(jax.vmap(game.legal_action_mask))(tree.states))
     assert (np.asarray(tree.visits)[~legal] == 0).all()
     assert (np.asarray(tree.children)[~legal] == UNVISITED).all()
@@ -163,7 +163,7 @@ def test_the_root_takes_its_legal_moves_from_the_real_game(name: str) -> None:
         config(name, num_simulations=60, max_considered=9).build(game, uniform_leaf(game))
     )({}, jax.random.key(0), (position(),))
     assert int(out.visits[0, 4]) == 0
-    assert int(np.asarray(out.tree.visits[0, 1:, 4]).sum()) > 0
+    assert int(by_game(out.tree).visits[0, 1:, 4].sum()) > 0
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -205,8 +205,40 @@ def test_no_loop_copies_the_tree(name: str) -> None:
         .compile()
         .as_text()
     )
-    assert "[5,30,7]" in text
-    assert not re.findall(r"\w+\[5,30,7\]\S* copy\(.*", text)
+    assert "[150,7]" in text
+    assert not re.findall(r"\w+\[150,7\]\S* copy\(.*", text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "puct", "variance_scale": 0.85},
+        {"name": "puct", "edge_width": 9},
+        {"name": "gumbel", "max_considered": 8},
+        {"name": "gumbel", "edge_width": 9},
+    ],
+)
+def test_whole_rows_make_the_tree_that_single_edges_make(
+    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a TPU runs, run here: every array equal to the last bit, lanes that meet in the root's
+    row included."""
+    game = RandomTree(num_actions=16, legal_share=0.5, extra_turns=True)
+    roots = jax.vmap(game.init)(jnp.arange(8))
+
+    def search() -> SearchOutput:
+        built = config(num_simulations=64, **changes).build(game, random_leaf(game))
+        return jax.jit(built)({}, jax.random.key(0), roots)
+
+    edges = search()
+    monkeypatch.setattr(
+        jax.lax,
+        "platform_dependent",
+        lambda *arguments, default, tpu=None, **_: (tpu or default)(*arguments),
+    )
+    rows = search()
+    assert int(np.asarray(edges.tree.parents).max()) > 0
+    jax.tree.map(np.testing.assert_array_equal, rows, edges)
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -253,7 +285,8 @@ def test_a_compact_tree_searches_like_a_wide_one(changes: dict[str, Any]) -> Non
 
     def search(width: int) -> SearchOutput:
         settings = config(**{"num_simulations": 60, "edge_width": width, **changes})
-        return jax.jit(settings.build(game, random_leaf(game)))({}, jax.random.key(0), roots)
+        out = jax.jit(settings.build(game, random_leaf(game)))({}, jax.random.key(0), roots)
+        return out._replace(tree=by_game(out.tree))
 
     wide = search(game.num_actions)
     in_progress = ~np.asarray(jax.vmap(jax.vmap(game.is_terminal))(wide.tree.states))

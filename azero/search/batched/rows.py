@@ -1,0 +1,95 @@
+"""Reading and writing the arrays of a tree, in which node n of game b is row n B + b.
+
+On a TPU whole rows are written: the compiler lays out an array whose single edges are written the
+other way round, and copies the whole of it in every simulation. Elsewhere single edges are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from azero.types import Array
+
+Change = Callable[[Array, Array], Array]
+"""(old entries, new values) -> entries"""
+
+
+def node_rows(node: Array) -> Array:
+    """Return int32[B, L], the rows of nodes int[B, L]."""
+    batch = node.shape[0]
+    return node.astype(jnp.int32) * batch + jnp.arange(batch, dtype=jnp.int32)[:, None]
+
+
+def read_rows(array: Array, node: Array) -> Array:
+    """Return [B, L, ...], the rows of nodes int32[B, L]. The indices are in bounds; the promise
+    halves the time of the gather on the CPU."""
+    return array.at[node_rows(node)].get(mode="promise_in_bounds")
+
+
+def read_entry(array: Array, node: Array, edge: Array) -> Array:
+    """Return int32[B, L], what integers [N B, E] hold for an edge of each lane."""
+
+    def single(array: Array, row: Array, edge: Array) -> Array:
+        return array.at[row, edge].get(mode="promise_in_bounds").astype(jnp.int32)
+
+    def whole_row(array: Array, row: Array, edge: Array) -> Array:
+        entries = array.at[row].get(mode="promise_in_bounds").astype(jnp.int32)
+        return jnp.sum(jnp.where(_is_edge(edge, entries), entries, 0), axis=-1)
+
+    return jax.lax.platform_dependent(array, node_rows(node), edge, tpu=whole_row, default=single)
+
+
+def _is_edge(edge: Array, entries: Array) -> Array:
+    """Return bool[B, L, E], which of the entries [..., E] of a row is that of `edge` int32[B,
+    L]."""
+    return jnp.arange(entries.shape[-1], dtype=jnp.int32) == edge[..., None]
+
+
+def add(old: Array, new: Array) -> Array:
+    """Return the sum."""
+    return old + new
+
+
+def replace(old: Array, new: Array) -> Array:
+    """Return the new values."""
+    del old
+    return new
+
+
+def change_below_root(
+    array: Array, node: Array, edge: Array, is_used: Array, new: Array, change: Change
+) -> Array:
+    """Change [N B, E] at an edge of each lane in use, whose node [B, L] is not the root.
+
+    The lanes of a game are in disjoint subtrees, so no row occurs twice.
+    """
+    row = jnp.where(is_used, node_rows(node), array.shape[0])  # out of range is dropped
+
+    def single(array: Array, row: Array, edge: Array, new: Array) -> Array:
+        place = array.at[row, edge]
+        how: Any = {"mode": "drop", "unique_indices": True}
+        return place.add(new, **how) if change is add else place.set(new, **how)
+
+    def whole_row(array: Array, row: Array, edge: Array, new: Array) -> Array:
+        old = array.at[row].get(mode="clip")
+        rows = jnp.where(_is_edge(edge, old), change(old, new[..., None]), old)
+        return array.at[row].set(rows, mode="drop", unique_indices=True)
+
+    new = new.astype(array.dtype)
+    return jax.lax.platform_dependent(array, row, edge, new, tpu=whole_row, default=single)
+
+
+def change_roots(array: Array, edge: Array, is_used: Array, new: Array, change: Change) -> Array:
+    """Change the roots' rows of [N B, E] at an edge of each lane [B, L] in use.
+
+    The lanes of a game leave its root by different edges.
+    """
+    old = array[: edge.shape[0]]
+    lanes = _is_edge(edge, old) & is_used[..., None]
+    changes = jnp.sum(jnp.where(lanes, new.astype(array.dtype)[..., None], 0), axis=1)
+    rows = jnp.where(jnp.any(lanes, axis=1), change(old, changes.astype(array.dtype)), old)
+    return array.at[: edge.shape[0]].set(rows)
