@@ -208,7 +208,7 @@ def test_two_networks_play_a_game(tmp_path):
     assert game.position.is_over and game.position.game.komi == 3.5
     game.save(tmp_path / "game.sgf")
     assert azero.Position.from_sgf(tmp_path / "game.sgf").actions == game.position.actions
-    assert str(game).startswith(f"go5 against go5 (2): {game.winner} wins, {game.result}")
+    assert str(game).startswith(f"go5 (Black) against go5 (2) (White): {game.result} after ")
     assert small._thinker(small.game).style.limits.visits != 4, "the model is as it was"
     with pytest.raises(ValueError, match="not a legal move"):
         azero.play(small, small, opening="C3 C3")
@@ -229,6 +229,8 @@ def test_a_program_plays_a_network():
     program = f"gtp:{sys.executable} {ROOT / 'tests' / 'players' / 'scripted_go.py'} pass"
     game = azero.play("go5", program, visits=2)
     assert game.players[0] == "go5" and game.position.game.name == "go"
+    with pytest.raises(ValueError, match="plays chess, not go"):
+        azero.play("go5", f"uci:{sys.executable}")
 
 
 def test_training_calls_back_and_continues(tmp_path):

@@ -46,9 +46,9 @@ class FinishedGame:
     games have no common format."""
 
     def __str__(self) -> str:
-        first, second = self.players
-        outcome = self.result if self.winner is None else f"{self.winner} wins, {self.result}"
-        return f"{first} against {second}: {outcome} after {len(self.moves)} moves"
+        sides = zip(self.players, side_names(self.position.game), strict=True)
+        first, second = (f"{player} ({side})" for player, side in sides)
+        return f"{first} against {second}: {self.result} after {len(self.moves)} moves"
 
     def save(self, path: str | Path) -> None:
         """Write the record to a file.
@@ -114,6 +114,8 @@ def play(
         makers: list[MakePlayer] = []
         for side, name in zip(sides, names, strict=True):
             if not isinstance(side, Model):
+                if side.game != game.name:
+                    raise ValueError(f"{name} plays {side.game}, not {game.name}")
                 makers.append(program_maker(side, name, rules, timeout, seed - 1))
                 continue
             thinker = stack.enter_context(side.held(game))

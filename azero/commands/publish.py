@@ -268,9 +268,12 @@ def _measured(directory: Path, name: str) -> MeasuredMatch:
     if result is None:
         raise ValueError(f"the match in {directory} has no result yet")
     command = {**command, "first": f"model:{name}{_query(command['first'])}"}
+    repeats = result.get("repeated_games", 0)
+    settings = [_settings(command, first)]
+    settings += [f"{repeats} games repeat an earlier one"] if repeats else []
     return MeasuredMatch(
         opponent=second["name"],
-        settings=_settings(command, first),
+        settings=", ".join(settings),
         won=result["wins"],
         drawn=result["draws"],
         lost=result["losses"],
