@@ -238,7 +238,7 @@ def test_a_checkpoint_plays_in_leelaz(tmp_path: Path) -> None:
     )
     assert played.stdout.startswith("= "), played.stderr[-500:]
     wrong = run("gtp", "--player", f"leela:{tmp_path / 'none'}")
-    assert wrong.returncode == 2 and wrong.stderr.count("\n") == 1
+    assert wrong.returncode == 2 and wrong.stderr.count("\n") == 2  # it starts, and says what
 
 
 FORTY_BLOCKS = """

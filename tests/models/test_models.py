@@ -110,6 +110,10 @@ def test_a_network_has_several_names(tmp_path, monkeypatch):
     assert parse_player("./go9").workdir == Path("./go9")
     assert read_visits("go9?visits=40") == 40 and read_visits("go9") is None
     assert all(map(is_network, ("go9", "model:go9", "runs/gone"))) and not is_network("gtp:gnugo")
+    for file, kind in (("best.txt.gz", "leela"), ("best.txt", "leela"), ("mine.onnx", "onnx")):
+        assert parse_network_name(file) is None, "only files that are there have no prefix"
+        (tmp_path / file).write_bytes(b"")
+        assert parse_player(f"{file}?visits=3") == parse_player(f"{kind}:{file}?visits=3")
     assert parse_network_name("gtp:gnugo") is None and parse_network_name("go98") is None
     with pytest.raises(
         ValueError, match=r"iteration=3 in .model:go9.iteration=3. is not understood"
