@@ -51,13 +51,16 @@ def parse_network_name(text: str) -> NetworkName | None:
 
 
 def find_directory(text: str) -> Path:
-    """Return the directory of a network that ships, a run or an exported network.
+    """Return the directory of a network that ships or that of a run or of an exported network,
+    whether it is there or not.
 
     Raises:
-      ValueError: there is no such network.
+      ValueError: no network of that name ships, or the player has no directory.
     """
     named = parse_network_name(text)
-    if named is None or named.kind == "random-net":
+    if named is None:
+        return Path(text)
+    if named.kind not in ("checkpoint", "model"):
         raise ValueError(f"{text!r} is neither a network that ships nor the directory of one")
     return find_network(named.name) if named.kind == "model" else Path(named.name)
 
@@ -83,8 +86,6 @@ def read_named_config(text: str) -> Config:
       ValueError: there is no such network, or its settings cannot be read.
     """
     named = parse_network_name(text)
-    if named is None:
-        raise ValueError(f"{text!r} is not the name of a network")
-    if named.kind == "random-net":
+    if named is not None and named.kind == "random-net":
         return load(named.name).config
     return read_config(find_directory(text))

@@ -22,7 +22,7 @@ from azero.engines.source import DEFAULTS, Source
 from azero.match.request import MatchRequest
 from azero.match.sides import match_rules, read_sides
 from azero.models import registry
-from azero.models.naming import is_network, parse_network_name, read_visits
+from azero.models.naming import find_directory, is_network, parse_network_name, read_visits
 from azero.models.registry import CARD, NETWORKS, find_network, list_names, read_network
 from azero.players.player import Position
 from azero.players.specs import CheckpointSpec, load_thinker, parse_player
@@ -108,6 +108,10 @@ def test_a_network_has_several_names(tmp_path, monkeypatch):
     (tmp_path / "go9").mkdir()
     assert parse_player("go9").workdir == directory
     assert parse_player("./go9").workdir == Path("./go9")
+    assert find_directory("go9") == find_network("go9")
+    assert find_directory("runs/gone") == Path("runs/gone"), "whoever reads it says what is wrong"
+    with pytest.raises(ValueError, match="'random-net:go9' is neither a network that ships nor"):
+        find_directory("random-net:go9")
     assert read_visits("go9?visits=40") == 40 and read_visits("go9") is None
     assert all(map(is_network, ("go9", "model:go9", "runs/gone"))) and not is_network("gtp:gnugo")
     assert parse_network_name("gtp:gnugo") is None and parse_network_name("go98") is None
