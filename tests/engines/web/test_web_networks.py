@@ -68,7 +68,7 @@ def test_two_searches_share_the_network_and_both_get_on(network, monkeypatch) ->
     for thread in threads:
         thread.join(60)
     for analysis in found.values():
-        assert 3_000 <= analysis.visits < 3_016 and analysis.playouts == analysis.visits
+        assert 3_000 <= analysis.visits < 3_016 and 3_000 <= analysis.playouts < 3_017
     turns = sum(a != b for a, b in itertools.pairwise(switches))
     assert turns >= 4, "one search waited for the other to end"
 
