@@ -24,7 +24,9 @@ def never() -> bool:
 def network() -> Network:
     spec, config = resolve(parse_player(GO5))
     network = Network(spec, config, config.game.build(), WebLimits(trees=2, tree_megabytes=16))
-    network.wait(never)
+    player = network.wait(never)
+    while not network.is_warm(player):  # until then a tree is begun again with the larger batches
+        time.sleep(0.01)
     return network
 
 
@@ -68,7 +70,7 @@ def test_two_searches_share_the_network_and_both_get_on(network, monkeypatch) ->
     for thread in threads:
         thread.join(60)
     for analysis in found.values():
-        assert 3_000 <= analysis.visits < 3_016 and 3_000 <= analysis.playouts < 3_017
+        assert 3_000 <= analysis.visits < 3_016 and analysis.playouts == analysis.visits
     turns = sum(a != b for a, b in itertools.pairwise(switches))
     assert turns >= 4, "one search waited for the other to end"
 
