@@ -17,6 +17,7 @@ PLAYERS = [str(EXPERIMENTS / "go9-cpu"), "animal-shogi"]
 GO9, ANIMAL = "0", "1"
 RECORD = EXPERIMENTS / "alphago9-cpu" / "gnugo" / "game0001.sgf"
 MOST_BYTES = 150_000
+VISITS = 3_000
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 
 
@@ -33,7 +34,7 @@ def play_go(person: Person) -> None:
             page.wait_for_selector(stone, state="attached")
     person.wait_for_turn()
     page.click("label.switch")
-    page.wait_for_selector("#facts:has-text('1,')")
+    page.wait_for_selector("#facts:has-text('3,00')")  # of VISITS, rounded up to a batch
     page.mouse.move(5, 400)
 
 
@@ -83,7 +84,9 @@ def main() -> None:
     from web_browser import Person, chromium
     from web_server import running
 
-    with running(PLAYERS) as server, chromium() as browser:
+    from azero.engines.web.limits import WebLimits
+
+    with running(PLAYERS, WebLimits(visits=VISITS)) as server, chromium() as browser:
         for name in sys.argv[1:] or SCENES:
             scene, size, colours = SCENES[name]
             context = browser.new_context(viewport=size, color_scheme=colours)

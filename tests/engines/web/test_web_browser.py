@@ -19,8 +19,9 @@ PLAYERS = (
     "random-net:tictactoe?blocks=1&filters=4",
 )
 GO, MINICHESS, ANIMAL, TICTACTOE = "0", "1", "2", "3"
+# Black passes until its stone is captured.
 GAME = b"""(;GM[1]FF[4]SZ[5]KM[0.5]PB[Anna]PW[Ben]RE[B+R]
-;B[cc];W[cd];B[bd];W[dd];B[bc];W[dc];B[db];W[aa];B[ab];W[ee])"""
+;B[cc];W[bc];B[];W[cb];B[];W[dc];B[];W[cd];B[aa];W[ee])"""
 MOST_MOVES = 300
 
 

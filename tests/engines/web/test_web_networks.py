@@ -24,7 +24,9 @@ def never() -> bool:
 def network() -> Network:
     spec, config = resolve(parse_player(GO5))
     network = Network(spec, config, config.game.build(), WebLimits(trees=2, tree_megabytes=16))
-    network.wait(never)
+    player = network.wait(never)
+    while not network.is_warm(player):  # until then a tree is begun again with the larger batches
+        time.sleep(0.01)
     return network
 
 
