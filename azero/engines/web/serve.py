@@ -15,6 +15,8 @@ from azero.engines.background import exit_if_busy, raising_causes
 from azero.engines.web.app import Application
 from azero.engines.web.guard import LOOPBACK, Guard
 from azero.engines.web.limits import WebLimits
+from azero.models.naming import parse_network_name
+from azero.models.registry import list_names
 
 PORT = 8361
 """Default port: registered for nothing (IANA); a choice."""
@@ -48,6 +50,12 @@ def serve(
         raise ValueError(f"--token has at least {FEWEST_TOKEN_LETTERS} letters")
     if token is None and host not in LOOPBACK:
         token = secrets.token_urlsafe(24)
+    for name in names:
+        if ":" not in name and parse_network_name(name) is None:  # said before JAX is loaded
+            known = ", ".join(list_names())
+            raise ValueError(
+                f"there is no directory {name!r}, and the networks that ship are {known}"
+            )
     limits = limits or WebLimits()
     bound = _bind(host, port)
     application = Application(tuple(names), limits)

@@ -3,6 +3,8 @@
 import json
 import random
 import resource
+import subprocess
+import sys
 import threading
 
 import httpx
@@ -88,10 +90,15 @@ def test_an_address_that_others_can_reach_gets_a_token(monkeypatch, capsys) -> N
 
 
 def test_a_player_that_does_not_exist_and_a_port_that_is_taken_are_said_in_a_line(tmp_path) -> None:
-    with pytest.raises(ValueError, match="no-such"):
+    with pytest.raises(ValueError, match="there is no directory 'no-such', and the networks"):
         serving.serve(["no-such"], port=0, opens_browser=False)
     with running([GO5]) as server, pytest.raises(ValueError, match="choose another with --port"):
         serving.serve([GO5], port=server.port, opens_browser=False)
+
+
+def test_the_page_is_there_before_jax_is_loaded() -> None:
+    check = "import sys, azero.engines.web.serve; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check]).returncode == 0
 
 
 def _hostile(seed: int, game: str) -> tuple[str, str, bytes, dict[str, str]]:
