@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import socket
 import sys
@@ -70,11 +71,12 @@ def serve(
         )
     )
     address = _address(host, bound.getsockname()[1], token)
-    print(f"azero web: {address}\n(Ctrl-C ends it)", flush=True)
-    threading.Thread(target=_watch, args=(application, server), daemon=True).start()
-    if opens_browser:
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    server.run(sockets=[bound])
+    with contextlib.suppress(KeyboardInterrupt):
+        print(f"azero web: {address}\n(Ctrl-C ends it)", flush=True)
+        threading.Thread(target=_watch, args=(application, server), daemon=True).start()
+        if opens_browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        server.run(sockets=[bound])
     if application.service.has_failed:
         with raising_causes():
             application.service.result()
