@@ -53,7 +53,11 @@ def test_the_wheel_has_all_that_is_not_code(wheel):
         names = set(archive.namelist())
     assert {f"azero/models/networks/{name}/network.azero" for name in list_names()} <= names
     assert {f"azero/configs/{path.name}" for path in (ROOT / "configs").glob("*.toml")} <= names
-    assert {"azero/py.typed", "azero/report/page.html.j2"} <= names
+    assert {
+        "azero/py.typed",
+        "azero/report/page.html.j2",
+        "azero/engines/web/static/main.js",
+    } <= names
     assert not [name for name in names if name.startswith(("tests", "experiments", "docs"))]
     assert wheel.name == f"azero-{__version__}-py3-none-any.whl"
     assert wheel.stat().st_size < MOST_BYTES + 3_000_000

@@ -8,6 +8,7 @@ import time
 import httpx
 import uvicorn
 
+from azero.engines.background import StartError
 from azero.engines.web.app import Application
 from azero.engines.web.guard import Guard
 from azero.engines.web.limits import WebLimits
@@ -37,6 +38,14 @@ class RunningServer:
         return next(iter(self.service._networks.values()))
 
 
+def _finish(application: Application) -> None:
+    """Wait for what is still compiled: Python would crash at its exit."""
+    with contextlib.suppress(StartError):
+        for network in application.service.finish()._networks.values():
+            if network._loading is not None:
+                network._loading.finish()
+
+
 @contextlib.contextmanager
 def running(names, limits: WebLimits | None = None, token: str | None = None):
     application = Application(tuple(names), limits or WebLimits())
@@ -53,6 +62,7 @@ def running(names, limits: WebLimits | None = None, token: str | None = None):
         server.should_exit = True
         thread.join(20)
         assert not thread.is_alive()
+        _finish(application)
 
 
 class Visitor:

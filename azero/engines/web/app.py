@@ -217,6 +217,7 @@ class Application:
         """Answer with the events of a search, which ends when the page goes."""
         if not self._room.acquire(blocking=False):
             raise Refusal(503, "too many searches at once; try again in a moment")
+        self._ready().use(game.network)
         events: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
         loop, stop = asyncio.get_running_loop(), threading.Event()
 

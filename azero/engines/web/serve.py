@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import socket
 import sys
@@ -15,6 +16,8 @@ from azero.engines.background import exit_if_busy, raising_causes
 from azero.engines.web.app import Application
 from azero.engines.web.guard import LOOPBACK, Guard
 from azero.engines.web.limits import WebLimits
+from azero.models.naming import parse_network_name
+from azero.models.registry import list_names
 
 PORT = 8361
 """Default port: registered for nothing (IANA); a choice."""
@@ -48,6 +51,12 @@ def serve(
         raise ValueError(f"--token has at least {FEWEST_TOKEN_LETTERS} letters")
     if token is None and host not in LOOPBACK:
         token = secrets.token_urlsafe(24)
+    for name in names:
+        if ":" not in name and parse_network_name(name) is None:  # said before JAX is loaded
+            known = ", ".join(list_names())
+            raise ValueError(
+                f"there is no directory {name!r}, and the networks that ship are {known}"
+            )
     limits = limits or WebLimits()
     bound = _bind(host, port)
     application = Application(tuple(names), limits)
@@ -62,11 +71,12 @@ def serve(
         )
     )
     address = _address(host, bound.getsockname()[1], token)
-    print(f"azero web: {address}\n(Ctrl-C ends it)", flush=True)
-    threading.Thread(target=_watch, args=(application, server), daemon=True).start()
-    if opens_browser:
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    server.run(sockets=[bound])
+    with contextlib.suppress(KeyboardInterrupt):
+        print(f"azero web: {address}\n(Ctrl-C ends it)", flush=True)
+        threading.Thread(target=_watch, args=(application, server), daemon=True).start()
+        if opens_browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        server.run(sockets=[bound])
     if application.service.has_failed:
         with raising_causes():
             application.service.result()

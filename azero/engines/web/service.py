@@ -125,7 +125,8 @@ class Service:
             self.offers[str(number)] = Offer(
                 str(number), spec, config, config.game.build(), _title(spec)
             )
-        self._networks: OrderedDict[_Key, Network] = OrderedDict()
+        self._networks: dict[_Key, Network] = {}
+        self._loaded: OrderedDict[Network, None] = OrderedDict()
         self._games: OrderedDict[str, WebGame] = OrderedDict()
         self._known_iterations: dict[str, tuple[float, list[int]]] = {}
         self._lock = threading.Lock()
@@ -144,7 +145,9 @@ class Service:
     def _describe(self, offer: Offer) -> dict[str, Any]:
         config, rules = offer.config, offer.rules
         is_any = config.network.FITS_ANY_BOARD and rules.name == "go"
-        loaded = next((n for key, n in self._networks.items() if key[0] == offer.key), None)
+        with self._lock:
+            mine = [network for key, network in self._networks.items() if key[0] == offer.key]
+            loaded = next((network for network in mine if network in self._loaded), None)
         return {
             "key": offer.key,
             "title": offer.title,
@@ -178,8 +181,7 @@ class Service:
         return self.offers[key]
 
     def network(self, wanted: NewGame) -> Network:
-        """Return the network for a game; the one that was left longest is unloaded if there are too
-        many.
+        """Return the network for a game.
 
         Raises:
           ValueError: there is no such network, iteration or board.
@@ -196,13 +198,20 @@ class Service:
         with self._lock:
             if key not in self._networks:
                 self._networks[key] = Network(spec, offer.config, game, self.limits)
-            self._networks.move_to_end(key)
-            left = max(0, len(self._networks) - self.limits.networks)
-            unloaded = [self._networks.popitem(last=False)[1] for _ in range(left)]
             network = self._networks[key]
+        self.use(network)
+        return network
+
+    def use(self, network: Network) -> None:
+        """Note that `network` is about to be loaded or to think; the one that was left longest is
+        unloaded if there are too many."""
+        with self._lock:
+            self._loaded[network] = None
+            self._loaded.move_to_end(network)
+            left = max(0, len(self._loaded) - self.limits.networks)
+            unloaded = [self._loaded.popitem(last=False)[0] for _ in range(left)]
         for other in unloaded:
             other.unload()
-        return network
 
     def new_game(self, wanted: NewGame) -> WebGame:
         """Begin a game.

@@ -3,7 +3,11 @@
 import json
 import random
 import resource
+import signal
+import subprocess
+import sys
 import threading
+import time
 
 import httpx
 import pytest
@@ -88,10 +92,29 @@ def test_an_address_that_others_can_reach_gets_a_token(monkeypatch, capsys) -> N
 
 
 def test_a_player_that_does_not_exist_and_a_port_that_is_taken_are_said_in_a_line(tmp_path) -> None:
-    with pytest.raises(ValueError, match="no-such"):
+    with pytest.raises(ValueError, match="there is no directory 'no-such', and the networks"):
         serving.serve(["no-such"], port=0, opens_browser=False)
     with running([GO5]) as server, pytest.raises(ValueError, match="choose another with --port"):
         serving.serve([GO5], port=server.port, opens_browser=False)
+
+
+def test_the_page_is_there_before_jax_is_loaded() -> None:
+    check = "import sys, azero.engines.web.serve; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check]).returncode == 0
+
+
+@pytest.mark.parametrize("seconds", [0.0, 4.0])
+def test_ctrl_c_ends_the_server_quietly_whatever_it_does(seconds) -> None:
+    command = [sys.executable, "-m", "azero", "web", GO5, "--port", "0", "--no-browser"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert "http://127.0.0.1:" in server.stdout.readline()
+        time.sleep(seconds)  # it is loading JAX, compiling, or done
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=60)
+    assert server.returncode == 0
+    assert "terminate" not in errors and "Traceback" not in errors
 
 
 def _hostile(seed: int, game: str) -> tuple[str, str, bytes, dict[str, str]]:

@@ -117,6 +117,8 @@ def test_networks_beyond_the_limit_are_unloaded_and_come_back() -> None:
     second = service.new_game(NewGame("1")).network
     assert first.state == "compiling" and first._loading is None
     second.wait(never)
+    service.use(first)
+    assert second.state == "compiling" and second._loading is None
     analysis = game.session.think(game.position, Limits(visits=8))
     assert analysis.visits >= 8 and first.state == "ready"
 

@@ -158,7 +158,8 @@ def test_an_unfinished_game_from_another_position_keeps_it(chess_network) -> Non
 
 
 @pytest.mark.slow
-def test_a_game_of_shogi_is_saved_and_opened_again() -> None:
+def test_a_game_of_shogi_is_saved_and_opened_again(monkeypatch) -> None:
+    monkeypatch.setattr(Network, "begin", lambda network: None)  # nobody thinks here
     network = network_of("shogi", max_moves=LIMITS.moves)
     adapter = SquaresAdapter(network)
     play(adapter, "7g7f", "3c3d", "8h2b+", "3a2b", "B*5e")
