@@ -368,7 +368,7 @@ def expand(
     def write(array: Array, new: Array) -> Array:
         by_lane = new.reshape(batch, lanes, *array.shape[1:]).swapaxes(0, 1)
         rows = by_lane.reshape(lanes * batch, *array.shape[1:]).astype(array.dtype)
-        if rows.ndim == 2:
+        if array.shape == tree.priors.shape:
             rows = in_row_order(rows)
         return jax.lax.dynamic_update_slice(array, rows, (slot * batch, *([0] * (array.ndim - 1))))
 
