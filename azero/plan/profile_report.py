@@ -41,14 +41,19 @@ def _parts_table(name: str, found: Profile) -> Table:
 
 
 def _lines_table(found: Profile) -> Table:
+    total = found.total
     rows = [
-        (line.source or "(none named)", line.operation, f"{time.runs:,.0f}", *_times(time, total))
-        for total in [found.total]
+        (
+            line.source or "(none named)",
+            line.operation,
+            f"{time.runs:,.0f}",
+            *_times(time, total)[:2],
+        )
         for line, time in list(found.lines.items())[:SHOWN_LINES]
     ]
-    return make_table(
-        "", ("source line", "operation", "runs", "estimate", "share", "roofline"), rows
-    )
+    table = make_table("", ("source line", "operation", "runs", "estimate", "share"), rows)
+    table.columns[0].no_wrap = True
+    return table
 
 
 def _unestimated(time: Time) -> str:

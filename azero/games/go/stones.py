@@ -27,6 +27,9 @@ from azero.types import Array
 MAX_POINTS = 1022
 """The low ten bits of a code hold point + 1; 0 and 1023 stay free."""
 _LOW = 0x3FF
+_FEW_POSITIONS = 16
+"""Most past positions that a TPU compares with at once: those of a search's slim state are eight,
+those of a game as many as it has moves."""
 
 
 def mix(point: Any) -> Any:
@@ -273,13 +276,15 @@ def _recreating(
     """
     point = (added & _LOW).astype(jnp.int32) - 1
     point = jnp.where(checked & (added == mix(point)) & (point < stones.num_points), point, -1)
+    one_by_one = partial(_recreating_one_by_one, stones)
+    few = point.shape[1] <= _FEW_POSITIONS
     return jax.lax.platform_dependent(
         other,
         atari,
         point,
         taken,
-        tpu=partial(_recreating_at_once, stones),
-        default=partial(_recreating_one_by_one, stones),
+        tpu=partial(_recreating_at_once, stones) if few else one_by_one,
+        default=one_by_one,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.experimental.layout import Layout, with_layout_constraint
 
 from azero.types import Array
 
@@ -93,3 +94,16 @@ def change_roots(array: Array, edge: Array, is_used: Array, new: Array, change: 
     changes = jnp.sum(jnp.where(lanes, new.astype(array.dtype)[..., None], 0), axis=1)
     rows = jnp.where(jnp.any(lanes, axis=1), change(old, changes.astype(array.dtype)), old)
     return array.at[: edge.shape[0]].set(rows)
+
+
+def in_row_order(rows: Array) -> Array:
+    """Return rows [R, E] as they are, on a TPU laid out row after row.
+
+    The compiler else gives the array that they are written to the layout in which they were made,
+    and copies it between that and the one in which rows are read.
+    """
+
+    def pinned(rows: Array) -> Array:
+        return with_layout_constraint(rows, Layout(major_to_minor=(0, 1)))
+
+    return jax.lax.platform_dependent(rows, tpu=pinned, default=lambda rows: rows)

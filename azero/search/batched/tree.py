@@ -35,6 +35,7 @@ from azero.search.batched.rows import (
     add,
     change_below_root,
     change_roots,
+    in_row_order,
     node_rows,
     read_entry,
     read_rows,
@@ -367,6 +368,8 @@ def expand(
     def write(array: Array, new: Array) -> Array:
         by_lane = new.reshape(batch, lanes, *array.shape[1:]).swapaxes(0, 1)
         rows = by_lane.reshape(lanes * batch, *array.shape[1:]).astype(array.dtype)
+        if array.shape == tree.priors.shape:
+            rows = in_row_order(rows)
         return jax.lax.dynamic_update_slice(array, rows, (slot * batch, *([0] * (array.ndim - 1))))
 
     before = jax.tree.map(lambda array: flat(read_rows(array, path.node)), tree.states)

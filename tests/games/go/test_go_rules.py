@@ -352,7 +352,8 @@ def test_one_flood_for_all_past_positions_forbids_what_the_loop_forbids(
 
     def play(key: jax.Array) -> jax.Array:
         def move(state: GoState, key: jax.Array) -> tuple[GoState, jax.Array]:
-            legal = jax.vmap(game.legal_action_mask)(state)
+            slim = jax.vmap(game.search_state)(state)
+            legal = jax.vmap(game.legal_action_mask)(slim)
             points = legal.at[:, -1].set(~legal[:, :-1].any(axis=1))  # it passes only if it must
             draws = jax.random.uniform(key, points.shape)
             action = jnp.argmax(jnp.where(points, draws, -1.0), axis=1).astype(jnp.int32)
