@@ -124,7 +124,8 @@ class PgxGame:
 
     def init(self) -> PyTree:
         """Return the state before the first move; Pgx's draw of who begins is always the same."""
-        return self.env.init(jax.random.key(0)).replace(observation=None)
+        begin = self.env.init(jax.random.key(0)).replace(observation=None)
+        return jax.tree.map(jnp.asarray, begin)  # some environments begin with Python's numbers
 
     def step(self, state: PyTree, action: Array) -> PyTree:
         """Play `action` (int32[], legal). A finished game stays as it is."""

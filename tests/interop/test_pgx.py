@@ -41,7 +41,8 @@ def test_our_games_pass_the_tests_of_pgx(name: str, monkeypatch: pytest.MonkeyPa
         "shogi",
         "tic_tac_toe",
     )
-    assert env.num_actions == pgx.make(name).num_actions
+    # Shogi has AlphaZero's moves, in Pgx those of another program.
+    assert name == "shogi" or env.num_actions == pgx.make(name).num_actions
     api.api_test(env, 2)
 
 
