@@ -79,7 +79,8 @@ def test_estimate_of_the_published_run():
     )
     assert cost.flops == pytest.approx(positions * 1601 * per_position, rel=0.1)
     assert cost.seconds > 365 * 86400, "no machine with a CPU alone plays this in a year"
-    assert cost.tree_bytes == 64 * cost.tree_bytes_per_game
+    trees = config.selfplay.search_batch
+    assert trees is not None and cost.tree_bytes == trees * cost.tree_bytes_per_game
 
 
 def test_playout_caps_lower_the_cost():
