@@ -42,10 +42,11 @@ def run_demo(workdir: Path) -> None:
     _play_gnu_go(workdir, console)
     for line in (
         "",
-        f"the report, with curves and games: {workdir / 'report.html'}",
+        f"to play it in the browser:          .venv/bin/azero web {workdir}",
+        f"the report, with curves and games:  {workdir / 'report.html'}",
         "to continue this run:               .venv/bin/python -m azero.experiments.go5 --workdir "
         f"{workdir} --run.iterations 1000",
-        "the next larger board:             .venv/bin/python -m azero.experiments.go7",
+        "the next larger board:              .venv/bin/python -m azero.experiments.go7",
     ):
         console.print(line, soft_wrap=True)
 

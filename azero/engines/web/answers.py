@@ -42,23 +42,23 @@ async def _refusal(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, error.status)
 
 
-async def _mistake(request: Request, error: Exception) -> Response:
+async def _bad_request(request: Request, error: Exception) -> Response:
     if isinstance(error, QueryError):
         return JSONResponse({"error": f"{error.field}: {error}"}, 400)
     return JSONResponse({"error": shorten(error)}, 400)
 
 
 async def _failure(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": "the server made a mistake; its log says which"}, 500)
+    return JSONResponse({"error": "internal error; the server's log has the details"}, 500)
 
 
 HANDLERS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
     HTTPException: _http_error,
     Refusal: _refusal,
-    ValueError: _mistake,
-    OSError: _mistake,
-    StartError: _mistake,
-    QueryError: _mistake,
+    ValueError: _bad_request,
+    OSError: _bad_request,
+    StartError: _bad_request,
+    QueryError: _bad_request,
     Exception: _failure,
 }
 """By what is raised."""

@@ -215,9 +215,9 @@ class Application:
 
     def _stream(self, game: WebGame, work: Work) -> Response:
         """Answer with the events of a search, which ends when the page goes."""
+        self._ready().use(game.network)
         if not self._room.acquire(blocking=False):
             raise Refusal(503, "too many searches at once; try again in a moment")
-        self._ready().use(game.network)
         events: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
         loop, stop = asyncio.get_running_loop(), threading.Event()
 

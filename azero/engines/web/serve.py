@@ -21,7 +21,7 @@ from azero.models.registry import list_names
 
 PORT = 8361
 """Default port: registered for nothing (IANA); a choice."""
-FEWEST_TOKEN_LETTERS = 16
+MIN_TOKEN_LENGTH = 16
 
 
 def serve(
@@ -47,8 +47,8 @@ def serve(
     Raises:
       ValueError, CheckpointError, OSError: there is no such player, or the port is taken.
     """
-    if token is not None and len(token) < FEWEST_TOKEN_LETTERS:
-        raise ValueError(f"--token has at least {FEWEST_TOKEN_LETTERS} letters")
+    if token is not None and len(token) < MIN_TOKEN_LENGTH:
+        raise ValueError(f"--token must have at least {MIN_TOKEN_LENGTH} characters")
     if token is None and host not in LOOPBACK:
         token = secrets.token_urlsafe(24)
     for name in names:

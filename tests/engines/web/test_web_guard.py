@@ -87,7 +87,7 @@ def test_an_address_that_others_can_reach_gets_a_token(monkeypatch, capsys) -> N
     assert made[0].config.app._token == address.partition("?token=")[2]
     serving.serve([GO5], port=0, opens_browser=False)
     assert "token" not in capsys.readouterr().out
-    with pytest.raises(ValueError, match="--token has at least 16 letters"):
+    with pytest.raises(ValueError, match="--token must have at least 16 characters"):
         serving.serve([GO5], token="short")
 
 
