@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from azero.api.model import Model, load
 from azero.config import load_overlay, overlay
 from azero.console.terminal import make_console
@@ -68,7 +66,7 @@ def run_experiment(
         stage = make_stage(config, workdir)
         return stage if on_metrics is None else dataclasses.replace(stage, on_metrics=on_metrics)
 
-    console = make_console() if verbose else Console(quiet=True)
+    console = make_console(quiet=not verbose)
     if drive(found, whole, directory, make, console) == EXIT_INTERRUPTED:
         raise KeyboardInterrupt(f"stopped and saved in {directory}; the same call continues")
     return load(directory)

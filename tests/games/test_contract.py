@@ -253,7 +253,7 @@ def test_text_of_moves_and_boards(run: Run) -> None:
 def test_an_unknown_game_names_the_known_ones() -> None:
     with pytest.raises(
         ValueError,
-        match=r"unknown game 'checkers'; the games are: animal_shogi, chess, go, minichess, "
+        match=r"unknown game 'checkers'; the games are: animal_shogi, chess, go, minichess, pgx, "
         r"shogi, tictactoe",
     ):
         make("checkers")
