@@ -77,7 +77,7 @@ class SearchResult:
         """The name of the best move.
 
         Raises:
-          ValueError: there is none: the game is over.
+          ValueError: the game is over.
         """
         if not self.moves:
             raise ValueError("there is no best move: the game is over")
@@ -194,7 +194,7 @@ def load(name: str | Path) -> Model:
         "model:go9?visits=100&search=gumbel".
 
     Raises:
-      ValueError: there is none of that name, or it is a program.
+      ValueError: there is no such player, or it is an external program.
       CheckpointError: it is damaged.
     """
     spec = parse_player(str(name))

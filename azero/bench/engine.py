@@ -19,6 +19,7 @@ from tyro.conf import Positional
 
 from azero import mesh as meshes
 from azero.bench.flags import check_counts
+from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.games.game import Game
 from azero.games.go.settings import GoConfig
@@ -193,7 +194,7 @@ def cost(arguments: CostArguments) -> MatchResult:
         wide_first = game % 2 == 0
         record = play_game(wide.game, *((wide, narrow) if wide_first else (narrow, wide)))
         rewards[wide_first].append(record.rewards[0 if wide_first else 1])
-        result = MatchResult(_tally(rewards[True]), _tally(rewards[False]))
+        result = MatchResult(Tally.of(rewards[True]), Tally.of(rewards[False]))
         print(
             f"game {game + 1}: {arguments.batch} leaves at a time against one, "
             f"{arguments.visits} visits: {result}",
@@ -204,34 +205,20 @@ def cost(arguments: CostArguments) -> MatchResult:
     return result
 
 
-def _tally(rewards: list[float]) -> Tally:
-    return Tally(
-        sum(reward > 0 for reward in rewards),
-        sum(reward == 0 for reward in rewards),
-        sum(reward < 0 for reward in rewards),
-    )
-
-
 def table(results: list[EngineResult], title: str) -> Table:
-    """Return the results as people read them."""
-    shown = Table(title=title)
-    for column in (
-        "batch",
-        "visits/s",
-        "network's share",
-        "network alone, positions/s",
-        "positions a call",
-    ):
-        shown.add_column(column, justify="right")
-    for result in results:
-        shown.add_row(
-            str(result.batch),
+    """Return the results as a table to print."""
+    columns = ("batch", "visits/s", "network's share", "network alone, positions/s")
+    rows = [
+        (
+            result.batch,
             f"{result.visits_per_second:,.0f}",
             f"{result.network_share:.0%}",
             f"{result.positions_per_second:,.0f}",
             f"{result.mean_batch:.1f}",
         )
-    return shown
+        for result in results
+    ]
+    return make_table(title, (*columns, "positions a call"), rows, num_left=0)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -254,13 +241,9 @@ def main(arguments: list[str] | None = None) -> None:
     console = make_console()
     shape = f"{chosen.size}x{chosen.size}, {chosen.blocks} blocks of {chosen.filters} filters"
     how = f"{network.convolution} {network.inference_dtype}"
-    console.print(
-        table(
-            run(network, chosen.size, chosen.batches, chosen.visits),
-            f"{shape} ({how}), {chosen.visits} visits, {jax.device_count()} "
-            f"{jax.default_backend()} devices",
-        )
-    )
+    devices = f"{jax.device_count()} {jax.default_backend()} devices"
+    results = run(network, chosen.size, chosen.batches, chosen.visits)
+    console.print(table(results, f"{shape} ({how}), {chosen.visits} visits, {devices}"))
     if chosen.against is not None:
         results = run(network, chosen.size, chosen.batches, chosen.visits, chosen.against)
         console.print(table(results, f"{shape} (ONNX Runtime, CPU), {chosen.visits} visits"))

@@ -91,7 +91,7 @@ def run(arguments: EverythingArguments, console: Console) -> list[Record]:
 
 
 def measure(name: str, device: str, quick: bool) -> Record:
-    """Measure one part in a process of its own; what goes wrong there is the record's reason."""
+    """Measure one part in a separate process; an error there becomes the record's reason."""
     if PARTS[name].accelerators_only and device.endswith(" cpu"):
         return Record(name, "skipped", device, quick, 0.0, reason="it takes too long on a CPU")
     began, limit = time.monotonic(), QUICK_LIMIT_SECONDS if quick else LIMIT_SECONDS

@@ -22,6 +22,7 @@ from azero import mesh as mesh_lib
 from azero.bench.flags import check_counts
 from azero.bench.settings import SETTINGS, SettingName, make_config
 from azero.console.progress import working
+from azero.console.tables import make_table
 from azero.console.terminal import make_console
 from azero.networks.settings import ResNetConfig
 from azero.plan.cost import Cost, Rates, module_cost
@@ -114,28 +115,20 @@ def selfplay_cost(config: Config, devices: int) -> tuple[Cost, int]:
 
 
 def table(results: list[ScalingResult], title: str) -> Table:
-    """Return the results as people read them."""
-    shown = Table(title=title)
-    for column in (
-        "devices",
-        "GFLOP of products",
-        "GB in all",
-        "flops, one over all",
-        "bytes, one over all",
-        "collectives",
-    ):
-        shown.add_column(column, justify="right")
-    for result in results:
-        total = result.total
-        efficiency = (f"{result.flops_efficiency:.1%}", f"{result.bytes_efficiency:.1%}")
-        shown.add_row(
-            str(result.devices),
-            f"{total.flops / 1e9:,.2f}",
-            f"{total.hbm_bytes / 1e9:,.2f}",
-            *efficiency,
-            str(result.collectives),
+    """Return the results as a table to print."""
+    columns = ("devices", "GFLOP of products", "GB in all", "flops, one over all")
+    rows = [
+        (
+            result.devices,
+            f"{result.total.flops / 1e9:,.2f}",
+            f"{result.total.hbm_bytes / 1e9:,.2f}",
+            f"{result.flops_efficiency:.1%}",
+            f"{result.bytes_efficiency:.1%}",
+            result.collectives,
         )
-    return shown
+        for result in results
+    ]
+    return make_table(title, (*columns, "bytes, one over all", "collectives"), rows, num_left=0)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -151,21 +144,15 @@ def main(arguments: list[str] | None = None) -> None:
         return
     config = many_games(chosen.setting)
     assert isinstance(config.network, ResNetConfig)
-    shape = (
+    what = f"compiling self-play at {chosen.setting} for 1 and {chosen.devices} devices"
+    with working(what, make_console(stderr=True)):
+        results = run(config, chosen.devices)
+    title = (
+        f"One dispatch of {config.selfplay.num_games} games of {chosen.setting}, "
         f"{config.network.blocks} blocks of {config.network.filters}, "
         f"{config.search.num_simulations} simulations"
     )
-    with working(
-        f"compiling self-play at {chosen.setting} for 1 and {chosen.devices} devices",
-        make_console(stderr=True),
-    ):
-        results = run(config, chosen.devices)
-    make_console().print(
-        table(
-            results,
-            f"One dispatch of {config.selfplay.num_games} games of {chosen.setting}, {shape}",
-        )
-    )
+    make_console().print(table(results, title))
 
 
 def virtual_devices(count: int) -> dict[str, str]:

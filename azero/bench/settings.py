@@ -1,5 +1,5 @@
-"""The measured settings: board, network and search, and how many games a machine of each kind plays
-at once."""
+"""The measured settings: board, network and search, and the number of concurrent games on each kind
+of machine."""
 
 from __future__ import annotations
 

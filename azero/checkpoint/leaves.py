@@ -71,18 +71,6 @@ def _spread(array: HostArray, sharding: jax.sharding.Sharding) -> jax.Array:
     return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
 
 
-def unflatten_dict(arrays: Mapping[str, HostArray]) -> dict[str, Any]:
-    """Return arrays by path as nested dictionaries."""
-    tree: dict[str, Any] = {}
-    for path, array in arrays.items():
-        *parents, last = path.split("/")
-        level = tree
-        for parent in parents:
-            level = level.setdefault(parent, {})
-        level[last] = array
-    return tree
-
-
 def is_key(leaf: Any) -> bool:
     """Return whether a leaf is an array of typed PRNG keys."""
     return hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)

@@ -109,7 +109,7 @@ def describe_machine(name: str, place: Place) -> Command:
 
 
 def delete(name: str, place: Place) -> Command:
-    """Return the command that gives a machine and its request back."""
+    """Return the command that deletes a machine and its request."""
     return _queue(f"deleting {name}", "delete", name, place, "--force", "--quiet")
 
 
@@ -194,7 +194,7 @@ def launch(name: str, job: Job, place: Place) -> Command:
     config = [f"--config={path}" for path in job.config]
     parse_arguments(
         load(job.experiment), [*config, *job.flags]
-    )  # a mistake shows here, not on a machine that costs money
+    )  # an error shows here, not on a machine that costs money
     overlays = [find_overlay(path).read_text(encoding="utf-8") for path in job.config]
     workdir = job.workdir or f"{scripts.RUNS}/{job.experiment}"
     return _on_all(

@@ -120,7 +120,7 @@ class Gcloud:
             return self._run(command, shows=True)
 
     def ask(self, command: Command) -> list[str]:
-        """Run `command` without a word and return the last lines that it prints.
+        """Run `command` silently and return the last lines that it prints.
 
         Raises:
           CloudError: it failed.
@@ -128,7 +128,7 @@ class Gcloud:
         return self._run(command, shows=False)
 
     def run_interactively(self, command: Command) -> None:
-        """Let `command` have the terminal until it ends or the user ends it; in a dry run print it.
+        """Run `command` in the terminal until it ends or the user stops it; in a dry run print it.
 
         Raises:
           CloudError: it failed.
@@ -182,7 +182,7 @@ def explain(command: Command, output: Sequence[str]) -> CloudError:
     """Return the error of a command that failed after printing `output`: what was tried, what to
     do, and the program's own words."""
     text = "\n".join(output)
-    # That ssh ended with a status says less than what the script on the machine said before.
+    # The script's own message says more than the exit status of ssh after it.
     errors = [line for line in output if "ERROR" in line and "exited with return code" not in line]
     own = re.sub(
         r"^ERROR: (\([\w.-]+\) )?",

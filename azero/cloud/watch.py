@@ -32,7 +32,7 @@ started again."""
 
 
 class Do(Enum):
-    """What comes next."""
+    """The next action."""
 
     CREATE = "create"
     WAIT = "wait"
@@ -58,7 +58,7 @@ class SeenState:
     reached."""
 
     def __str__(self) -> str:
-        """Tell it in a line."""
+        """The state in one line."""
         if self.queue is None:
             return "no machine"
         if self.queue != "ACTIVE" or not self.workers:
@@ -71,8 +71,8 @@ class SeenState:
 
 
 def decide(seen: SeenState, launched: bool) -> Do:
-    """Return what to do next; `launched` is whether this watch has started the job on this machine,
-    so that how it ended concerns it."""
+    """Return the next action; `launched` is whether this watch has started the job on this machine,
+    so that its exit status matters."""
     if seen.queue is None:
         return Do.CREATE
     if seen.queue == "FAILED":
@@ -147,7 +147,7 @@ def get_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
 
 
 def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: float) -> None:
-    """Wait in the queue until the machine is there, telling every change.
+    """Wait in the queue until the machine is ready, printing every change.
 
     Raises:
       CloudError: the request failed, or is gone.
@@ -155,7 +155,7 @@ def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: flo
     while True:
         seen = get_queue_state(gcloud, name, place)
         if seen.queue == "ACTIVE":
-            gcloud.console.print(f"{name} is there")
+            gcloud.console.print(f"{name} is ready")
             return
         if seen.queue is None or seen.queue == "FAILED" or seen.queue in LOST_STATES:
             raise CloudError(
@@ -168,7 +168,7 @@ def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: flo
 
 @dataclass
 class Watch:
-    """A run that is seen through."""
+    """Watches a run until it is finished."""
 
     gcloud: Gcloud
     name: str
@@ -200,8 +200,8 @@ class Watch:
             self._act(action, seen)
 
     def _look(self) -> SeenState | None:
-        """Return how everything is; None where that could not be asked for once, as when the
-        network fails, which no watch of days should end at."""
+        """Return the current state; None after a single failed request, since a network error must
+        not end a watch of days."""
         try:
             seen = get_state(self.gcloud, self.name, self.place)
         except CloudError as error:
@@ -242,8 +242,8 @@ class Watch:
         self.create()
 
     def _launch(self) -> None:
-        """Install and launch; on a machine that is being taken away that may fail, and the next
-        look tells."""
+        """Install and launch. This may fail on a machine that is being preempted; the next check
+        will show it."""
         try:
             self.start()
         except CloudError as error:
@@ -261,7 +261,7 @@ class Watch:
         self._say(text)
 
     def _conclude(self, seen: SeenState) -> int:
-        """Say how the run ended and return its status."""
+        """Print how the run ended and return its status."""
         status = max(
             int(worker.removeprefix("ended "))
             for worker in seen.workers
@@ -286,7 +286,7 @@ class Watch:
 
 
 def _pause(console: Console, text: str, seconds: float) -> None:
-    """Wait, telling what for: on a terminal all the time, in a log once."""
+    """Wait and print the reason: permanently on a terminal, once in a log."""
     if console.is_terminal:
         with working(text, console):
             time.sleep(seconds)

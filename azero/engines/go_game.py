@@ -26,7 +26,7 @@ games with people."""
 
 
 class GoGame:
-    """One game of Go, and the session that thinks about it.
+    """One game of Go, and the session that searches it.
 
     Colours are 0 for Black and 1 for White. Every method that changes the game either succeeds or
     raises ValueError and leaves it as it was.
@@ -100,12 +100,12 @@ class GoGame:
         return self.komi + self.rules.bonus(self.num_handicap)
 
     def _go(self, shape: tuple[int, int]) -> Game:
-        """Return what the thinker plays."""
+        """Return the rules for the thinker, with the handicap's komi."""
         return cast(Game, self._board_rules(shape, self.rules, self.effective_komi))
 
     @staticmethod
     def _board_rules(shape: tuple[int, int], rules: Rules, komi: float = 0.5) -> Go:
-        """Return what is legal, which komi has no part in."""
+        """Return the rules that decide legality; komi does not matter."""
         return Go(
             shape,
             komi=komi,
@@ -115,8 +115,7 @@ class GoGame:
         )
 
     def check_shape(self, shape: tuple[int, int]) -> None:
-        """Raise ValueError if there is no playing on a board of `shape`; the message says on which
-        there is."""
+        """Raise ValueError, with the sizes that are possible, if `shape` cannot be played."""
         if self.only_shape is not None and shape != self.only_shape:
             raise ValueError(
                 f"unacceptable size: the network plays "
@@ -187,13 +186,13 @@ class GoGame:
         self._actions.append(action)
 
     def undo(self) -> None:
-        """Take the last move back; handicap and set-up stones are no moves."""
+        """Take back the last move; handicap and set-up stones are not moves."""
         self.session.undo()
         self._colours.pop()
         self._actions.pop()
 
     def snapshot(self) -> Any:
-        """Return all there is to know of the game, for `restore`."""
+        """Return the state of the game, for `restore`."""
         return (
             self.komi,
             self.rules,
@@ -205,7 +204,7 @@ class GoGame:
         )
 
     def restore(self, kept: Any) -> None:
-        """Bring back what `snapshot` returned."""
+        """Restore what `snapshot` returned."""
         (
             self.komi,
             self.rules,
@@ -219,22 +218,23 @@ class GoGame:
         self.session.game = self._go(self.shape)
 
     def begin_to_prepare(self) -> None:
-        """Load the network and compile what a game needs in a thread of its own; the playouts that
+        """Load the network and compile the programs of a game in the background; the playouts that
         judge dead stones come last."""
         self.session.begin_to_prepare(lambda: go_status.prepare(self.shape))
 
     def with_turn(self, colour: int) -> Position:
-        """Return the current position with `colour` to move, fit to be thought about."""
+        """Return the current position with `colour` to move, unfinished so that it can be
+        searched."""
         return turned(self.position, colour)
 
 
 def turned(position: Position, colour: int) -> Position:
-    """Return `position` with `colour` to move and the game not over; the same object if that is how
-    it is.
+    """Return `position` with `colour` to move and the game not over; the same object if nothing
+    changes.
 
-    Another side to move is no pass: the passes in a row stay as they are, the boards before it
-    count for repetition. A game that ended by two passes goes on, as it does on servers when the
-    players disagree about dead stones. One that ended by its length starts over from the board.
+    Changing the side to move is not a pass: the count of passes stays, and earlier boards still
+    count as repetitions. A game that ended by two passes continues, as on servers when the players
+    disagree about dead stones. A game that ended by its length starts over from its final board.
     """
     if position.to_play == colour and not position.is_over:
         return position

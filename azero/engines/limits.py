@@ -39,7 +39,7 @@ class Settings:
     _clocks: dict[int, Clock] = field(default_factory=dict)
 
     def new_game(self) -> None:
-        """Restart both clocks and forget the last game."""
+        """Restart both clocks and reset the state of the last game."""
         self.result, self.may_ponder = "", False
         self._hopeless = {}
         self._clocks = {}
@@ -82,7 +82,7 @@ class Settings:
         return Limits(visits=self.visits, playouts=self.playouts, seconds=min(bounds, default=None))
 
     def spend(self, colour: int, seconds: float) -> None:
-        """Take time off a side's clock, for controllers that do not say how it stands."""
+        """Subtract time from a side's clock, for controllers that send no time_left."""
         clock = self._clock(colour)
         if clock is not None and self._control is not None:
             left = clock.after(seconds) or clock._replace(main_seconds=0.0, period_left=0.0)
@@ -92,8 +92,8 @@ class Settings:
         return self._clocks.get(colour, self._control)
 
     def wants_to_resign(self, colour: int, value: float) -> bool:
-        """Take note of what a side thinks of its position, and say whether it has been hopeless for
-        long enough."""
+        """Record a side's value of its position; return whether it has been below the threshold for
+        enough moves in a row."""
         count = self._hopeless.get(colour, 0) + 1 if value <= self.resign_threshold else 0
         self._hopeless[colour] = count
         return self.allows_resignation and count >= self.resign_turns

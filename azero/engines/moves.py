@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Choice(NamedTuple):
-    """What the engine wants to do."""
+    """The engine's decision."""
 
     action: int
     resigns: bool
@@ -33,8 +33,8 @@ def choose_move(
     on_progress: Callable[[Analysis], None] | None = None,
     progress_seconds: float = 1.0,
 ) -> Choice:
-    """Think about the current position with `colour` to move, within the limits of the settings,
-    and choose. Nothing is played."""
+    """Search the current position with `colour` to move within the limits of the settings, and
+    choose a move. Nothing is played."""
     position = game.with_turn(colour)
     limits = settings.limits(colour, len(game.moves), game.board.size)
     analysis = game.session.think(
@@ -55,14 +55,13 @@ def choose_move(
 
 
 def best_unsearched(position: Position, analysis: Analysis, restriction: Restriction | None) -> int:
-    """Return the network's favourite where the search had time for nothing."""
+    """Return the network's most probable move, where the search had no time at all."""
     left = position.legal if restriction is None else restriction.first_moves(position)
     return int(np.where(left, analysis.raw_policy, -1.0).argmax())
 
 
 def unvisited_moves(position: Position, analysis: Analysis) -> list[MoveInfo]:
-    """Return the legal moves without visits, the likeliest first, as if they were worth what the
-    root is."""
+    """Return the legal moves without visits, the most probable first, with the root's value."""
     seen = {info.action for info in analysis.moves}
     order = np.argsort(-analysis.raw_policy, kind="stable")
     rest = [int(action) for action in order if position.legal[action] and int(action) not in seen]

@@ -96,22 +96,14 @@ def make_scorer(game: Game, network: Network, symmetries: bool = False) -> Score
     count = game.num_symmetries if symmetries else 1
 
     def evaluate(params: PyTree, planes: Array) -> tuple[Array, Array]:
+        if count == 1:
+            return network.infer(params, planes)
         answers = []
         for symmetry in map(jnp.int32, range(count)):
-            turned = (
-                jax.vmap(game.transform_planes, (0, None))(planes, symmetry)
-                if count > 1
-                else planes
-            )
+            turned = jax.vmap(game.transform_planes, (0, None))(planes, symmetry)
             logits, value = network.infer(params, turned)
-            answers.append(
-                (
-                    jax.vmap(game.inverse_transform_policy, (0, None))(logits, symmetry)
-                    if count > 1
-                    else logits,
-                    value,
-                )
-            )
+            back = jax.vmap(game.inverse_transform_policy, (0, None))(logits, symmetry)
+            answers.append((back, value))
         logits, value = (jnp.stack(parts).mean(axis=0) for parts in zip(*answers, strict=True))
         return logits, value
 
@@ -151,13 +143,8 @@ def score_positions(
     for first in range(0, len(position), batch_size):
         chosen = position[first : first + batch_size]
         padded = np.resize(chosen, batch_size)  # one shape, one compilation
-        result = score(
-            params,
-            unpack(
-                game,
-                place_samples(mesh, samples_at(rows, padded[share(batch_size)], game.num_frames)),
-            ),
-        )
+        samples = samples_at(rows, padded[share(batch_size)], game.num_frames)
+        result = score(params, unpack(game, place_samples(mesh, samples)))
         parts.append([whole(column)[: len(chosen)] for column in result])
         if on_batch is not None:
             on_batch(first + len(chosen))
@@ -165,13 +152,8 @@ def score_positions(
         np.concatenate(columns) for columns in zip(*parts, strict=True)
     )
     games = np.cumsum(rows["ply"] == 0)
-    return Outcomes(
-        rank,
-        log_probability,
-        value_error,
-        rows["ply"][position].astype(np.int32) + 1,
-        games[position],
-    )
+    moves = rows["ply"][position].astype(np.int32) + 1
+    return Outcomes(rank, log_probability, value_error, moves, games[position])
 
 
 def summarise(outcomes: Outcomes, moves: str = "all") -> Accuracy:
@@ -214,11 +196,8 @@ def clustered_mean(values: HostArray, game: HostArray) -> Mean:
     if number < 2:
         return Mean(mean, -np.inf, np.inf)
     residual = sums - mean * counts
-    half = (
-        NORMAL_95
-        * float(np.sqrt(number / (number - 1) * np.square(residual).sum()))
-        / int(counts.sum())
-    )
+    deviation = float(np.sqrt(number / (number - 1) * np.square(residual).sum()))
+    half = NORMAL_95 * deviation / int(counts.sum())
     return Mean(mean, mean - half, mean + half)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,41 +47,8 @@ class MatchGames:
     def result(self) -> MatchResult:
         """The games counted by colour."""
         return MatchResult(
-            _tally(self.rewards[self.a_moves_first]), _tally(self.rewards[~self.a_moves_first])
+            Tally.of(self.rewards[self.a_moves_first]), Tally.of(self.rewards[~self.a_moves_first])
         )
-
-
-class Match(Protocol):
-    """Plays a match; see `make_match`."""
-
-    def __call__(
-        self,
-        params_a: PyTree,
-        params_b: PyTree,
-        key: Array,
-        on_chunk: Callable[[int, int], None] | None = None,
-        openings: np.ndarray | None = None,
-    ) -> MatchGames:
-        """Play all games to the end.
-
-        Args:
-          params_a: A's parameters.
-          params_b: B's.
-          key: of all draws.
-          on_chunk: called with moves played and games finished between two dispatches.
-          openings: int32[ceil(B / 2), L], legal moves that each pair of games begins with, -1
-            behind the last one; None is no opening.
-        """
-        ...
-
-    def trace(self, params_a: PyTree, params_b: PyTree) -> Any:
-        """Trace the program that plays a chunk of moves, as a match without openings runs it, on
-        arrays or shapes of parameters; what is wrong with it shows here.
-
-        Returns:
-          jax.stages.Traced, which can be lowered and compiled.
-        """
-        ...
 
 
 class _Carry(NamedTuple):
@@ -149,14 +116,12 @@ def make_match(
     pairs = -(-num_games // 2)
     half = -(-pairs // mesh.size) * mesh.size
     counted = np.concatenate([np.arange(pairs), half + np.arange(num_games - pairs)])
-    return _CompiledMatch(
-        game, *_compile(game, think, half, length, mesh), counted, half, length, mesh
-    )
+    return Match(game, *_compile(game, think, half, length, mesh), counted, half, length, mesh)
 
 
 @dataclass(frozen=True)
-class _CompiledMatch:
-    """See `Match` and `make_match`."""
+class Match:
+    """Plays a match; made by `make_match`."""
 
     game: Game
     start: Callable[..., Any]
@@ -178,7 +143,16 @@ class _CompiledMatch:
         on_chunk: Callable[[int, int], None] | None = None,
         openings: np.ndarray | None = None,
     ) -> MatchGames:
-        """See `Match.__call__`."""
+        """Play all games to the end.
+
+        Args:
+          params_a: A's parameters.
+          params_b: B's.
+          key: of all draws.
+          on_chunk: called with moves played and games finished between two dispatches.
+          openings: int32[ceil(B / 2), L], legal moves that each pair of games begins with, -1
+            behind the last one; None is no opening.
+        """
         given = np.full((self.half, 0 if openings is None else openings.shape[1]), -1, np.int32)
         if openings is not None:
             given[: len(openings)] = openings
@@ -211,7 +185,12 @@ class _CompiledMatch:
         )
 
     def trace(self, params_a: PyTree, params_b: PyTree) -> Any:
-        """See `Match.trace`."""
+        """Trace the program that plays a chunk of moves, as a match without openings runs it, on
+        arrays or shapes of parameters; what is wrong with it shows here.
+
+        Returns:
+          jax.stages.Traced, which can be lowered and compiled.
+        """
         split, everywhere = meshes.batch_sharded(self.mesh), meshes.replicated(self.mesh)
         keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), self.mesh.size))
         carry = jax.eval_shape(self.start, keys, jax.ShapeDtypeStruct((self.half, 0), np.int32))
@@ -222,11 +201,18 @@ class _CompiledMatch:
         )
 
 
+def step_if_any(game: Game, state: PyTree, action: Array) -> PyTree:
+    """Return the state after `action`; -1 is no move."""
+    played = game.step(state, jnp.maximum(action, 0))
+    return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), played, state)
+
+
 def _compile(
     game: Game, think: Callable[..., Any], half: int, length: int, mesh: Mesh
 ) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """Return the compiled start, chunk of moves, and collection of what the host needs to know."""
     games, everywhere = meshes.batch_sharded(mesh), meshes.replicated(mesh)
+    play_opening = functools.partial(step_if_any, game)
 
     def start(keys: Array, openings: Array) -> _Carry:
         state = game.init()
@@ -238,10 +224,6 @@ def _compile(
                 openings.T,
             )[0]
         return _Carry(states, states, (openings >= 0).sum(axis=1, dtype=jnp.int32), keys)
-
-    def play_opening(state: PyTree, action: Array) -> PyTree:
-        played = game.step(state, jnp.maximum(action, 0))
-        return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), played, state)
 
     def chunk(
         params_a: PyTree, params_b: PyTree, carry: _Carry
@@ -326,7 +308,3 @@ def _think(
         a_moves, a_states = move(search_a, params_a, key_a, carry.a_to_move)
         b_moves, b_states = move(search_b, params_b, key_b, carry.b_to_move)
     return _Carry(b_states, a_states, carry.ply + 1, key[None]), (a_moves, b_moves)
-
-
-def _tally(rewards: np.ndarray) -> Tally:
-    return Tally(int((rewards > 0).sum()), int((rewards == 0).sum()), int((rewards < 0).sum()))

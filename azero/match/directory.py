@@ -62,13 +62,13 @@ class MatchDirectory:
     def __init__(
         self, path: Path, command: dict[str, Any], players: Sequence[dict[str, Any]]
     ) -> None:
-        """Open the directory for the match that `command` describes; `players` are its players as
-        they are today, those of an earlier start stay.
+        """Open the directory for the match that `command` describes. `players` are its players now;
+        those of an earlier start are kept.
 
-        A match may become longer: its games stay, and further ones follow.
+        A match may be extended: its games are kept, and further ones are played.
 
         Raises:
-          ValueError: another match is in it, both commands are named; or a match goes on in it.
+          ValueError: it holds another match (both commands are named), or a match is running in it.
           OSError: it cannot be made or written to.
         """
         self.path = path
@@ -132,7 +132,7 @@ class MatchDirectory:
         )
 
     def close(self) -> None:
-        """Close the files, and let others go on with the match."""
+        """Close the files and release the directory."""
         self._rows.close()
         self._held.close()
 
@@ -142,8 +142,8 @@ class MatchDirectory:
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Say what the two commands have different: the match there first, then this one; a setting
-    that is missing is None. Empty if they are the same."""
+    """Return how two commands differ: the match in the directory first, then this one; a missing
+    setting is None. Empty if they are equal."""
     names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
     if not names:
         return ""

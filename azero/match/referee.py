@@ -37,9 +37,8 @@ class PlayedGame:
     @property
     def winner(self) -> int | None:
         """0 for the first mover, 1 for the second, None for a draw."""
-        return (
-            None if self.rewards[0] == self.rewards[1] else int(self.rewards[1] > self.rewards[0])
-        )
+        first, second = self.rewards
+        return None if first == second else int(second > first)
 
 
 def play_game(
@@ -66,9 +65,9 @@ def play_game(
     seconds = [0.0, 0.0]
 
     def finish(ending: str, loser: int | None, failed: bool = False) -> PlayedGame:
-        rewards = (
-            position.rewards if loser is None else ((-1.0, 1.0) if loser == 0 else (1.0, -1.0))
-        )
+        rewards = position.rewards
+        if loser is not None:
+            rewards = (-1.0, 1.0) if loser == 0 else (1.0, -1.0)
         return PlayedGame(
             position,
             names,

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from azero.games.game import Game
 from azero.games.go.settings import GoConfig
 from azero.games.settings import GameConfig
 from azero.games.shogi.settings import ShogiConfig
 from azero.match.request import MatchRequest
 from azero.players.external import MakePlayer
 from azero.players.play_style import PlayStyle
-from azero.players.player import Player, Position
+from azero.players.player import Position
 from azero.players.program import find_program
 from azero.players.program_specs import GnuShogiSpec, ProgramSpec, program_maker
 from azero.players.searches import ENGINE, TRAINED, match_settings
@@ -28,6 +27,7 @@ from azero.players.specs import (
     resolve,
     with_search,
 )
+from azero.players.thinking import describe_board
 from azero.settings import Config
 
 
@@ -81,9 +81,8 @@ def read_sides(request: MatchRequest) -> tuple[Side, ...]:
             resolved, config = resolve(spec)
             resolved = with_search(resolved, config, TRAINED)
             if isinstance(resolved, NetworkSpec) and resolved.visits is None:
-                resolved = dataclasses.replace(
-                    resolved, visits=match_settings(config).num_simulations
-                )
+                visits = match_settings(config).num_simulations
+                resolved = dataclasses.replace(resolved, visits=visits)
             specs, configs = [*specs, resolved], [*configs, config]
         else:
             find_program(spec.command[0])
@@ -107,11 +106,9 @@ def restore_side(side: Side, facts: dict[str, Any], was_at_once: bool) -> Side:
     """
     if not isinstance(side.spec, NetworkSpec):
         return side
-    spec = (
-        side.spec
-        if was_at_once or "search" in facts
-        else dataclasses.replace(side.spec, search=ENGINE)
-    )
+    spec = side.spec
+    if not was_at_once and "search" not in facts:
+        spec = dataclasses.replace(spec, search=ENGINE)
     if isinstance(spec, CheckpointSpec):
         spec = dataclasses.replace(spec, iteration=facts["iteration"])
     return dataclasses.replace(side, spec=spec, name=facts["name"])
@@ -123,14 +120,12 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
     Raises:
       ValueError: a player plays something else.
     """
-    trained = next(
-        (side.config.game.for_matches() for side in sides if side.config is not None), None
-    )
+    games = (side.config.game.for_matches() for side in sides if side.config is not None)
+    trained = next(games, None)
     programs = [side.spec.game for side in sides if not isinstance(side.spec, ThinkerSpec)]
     name = request.game or (programs[0] if trained is None else trained.name)
-    rules: GameConfig = (
-        trained if trained is not None and trained.name == name else GameConfig.default(name)
-    )
+    is_trained = trained is not None and trained.name == name
+    rules: GameConfig = trained if is_trained and trained else GameConfig.default(name)
     if isinstance(rules, GoConfig):
         rules = _go_rules(request, rules)
     elif (request.komi, request.size, request.suicide) != (None, None, None):
@@ -147,24 +142,20 @@ def match_rules(request: MatchRequest, sides: Sequence[Side]) -> GameConfig:
             fits = side.config.network.FITS_ANY_BOARD or known.board_shape == board.board_shape
             if known.name != board.name or not fits:
                 raise ValueError(
-                    f"{side.name} plays {known.name} on {_by(known)}, not {board.name} on "
-                    f"{_by(board)}"
+                    f"{side.name} plays {describe_board(known)}, not {describe_board(board)}"
                 )
         elif side.spec.game != board.name or (
             board.name == "go" and len(set(board.board_shape)) != 1
         ):
-            raise ValueError(
-                f"{side.name} plays "
-                f"{'Go on a square board' if side.spec.game == 'go' else side.spec.game}, "
-                f"not {board.name} on {_by(board)}"
-            )
+            plays = "Go on a square board" if side.spec.game == "go" else side.spec.game
+            raise ValueError(f"{side.name} plays {plays}, not {describe_board(board)}")
     return rules
 
 
 def describe_rules(rules: GameConfig) -> str:
-    """Return what the games are played by, for people."""
+    """Return the rules of the match as one line."""
     board = rules.build()
-    words = [f"{board.name} on {_by(board)}"]
+    words = [describe_board(board)]
     if isinstance(rules, GoConfig):
         repetition = "simple ko" if rules.superko == "simple" else f"{rules.superko} superko"
         words += [
@@ -173,25 +164,19 @@ def describe_rules(rules: GameConfig) -> str:
             "suicide" if rules.suicide else "no suicide",
         ]
     if isinstance(rules, ShogiConfig):
-        words.append(
-            f"{'with' if rules.entering_king else 'without'} an entering-king "
-            f"rule{' (27 points)' if rules.entering_king else ''}"
-        )
+        with_rule = "with an entering-king rule (27 points)"
+        words.append(with_rule if rules.entering_king else "without an entering-king rule")
     return ", ".join([*words, f"at most {board.max_moves} moves"])
 
 
 def _go_rules(request: MatchRequest, trained: GoConfig) -> GoConfig:
-    rules = trained if request.komi is None else dataclasses.replace(trained, komi=request.komi)
-    rules = (
-        rules if request.suicide is None else dataclasses.replace(rules, suicide=request.suicide)
-    )
-    if request.size is None:
-        return rules
-    return dataclasses.replace(
-        rules,
-        size=(request.size,),
-        max_moves=None if (request.size,) != trained.size else rules.max_moves,
-    )
+    wanted = {"komi": request.komi, "suicide": request.suicide}
+    changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    if request.size is not None:
+        changes["size"] = (request.size,)
+        if (request.size,) != trained.size:
+            changes["max_moves"] = None
+    return dataclasses.replace(trained, **changes)
 
 
 def check_start_positions(sides: Sequence[Side]) -> None:
@@ -208,23 +193,14 @@ def check_start_positions(sides: Sequence[Side]) -> None:
             )
 
 
-def _by(game: Game) -> str:
-    return "x".join(map(str, game.board_shape))
-
-
 def player_maker(side: Side, request: MatchRequest, rules: GameConfig, worker: int) -> MakePlayer:
     """Return what makes the side's player of a game for one thread; a network's is loaded once and
     keeps its tree to itself."""
     if not isinstance(side.spec, ThinkerSpec):
         return program_maker(side.spec, side.name, rules, request.timeout, request.seed)
     style = PlayStyle(temperature_moves=request.temperature_moves)
-    player = load_any_thinker(
-        side.spec, rules, ThinkerSettings(style=style, seed=request.seed + worker)
-    )
+    settings = ThinkerSettings(style=style, seed=request.seed + worker)
+    player = load_any_thinker(side.spec, rules, settings)
     player.name = side.name
     player.warm_up(Position.start(rules.build()))
-
-    def same(number: int) -> Player:
-        return player
-
-    return same
+    return lambda number: player

@@ -89,7 +89,7 @@ class ShippedNetwork:
 
     @property
     def summary(self) -> str:
-        """One line for people who did not ask for this network: "go9 (Go 9x9, ...)"."""
+        """One line about the network: "go9 (Go 9x9, ...)"."""
         return f"{self.name} ({self.card.title})"
 
 

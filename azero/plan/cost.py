@@ -53,7 +53,7 @@ _ASYNCHRONOUS_COPIES = {
 
 
 class Rates(NamedTuple):
-    """What one device does at most."""
+    """Peak rates of one device."""
 
     flops: float
     """bf16 operations per second."""
@@ -67,7 +67,7 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    """What one device does in a part of a program."""
+    """The work of one device in a part of a program."""
 
     flops: float = 0.0
     """Multiplications and additions of convolutions and matrix products; elementwise operations are
@@ -108,10 +108,10 @@ def module_cost(module: Module, rates: Rates) -> Cost:
 
 
 class Counter:
-    """Adds up a module; each computation is looked at once."""
+    """Adds up the cost of a module; each computation is analysed once."""
 
     def __init__(self, module: Module, rates: Rates) -> None:
-        """Count with what a device does at most."""
+        """Count with the peak rates of a device."""
         self._module = module
         self._rates = rates
         self._loops = Loops(module)

@@ -151,7 +151,7 @@ class Frame(NamedTuple):
 
     source: SourceLine
     caller: int
-    """Number of the frame that called; 0 is none."""
+    """Number of the calling frame; 0 where there is none."""
 
 
 class Module(NamedTuple):

@@ -63,7 +63,7 @@ class Loops:
         return counter.index(), self._value(computation[sides[1]], condition)
 
     def _step(self, loop: Instruction, index: int) -> int | None:
-        """Return by how much the counter grows in a turn."""
+        """Return the increment of the counter."""
         (body,) = loop.called("body")
         computation = self._module.computations[body]
         state = _result(computation)

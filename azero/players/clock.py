@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 LAG_SECONDS = 0.3
-"""Held back for the lag between the player and the clock's owner (a pipe, a network)."""
+"""Reserved for the lag between the player and the clock (a pipe, a network)."""
 SHORTEST_SECONDS = 0.02
 """Thinking time if the clock leaves less than the lag."""
 _GAME_SHARE = 0.7
@@ -25,8 +25,7 @@ class Clock(NamedTuple):
     """
 
     seconds_per_move: float | None = None
-    """A fixed time for every move, which cannot be saved; the other fields are then ignored. None
-    is none."""
+    """A fixed time for every move, which cannot be saved; the other fields are then ignored."""
     main_seconds: float | None = None
     """Main time left; None is no clock."""
     increment_seconds: float = 0.0
@@ -34,9 +33,9 @@ class Clock(NamedTuple):
     period_seconds: float = 0.0
     """Length of a period."""
     periods: int = 0
-    """Japanese: periods left. 0 is none, or Canadian."""
+    """Japanese: periods left. 0 without periods, or Canadian."""
     period_moves: int = 0
-    """Canadian: moves of one period. 0 is none, or Japanese."""
+    """Canadian: moves of one period. 0 without periods, or Japanese."""
     period_left: float = 0.0
     """Canadian: seconds left in the current period; used while `moves_left` is positive."""
     moves_left: int = 0

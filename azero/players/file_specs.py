@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +49,7 @@ class OnnxSpec:
 
 
 def search_words(visits: int | None, search: str | None) -> list[str]:
-    """Return what a name says of the search: without visits there is none."""
+    """Return the part of a name that describes the search; with 0 visits there is no search."""
     words = [] if visits is None else [f"{visits} visits"]
     return words if search is None or visits == 0 else [*words, search]
 
@@ -72,7 +71,7 @@ def load_onnx(
       seed: of all random draws.
 
     Raises:
-      ValueError: there is no such file, or it is none of `azero checkpoint --export-onnx`.
+      ValueError: there is no such file, or `azero checkpoint --export-onnx` did not write it.
     """
     network = OnnxNetwork(spec.file)
     config = network.config
@@ -81,6 +80,5 @@ def load_onnx(
     leaf = with_eyes_last(config, game, outside_leaf(game))
     evaluator = tree.make_evaluator(game, leaf, (), seed, network=network)
     if spec.visits is not None:
-        limits = dataclasses.replace(style.limits, visits=max(1, spec.visits))
-        style = dataclasses.replace(style, limits=limits)
+        style = style.with_visits(max(1, spec.visits))
     return TreePlayer(game, evaluator, settings=tree, style=style, name=spec.name, seed=seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -38,9 +39,13 @@ class PlayStyle:
     wins_at_once: bool = False
     """Play a move that wins the game at once without a search."""
     lag_seconds: float = LAG_SECONDS
-    """Held back from every time limit of a clock."""
+    """Subtracted from every time limit of a clock."""
     stop_early: bool = True
     """With a clock: stop when no other move can catch up with the most visited one."""
+
+    def with_visits(self, visits: int) -> PlayStyle:
+        """Return this style with another limit of visits."""
+        return dataclasses.replace(self, limits=dataclasses.replace(self.limits, visits=visits))
 
     def __post_init__(self) -> None:
         if self.choice not in CHOICES:

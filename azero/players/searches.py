@@ -36,10 +36,10 @@ def match_settings(config: Config) -> SearchConfig:
 def match_leaf(config: Config, game: Game, network: Network) -> LeafFn:
     """Return how positions are evaluated in matches."""
     if config.evaluation.average_symmetries:
-        return with_eyes_last(config, game, averaged_network_leaf(game, network.infer))
-    return with_eyes_last(
-        config, game, network_leaf(game, network.infer, config.search.random_symmetry)
-    )
+        leaf = averaged_network_leaf(game, network.infer)
+    else:
+        leaf = network_leaf(game, network.infer, config.search.random_symmetry)
+    return with_eyes_last(config, game, leaf)
 
 
 def with_eyes_last(config: Config, game: Game, leaf: AnyLeafFn) -> AnyLeafFn:
@@ -90,14 +90,12 @@ def tree_settings(config: Config, search: str, num_actions: int) -> TreeSettings
     settings = search_settings(config, search)
     rule = rule_of(settings, num_actions)
     return TreeSettings(
-        batch=rule.max_considered
-        if isinstance(rule, Gumbel)
-        else 1,  # the considered moves have subtrees of their own
+        # The considered moves have subtrees of their own.
+        batch=rule.max_considered if isinstance(rule, Gumbel) else 1,
         rule=rule,
         symmetry=symmetry,
-        cache_size=0
-        if symmetry == "random"
-        else TreeSettings.cache_size,  # every leaf has a symmetry of its own
+        # With random symmetries every leaf has its own.
+        cache_size=0 if symmetry == "random" else TreeSettings.cache_size,
         keeps_tree=False,
         edge_width=settings.edge_width,
         max_depth=settings.max_depth,

@@ -42,6 +42,7 @@ from azero.players.searches import (
     tree_settings,
     with_eyes_last,
 )
+from azero.players.thinking import describe_board
 from azero.players.tree_player import TreePlayer
 from azero.search.batched.policy import make_policy
 from azero.search.leaf import symmetry_network_leaf
@@ -73,13 +74,9 @@ class CheckpointSpec:
     @property
     def name(self) -> str:
         """How results call it."""
-        return ", ".join(
-            [
-                self.workdir.name,
-                *([] if self.iteration is None else [f"iteration {self.iteration}"]),
-                *search_words(self.visits, self.search),
-            ]
-        )
+        iteration = [] if self.iteration is None else [f"iteration {self.iteration}"]
+        words = [self.workdir.name, *iteration, *search_words(self.visits, self.search)]
+        return ", ".join(words)
 
 
 @dataclass(frozen=True)
@@ -111,12 +108,9 @@ class RandomNetSpec:
           ValueError: there is no such experiment, or no such network.
         """
         config = load(self.experiment).config
-        sizes = {
-            name: size
-            for name in ("blocks", "filters")
-            if (size := getattr(self, name)) is not None
-        }
-        return dataclasses.replace(config, network=dataclasses.replace(config.network, **sizes))
+        sizes = {"blocks": self.blocks, "filters": self.filters}
+        given = {name: size for name, size in sizes.items() if size is not None}
+        return dataclasses.replace(config, network=config.network.replace(**given))
 
 
 NetworkSpec = CheckpointSpec | RandomNetSpec | LeelaSpec
@@ -195,10 +189,8 @@ def _known(text: str) -> str:
     """Return why a text names no network."""
     if ":" in text:
         return "it is of none of the forms"
-    name = text.partition("?")[0]
-    return (
-        f"there is no directory {name!r}, and the networks that ship are {', '.join(list_names())}"
-    )
+    name, known = text.partition("?")[0], ", ".join(list_names())
+    return f"there is no directory {name!r}, and the networks that ship are {known}"
 
 
 def _options(text: str, named: NetworkName) -> dict[str, Any]:
@@ -254,9 +246,8 @@ def with_search(spec: ThinkerSpec, config: Config, default: str) -> ThinkerSpec:
     if not isinstance(spec, NetworkSpec):
         return spec
     search = spec.search or default
-    return dataclasses.replace(
-        spec, search=rule_name(config.search) if search == TRAINED else search
-    )
+    search = rule_name(config.search) if search == TRAINED else search
+    return dataclasses.replace(spec, search=search)
 
 
 def load_player(spec: NetworkSpec, rules: GameConfig | None = None) -> Loaded:
@@ -314,13 +305,11 @@ def load_thinker(
     config, game, network, params = _load(spec, rules)
     search = spec.search or ENGINE
     tree = settings.tree or tree_settings(config, search, game.num_actions)
-    style = (
-        settings.style if search == ENGINE else dataclasses.replace(settings.style, choice="visits")
-    )
+    style = settings.style
+    if search != ENGINE:
+        style = dataclasses.replace(style, choice="visits")
     if spec.visits is not None:
-        style = dataclasses.replace(
-            style, limits=dataclasses.replace(style.limits, visits=spec.visits)
-        )
+        style = style.with_visits(spec.visits)
     leaf = with_eyes_last(config, game, symmetry_network_leaf(game, network.infer))
     evaluator = tree.make_evaluator(game, leaf, params, settings.seed)
     name = with_search(spec, config, ENGINE).name
@@ -368,11 +357,7 @@ def _make_game(spec: NetworkSpec, config: Config, rules: GameConfig | None) -> G
     fits = config.network.FITS_ANY_BOARD or game.board_shape == trained.board_shape
     if game.name != trained.name or not fits:
         raise ValueError(
-            f"{spec.name} knows {_label(trained)} and cannot play {_label(game)}: its network has "
-            "one output per move"
+            f"{spec.name} knows {describe_board(trained)} and cannot play {describe_board(game)}: "
+            "its network has one output per move"
         )
     return game
-
-
-def _label(game: Game) -> str:
-    return f"{game.name} on {game.board_shape[0]}x{game.board_shape[1]}"

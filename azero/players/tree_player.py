@@ -234,11 +234,14 @@ class TreePlayer:
     def _with_following(self, position: Position, actions: Sequence[int]) -> list[PackedPosition]:
         """Return `position` and the positions after each of `actions`."""
         self._adopt(position.game)
-        before, after = self._rules.pack(position.state), list[PackedPosition]()
+        before = self._rules.pack(position.state)
+        return [before, *self._after(before, actions)]
+
+    def _after(self, before: PackedPosition, actions: Sequence[int]) -> Iterator[PackedPosition]:
+        """Yield the positions after each of `actions`, played in batches."""
         for start in range(0, len(actions), self._settings.batch):
             tried = actions[start : start + self._settings.batch]
-            after += self._rules.step([before] * len(tried), tried)
-        return [before, *after]
+            yield from self._rules.step([before] * len(tried), tried)
 
     def _adopt(self, game: Game) -> None:
         """Think about `game` from now on, with the planes and rewards that the network knows."""
@@ -430,13 +433,9 @@ class TreePlayer:
     def _find_win(self, position: Position) -> int | None:
         """Return a move that ends the game as won: in Go the pass after the opponent's."""
         packed, moves = self._rules.pack(position.state), np.flatnonzero(position.legal).tolist()
-        for start in range(0, len(moves), self._settings.batch):
-            tried = moves[start : start + self._settings.batch]
-            after = self._rules.step([packed] * len(tried), tried)
-            for move, end in zip(tried, after, strict=True):
-                if end.is_terminal and end.result == 1.0 - 2.0 * position.to_play:
-                    return int(move)
-        return None
+        won = 1.0 - 2.0 * position.to_play
+        ends = zip(moves, self._after(packed, moves), strict=True)
+        return next((move for move, end in ends if end.is_terminal and end.result == won), None)
 
     def _pick(self, analysis: Analysis, num_moves: int) -> int:
         """Return the move to play; without a search the network's most probable one."""

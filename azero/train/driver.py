@@ -1,4 +1,4 @@
-"""The driver of every run: it starts or resumes, logs, saves and stops what a `Stage` learns.
+"""The driver of every run: it starts, resumes, logs, saves and stops a `Stage`.
 
 All input and output of a run is here; a stage is `state -> events`, with its own start-up and
 metrics.
@@ -58,10 +58,10 @@ def run_experiment(
       experiment: its name and title.
       config: its settings.
       workdir: the run's directory.
-      make_stage: what learns.
-      console: where to say what happens; None is the standard output.
+      make_stage: makes the stage.
+      console: for output; None is the standard output.
       from_checkpoint: the checkpoint to go back to; None is the newest.
-      flags: what the command that continues the run has beside --workdir.
+      flags: further flags, besides --workdir, of the command that continues the run.
 
     Returns:
       The exit status.
@@ -108,11 +108,11 @@ def run_stage(
       name: of the experiment.
       config: its settings.
       workdir: the run's directory, which is made.
-      make_stage: what learns.
-      console: where progress is shown.
-      line: to the other processes of the run, where there are any.
+      make_stage: makes the stage.
+      console: for output.
+      line: links to the other processes of the run, if there are any.
       from_checkpoint: the checkpoint to go back to; None is the newest.
-      command: that continues the run and takes --from-checkpoint; None where there is none.
+      command: command that continues the run and takes --from-checkpoint; None without one.
 
     Raises:
       The same as `run_experiment`.
@@ -144,9 +144,9 @@ def run_stage(
 
 @contextlib.contextmanager
 def _awaiting_save(checkpointer: Checkpointer) -> Iterator[None]:
-    """Wait in the end, however it comes, until nothing writes to the directory any more.
+    """Wait at the end, also after an error, until no checkpoint is being written.
 
-    What becomes of a checkpoint that is being written when a run fails is not what there is to say.
+    After an error of the run, a failed save is not reported as well.
     """
     try:
         yield
@@ -156,7 +156,7 @@ def _awaiting_save(checkpointer: Checkpointer) -> Iterator[None]:
 
 
 def _wandb_opener(config: Config, workdir: Path) -> Callable[[], WandbRun] | None:
-    """Return what opens the run at Weights & Biases; None where the settings want none."""
+    """Return the function that opens the run at Weights & Biases; None without `run.wandb`."""
     project = config.run.wandb
     return None if project is None else lambda: WandbRun(workdir, project, to_dict(config))
 
@@ -182,7 +182,7 @@ def _run_iterations(
             with _profiled(stage.config, state.iteration + 1, workdir):
                 _run_iteration(stage, iterate, state, metrics, progress)
             stopping = stop.agree()
-            # Without a checkpoint before it, every start would repeat all that led to a failure.
+            # Without a checkpoint before a failure, every restart would repeat everything.
             is_risky = not is_saved and state.iteration < total and stage.is_risky(state)
             if state.iteration % every == 0 or state.iteration == total or stopping or is_risky:
                 with progress.working("saving"):
@@ -237,7 +237,7 @@ def _profiled(config: Config, iteration: int, workdir: Path) -> Iterator[None]:
 
 
 def _conclude(stage: Stage[S], state: S, workdir: Path, console: Console) -> int:
-    """Write the report, and the network alone, and say how the run ended."""
+    """Write the report and the exported network, and print how the run ended."""
     if mesh_lib.is_lead():
         exported = export_network(workdir, workdir / EXPORT) if stage.exports_network else None
         _write_report(workdir, console)
@@ -254,7 +254,7 @@ def _conclude(stage: Stage[S], state: S, workdir: Path, console: Console) -> int
 
 
 def _write_report(workdir: Path, console: Console) -> None:
-    """Write the report and say where it is, or why it cannot be written, which ends no run."""
+    """Write the report and print its path; an error is printed and does not end the run."""
     try:
         console.print(f"report: {write_report(workdir)}")
     except (ValueError, OSError) as error:

@@ -35,7 +35,7 @@ _ASSEMBLER = "assembler."
 
 
 def restore_learner(checkpointer: Checkpointer, state: S) -> S:
-    """Return a state of the learner alone as it was saved last; `state` itself if it never was.
+    """Return the state of a learner from the newest checkpoint; `state` itself without one.
 
     Raises:
       CheckpointError: the newest checkpoint does not fit the settings, or none is complete.
@@ -47,12 +47,12 @@ def restore_learner(checkpointer: Checkpointer, state: S) -> S:
 
 
 def save_learner(checkpointer: Checkpointer, state: State, games: int) -> None:
-    """Save a state of the learner alone.
+    """Save the state of a learner.
 
     Args:
       checkpointer: the checkpoints of the run.
       state: after whole iterations.
-      games: how many it has learned from, for people.
+      games: number of games it has learned from, for `list_checkpoints`.
 
     Raises:
       CheckpointError: the save before this one failed.
@@ -62,10 +62,10 @@ def save_learner(checkpointer: Checkpointer, state: State, games: int) -> None:
 
 
 def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, list[str]]:
-    """Return the newest state of self-play that is whole, or the one before the first iteration.
+    """Return the newest complete state of self-play, or the initial one.
 
     Returns:
-      (state, what is noteworthy about it, a line each).
+      (state, notes about it, one line each).
 
     Raises:
       CheckpointError: the newest checkpoint does not fit the settings, or none is whole.
@@ -91,8 +91,8 @@ def restore_selfplay(checkpointer: Checkpointer, loop: Loop) -> tuple[RunState, 
 
 
 def keep_first_network(given: Path, workdir: Path) -> None:
-    """Copy the network that a run begins with into its directory, so that it begins with the same
-    one however often it is started before its first checkpoint. A run that has begun keeps its own.
+    """Copy the network that a run begins with into its directory, so that every start before the
+    first checkpoint uses the same one. A run that has begun keeps its own copy.
 
     Raises:
       CheckpointError: there is no network in `given`, or it is damaged.
@@ -141,7 +141,7 @@ def _with_first_network(arrays: dict[str, PyTree], loop: Loop) -> dict[str, PyTr
 
 
 def save_selfplay(checkpointer: Checkpointer, state: RunState) -> None:
-    """Save a state of self-play, and let go of games that no checkpoint needs any more.
+    """Save a state of self-play, and delete games that no checkpoint needs any more.
 
     Raises:
       CheckpointError: the save before this one failed.
@@ -160,20 +160,20 @@ def save_selfplay(checkpointer: Checkpointer, state: RunState) -> None:
     }
     host = {_ASSEMBLER + name: array for name, array in state.assembler.state_dict().items()}
     host |= {_RESIGN + name: array for name, array in state.resign.state().items()}
-    # The digest is of the file, so equal states are written in one order.
+    # The digest covers the file, so equal states must be written in the same order.
     host = dict(sorted(host.items()))
     cursor = state.replay.state_dict()
     checkpointer.save(state.iteration, state.arrays(), meta, host, cursor)
 
 
 def check_complete(workdir: Path) -> None:
-    """Check that the checkpoints that go with the games in `workdir` have not gone.
+    """Check that the checkpoints of the games in `workdir` are not missing.
 
     Without them the run would start over and delete the games. Call it before checkpoints are
     opened.
 
     Raises:
-      CheckpointError: they have; all processes of the run raise it together.
+      CheckpointError: they are; all processes of the run raise it together.
     """
     problem = mesh_lib.from_lead(_missing_checkpoints(workdir) if mesh_lib.is_lead() else "")
     if problem:
@@ -181,7 +181,7 @@ def check_complete(workdir: Path) -> None:
 
 
 def _missing_checkpoints(workdir: Path) -> str:
-    """Return what to say where there are games and no checkpoints; empty where all is well.
+    """Return the error message if there are games and no checkpoints, else "".
 
     A run that was killed before its first checkpoint has the directories of the checkpoints, and
     all of its shards from the first one on.
@@ -229,7 +229,7 @@ def _redistribute(
     restored: Restored,
     num_games: int,
 ) -> tuple[dict[str, HostArray], dict[str, int], list[ShardName]]:
-    """Return this process's share of what another number of processes had each for itself.
+    """Return this process's share of the state of a different number of processes.
 
     Returns:
       (host arrays, cursor, shards of before).
@@ -247,7 +247,7 @@ def _redistribute(
 
 
 def _changes_of_processes(before: int) -> list[str]:
-    """Return the line, for the lead to say, that the number of processes has changed."""
+    """Return the note, on the lead only, that the number of processes has changed."""
     if not mesh_lib.is_lead():
         return []
     return [

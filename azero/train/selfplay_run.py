@@ -101,13 +101,13 @@ def make_selfplay_stage(
         report=partial(_report, loop),
         count=_count,
         announcement=announcement,
-        # What goes wrong in a match goes wrong in it again.
+        # An error in a match would occur again after a restart.
         is_risky=loop.match_is_due,
     )
 
 
 def _warn_of_cost(config: Config) -> Text | None:
-    """Return a warning where the run would take longer than a machine lasts."""
+    """Return a warning if the run would take longer than LIFETIME_SECONDS."""
     cost = estimate(config)
     if cost.seconds < LIFETIME_SECONDS:
         return None
@@ -129,7 +129,7 @@ def _open(
     state: RunState,
     stop: StopRequest,
 ) -> Iterator[Iterate[RunState]]:
-    """Start the workers, where there are any; close them and the replay in the end."""
+    """Start the workers, if there are any; close them and the replay at the end."""
     with contextlib.closing(state.replay), contextlib.ExitStack() as workers:
         if backend is None:
             yield loop.iterate
@@ -143,7 +143,7 @@ def _count(state: RunState) -> str:
 
 
 def _report(loop: Loop, event: Event, metrics: MetricsWriter, progress: Progress) -> Row:
-    """Record an event; return what it adds to the iteration's row of metrics."""
+    """Record an event; return its part of the iteration's row of metrics."""
     match event:
         case Evaluated(iteration, opponent, result, promoted):
             metrics.event_row(evaluation_row(iteration, opponent, result, promoted))
@@ -173,7 +173,7 @@ _VERDICTS = {
 
 
 def _row(config: Config, event: IterationDone) -> Row:
-    """Return what an iteration adds to its row of metrics."""
+    """Return an iteration's row of metrics."""
     games = max(event.new_games, 1)
     speed = event.new_positions / event.selfplay_seconds
     resignation = {
@@ -200,7 +200,7 @@ def _row(config: Config, event: IterationDone) -> Row:
 
 
 def _sample(loop: Loop, iteration: int, game: SampleGame) -> files.StoredGame:
-    """Return a game of self-play as people look at it."""
+    """Return a game of self-play as it is stored for the report."""
     settings, player = loop.config.game, f"iteration {iteration}"
     return files.StoredGame(
         game=settings.name,

@@ -19,8 +19,8 @@ from azero.data.records.filters import Filters, Fractions
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """Turn files of recorded games into training positions. The same command again goes on where it
-    was stopped, or adds new files."""
+    """Turn files of recorded games into training positions. The same command continues where it
+    stopped, or adds new files."""
 
     paths: Positional[tuple[Path, ...]]
     """Files (.sgf .sgf.gz .zip .tar.gz; one game or many) and directories of such files."""

@@ -51,7 +51,7 @@ def komi(call: Call) -> str:
 
 
 def fixed_handicap(call: Call) -> str:
-    """fixed_handicap STONES: on the points the protocol fixes."""
+    """fixed_handicap STONES: on the points that the protocol prescribes."""
     count = _handicap_count(call)
     try:
         points = setup.handicap_points(count, call.game.shape)
@@ -61,9 +61,8 @@ def fixed_handicap(call: Call) -> str:
 
 
 def place_free_handicap(call: Call) -> str:
-    """place_free_handicap STONES: where the engine likes: first the fixed points, then far away
-    from other stones.
-    """
+    """place_free_handicap STONES: points of the engine's choice: the fixed points first, then far
+    from other stones."""
     return _place(call, free_handicap(_handicap_count(call), call.game.shape))
 
 
@@ -184,7 +183,7 @@ def loadsgf(call: Call) -> str:
 
 
 def printsgf(call: Call) -> str:
-    """printsgf [FILE]: the game as SGF, as the answer or into a file."""
+    """printsgf [FILE]: the game as SGF, in the answer or written to a file."""
     text = go_record.format_game(call.game, call.settings.result)
     if not call.words or call.words[0] == "-":
         return text

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class CommandError(Exception):
-    """A command cannot be carried out; the message is the answer after the question mark, in the
-    words of the protocol where it has some."""
+    """A command cannot be carried out. The message is the answer after the question mark, in the
+    protocol's words where it prescribes them."""
 
 
 class Reply:
@@ -106,7 +106,7 @@ Command = Callable[[Call], str]
 
 
 def parse_colour(word: str) -> int:
-    """Return 0 for b or black, 1 for w or white, capitals as you like."""
+    """Return 0 for b or black, 1 for w or white, in upper or lower case."""
     colours = {"b": 0, "black": 0, "w": 1, "white": 1}
     if word.lower() not in colours:
         raise CommandError(f"syntax error: {word[:20]!r} is not a colour (black or white)")

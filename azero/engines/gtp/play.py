@@ -35,13 +35,13 @@ def undo(call: Call) -> str:
 
 
 def genmove(call: Call) -> str:
-    """genmove COLOUR: think, play, and say what."""
+    """genmove COLOUR: search, play a move and return it."""
     colour = call.colour(0) if call.words else call.game.position.to_play
     return finish_move(call, colour, choose_move(call.game, call.settings, colour))
 
 
 def finish_move(call: Call, colour: int, choice: Choice) -> str:
-    """Play what was chosen and return it as text; a player who resigns plays nothing."""
+    """Play the chosen move and return it as text, or return "resign"."""
     if choice.resigns:
         call.settings.result = "B+R" if colour else "W+R"
         return "resign"
@@ -51,14 +51,14 @@ def finish_move(call: Call, colour: int, choice: Choice) -> str:
 
 
 def reg_genmove(call: Call) -> str:
-    """reg_genmove COLOUR: the move, which is not played and is never to resign."""
+    """reg_genmove COLOUR: the move, which is not played; never a resignation."""
     return call.format_vertex(
         choose_move(call.game, call.settings, call.colour(0), may_resign=False).action
     )
 
 
 def genmove_cleanup(call: Call) -> str:
-    """kgs-genmove_cleanup COLOUR: no pass while dead stones of the other side are on the board."""
+    """kgs-genmove_cleanup COLOUR: no pass while the opponent has dead stones on the board."""
     colour = call.colour(0)
     status = judge(call.game.board)
     others_dead = status.dead & (call.game.board == (1 if colour else -1))
@@ -85,8 +85,8 @@ def score_text(status: Status, call: Call) -> str:
 
 
 def final_status_list(call: Call) -> str:
-    """final_status_list STATUS: the chains that are alive, dead or in seki, one a line; or
-    black_territory or white_territory."""
+    """final_status_list STATUS: the chains that are alive, dead or in seki, one per line; or the
+    points of black_territory or white_territory."""
     call.need(1, "a status")
     which = call.words[0]
     status = judge(call.game.board)

@@ -212,7 +212,7 @@ class Terminal:
                 + (" (every stone on the board counts as alive)" if isinstance(game, Go) else "")
             )
         elif not isinstance(game, Go):
-            self._say("the game goes on")
+            self._say("the game is not over")
 
     def _resign(self, loser: int) -> None:
         if self._is_over:

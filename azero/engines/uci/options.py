@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Option:
-    """One option, a whole number within bounds or, where it has none, a switch."""
+    """One option: a whole number within bounds, or without bounds a switch."""
 
     name: str
     default: int
@@ -29,7 +29,7 @@ class Option:
         """Return the value that `text` means.
 
         Raises:
-          ValueError: it is none of the option's; what is allowed is named.
+          ValueError: it is not allowed; the allowed values are named.
         """
         if self.bounds is None:
             if text.lower() not in ("true", "false"):
@@ -56,18 +56,6 @@ SHOW_WDL = Option("UCI_ShowWDL", 0)
 RESIGN_VALUE = Option("ResignValue", 99_999, (0, 99_999))
 """Deficit in centipawns at which the engine resigns (the name and the default, never, are
 YaneuraOu's)."""
-
-
-def hash_option(name: str) -> Option:
-    """Return the option for the memory of the tree in MiB, which the two protocols call
-    differently."""
-    return Option(name, 1024, (1, 1 << 20))
-
-
-def overhead_option(name: str) -> Option:
-    """Return the option for the milliseconds kept back from every clock: Move Overhead in
-    Stockfish, NetworkDelay in YaneuraOu."""
-    return Option(name, 100, (0, 10_000))
 
 
 class UciOptions:

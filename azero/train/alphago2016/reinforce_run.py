@@ -91,7 +91,7 @@ def _report(
     metrics: MetricsWriter,
     progress: Progress,
 ) -> Row:
-    """Return what an iteration adds to its row of metrics."""
+    """Return an iteration's row of metrics."""
     score = event.result.total.score
     seconds = event.play_seconds + event.learn_seconds
     return {
