@@ -96,7 +96,8 @@ def play(
       ValueError: a player is not understood, plays another game or is not installed, or a move of
         the opening is not legal.
     """
-    sides = _sides(first, second)
+    sides = [_side(first)]
+    sides.append(sides[0] if second == first else _side(second))
     models = [side for side in sides if isinstance(side, Model)]
     if not models:
         raise ValueError("at least one player must be a network; azero match plays two programs")
@@ -133,12 +134,6 @@ def _styled(style: PlayStyle, limits: Limits, drawn_moves: int) -> PlayStyle:
         limits=limits if style.limits.visits else style.limits,
         temperature_moves=max(drawn_moves, style.temperature_moves),
     )
-
-
-def _sides(first: Model | str, second: Model | str) -> list[Model | ProgramSpec]:
-    """Return both players; one who plays both sides is loaded once."""
-    sides = [_side(first)]
-    return [*sides, sides[0] if second == first else _side(second)]
 
 
 def _side(player: Model | str) -> Model | ProgramSpec:

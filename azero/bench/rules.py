@@ -358,13 +358,16 @@ def _rollout_points(
             lambda states, chosen: (jax.vmap(game.step)(states, chosen), states), first, actions
         )[1]
 
+    def even(numbers: list[Array | None]) -> Array:
+        return jnp.zeros(next(n.shape for n in numbers if n is not None), jnp.float32)
+
     @jax.jit
     def roll_out(key: Array, states: GoState, plies: Array, columns: Array) -> Array:
         playout = start_from(
             jax.tree.map(lambda leaf: leaf[plies, columns], states), game.board_shape
         )
         return play_out_with_replies(
-            _even, key, playout, no_replies(game.num_points), game.board_shape
+            even, key, playout, no_replies(game.num_points), game.board_shape
         )[1].points
 
     states, parts = positions(actions), []
@@ -378,10 +381,6 @@ def _rollout_points(
             ).T
         )
     return np.concatenate(parts)[: len(chosen)]
-
-
-def _even(numbers: list[Array | None]) -> Array:
-    return jnp.zeros(next(number.shape for number in numbers if number is not None), jnp.float32)
 
 
 def check_rollouts(

@@ -137,13 +137,9 @@ def _count(text: str) -> int | None:
     return int(text)
 
 
-def _duration(text: str) -> float | None:
-    if text.lower() == "unlimited":
+def _between(text: str, least: float, most: float, or_unlimited: bool = False) -> float | None:
+    if or_unlimited and text.lower() == "unlimited":
         return None
-    return _between(text, 0.0, 1e9)
-
-
-def _between(text: str, least: float, most: float) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -162,7 +158,7 @@ def _flag(text: str) -> bool:
 _PARAMETERS = {
     "maxVisits": ("visits", _count),
     "maxPlayouts": ("playouts", _count),
-    "maxTime": ("seconds", _duration),
+    "maxTime": ("seconds", lambda text: _between(text, 0.0, 1e9, or_unlimited=True)),
     "ponderingEnabled": ("ponders", _flag),
     "lagBuffer": ("lag_seconds", lambda text: _between(text, 0.0, 60.0)),
     "allowResignation": ("allows_resignation", _flag),

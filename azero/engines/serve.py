@@ -106,7 +106,7 @@ def play_in_terminal(source: Source, visits: int, colour: str, komi: float | Non
     with console.status("loading ..."):
         game = load_human_game(source, visits, colour, komi)
     Terminal(game.session, game.limits, console, human=game.human).run(
-        console.input if sys.stdin.isatty() else _read_plain
+        console.input if sys.stdin.isatty() else lambda prompt: input()
     )
 
 
@@ -154,10 +154,6 @@ def side_of(colour: str, game: Game) -> int:
 def _say_loading(spec: ThinkerSpec) -> None:
     search = f", {ENGINE}" if isinstance(spec, NetworkSpec) and spec.search is None else ""
     say(f"azero: loading {spec.name}{search} ...")
-
-
-def _read_plain(prompt: str) -> str:
-    return input()
 
 
 def _visits(spec: ThinkerSpec, visits: int | None) -> int | None:

@@ -15,7 +15,7 @@ from azero.engines.lines import say
 from azero.games.game import Game
 from azero.players.player import Player, Position
 from azero.players.points import PointsEstimate
-from azero.players.thinking import Analysis, Limits, Restriction, Thinker
+from azero.players.thinking import Analysis, Limits, Restriction, Thinker, empty_analysis
 
 
 class ThinkingPlayer(Thinker, Player, Protocol):
@@ -168,12 +168,12 @@ class Session:
     def begin_to_prepare(self, *others: Callable[[], object], quietly: bool = False) -> None:
         """Make the thinker and compile what it needs, then call `others`, in the background.
         Progress goes to standard error."""
-        announce, game, position = (
-            _say_nothing if quietly else say,
-            self.game,
-            self._known(self.position),
-        )
+        game, position = self.game, self._known(self.position)
         self._prepared_for = game
+
+        def announce(text: str) -> None:
+            if not quietly:
+                say(text)
 
         def work(give: Callable[[ThinkingPlayer], None]) -> None:
             announce("preparing the network and the search ...")
@@ -220,18 +220,10 @@ class Session:
           StartError: the thinker was being prepared, and that failed.
         """
         began = time.perf_counter()
-        stop = self._is_interrupted if is_endless else should_stop or _never
+        stop = self._is_interrupted if is_endless else should_stop or (lambda: False)
         while not self.can_think(WAIT_SECONDS):
             if stop():
-                return Analysis(
-                    (),
-                    0.0,
-                    0,
-                    0,
-                    0.0,
-                    np.zeros(position.game.num_actions, np.float32),
-                    time.perf_counter() - began,
-                )
+                return empty_analysis(position, seconds=time.perf_counter() - began)
         if position is not self.position:
             self.forget()
         thinker, waited = self.load_thinker(), time.perf_counter() - began
@@ -271,19 +263,8 @@ class Session:
 
     def _known(self, position: Position) -> Position:
         """Return `position` under the thinker's rules."""
-        return (
-            position
-            if position.game == self.game
-            else dataclasses.replace(position, game=self.game)
-        )
-
-
-def _never() -> bool:
-    return False
-
-
-def _say_nothing(text: str) -> None:
-    pass
+        is_same = position.game == self.game
+        return position if is_same else dataclasses.replace(position, game=self.game)
 
 
 def without_history(position: Position) -> Position:

@@ -128,7 +128,7 @@ def read_openings(path: Path, game: Game, num_moves: int | None = None) -> list[
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"cannot read {path}: {error}") from error
         openings = [
-            _of_line(line, f"{path.name}, line {number}", game, num_moves)
+            _follow(_words(line)[:num_moves], f"{path.name}, line {number}", game)
             for number, line in enumerate(lines, start=1)
         ]
     chosen = list(dict.fromkeys(opening for opening in openings if opening))
@@ -203,8 +203,8 @@ _COLLECTIONS: dict[str, tuple[tuple[str, ...], _Reader]] = {
 """Collections of games by game: the suffixes of their files, and their openings."""
 
 
-def _of_line(line: str, place: str, game: Game, num_moves: int | None) -> tuple[int, ...]:
-    return _follow(line.partition("#")[0].replace(",", " ").split()[:num_moves], place, game)
+def _words(line: str) -> list[str]:
+    return line.partition("#")[0].replace(",", " ").split()
 
 
 def _follow(moves: Sequence[str | int], place: str, game: Game) -> tuple[int, ...]:

@@ -97,13 +97,10 @@ def list_names(root: Path = NETWORKS) -> list[str]:
     """Return the names of the networks, numbers in them in order (go5 before go19)."""
 
     def key(name: str) -> list[tuple[int, str]]:
-        return [(int(part or 0), "") if part.isdigit() else (0, part) for part in _parts(name)]
+        parts = re.findall(r"\d+|\D+", name)
+        return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
 
     return sorted((path.parent.name for path in root.glob(f"*/{EXPORTED}")), key=key)
-
-
-def _parts(name: str) -> list[str]:
-    return re.findall(r"\d+|\D+", name)
 
 
 def find_network(name: str, root: Path = NETWORKS) -> Path:

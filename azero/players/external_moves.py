@@ -57,7 +57,8 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         self._beginning, self._moves = "", []
         program, protocol = self.restart(), self._notation.protocol
         known = program.ask(protocol, lambda line: line == f"{protocol}ok", self._timeout)
-        names = {name.lower(): name for line in known if (name := _option_name(line))}
+        options = (re.match(r"option name (.+?) type ", line) for line in known)
+        names = {option[1].lower(): option[1] for option in options if option is not None}
         for name, value in self._options:
             if name.lower() not in names:
                 raise ValueError(
@@ -105,11 +106,6 @@ class UciPlayer(ProgramPlayer[ExternalProgram]):
         if not self._beginning:
             first = self._notation.format_position(self._notation.board_of(position.state))
             self._beginning = START if first == self._usual else f"{self._notation.keyword} {first}"
-
-
-def _option_name(line: str) -> str | None:
-    found = re.match(r"option name (.+?) type ", line)
-    return None if found is None else found.group(1)
 
 
 class GnuShogiPlayer(ProgramPlayer[ExternalProgram]):

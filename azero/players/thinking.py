@@ -129,10 +129,11 @@ class Analysis:
     """Length of the longest of them."""
 
 
-def analysis_of_finished(position: Position) -> Analysis:
-    """Return the analysis of a game that is over: its result."""
-    value = position.rewards[position.to_play]
-    return Analysis((), value, 0, 0, value, np.zeros(position.game.num_actions, np.float32))
+def empty_analysis(position: Position, value: float = 0.0, seconds: float = 0.0) -> Analysis:
+    """Return an analysis without moves: of a search that was stopped before it began, or of a game
+    that is over, whose `value` is its result."""
+    policy = np.zeros(position.game.num_actions, np.float32)
+    return Analysis((), value, 0, 0, value, policy, seconds)
 
 
 def check_same_board(name: str, known: Game, game: Game) -> None:

@@ -23,8 +23,8 @@ from azero.players.thinking import (
     Analysis,
     Limits,
     Restriction,
-    analysis_of_finished,
     check_same_board,
+    empty_analysis,
 )
 from azero.search.single.leaves import LeafEvaluator
 from azero.search.single.node import Node, merge, restrict
@@ -170,7 +170,7 @@ class TreePlayer:
         self._adopt(position.game)
         began = shown = time.perf_counter()
         if position.is_over:
-            return analysis_of_finished(position)
+            return empty_analysis(position, position.rewards[position.to_play])
         tree, whole, root = self._place(position, restriction)
         first_visits = root.total_visits
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -155,12 +155,6 @@ def _awaiting_save(checkpointer: Checkpointer) -> Iterator[None]:
             checkpointer.wait()
 
 
-def _wandb_opener(config: Config, workdir: Path) -> Callable[[], WandbRun] | None:
-    """Return the function that opens the run at Weights & Biases; None without `run.wandb`."""
-    project = config.run.wandb
-    return None if project is None else lambda: WandbRun(workdir, project, to_dict(config))
-
-
 def _run_iterations(
     stage: Stage[S],
     iterate: Iterate[S],
@@ -172,8 +166,10 @@ def _run_iterations(
 ) -> None:
     """Run iterations until the last one or a request to stop."""
     total, every = stage.config.run.iterations, stage.config.checkpoint.every
+    wandb, settings = stage.config.run.wandb, to_dict(stage.config)
+    open_wandb = None if wandb is None else partial(WandbRun, workdir, wandb, settings)
     with (
-        MetricsWriter(workdir, state.iteration, _wandb_opener(stage.config, workdir)) as metrics,
+        MetricsWriter(workdir, state.iteration, open_wandb) as metrics,
         Progress(total, state.iteration, console) as progress,
     ):
         stopping, is_saved = False, state.iteration > 0

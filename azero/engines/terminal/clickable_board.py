@@ -115,17 +115,13 @@ class ClickableBoard:
             layout=widgets.Layout(**style),
             tooltip=self._session.game.format_action(self._session.position.state, index),
         )
-        button.on_click(lambda _: self._click(index))
+        button.on_click(lambda _: self.handle_line(self._session.position.action_name(index)))
         return button
 
     def _command(self, widgets: ModuleType, word: str) -> Any:
         button = widgets.Button(description=word, layout=widgets.Layout(width="5em"))
         button.on_click(lambda _: self.handle_line(word))
         return button
-
-    def _click(self, index: int) -> None:
-        position = self._session.position
-        self.handle_line(position.action_name(index))
 
     def _typed(self, change: Any) -> None:
         line = change["new"].strip()

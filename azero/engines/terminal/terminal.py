@@ -60,7 +60,7 @@ class Terminal:
         self._console = console
         self._human = human
         self._resign_threshold = resign_threshold
-        self._show = show or self._print_board
+        self._show = show or (lambda position: console.print(draw_board(position)))
         self._winner: int | None = None
         self._has_resigned = False
 
@@ -254,9 +254,6 @@ class Terminal:
         self._show(self._position)
         if self._position.is_over and self._position.to_play != self._human:
             self._score()
-
-    def _print_board(self, position: Position) -> None:
-        self._console.print(draw_board(position))
 
     def _say(self, text: str, style: str = "") -> None:
         self._console.print(Text(text, style=style))

@@ -82,7 +82,7 @@ class UciEngine(ServedGame["MoveGame"]):
             "go": self._go,
             "stop": self._stop,
             "ponderhit": self._ponderhit,
-            "setoption": self._set_option,
+            "setoption": self.options.set,
             "quit": self._quit,
             **dict.fromkeys(("debug", "register"), lambda words: None),
             **dict.fromkeys(dialect.last_words, self._stop),
@@ -189,9 +189,6 @@ class UciEngine(ServedGame["MoveGame"]):
             )
         self.game.set_up(start, words[cut + 1 :])
         self._is_refused = False
-
-    def _set_option(self, words: list[str]) -> None:
-        self.options.set(words)
 
     def _stop(self, words: list[str]) -> None:
         if self._search is not None:

@@ -73,9 +73,9 @@ class UciOptions:
         """Return the lines that declare the options."""
         return [option.describe() for option in self._options.values()]
 
-    def set(self, words: Sequence[str]) -> Option:
-        """Carry out the arguments of setoption, "name NAME value VALUE", and return the option;
-        names may have blanks, and capitals do not matter.
+    def set(self, words: Sequence[str]) -> None:
+        """Carry out the arguments of setoption, "name NAME value VALUE"; names may have blanks, and
+        upper and lower case are equal.
 
         Raises:
           ValueError: there is no such option, or the value is not one of its own.
@@ -92,4 +92,3 @@ class UciOptions:
                 f"{', '.join(known.name for known in self._options.values())}"
             )
         self._values[name.lower()] = option.parse(value)
-        return option

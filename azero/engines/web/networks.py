@@ -23,7 +23,7 @@ from azero.players.clock import Clock
 from azero.players.player import Decision, Move
 from azero.players.points import PointsEstimate
 from azero.players.specs import ThinkerSpec, load_any_thinker
-from azero.players.thinking import Analysis, Limits, Restriction
+from azero.players.thinking import Analysis, Limits, Restriction, empty_analysis
 from azero.players.tree_player import TreePlayer
 from azero.settings import Config
 
@@ -224,7 +224,7 @@ class GamePlayer:
     ) -> Analysis:
         """Search `position` as `Thinker` says, in turns with the network's other games; `seconds`
         are those of its own turns."""
-        analysis = _nothing(position)
+        analysis = empty_analysis(position)
         seconds, playouts = 0.0, 0
         while True:
             tree = self._tree(should_stop)
@@ -284,8 +284,3 @@ def _rest(limits: Limits, seconds: float, playouts: int) -> Limits:
         None if limits.playouts is None else limits.playouts - playouts,
         None if limits.seconds is None else limits.seconds - seconds,
     )
-
-
-def _nothing(position: Position) -> Analysis:
-    """Return the analysis of a search that was stopped before it began."""
-    return Analysis((), 0.0, 0, 0, 0.0, np.zeros(position.game.num_actions, np.float32))

@@ -162,7 +162,9 @@ def make_positions(context: StageContext, stage: str, which: Literal["one", "all
     """Make a data set of self-play in the directory of a stage, or continue it."""
     settings, directory = context.settings.value_data, context.directory(stage)
     settings = dataclasses.replace(settings, seed=stage_seed(settings.seed, stage))
-    first, second = (_player(context.directory(name)) for name in ("policy", "reinforce"))
+    first, second = (
+        SelfPlayer(*load_variables(context.directory(name))) for name in ("policy", "reinforce")
+    )
     maker = ValueGames(settings, which, first, second, mesh_lib.make_mesh())
     fractions = Fractions(validation=1 / _SPLIT_EVERY, test=1 / _SPLIT_EVERY)
     game = context.settings.game
@@ -213,11 +215,6 @@ def _keep(dataset: Dataset, made: MadeShard, number: int) -> None:
             games,
             [f"self-play {game}" for game in games.number],
         )
-
-
-def _player(directory: Path) -> SelfPlayer:
-    variables, config = load_variables(directory)
-    return SelfPlayer(config, variables)
 
 
 def build_value(context: StageContext) -> Outcome:

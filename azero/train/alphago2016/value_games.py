@@ -81,8 +81,8 @@ def draw_turns(settings: ValueDataConfig, num_points: int, number: int) -> HostA
 class SelfPlayer(NamedTuple):
     """A policy network of 2016 and the settings of its run."""
 
-    config: Config
     variables: PyTree
+    config: Config
 
 
 class MadeShard(NamedTuple):

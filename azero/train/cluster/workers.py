@@ -160,11 +160,9 @@ class RayWorkerPool:
     def _give_work(self, worker: _WorkerHandle) -> bool:
         """Give an idle worker a task; return whether there was one. Matches stay with the worker
         that has compiled them."""
-        if (
-            self._match is not None
-            and self._evaluator in (None, worker.number)
-            and not self._in_match()
-        ):
+        is_playing = any(task.kind == "match" for task in self._tasks.values())
+        may_evaluate = self._evaluator in (None, worker.number)
+        if self._match is not None and may_evaluate and not is_playing:
             self._evaluator = worker.number
             self._tasks[worker.actor.match.remote(*self._match)] = _Task(worker, "match")
             return True
@@ -172,9 +170,6 @@ class RayWorkerPool:
             return False
         self._tasks[worker.actor.play.remote(*self._orders)] = _Task(worker, "play")
         return True
-
-    def _in_match(self) -> bool:
-        return any(task.kind == "match" for task in self._tasks.values())
 
     def _take_results(self) -> None:
         ready, _ = (
