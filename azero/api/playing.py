@@ -159,7 +159,7 @@ def _same(player: Player) -> MakePlayer:
 def _finished(
     game: MatchGame, rules: GameConfig, position: Position, names: tuple[str, str]
 ) -> FinishedGame:
-    """Return the game as people look at it; `position` is where it began."""
+    """Return the finished game in readable form; `position` is its first position."""
     moves = []
     board = position.game
     for action in game.actions:

@@ -61,7 +61,7 @@ class EngineResult:
 
 @dataclass(frozen=True)
 class EngineArguments:
-    """What to time."""
+    """Time one search of a single tree."""
 
     against: str | None = None
     """onnx: the same network as an ONNX file, evaluated by ONNX Runtime on the CPU, in float32."""
@@ -81,8 +81,8 @@ class EngineArguments:
 
 @dataclass(frozen=True)
 class CostArguments:
-    """What wide batches cost: a match of a network against itself, one leaf at a time against many,
-    at equal visits."""
+    """Measure the strength lost by large batches: a match of a network against itself, many leaves
+    at a time against one, at equal visits."""
 
     player: Positional[str]
     """The network, such as checkpoint:runs/go9."""

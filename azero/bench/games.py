@@ -59,7 +59,7 @@ CONTESTS = {
 
 @dataclass(frozen=True)
 class RulesEngine:
-    """What the benchmark needs of an engine, for one game under `vmap`."""
+    """The functions of an engine that the benchmark calls, for one game under `vmap`."""
 
     name: str
     init: Callable[[Array], PyTree]

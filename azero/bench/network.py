@@ -59,7 +59,7 @@ class NetworkResult:
 
 @dataclass(frozen=True)
 class NetworkArguments:
-    """What to time."""
+    """Time the network, and the training step."""
 
     against: Literal["linen", "none"] = "linen"
     """Also time the trained form, with XLA's convolution on the whole batch."""

@@ -224,7 +224,7 @@ def check_records(paths: Iterable[Path]) -> Iterator[str]:
 
 
 class RolloutMoves(NamedTuple):
-    """What sgfmill says of rollouts."""
+    """The verdict of sgfmill on rollouts."""
 
     rollouts: int
     after_ko: int

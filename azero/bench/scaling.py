@@ -41,7 +41,7 @@ INSIDE = "AZERO_BENCH_SCALING_INSIDE"
 
 @dataclass(frozen=True)
 class ScalingArguments:
-    """What to compile."""
+    """Compile self-play for one and for several devices, and compare the work."""
 
     setting: SettingName = "9x9"
     """Board, network and simulations, as in `azero bench loop`."""

@@ -64,8 +64,8 @@ class TrainResult:
 
 @dataclass(frozen=True)
 class TrainArguments:
-    """What to time: on an accelerator AlphaGo Zero's network and batch by default, on a CPU a small
-    one."""
+    """Time the training step: by default AlphaGo Zero's network and batch on an accelerator, a
+    small network on a CPU."""
 
     against: str | None = None
     """No peer is available: a name is an error."""

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class CheckpointRow(NamedTuple):
-    """What there is to say about a checkpoint without reading its arrays."""
+    """The facts of a checkpoint that need no arrays."""
 
     iteration: int
     games: int | None

@@ -60,7 +60,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class Job:
-    """What runs on the machine."""
+    """The experiment that runs on the machine."""
 
     experiment: Positional[str]
     """The experiment, such as go9 (docs/training.md lists them)."""

@@ -45,7 +45,7 @@ class Do(Enum):
 
 @dataclass(frozen=True)
 class SeenState:
-    """What one look at a machine showed."""
+    """The result of one check of a machine."""
 
     queue: str | None
     """State of the request; None without one."""

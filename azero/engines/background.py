@@ -91,7 +91,7 @@ class Background(Generic[T]):
 
 
 class ServedGame(Generic[T]):
-    """What the engines of all protocols have in common: a game that may still be loading."""
+    """Base of the engines of all protocols: a game that may still be loading."""
 
     def __init__(self, game: T | Background[T]) -> None:
         self._loading = Background.of(game)

@@ -39,10 +39,10 @@ value error in [0, 1]: float32[B]"""
 
 
 class Outcomes(NamedTuple):
-    """What a network said of T positions."""
+    """A network's predictions of T positions."""
 
     rank: HostArray
-    """int32[T]: how many actions it held more likely than the one played."""
+    """int32[T]: number of actions with a higher probability than the one played."""
     log_probability: HostArray
     """float32[T]: of the move played, in nats."""
     value_error: HostArray
@@ -55,8 +55,7 @@ class Outcomes(NamedTuple):
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over positions with its 95% interval; positions of one game are not taken as
-    independent."""
+    """A mean over positions with its 95% interval; positions of one game count as dependent."""
 
     value: float
     low: float

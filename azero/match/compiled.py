@@ -66,7 +66,7 @@ class _Carry(NamedTuple):
 
 
 class _Moves(NamedTuple):
-    """What one player did in its half of the games; B here is half the match."""
+    """The moves of one player in its half of the games; B here is half the match."""
 
     action: Array
     """int32[B], -1 where the game was over"""

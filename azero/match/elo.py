@@ -59,7 +59,7 @@ class PairResult:
 
     @property
     def without_draws(self) -> PairResult:
-        """The same with every draw as half a win and half a loss."""
+        """These games with every draw counted as half a win and half a loss."""
         return dataclasses.replace(
             self, wins=self.wins + self.draws / 2, draws=0.0, losses=self.losses + self.draws / 2
         )
@@ -233,7 +233,7 @@ class _Design:
 
     @property
     def precision(self) -> np.ndarray:
-        """What is known of each parameter before the games: one over the variance."""
+        """The prior precision (one over the variance) of each parameter."""
         players = self.matrix.shape[1] - int(self.has_advantage)
         advantage = [ADVANTAGE_PRIOR**-2] if self.has_advantage else []
         return np.array([0.0] * players + advantage + ([DRAWS_PRIOR**-2] if self.has_draws else []))

@@ -115,8 +115,8 @@ class MatchRequest:
 
     @property
     def command(self) -> dict[str, Any]:
-        """What decides the games: all but where they are written and how many are played at
-        once."""
+        """The settings that determine the games: all but the output directory and the number of
+        workers."""
         facts = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)

@@ -20,7 +20,7 @@ class MatchOutcome(NamedTuple):
 
     names: tuple[str, str]
     players: tuple[str, str]
-    """Who the names stand for."""
+    """Full descriptions of the players."""
     result: MatchResult
 
 

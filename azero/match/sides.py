@@ -38,12 +38,12 @@ class Side:
     text: str
     spec: ThinkerSpec | ProgramSpec
     config: Config | None
-    """Of a player of ours."""
+    """Settings of one of our players; None for a program."""
     name: str
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What match.json says of it."""
+        """Its entry in match.json."""
         facts = {
             "name": self.name,
             "player": self.text,

@@ -49,7 +49,7 @@ class MeasuredMatch:
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of a network that ships."""
+    """The card of a network that ships."""
 
     title: str
     """One line: the game, and what it learned from."""
@@ -68,7 +68,7 @@ class Card:
     strength: tuple[MeasuredMatch, ...] = ()
     """Matches, those against other programs first; empty: not measured."""
     notes: str = ""
-    """What a player should know: what it does not do well, and under which rules."""
+    """Remarks for players: weaknesses and rules."""
     licence: str = "Apache-2.0"
 
 
@@ -80,7 +80,7 @@ class ShippedNetwork:
     directory: Path
     """Where its files are; every reader of exported networks takes it."""
     iteration: int
-    """Of its run."""
+    """Settings of its run."""
     config: Config
     """Settings of its run."""
     parameters: int

@@ -18,7 +18,7 @@ from azero.plan.cost import Counter, Rates, is_free, product_flops
 from azero.plan.hlo import Computation, Instruction, Module
 
 K = TypeVar("K")
-"""What times are kept of."""
+"""The key of a table of times."""
 
 _PACKAGE = Path(__file__).parents[1]
 CONVOLUTIONS, COPIES, OTHER = "convolutions and products", "copies", "other"

@@ -13,7 +13,7 @@ _GAME_SHARE = 0.7
 _HORIZON_SHARE = 1 / 6
 """Minimum number of own moves per point that the main time must last for: 60 at 19x19; a choice."""
 _LEAST_HORIZON = 10
-"""The same on the smallest boards."""
+"""The minimum number of own moves on the smallest boards."""
 
 
 class Clock(NamedTuple):

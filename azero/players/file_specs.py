@@ -24,7 +24,7 @@ class LeelaSpec:
     visits: int | None = None
     """As in `azero.players.specs.CheckpointSpec`; in matches 1,600 by default (AGZ)."""
     search: str | None = None
-    """The same."""
+    """As in `azero.players.specs.CheckpointSpec`."""
 
     @property
     def name(self) -> str:

@@ -1,5 +1,5 @@
-"""How the protocols of chess and shogi write positions and moves: one table for engines, for other
-programs, and for matches. Host side only."""
+"""The notation of positions and moves in the protocols of chess and shogi: one table for engines,
+external programs and matches. Host side only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from azero.types import PyTree
 
 @dataclass(frozen=True)
 class MoveNotation:
-    """How one game is written. A board is the game's own host-side view of a state."""
+    """The notation of one game. A board is the game's own host-side view of a state."""
 
     protocol: str
     """Protocol of its programs: uci or usi."""

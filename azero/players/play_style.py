@@ -13,7 +13,7 @@ from azero.players.thinking import Limits
 
 @dataclass(frozen=True)
 class PlayStyle:
-    """How a tree becomes a move."""
+    """How a move is chosen from a tree."""
 
     limits: Limits = field(default_factory=lambda: Limits(visits=800))  # AZ: 800
     """For every move; a clock adds its own time limit."""
@@ -67,4 +67,4 @@ ALPHAGO2016 = PlayStyle(
     wins_at_once=True,  # its networks have no pass
     stop_early=False,
 )
-"""Of AlphaGo (AG16 methods, "Search algorithm")."""
+"""The style of AlphaGo (AG16 methods, "Search algorithm")."""

@@ -12,8 +12,8 @@ RESIGN = -1
 
 
 class PlayerError(Exception):
-    """A player failed: it crashed, was silent for too long, or answered what is no legal move. The
-    message names which."""
+    """A player failed: it crashed, did not answer in time, or gave an illegal move. The message
+    says which."""
 
 
 class Move(NamedTuple):
@@ -29,7 +29,7 @@ class Move(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What a player wants to play."""
+    """A player's move."""
 
     action: int
     """An action, or RESIGN."""
@@ -42,7 +42,7 @@ class Decision(NamedTuple):
 
 
 class Player(Protocol):
-    """Someone who plays one game at a time."""
+    """A player of one game at a time."""
 
     name: str
 

@@ -229,7 +229,7 @@ P = TypeVar("P", bound=Program)
 
 
 class ProgramPlayer(Generic[P]):
-    """What the players have in common that are programs: a new process for every game."""
+    """Base of the players that are external programs: a new process for every game."""
 
     def __init__(
         self, name: str, command: Sequence[str], start: Callable[[Sequence[str]], P], timeout: float

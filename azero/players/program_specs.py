@@ -38,7 +38,7 @@ class GtpSpec:
 
     @property
     def long_name(self) -> str:
-        """The same with all that sets it apart."""
+        """The name with the whole command line."""
         return " ".join(self.command)
 
 
@@ -52,7 +52,7 @@ class UciSpec:
     options: tuple[tuple[str, str], ...] = ()
     """For setoption."""
     go: str = _DEFAULT_GO
-    """What follows `go`."""
+    """The arguments of `go`."""
 
     @property
     def name(self) -> str:
@@ -62,7 +62,7 @@ class UciSpec:
 
     @property
     def long_name(self) -> str:
-        """The same with all that sets it apart."""
+        """The name with the whole command line."""
         return f"{self.name} ({' '.join(self.command)})"
 
 
@@ -81,7 +81,7 @@ class GnuShogiSpec:
 
     @property
     def long_name(self) -> str:
-        """The same with all that sets it apart."""
+        """The name with the whole command line."""
         return f"{self.name} ({' '.join(self.command)})"
 
 

@@ -86,7 +86,7 @@ class RandomNetSpec:
 
     experiment: str
     seed: int = 0
-    """Of the initial weights."""
+    """Seed of the initial weights."""
     visits: int | None = None
     """As in `CheckpointSpec`."""
     blocks: int | None = None
@@ -162,7 +162,7 @@ def parse_player(text: str) -> ThinkerSpec | ProgramSpec:
 
 
 class _Kind(NamedTuple):
-    """What the name of a network may say."""
+    """The options that the name of a network may have."""
 
     spec: Callable[..., ThinkerSpec]
     """Makes the player of a place and the options."""

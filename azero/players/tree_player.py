@@ -114,7 +114,7 @@ class TreePlayer:
         self._adopt(position.game)
         rules, action = self._rules, int(np.argmax(position.legal))
         packed, self._width = rules.pack(position.state), 1
-        # Nobody waits for the programs of the draws: a clock may be running.
+        # No search waits for the programs of the draws: a clock may be running.
         draws, self._draws = self._draws, None
         for width in self.evaluator.warm_up_in_steps(packed):
             for size in sorted({1, width}):

@@ -28,10 +28,10 @@ _NUMBERS = (*_CLOCKS, "movetime", "nodes", "depth", "mate")
 
 @dataclass(frozen=True)
 class GoRequest:
-    """What one `go` asks for. Times are in seconds."""
+    """The arguments of one `go`. Times are in seconds."""
 
     clock: Clock = Clock()  # noqa: RUF009 (an immutable default)
-    """Of the side to move."""
+    """The clock of the side to move."""
     seconds: float | None = None
     """movetime"""
     nodes: int | None = None

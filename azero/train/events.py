@@ -104,7 +104,7 @@ class IterationDone:
 
 @dataclass(frozen=True)
 class Validated:
-    """How well the current network predicts positions that it did not learn from."""
+    """The accuracy of the current network on held-out positions."""
 
     accuracy: Accuracy
 

@@ -25,7 +25,7 @@ GRACE_SECONDS = 25.0
 EXIT_ERROR = 2
 """Exit status if something has to be changed before the run can continue."""
 _LOOK_SECONDS = 0.05
-"""How often a stopping process checks whether a save has ended."""
+"""Seconds between two checks whether a save has ended."""
 _CONTINUES = "what was saved is kept, and the same command continues from there"
 
 

@@ -13,7 +13,7 @@ SPLITS = ("train", "validation", "test")
 """Names of the parts of a data set, and of their directories."""
 _RANK = re.compile(r"\s*(\d{1,2})\s*(k|d|p|级|段)", re.IGNORECASE)
 _FIRST_DAN, _FIRST_PROFESSIONAL = 0, 9
-"""What is added to the number of a dan rank of amateurs (1 to 9) and of professionals."""
+"""Offsets added to the dan rank of amateurs (1 to 9) and of professionals."""
 
 
 @dataclass(frozen=True)

@@ -32,16 +32,16 @@ class ImportRequest:
 
 @dataclass(frozen=True)
 class ShowRequest:
-    """Say what is in a data set, and draw some of its positions."""
+    """Print a summary of a data set, and some of its positions."""
 
     directory: Positional[Path]
     """The directory of the data set."""
     split: Literal["train", "validation", "test"] = "train"
     """The part that positions are drawn from."""
     positions: int = 2
-    """How many positions are drawn."""
+    """Number of positions."""
     seed: int = 0
-    """Which ones."""
+    """Random seed of the positions."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class JosekiRequest:
     length: int = 5
     """Moves of the listed sequences."""
     top: int = 15
-    """How many are listed."""
+    """Number of listed sequences."""
     parts: int = 4
     """The games, in their order, are cut into so many parts of equal size, to see a change over
     time."""

@@ -51,7 +51,7 @@ class AnalyzeOptions:
     shown: set[str] = field(default_factory=set)
     """Other output, of `_FLAGS`."""
     restriction: Restriction | None = None
-    """Of allow and avoid."""
+    """From allow and avoid."""
 
 
 def parse_options(call: Call) -> AnalyzeOptions:

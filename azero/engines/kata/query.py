@@ -93,7 +93,7 @@ class Query:
     includes_line_visits: bool = False
     report_as: str = "BLACK"
     restriction: Restriction | None = None
-    """Of allowMoves and avoidMoves."""
+    """From allowMoves and avoidMoves."""
     warnings: list[tuple[str, str]] = field(default_factory=list)
     """(field, message)"""
     is_checked: bool = False

@@ -1,4 +1,4 @@
-"""Where UCI and USI differ: names, options, units."""
+"""The differences between UCI and USI: names, options, units."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, THREADS,
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a protocol calls things."""
+    """The words and units of one protocol."""
 
     name: str
     """uci or usi: the first command; the answer ends with it and "ok"."""

@@ -1,4 +1,4 @@
-"""What the adapters of all games for the browser share: results, and an empty board."""
+"""Shared by the adapters of all games for the browser: results, and an empty board."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from azero.games.position import Position
 
 
 class Outcome(NamedTuple):
-    """How a game ended."""
+    """The end of a game."""
 
     winner: int | None
     """0 the first mover, 1 the second, None neither."""

@@ -43,7 +43,7 @@ class WebGame:
         self.key = secrets.token_urlsafe(12)
         self.network_key, self.network, self.adapter = network_key, network, adapter
         self.settings = Settings()
-        """Of resignation."""
+        """Used for resignation only."""
         self.players = ("", "")
         self.note = ""
         """A remark for the visitor."""

@@ -28,7 +28,7 @@ class GoAdapter:
 
     name = "go"
     suffix = ".sgf"
-    """Of the files that it can be saved as."""
+    """Suffix of saved games."""
     sides = ("Black", "White")
 
     def __init__(self, network: Network, komi: float | None = None, handicap: int = 0) -> None:

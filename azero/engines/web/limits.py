@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WebLimits:
-    """What the server allows."""
+    """Limits of the server."""
 
     visits: int = 10_000
     """Visits of one search, those kept from earlier moves included."""

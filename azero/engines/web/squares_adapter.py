@@ -26,7 +26,7 @@ from azero.report.boards import draw_board
 from azero.report.pieces import DiagramNotation, draw_pieces, notation
 
 FILES, RANKS = "abc", "123"
-"""Of tic-tac-toe."""
+"""Files and ranks of tic-tac-toe."""
 
 
 class SquaresAdapter:

@@ -50,7 +50,7 @@ class ValueDataConfig:
     """Games per shard, a multiple of num-games. Games are sorted by U within a shard, so larger
     shards need fewer evaluations of both policies."""
     seed: int = 0
-    """Of all draws."""
+    """Random seed."""
 
     def __post_init__(self) -> None:
         if self.num_games < 1 or self.games_per_shard % self.num_games or self.games_per_shard < 1:
@@ -86,7 +86,7 @@ class SelfPlayer(NamedTuple):
 
 
 class MadeShard(NamedTuple):
-    """What one shard holds."""
+    """The content of one shard."""
 
     rows: HostArray
     games: Games

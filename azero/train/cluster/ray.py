@@ -35,7 +35,7 @@ LOCAL = "ray"
 AUTO = "auto"
 """The value of --cluster for the cluster that this machine is part of."""
 _ANSWER_SECONDS = 10.0
-"""How long a cluster's head may take to answer."""
+"""Seconds that a cluster's head may take to answer."""
 _OBJECT_STORE_BYTES = 1 << 30
 """Shared memory of a Ray started here: some copies of the largest network (AGZ's 40 blocks: 190 MB)
 and the games in flight; allocated only as used."""
