@@ -184,14 +184,10 @@ def explain(command: Command, output: Sequence[str]) -> CloudError:
     text = "\n".join(output)
     # The script's own message says more than the exit status of ssh after it.
     errors = [line for line in output if "ERROR" in line and "exited with return code" not in line]
-    own = re.sub(
-        r"^ERROR: (\([\w.-]+\) )?",
-        "",
-        (errors or [line for line in output if line.strip()] or ["no reason given"])[-1],
-    )
-    if re.search(r"NOT_FOUND|was not found|(?i:could not fetch resource)", text) and not re.search(
-        r"(?i)accelerator", text
-    ):
+    last = (errors or [line for line in output if line.strip()] or ["no reason given"])[-1]
+    own = re.sub(r"^ERROR: (\([\w.-]+\) )?", "", last)
+    is_missing = re.search(r"NOT_FOUND|was not found|(?i:could not fetch resource)", text)
+    if is_missing and not re.search(r"(?i)accelerator", text):
         return NotFoundError(f"{command.purpose}: no such name in this zone and project ({own})")
     advice = next((advice for pattern, advice in ADVICE if re.search(pattern, text)), None)
     return CloudError(f"{command.purpose}: {own if advice is None else f'{advice} ({own})'}")

@@ -63,11 +63,8 @@ class SeenState:
             return "no machine"
         if self.queue != "ACTIVE" or not self.workers:
             return self.machine if self.queue == "ACTIVE" and self.machine else self.queue
-        return (
-            f"{len(self.workers)} workers, {self.workers[0]}"
-            if len(self.workers) > 1
-            else self.workers[0]
-        )
+        count = len(self.workers)
+        return f"{count} workers, {self.workers[0]}" if count > 1 else self.workers[0]
 
 
 def decide(seen: SeenState, launched: bool) -> Do:
@@ -79,12 +76,8 @@ def decide(seen: SeenState, launched: bool) -> Do:
         return Do.RETRY
     if seen.queue in LOST_STATES or seen.machine in LOST_STATES:
         return Do.RECREATE
-    if (
-        seen.queue != "ACTIVE"
-        or seen.machine != "READY"
-        or not seen.workers
-        or any(worker.startswith("running") for worker in seen.workers)
-    ):
+    is_ready = (seen.queue, seen.machine) == ("ACTIVE", "READY") and bool(seen.workers)
+    if not is_ready or any(worker.startswith("running") for worker in seen.workers):
         return Do.WAIT
     if not launched:
         return Do.LAUNCH
@@ -93,11 +86,8 @@ def decide(seen: SeenState, launched: bool) -> Do:
         return Do.DONE
     # Saved and stopped, ended by SIGTERM while Python was starting, cut off, or not there at all (a
     # new disk): the same command continues. Any other status needs the user.
-    return (
-        Do.LAUNCH
-        if endings <= {"0", str(EXIT_INTERRUPTED), str(KILLED_BY_SIGTERM), "started", "absent"}
-        else Do.STOP
-    )
+    continues = {"0", str(EXIT_INTERRUPTED), str(KILLED_BY_SIGTERM), "started", "absent"}
+    return Do.LAUNCH if endings <= continues else Do.STOP
 
 
 def get_queue_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
@@ -135,15 +125,9 @@ def get_state(gcloud: Gcloud, name: str, place: Place) -> SeenState:
     except CloudError as error:
         gcloud.console.print(f"{error}", style="yellow", markup=False)
         output = []
-    return dataclasses.replace(
-        request,
-        machine=machine,
-        workers=tuple(
-            line.removeprefix(STATUS_MARK).strip()
-            for line in output
-            if line.startswith(STATUS_MARK)
-        ),
-    )
+    states = [line.removeprefix(STATUS_MARK) for line in output if line.startswith(STATUS_MARK)]
+    workers = tuple(state.strip() for state in states)
+    return dataclasses.replace(request, machine=machine, workers=workers)
 
 
 def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: float) -> None:
@@ -158,10 +142,9 @@ def wait_until_active(gcloud: Gcloud, name: str, place: Place, poll_seconds: flo
             gcloud.console.print(f"{name} is ready")
             return
         if seen.queue is None or seen.queue == "FAILED" or seen.queue in LOST_STATES:
+            state = f"{seen.queue or 'it was deleted'} {seen.reason}".rstrip()
             raise CloudError(
-                f"the request for {name} ended: "
-                + f"{seen.queue or 'it was deleted'} {seen.reason}".rstrip()
-                + f"; azero tpu delete {name}, then create"
+                f"the request for {name} ended: {state}; azero tpu delete {name}, then create"
             )
         _pause(gcloud.console, f"{name}: {seen.queue}", poll_seconds)
 
@@ -225,11 +208,8 @@ class Watch:
             case Do.RETRY:
                 self._count_failure(f"the request failed: {seen.reason or 'no reason was given'}")
                 self.gcloud.do(commands.delete(self.name, self.place))
-                _pause(
-                    self.gcloud.console,
-                    "waiting before the next request",
-                    min(LONGEST_PAUSE, self.poll_seconds * 2**self.failures),
-                )
+                seconds = min(LONGEST_PAUSE, self.poll_seconds * 2**self.failures)
+                _pause(self.gcloud.console, "waiting before the next request", seconds)
                 self._new_machine()
             case Do.LAUNCH:
                 self._launch()
@@ -248,9 +228,8 @@ class Watch:
             self.start()
         except CloudError as error:
             self._count_failure(f"{error}")
-            _pause(
-                self.gcloud.console, f"{self.name}: waiting before the next try", self.poll_seconds
-            )
+            text = f"{self.name}: waiting before the next try"
+            _pause(self.gcloud.console, text, self.poll_seconds)
             return
         self.launched, self.failures = True, 0
 
@@ -262,27 +241,21 @@ class Watch:
 
     def _conclude(self, seen: SeenState) -> int:
         """Print how the run ended and return its status."""
-        status = max(
-            int(worker.removeprefix("ended "))
-            for worker in seen.workers
-            if worker.startswith("ended ")
-        )
+        ended = [worker for worker in seen.workers if worker.startswith("ended ")]
+        status = max(int(worker.removeprefix("ended ")) for worker in ended)
         if status:
             self._say(
                 f"the run on {self.name} ended with status {status}; these are its last "
                 f"lines, azero tpu logs {self.name} shows more"
             )
-            self.gcloud.do(
-                commands.logs(self.name, "all", lines=20, follow=False, place=self.place)
-            )
+            self.gcloud.do(commands.logs(self.name, "all", 20, follow=False, place=self.place))
         else:
             self._say(f"the run on {self.name} is finished")
         return status
 
     def _say(self, text: str) -> None:
-        self.gcloud.console.print(
-            f"{time.strftime('%H:%M:%S')} {text}", markup=False, soft_wrap=True
-        )
+        line = f"{time.strftime('%H:%M:%S')} {text}"
+        self.gcloud.console.print(line, markup=False, soft_wrap=True)
 
 
 def _pause(console: Console, text: str, seconds: float) -> None:
@@ -291,9 +264,7 @@ def _pause(console: Console, text: str, seconds: float) -> None:
         with working(text, console):
             time.sleep(seconds)
     else:
-        console.print(
-            f"{time.strftime('%H:%M:%S')} {text}; next look in {format_duration(seconds)}",
-            markup=False,
-            soft_wrap=True,
-        )
+        following = f"next check in {format_duration(seconds)}"
+        line = f"{time.strftime('%H:%M:%S')} {text}; {following}"
+        console.print(line, markup=False, soft_wrap=True)
         time.sleep(seconds)

@@ -83,11 +83,7 @@ class GoGame:
 
     def is_from(self, black: Sequence[int], white: Sequence[int]) -> bool:
         """Whether the game began with just these stones, given in rising order."""
-        flat = self.first_board.reshape(-1)
-        return (
-            list(black) == np.flatnonzero(flat > 0).tolist()
-            and list(white) == np.flatnonzero(flat < 0).tolist()
-        )
+        return (list(black), list(white)) == _points_of(self.first_board)
 
     @property
     def moves(self) -> list[tuple[int, int]]:
@@ -117,10 +113,8 @@ class GoGame:
     def check_shape(self, shape: tuple[int, int]) -> None:
         """Raise ValueError, with the sizes that are possible, if `shape` cannot be played."""
         if self.only_shape is not None and shape != self.only_shape:
-            raise ValueError(
-                f"unacceptable size: the network plays "
-                f"{self.only_shape[1]}x{self.only_shape[0]} only"
-            )
+            rows, columns = self.only_shape
+            raise ValueError(f"unacceptable size: the network plays {columns}x{rows} only")
         if not all(SMALLEST <= side <= LARGEST for side in shape):
             raise ValueError(f"unacceptable size: sides are {SMALLEST} to {LARGEST}")
 
@@ -170,9 +164,8 @@ class GoGame:
             try:
                 positions.append(turned(positions[-1], colour).play(action))
             except ValueError as error:
-                raise ValueError(
-                    f"move {number} of this game is illegal under these rules"
-                ) from error
+                problem = f"move {number} of this game is illegal under these rules"
+                raise ValueError(problem) from error
         self.session.restore(positions)
 
     def play(self, colour: int, action: int) -> None:
@@ -253,10 +246,10 @@ def turned(position: Position, colour: int) -> Position:
 
 def _set_up(game: Go, board: np.ndarray, to_play: int) -> Position:
     """Return the beginning of a game with the stones of `board` int8[H, W] on it."""
+    return Position.of_state(cast(Game, game), game.host_setup(*_points_of(board), to_play))
+
+
+def _points_of(board: np.ndarray) -> tuple[list[int], list[int]]:
+    """Return Black's and White's points on `board` int8[H, W], in rising order."""
     flat = board.reshape(-1)
-    return Position.of_state(
-        cast(Game, game),
-        game.host_setup(
-            np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist(), to_play
-        ),
-    )
+    return np.flatnonzero(flat > 0).tolist(), np.flatnonzero(flat < 0).tolist()

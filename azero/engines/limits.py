@@ -71,15 +71,11 @@ class Settings:
         """Return when to stop thinking about the next move, of `colour`, on a board of `num_points`
         after `num_moves` moves of both sides."""
         clock = self._clock(colour)
-        budget = (
-            None
-            if clock is None
-            else thinking_seconds(clock, num_moves, num_points, self.lag_seconds)
-        )
-        bounds = [
-            seconds for seconds in (self.seconds, budget, self._most_seconds) if seconds is not None
-        ]
-        return Limits(visits=self.visits, playouts=self.playouts, seconds=min(bounds, default=None))
+        bounds = [self.seconds, self._most_seconds]
+        if clock is not None:
+            bounds.append(thinking_seconds(clock, num_moves, num_points, self.lag_seconds))
+        seconds = min((bound for bound in bounds if bound is not None), default=None)
+        return Limits(visits=self.visits, playouts=self.playouts, seconds=seconds)
 
     def spend(self, colour: int, seconds: float) -> None:
         """Subtract time from a side's clock, for controllers that send no time_left."""
@@ -102,13 +98,9 @@ class Settings:
         """Return a parameter under KataGo's name as text."""
         field_name = _known(name)
         value = getattr(self, field_name)
-        return (
-            "unlimited"
-            if value is None
-            else str(value).lower()
-            if isinstance(value, bool)
-            else f"{value:g}"
-        )
+        if value is None:
+            return "unlimited"
+        return str(value).lower() if isinstance(value, bool) else f"{value:g}"
 
     def set_param(self, name: str, text: str) -> None:
         """Set a parameter under KataGo's name from text."""

@@ -46,16 +46,16 @@ def choose_move(
     )
     settings.thinking_seconds += analysis.seconds
     settings.spend(colour, analysis.seconds)
-    action = (
-        analysis.moves[0].action
-        if analysis.moves
-        else best_unsearched(position, analysis, restriction)
-    )
-    return Choice(action, may_resign and settings.wants_to_resign(colour, analysis.value), analysis)
+    resigns = may_resign and settings.wants_to_resign(colour, analysis.value)
+    return Choice(best_action(position, analysis, restriction), resigns, analysis)
 
 
-def best_unsearched(position: Position, analysis: Analysis, restriction: Restriction | None) -> int:
-    """Return the network's most probable move, where the search had no time at all."""
+def best_action(
+    position: Position, analysis: Analysis, restriction: Restriction | None = None
+) -> int:
+    """Return the best move; if the search had no time at all, the network's most probable one."""
+    if analysis.moves:
+        return analysis.moves[0].action
     left = position.legal if restriction is None else restriction.first_moves(position)
     return int(np.where(left, analysis.raw_policy, -1.0).argmax())
 
@@ -65,18 +65,8 @@ def unvisited_moves(position: Position, analysis: Analysis) -> list[MoveInfo]:
     seen = {info.action for info in analysis.moves}
     order = np.argsort(-analysis.raw_policy, kind="stable")
     rest = [int(action) for action in order if position.legal[action] and int(action) not in seen]
-    return [
-        MoveInfo(
-            action,
-            0,
-            analysis.value,
-            float(analysis.raw_policy[action]),
-            analysis.value,
-            (action,),
-            (0,),
-        )
-        for action in rest
-    ]
+    value, policy = analysis.value, analysis.raw_policy
+    return [MoveInfo(a, 0, value, float(policy[a]), value, (a,), (0,)) for a in rest]
 
 
 def win_rate(value: float) -> float:

@@ -60,9 +60,8 @@ def load_go(
     _, config = resolve(spec)
     board = config.game.build()
     if not isinstance(board, Go):
-        raise ValueError(
-            f"{spec.name} plays {board.name}; this protocol is for Go (azero play plays every game)"
-        )
+        problem = "this protocol is for Go (azero play plays every game)"
+        raise ValueError(f"{spec.name} plays {board.name}; {problem}")
     _say_loading(spec)
     rules = Rules(board.superko, board.suicide)
     game = GoGame(

@@ -406,7 +406,7 @@ def test_find_records_takes_directories_in_order(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--min-rank", "best"], "azero: --min-rank 'best' is no rank"),
+        (["--min-rank", "best"], "azero: --min-rank 'best' is not a rank"),
         (["--size", "9", "9", "9"], "azero: --size of a board is one or two numbers, not 9 9 9"),
         (["--test", "2"], "azero: --validation and --test: shares of 0.02 and 2.0"),
     ],

@@ -19,7 +19,7 @@ from azero.engines.background import (
     raising_causes,
 )
 from azero.engines.lines import InputLine, LineReader, LineWriter, say
-from azero.engines.moves import best_unsearched
+from azero.engines.moves import best_action
 from azero.engines.uci.dialects import Dialect
 from azero.engines.uci.info import format_info, win_draw_loss
 from azero.engines.uci.options import MULTI_PV, RESIGN_VALUE, SHOW_WDL, UciOptions
@@ -230,14 +230,8 @@ class UciEngine(ServedGame["MoveGame"]):
     def _search_and_answer(self, words: list[str], search: SearchControl) -> str | None:
         """Search, and return the bestmove line once it may be sent; None if none is expected any
         more."""
-        patience = min(
-            (
-                share
-                for side in self.dialect.sides
-                if (share := _patience(parse_go(words, side))) is not None
-            ),
-            default=None,
-        )
+        waits = (_patience(parse_go(words, side)) for side in self.dialect.sides)
+        patience = min((seconds for seconds in waits if seconds is not None), default=None)
         if not self._wait(search, lambda: not self.is_starting, patience):
             return self._answer_unprepared()
         from azero.players.notation import as_unfinished
@@ -252,15 +246,11 @@ class UciEngine(ServedGame["MoveGame"]):
         if request.unknown:
             self._tell(f"go: {' '.join(request.unknown)[:60]!r} is not understood and ignored")
         position = as_unfinished(self.game.position)
-        seconds = (
-            None
-            if position is None
-            else request.thinking_seconds(position, self.options[self.dialect.overhead] / 1000)
-        )
-        search.limit(
-            seconds,
-            is_endless=request.is_infinite or (not request.is_limited and self._visits is None),
-        )
+        seconds, lag = None, self.options[self.dialect.overhead] / 1000
+        if position is not None:
+            seconds = request.thinking_seconds(position, lag)
+        is_unlimited = not request.is_limited and self._visits is None
+        search.limit(seconds, is_endless=request.is_infinite or is_unlimited)
         if not self._wait(search, self.game.session.can_think, patience):
             return self._answer_unprepared()
         if self._megabytes != self.options[self.dialect.memory]:
@@ -277,12 +267,8 @@ class UciEngine(ServedGame["MoveGame"]):
         or not at all."""
         while not is_over():
             search.should_stop()
-            if (
-                self._has_quit
-                or self._write.is_closed
-                or search.is_stopped
-                or (patience is not None and search.is_over_after(patience))
-            ):
+            is_late = patience is not None and search.is_over_after(patience)
+            if self._has_quit or self._write.is_closed or search.is_stopped or is_late:
                 return False
             time.sleep(WAIT_SECONDS)
         return True
@@ -316,13 +302,13 @@ class UciEngine(ServedGame["MoveGame"]):
             return f"bestmove {self.dialect.no_move}"
         restriction = self._restriction(position, request.names)
         analysis = self._think(position, request, search, restriction)
-        if not analysis.moves:
-            unsearched = best_unsearched(position, analysis, restriction)
-            return f"bestmove {self.game.notation.format_line(position, [unsearched])[0]}"
-        best = analysis.moves[0]
-        if self.dialect.centipawns(best.value) <= -self.options[RESIGN_VALUE]:
-            return f"bestmove {self.dialect.no_move}"
-        names = self.game.notation.format_line(position, best.line[:2])
+        line: tuple[int, ...] = (best_action(position, analysis, restriction),)
+        if analysis.moves:
+            best = analysis.moves[0]
+            if self.dialect.centipawns(best.value) <= -self.options[RESIGN_VALUE]:
+                return f"bestmove {self.dialect.no_move}"
+            line = best.line[:2]
+        names = self.game.notation.format_line(position, line)
         return f"bestmove {names[0]}" + (f" ponder {names[1]}" if len(names) > 1 else "")
 
     def _think(
@@ -332,11 +318,7 @@ class UciEngine(ServedGame["MoveGame"]):
         search: SearchControl,
         restriction: Restriction | None,
     ) -> Analysis:
-        bounds = [
-            bound
-            for bound in (request.most_visits, None if request.is_infinite else self._visits)
-            if bound is not None
-        ]
+        bounds = (request.most_visits, None if request.is_infinite else self._visits)
 
         def report(analysis: Analysis) -> None:
             search.depth = analysis.depth
@@ -347,7 +329,7 @@ class UciEngine(ServedGame["MoveGame"]):
 
         return self.game.session.think(
             position,
-            Limits(visits=min(bounds, default=None)),
+            Limits(visits=min((b for b in bounds if b is not None), default=None)),
             should_stop=search.should_stop,
             on_progress=report,
             progress_seconds=PROGRESS_SECONDS,
@@ -363,11 +345,9 @@ class UciEngine(ServedGame["MoveGame"]):
                 chosen.append(self.game.notation.parse_move(position, name))
             except ValueError as error:
                 self._tell(f"searchmoves: {error}")
-        return (
-            Restriction.first_move(chosen, position.to_play, position.legal.size)
-            if chosen
-            else None
-        )
+        if not chosen:
+            return None
+        return Restriction.first_move(chosen, position.to_play, position.legal.size)
 
     def _scores(self, position: Position, moves: Sequence[MoveInfo]) -> list[str]:
         """Return the scores of moves as the protocol writes them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,13 +18,11 @@ class Option:
     def describe(self) -> str:
         """Return the line that declares it."""
         if self.bounds is None:
-            return (
-                f"option name {self.name} type check default {'true' if self.default else 'false'}"
-            )
-        return (
-            f"option name {self.name} type spin default {self.default} min {self.bounds[0]} max "
-            f"{self.bounds[1]}"
-        )
+            kind, values = "check", f"default {'true' if self.default else 'false'}"
+        else:
+            kind, (low, high) = "spin", self.bounds
+            values = f"default {self.default} min {low} max {high}"
+        return f"option name {self.name} type {kind} {values}"
 
     def parse(self, text: str) -> int:
         """Return the value that `text` means.
@@ -36,12 +35,7 @@ class Option:
                 raise ValueError(f"{self.name} is true or false, not {text[:20]!r}")
             return int(text.lower() == "true")
         low, high = self.bounds
-        digits = text.removeprefix("-")
-        if (
-            not (digits.isascii() and digits.isdigit())
-            or len(digits) > 9
-            or not low <= int(text) <= high
-        ):
+        if re.fullmatch(r"-?[0-9]{1,9}", text) is None or not low <= int(text) <= high:
             raise ValueError(
                 f"{self.name} is a whole number from {low} to {high}, not {text[:20]!r}"
             )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from azero.engines.kata.result import leads, owners
-from azero.engines.moves import best_unsearched, win_rate
+from azero.engines.moves import best_action, win_rate
 from azero.engines.web.games import WebGame
 from azero.games.go.rules import Go
 from azero.games.position import Position
@@ -87,8 +87,7 @@ def _play(game: WebGame, position: Position, analysis: Analysis) -> None:
     if analysis.visits > 1 and game.settings.wants_to_resign(colour, analysis.value):
         game.resign(colour)
         return
-    best = analysis.moves[0].action if analysis.moves else None
-    game.play(best_unsearched(position, analysis, None) if best is None else best)
+    game.play(best_action(position, analysis))
 
 
 class _Reporter:
