@@ -8,7 +8,7 @@ collectives (AGZ methods, 'Self-play').
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +17,10 @@ from jax.sharding import Mesh, PartitionSpec
 
 from azero import mesh as mesh_lib
 from azero.games.game import Game
-from azero.search.search import SearchFn, SearchOutput
+from azero.search.batched.reuse import NewTreesFn
+from azero.search.search import PreviousSearch, SearchFn, SearchOutput
 from azero.selfplay.settings import SelfplayConfig
-from azero.selfplay.targets import MAX_VISITS, policy_room, policy_words
+from azero.selfplay.targets import MAX_VISITS, countable, policy_room, policy_words
 from azero.selfplay.temperature import choose
 from azero.selfplay.trajectory import HostArray, Step
 from azero.types import Array, PyTree
@@ -34,10 +35,13 @@ class Carry(NamedTuple):
     """int32[B]: moves played in the game so far."""
     can_resign: Array
     """bool[B]: False in the share of games that is played to the end (AGZ: 10%)."""
+    kept: PreviousSearch | None = None
+    """The trees of the games, with an axis of chunks before their own, and int32[B, 1], the last
+    moves; None where every search begins with new trees."""
 
 
 class Selfplay(NamedTuple):
-    """The two compiled programs of self-play."""
+    """The compiled programs of self-play."""
 
     init: Callable[..., Carry]
     """(key, starts) -> fresh games, sharded over the mesh."""
@@ -48,6 +52,9 @@ class Selfplay(NamedTuple):
     `starts` are the states[P] that games begin with, each drawn with the key; None, the default, is
     the game's own beginning.
     """
+    new_trees: Callable[[], PreviousSearch | None]
+    """() -> what `Carry.kept` is before the first move of an iteration. Trees are kept within one:
+    the next has another network, and a checkpoint would be as large as they are."""
 
 
 def make_selfplay(
@@ -57,6 +64,7 @@ def make_selfplay(
     fast_search: SearchFn | None,
     mesh: Mesh,
     most_visits: int | None = None,
+    new_trees: NewTreesFn | None = None,
 ) -> Selfplay:
     """Make the compiled programs of self-play.
 
@@ -68,6 +76,7 @@ def make_selfplay(
       mesh: the devices over which the games are spread.
       most_visits: the simulations of a full search whose visits are the policy target, which are
         kept as they are; None is a target of the search's own (`SearchOutput.weights`).
+      new_trees: makes the trees of searches that keep them from move to move, or None.
 
     Raises:
       ValueError: the games do not divide over the devices, or a search has more simulations than a
@@ -89,8 +98,9 @@ def make_selfplay(
             f"selfplay.search-batch = {config.search_batch} does not divide the "
             f"{local_games} games of one device"
         )
-    search = in_chunks(search, config.search_batch)
-    fast_search = None if fast_search is None else in_chunks(fast_search, config.search_batch)
+    in_parts = in_chunks if new_trees is None else continued_in_chunks
+    search = in_parts(search, config.search_batch)
+    fast_search = None if fast_search is None else in_parts(fast_search, config.search_batch)
     axis = mesh_lib.DATA_AXIS
     games, chunk = PartitionSpec(axis), PartitionSpec(None, axis)
 
@@ -138,9 +148,21 @@ def make_selfplay(
     ) -> tuple[Carry, Step[Array]]:
         return sharded_play(params, carry, key, threshold, starts)
 
+    def fresh_trees() -> PreviousSearch:
+        assert new_trees is not None
+        size = min(config.search_batch or local_games, local_games)
+        trees = jax.tree.map(
+            lambda leaf: jnp.stack([leaf] * (local_games // size)), new_trees(size)
+        )
+        return PreviousSearch(trees, jnp.full((local_games, 1), -1, jnp.int32))
+
+    sharded_trees = jax.shard_map(
+        fresh_trees, mesh=mesh, in_specs=(), out_specs=games, check_vma=False
+    )
     return Selfplay(
         init=jax.jit(lambda key, starts=None: sharded_init(key, starts)),
         play=jax.jit(play_all, donate_argnums=1),
+        new_trees=(lambda: None) if new_trees is None else jax.jit(sharded_trees),
     )
 
 
@@ -177,7 +199,7 @@ def _move(
     """Play one move in each of the games and put new ones in the place of those that end."""
     search_key, move_key, cap_key, new_key, random_key = jax.random.split(key, 5)
     output, is_full = _capped_search(
-        config, search, fast_search, params, search_key, cap_key, carry.states
+        config, search, fast_search, params, search_key, cap_key, carry
     )
     action = choose(
         move_key,
@@ -201,11 +223,12 @@ def _move(
     rewards = jnp.where(resigned[:, None], resign_rewards, jax.vmap(game.rewards)(stepped))
 
     room = policy_room(game)
-    policy = (
-        policy_words(output.weights, room)
-        if most_visits is None
-        else policy_words(output.visits, min(room, most_visits))
-    )
+    if most_visits is None:
+        policy = policy_words(output.weights, room)
+    elif carry.kept is None:
+        policy = policy_words(output.visits, min(room, most_visits))
+    else:
+        policy = policy_words(countable(output.visits), room)
     step = Step(
         frame=jax.vmap(game.pack_frame)(carry.states),
         to_play=to_play.astype(jnp.uint8),
@@ -222,10 +245,14 @@ def _move(
         can_resign=carry.can_resign,
     )
     fresh = new_games(config, game, new_key, finished.shape[0], starts)
-    kept = Carry(states=stepped, ply=carry.ply + 1, can_resign=carry.can_resign)
-    return jax.tree.map(
-        lambda new, old: jnp.where(_align(finished, old), new, old), fresh, kept
-    ), step
+    going_on = Carry(states=stepped, ply=carry.ply + 1, can_resign=carry.can_resign)
+    carry = jax.tree.map(
+        lambda new, old: jnp.where(_align(finished, old), new, old), fresh, going_on
+    )
+    if output.tree is not None:
+        played = jnp.where(finished, -1, action)[:, None]
+        carry = carry._replace(kept=PreviousSearch(output.tree, played))
+    return carry, step
 
 
 def _surprise(output: SearchOutput) -> Array:
@@ -261,15 +288,17 @@ def _capped_search(
     params: PyTree,
     key: Array,
     cap_key: Array,
-    states: PyTree,
+    carry: Carry,
 ) -> tuple[SearchOutput, Array]:
     """Search in full, or for a random share of the moves only a little (one draw for all games of a
     device, so that the saving is real)."""
+    kept = () if carry.kept is None else (carry.kept,)
+    arguments = (params, key, carry.states, *kept)
     if fast_search is None:
-        return search(params, key, states), jnp.array(True)
+        return search(*arguments), jnp.array(True)
     is_full = jax.random.bernoulli(cap_key, config.full_search_probability)
 
-    return jax.lax.cond(is_full, search, fast_search, params, key, states), is_full
+    return jax.lax.cond(is_full, search, fast_search, *arguments), is_full
 
 
 def in_chunks(search: SearchFn, size: int | None) -> SearchFn:
@@ -287,6 +316,36 @@ def in_chunks(search: SearchFn, size: int | None) -> SearchFn:
         parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), roots)
         output = jax.lax.map(chunk, (jax.random.split(key, count // size), parts))
         return jax.tree.map(lambda leaf: leaf.reshape(count, *leaf.shape[2:]), output)
+
+    return run
+
+
+def continued_in_chunks(search: SearchFn, size: int | None) -> SearchFn:
+    """Return a search of the same positions, `size` at a time, that continues the trees of the
+    search before: trees of [C, ...] for C chunks, which are changed in place."""
+
+    def run(params: PyTree, key: Array, roots: PyTree, kept: PreviousSearch) -> SearchOutput:
+        chunks = jax.tree.leaves(kept.tree)[0].shape[0]
+
+        def chunk(trees: PyTree, inputs: tuple[Array, Array, PyTree, Array]) -> Any:
+            i, key, roots, moves = inputs
+            tree = jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, 0, False), trees)
+            output = search(params, key, roots, PreviousSearch(tree, moves))
+            trees = jax.tree.map(
+                lambda leaf, new: jax.lax.dynamic_update_index_in_dim(leaf, new, i, 0),
+                trees,
+                output.tree,
+            )
+            return trees, output._replace(tree=None)
+
+        parts = jax.tree.map(
+            lambda leaf: leaf.reshape(chunks, -1, *leaf.shape[1:]), (roots, kept.moves)
+        )
+        keys = key[None] if chunks == 1 else jax.random.split(key, chunks)
+        numbers = jnp.arange(chunks, dtype=jnp.int32)
+        trees, outputs = jax.lax.scan(chunk, kept.tree, (numbers, keys, *parts))
+        joined: SearchOutput = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), outputs)
+        return joined._replace(tree=trees)
 
     return run
 

@@ -82,7 +82,8 @@ class RunState:
 
     def arrays(self) -> dict[str, PyTree]:
         """Return what is on the devices."""
-        parts = {"train": self.train, "carry": self.carry, "best": self.best, "rival": self.rival}
+        carry = self.carry._replace(kept=None)  # see `Selfplay.new_trees`
+        parts = {"train": self.train, "carry": carry, "best": self.best, "rival": self.rival}
         return {name: part for name, part in parts.items() if part is not None}
 
     @property
@@ -307,6 +308,7 @@ class Loop:
         selfplay = self.programs.selfplay_at(state.iteration)
         positions = config.num_games * config.moves_per_dispatch
         yield Phase("self-play")
+        state.carry = state.carry._replace(kept=selfplay.new_trees())
         for dispatch in range(config.dispatches_per_iteration):
             threshold = jnp.float32(state.resign.threshold if config.resign else NEVER)
             state.carry, chunk = selfplay.play(
@@ -314,6 +316,7 @@ class Loop:
             )
             games = state.assembler.add(to_host(chunk), state.player_iteration)
             yield self.add_games(state, tally, games, positions)
+        state.carry = state.carry._replace(kept=None)
         tally.add_other_hosts()
         state.games += tally.games
         state.positions += tally.positions

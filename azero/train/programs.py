@@ -14,6 +14,7 @@ from azero import mesh as mesh_lib
 from azero.match.compiled import Match, make_match
 from azero.match.score import MatchResult
 from azero.players.searches import match_leaf, match_settings
+from azero.search.batched.reuse import make_new_trees
 from azero.search.leaf import network_leaf
 from azero.selfplay.selfplay import Selfplay, make_selfplay
 from azero.settings import Config
@@ -52,6 +53,7 @@ class Programs:
                 f"selfplay.simulations = {config.selfplay.simulations}: none may be above "
                 f"search.num-simulations = {most}"
             )
+        new_trees = make_new_trees(config.search, self.game, max(most, fast or 0))
         self._selfplay = {
             count: make_selfplay(
                 config.selfplay,
@@ -60,6 +62,7 @@ class Programs:
                 fast_search,
                 mesh,
                 count if config.search.TEACHES_VISITS else None,
+                new_trees,
             )
             for count in counts or {most}
         }
@@ -107,9 +110,8 @@ class Programs:
                 "draw the first moves (--evaluation.temperature-moves 8), or play none "
                 "(--evaluation.every 0)"
             )
-        search = match_settings(self.config).build(
-            game, match_leaf(self.config, game, self.network)
-        )
+        settings = match_settings(self.config)
+        search = settings.build(game, match_leaf(self.config, game, self.network))
         return make_match(
             game,
             search,
@@ -117,6 +119,7 @@ class Programs:
             self.match_games,
             temperature_moves=evaluation.temperature_moves,
             mesh=self.mesh,
+            new_trees=make_new_trees(settings, game, settings.num_simulations),
         )
 
     def trace_match(self) -> Any:
